@@ -34,7 +34,7 @@ from conformance.events import (
 )
 from conformance.expectations import ExpectedViolation
 from conformance.failures import save_failure
-from conformance.liveness import answers
+from conformance.liveness import is_responsive
 from conformance.profiles import Profile
 from conformance.reproducible import draw_from_the_seed_alone
 from conformance.requirements.requirement import Requirement
@@ -149,7 +149,7 @@ class _Run:
 
     def revive(self, target: Target) -> None:
         """Start a target again that does not accept connections any more."""
-        if target.name in self.down or all(answers(target, node, _LIVES_TIMEOUT_S) for node in target.nodes):
+        if target.name in self.down or all(is_responsive(target, node, _LIVES_TIMEOUT_S) for node in target.nodes):
             return
         target.stop()
         try:

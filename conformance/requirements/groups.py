@@ -169,7 +169,7 @@ REQUIREMENTS: Final = (
                 *map(OnEveryBroker, every_version(OffsetFetch())),
                 OffsetFetch(),
             ),
-            judges("served_by", "refusals", of=OnEveryBroker) | judges("error", "committed_offset", of=OffsetFetch),
+            judges("served_by", "other_errors", of=OnEveryBroker) | judges("error", "committed_offset", of=OffsetFetch),
             cost=5,
         ),
         needs=_TOPICS | {Capability.REPLICATION},

@@ -73,7 +73,7 @@ REQUIREMENTS: Final = (
                 Metadata(None),
                 Metadata(()),
             ),
-            judges("topics", "brokers", "strangers", "internal", of=Metadata),
+            judges("topics", "brokers", "unrequested", "internal", of=Metadata),
         ),
         needs=_TOPICS,
     ),

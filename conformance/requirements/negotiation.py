@@ -178,7 +178,7 @@ REQUIREMENTS: Final = (
                 ),
                 Fetch(),
             ),
-            judges("in_order", "answers", of=Pipelined) | judges("error", "records", of=Fetch),
+            judges("in_order", "responses", of=Pipelined) | judges("error", "records", of=Fetch),
         ),
         needs=_TOPICS,
     ),

@@ -110,7 +110,7 @@ REQUIREMENTS: Final = (
         sources=(sources.PRODUCER_ACKS, sources.PROTOCOL),
         check=sequential(
             script(CreateTopic(), many(produces(acks=st.sampled_from([0, 1]))), produces(acks=st.just(0)), Fetch()),
-            judges("answered", "error", "base_offset", of=Produce) | _LOG,
+            judges("has_response", "error", "base_offset", of=Produce) | _LOG,
         ),
         needs=_TOPICS,
     ),

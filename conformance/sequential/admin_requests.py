@@ -1,4 +1,4 @@
-"""The steps of administration as Kafka's messages."""
+"""Requests of the admin APIs, built from steps."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final

@@ -1,8 +1,7 @@
 """The check of a sequential requirement: generate scripts, run each on every target, judge, shrink, confirm.
 
-A requirement says which scripts steer at its promise and which fields of which answers it judges; what they ought to
-be is the model's to say. What else a broker gets wrong on the way is another requirement's business, so that one
-mistake does not fail them all.
+A requirement defines the scripts that test its promise and the fields of responses that it judges; the model defines
+their expected values. Other fields are judged by other requirements, so that one bug does not fail all of them.
 """
 
 import time
@@ -14,12 +13,12 @@ from typing import Final, TypeAlias
 from hypothesis.strategies import SearchStrategy
 
 from conformance.check_context import Check, CheckContext
-from conformance.sequential.answer import Answer
 from conformance.sequential.connections import TargetDown
 from conformance.sequential.differences import Severity, differences
 from conformance.sequential.expectation import mismatches
 from conformance.sequential.model import expected
 from conformance.sequential.program import program
+from conformance.sequential.response import Response
 from conformance.sequential.search import smallest, try_scripts
 from conformance.sequential.session import NO_LEADER, NotReady, Session
 from conformance.sequential.steps import CreateTopic, Eventually, On, Script, Step, WithUnknownTags
@@ -29,26 +28,27 @@ from linearizability.finding import Difference, Finding
 from linearizability.judgement import Verdict
 
 Judges: TypeAlias = dict[type[Step], frozenset[str]]
-"""By kind of step: the fields of its answers that a requirement judges."""
+"""By kind of step: the response fields that a requirement judges."""
 
 _AUTHORITY: Final = "apache-kafka"
-"""The kind of target whose answers decide where the model leaves a judged field open."""
+"""The kind of target whose responses decide where the model leaves a judged field open."""
 
 
 def judges(*fields: str, of: type[Step]) -> Judges:
-    """The fields of one kind of step's answers; several are joined with `|`."""
+    """Return response fields of one kind of step; several results are joined with `|`."""
     return {of: frozenset(fields)}
 
 
-def judge(script: Script, answers: tuple[Answer, ...], judged: Judges) -> Finding:
-    """Pure: hold the answers against the model. The first judged field that is wrong decides.
+def judge(script: Script, responses: tuple[Response, ...], judged: Judges) -> Finding:
+    """Compare responses with the model. Pure. The first judged field that is wrong decides.
 
-    A topic that was not created, or got no leader, leaves the script unknown, unless creation is what is judged.
+    If a topic was not created, or got no leader, the verdict is unknown, unless creation is judged.
     """
-    for number, (step, answer, expectation) in enumerate(zip(script.steps, answers, expected(script), strict=True), 1):
+    steps = zip(script.steps, responses, expected(script), strict=True)
+    for number, (step, response, expectation) in enumerate(steps, start=1):
         where = _where(number, step)
         if (fields := judged.get(kind_of(step))) is not None:
-            if wrong := mismatches(expectation, answer, fields):
+            if wrong := mismatches(expectation, response, fields):
                 first = wrong[0]
                 return Finding(
                     Verdict.VIOLATION,
@@ -56,15 +56,15 @@ def judge(script: Script, answers: tuple[Answer, ...], judged: Judges) -> Findin
                     expected=f"{where}: {first.field} {first.expected}",
                     actual=f"{where}: {first.field} {first.actual}",
                 )
-        elif isinstance(step, CreateTopic) and (wrong := mismatches(expectation, answer, frozenset({"error"}))):
+        elif isinstance(step, CreateTopic) and (wrong := mismatches(expectation, response, frozenset({"error"}))):
             return Finding(Verdict.UNKNOWN, f"{where}: the topic was not created: {wrong[0].actual}")
-        if NO_LEADER in answer:
-            return Finding(Verdict.UNKNOWN, f"{where}: a partition had no leader, {answer[NO_LEADER]}")
+        if NO_LEADER in response:
+            return Finding(Verdict.UNKNOWN, f"{where}: a partition had no leader, {response[NO_LEADER]}")
     return Finding(Verdict.OK)
 
 
 def kind_of(step: Step) -> type[Step]:
-    """The request that a step is: what is asked of a certain broker, or again and again, is judged alike."""
+    """Return the type of the request of a step, inside any step around it."""
     return kind_of(step.step) if isinstance(step, On | Eventually | WithUnknownTags) else type(step)
 
 
@@ -77,9 +77,9 @@ def _short(text: str, length_max: int = 120) -> str:
 
 
 def sequential(scripts: SearchStrategy[Script], judged: Judges, *, cost: int = 1) -> Check:
-    """The check of a requirement whose scripts are drawn from `scripts`.
+    """Return the check of a requirement whose scripts are drawn from `scripts`.
 
-    :param cost: how many ordinary scripts take as long as one of these; so many fewer are tried.
+    :param cost: duration of one of these scripts in ordinary scripts; the number of scripts is divided by it.
     """
 
     def check(context: CheckContext) -> Mapping[str, Finding]:
@@ -93,13 +93,13 @@ def sequential(scripts: SearchStrategy[Script], judged: Judges, *, cost: int = 1
 
 
 def _session(target: Target, context: CheckContext) -> Session:
-    """Its names are unlike those of any other requirement, and of any run with this target that goes on by itself."""
+    """Return a session whose names differ from those of other requirements and of concurrent runs on this target."""
     return Session(target, f"{context.requirement_id.replace('/', '.')[:80]}-{time.time_ns():x}")
 
 
 @dataclass(slots=True)
 class _TargetRun:
-    """What was seen on one target so far."""
+    """State of the check on one target."""
 
     target: Target
     session: Session
@@ -107,11 +107,11 @@ class _TargetRun:
     passed: set[Script] = field(default_factory=set)
     violating: Script | None = None
     baseline: "_TargetRun | None" = None
-    """Whose answer made the violating script one, where the model left the judged field open."""
+    """The target whose response showed the violation, if the model left the judged field open."""
 
     @property
     def decided(self) -> bool:
-        """No further script is of use: violated, down, or without the API."""
+        """Whether no further script can change the finding: violated, down, or without the API."""
         return self.finding.verdict is not Verdict.OK
 
 
@@ -138,17 +138,17 @@ class _Experiment:
     # --- phase 1: every script on every target
 
     def _on_every_target(self, script: Script) -> None:
-        answers: dict[str, tuple[Answer, ...]] = {}
+        responses: dict[str, tuple[Response, ...]] = {}
         for run in self.runs:
             if not run.decided:
-                self._attempt(run, script, answers)
-        self._compare(script, answers)
+                self._attempt(run, script, responses)
+        self._compare(script, responses)
 
-    def _attempt(self, run: _TargetRun, script: Script, answers: dict[str, tuple[Answer, ...]]) -> None:
+    def _attempt(self, run: _TargetRun, script: Script, responses: dict[str, tuple[Response, ...]]) -> None:
         name = run.target.name
         done = run.finding.scripts + 1
         try:
-            answers[name] = run.session.run(script)
+            responses[name] = run.session.run(script)
         except UnsupportedApi as error:
             run.finding = Finding(Verdict.NOT_APPLICABLE, str(error), scripts=done)
         except TargetDown as error:
@@ -156,7 +156,7 @@ class _Experiment:
         except NotReady as error:
             run.finding = self._unknown(run, script, str(error))
         else:
-            found = judge(script, answers[name], self.judged)
+            found = judge(script, responses[name], self.judged)
             run.finding = self._finding(run, script, found, done)
             if found.verdict is Verdict.VIOLATION:
                 run.violating = script
@@ -181,16 +181,16 @@ class _Experiment:
 
     # --- targets against each other
 
-    def _compare(self, script: Script, answers: Mapping[str, tuple[Answer, ...]]) -> None:
-        """Note the first difference of each severity from the baseline: Apache Kafka where it takes part."""
-        present = [run for run in self.runs if run.target.name in answers]
+    def _compare(self, script: Script, responses: Mapping[str, tuple[Response, ...]]) -> None:
+        """Record the first difference of each severity from the baseline: Apache Kafka if it is a target."""
+        present = [run for run in self.runs if run.target.name in responses]
         if len(present) < 2:
             return
         baseline = next((run for run in present if run.target.kind == _AUTHORITY), present[0])
         for run in present:
             if run is baseline:
                 continue
-            found = differences(baseline.target.name, answers[run.target.name], answers[baseline.target.name])
+            found = differences(baseline.target.name, responses[run.target.name], responses[baseline.target.name])
             self._note(run, found)
             authority = baseline.target.kind == _AUTHORITY and run.target.kind != _AUTHORITY
             finding = self._held_against(script, found)
@@ -207,7 +207,7 @@ class _Experiment:
         run.finding = replace(run.finding, differences=run.finding.differences + fresh)
 
     def _decides(self, script: Script, difference: Difference) -> bool:
-        """A judged field of which the model says nothing, and which is not cosmetic."""
+        """Whether the field is judged, has no expectation in the model, and is not cosmetic."""
         step = script.steps[difference.step - 1]
         name = difference.here.partition(" ")[0]
         expectation = expected(script)[difference.step - 1].get(name)
@@ -260,12 +260,12 @@ class _Experiment:
             run.finding = replace(run.finding, flaky=True)
 
     def _again(self, run: _TargetRun, script: Script) -> Finding:
-        """Run a script again and judge it as it was judged: by the model, or beside the baseline."""
+        """Run a script again and judge it as before: by the model, or by comparison with the baseline."""
         try:
-            answers = run.session.run(script)
+            responses = run.session.run(script)
             if run.baseline is None:
-                return judge(script, answers, self.judged)
+                return judge(script, responses, self.judged)
             theirs = run.baseline.session.run(script)
-            return self._held_against(script, differences(run.baseline.target.name, answers, theirs))
+            return self._judge_differences(script, differences(run.baseline.target.name, responses, theirs))
         except (TargetDown, NotReady) as error:
             return Finding(Verdict.UNKNOWN, str(error))

@@ -1,23 +1,23 @@
-"""The connections to one target's brokers, and the versions spoken on them."""
+"""Connections to the brokers of one target, and API versions that both sides support."""
 
 from typing import Final
 
-from conformance.liveness import answers
+from conformance.liveness import is_responsive
 from fixtures.clients.messages import ApiKey, known_versions
 from fixtures.clients.raw import RawClient
 from fixtures.clients.transport import Transport
 from fixtures.targets.target import Node, Target
 
-ANSWER_TIMEOUT_S: Final = 10.0
-"""For one answer. Above `layout.REQUEST_TIMEOUT_MS`, which the broker may lawfully use up."""
+RESPONSE_TIMEOUT_S: Final = 10.0
+"""Timeout of one response. Above `layout.REQUEST_TIMEOUT_MS`, which the broker is permitted to use up."""
 
 
 class TargetDown(Exception):  # noqa: N818 - reads as what happened
-    """No broker of the target accepts connections any more."""
+    """No broker of the target accepts connections."""
 
 
 class Connections:
-    """One connection to each broker, made when it is first used."""
+    """One connection to each broker, opened when it is first used."""
 
     def __init__(self, target: Target) -> None:
         self._target = target
@@ -31,7 +31,7 @@ class Connections:
 
     @property
     def transport(self) -> Transport:
-        """What leads to the brokers, and whose clock counts."""
+        """The transport to the brokers, with its clock."""
         return self._target.transport
 
     @property
@@ -40,27 +40,27 @@ class Connections:
         return tuple(self._target.nodes)
 
     def client(self, node_id: int | None = None) -> RawClient:
-        """The connection to a node; to the first for null or an id that the target does not have."""
+        """Return the connection to a node; to the first one for null or an id that the target does not have."""
         node = self._node(node_id)
         if node.id not in self._clients:
             self._clients[node.id] = self.fresh_client(node_id)
         return self._clients[node.id]
 
     def fresh_client(self, node_id: int | None = None) -> RawClient:
-        """A connection of its own, to be closed by the caller."""
+        """Return a new connection, to be closed by the caller."""
         node = self._node(node_id)
-        return RawClient(node.host, node.port, timeout_s=ANSWER_TIMEOUT_S, transport=self.transport)
+        return RawClient(node.host, node.port, timeout_s=RESPONSE_TIMEOUT_S, transport=self.transport)
 
     def _node(self, node_id: int | None) -> Node:
         return next((node for node in self.nodes if node.id == node_id), self.nodes[0])
 
     def live(self, timeout_s: float) -> bool:
-        """Whether every broker still answers, each in so many seconds."""
-        return all(answers(self._target, node, timeout_s) for node in self.nodes)
+        """Whether every broker responds, each within the timeout."""
+        return all(is_responsive(self._target, node, timeout_s) for node in self.nodes)
 
 
 def version_for(client: RawClient, key: ApiKey, wanted: int | None) -> int:
-    """The version wanted, lowered or raised to what both sides have; null wants the newest."""
+    """Return the nearest version to the wanted one that both sides have, a lower one first; for null the newest."""
     newest = client.version_for(key)
     if wanted is None:
         return newest

@@ -1,10 +1,10 @@
-"""How two targets' answers to one script differ, and how much that matters.
+"""Differences between two targets' responses to one script, and their severity.
 
-| severity | what it means | which fields |
+| severity | meaning | fields |
 |---|---|---|
-| semantic | a client sees other data or another state | every other field; closed, not answered |
+| semantic | a client sees other data or another state | every other field; a connection that is closed or silent |
 | error-code | a client takes another branch | `error` |
-| wire-cosmetic | no client acts upon it | what an error answer says beside the error; `COSMETIC_FIELDS` |
+| wire-cosmetic | no client acts on it | the other fields of an error response; `COSMETIC_FIELDS` |
 
 Fields that one side's version lacks are not compared.
 """
@@ -13,31 +13,31 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Final
 
-from conformance.sequential.answer import NO_ANSWER_FIELDS, Answer
+from conformance.sequential.response import NO_RESPONSE_FIELDS, Response
 from linearizability.finding import Difference
 
 COSMETIC_FIELDS: Final[Mapping[str, str]] = {
-    "size": "bytes of a fetch answer: batching and compression are the broker's",
-    "record_errors": "which records of a refused batch are named is advice",
+    "size": "bytes of a fetch response: the broker may choose batches and compression",
+    "record_errors": "the list of invalid records of a rejected batch is informational",
     "leader_epochs": "a cluster may have had elections before the script",
     "leader_epoch": "a cluster may have had elections before the script",
-    "log_start_offset": "in a produce answer; a fetch shows it by what it refuses",
-    "replication_factor": "the script does not ask for a certain one",
+    "log_start_offset": "in a produce response; a fetch below it is OFFSET_OUT_OF_RANGE",
+    "replication_factor": "the script does not request a certain one",
 }
-"""Each with the reason why no client acts upon it."""
+"""Each with the reason why no client acts on it."""
 
 
 class Severity(StrEnum):
-    """How much a difference matters."""
+    """Severity of a difference."""
 
     WIRE_COSMETIC = "wire-cosmetic"
     ERROR_CODE = "error-code"
     SEMANTIC = "semantic"
 
 
-def severity(field: str, here: Answer, there: Answer) -> Severity:
-    """The class of one field's difference between two answers to one step."""
-    if field in NO_ANSWER_FIELDS:
+def severity(field: str, here: Response, there: Response) -> Severity:
+    """Return the severity of one field's difference between two responses to one step."""
+    if field in NO_RESPONSE_FIELDS:
         return Severity.SEMANTIC
     if field == "error":
         return Severity.ERROR_CODE
@@ -45,13 +45,13 @@ def severity(field: str, here: Answer, there: Answer) -> Severity:
     return Severity.WIRE_COSMETIC if both_failed or field in COSMETIC_FIELDS else Severity.SEMANTIC
 
 
-def differences(other_target: str, here: Sequence[Answer], there: Sequence[Answer]) -> list[Difference]:
-    """Where two targets' answers to the same script differ, step by step; steps count from 1."""
+def differences(other_target: str, here: Sequence[Response], there: Sequence[Response]) -> list[Difference]:
+    """Return the differences between two targets' responses to the same script; steps count from 1."""
     found = []
     for number, (ours, theirs) in enumerate(zip(here, there, strict=True), start=1):
         for field in sorted(ours.keys() | theirs.keys()):
             absent = field not in ours or field not in theirs
-            if absent and field not in NO_ANSWER_FIELDS:
+            if absent and field not in NO_RESPONSE_FIELDS:
                 continue
             if ours.get(field) != theirs.get(field):
                 found.append(
@@ -66,6 +66,6 @@ def differences(other_target: str, here: Sequence[Answer], there: Sequence[Answe
     return found
 
 
-def _text(field: str, answer: Answer) -> str:
-    value: Any = answer.get(field, "an answer")
+def _text(field: str, response: Response) -> str:
+    value: Any = response.get(field, "a response")
     return f"{field} {value if isinstance(value, str) else repr(value)}"

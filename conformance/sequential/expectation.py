@@ -1,18 +1,18 @@
-"""What an answer ought to be: values by field name, and where Kafka leaves a choice, the choices and why."""
+"""Expected responses: values by field name, and the alternatives where Kafka permits several."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from conformance.sequential.answer import NO_ANSWER_FIELDS, Answer
+from conformance.sequential.response import NO_RESPONSE_FIELDS, Response
 
 Expectation: TypeAlias = Mapping[str, Any]
-"""Field name to a value, a `OneOf`, a `Satisfies` or an `Each`. A field that is not named may be anything."""
+"""Field name to a value, a `OneOf`, a `Satisfies` or an `Each`. A field that is not named may have any value."""
 
 
 @dataclass(frozen=True, slots=True)
 class OneOf:
-    """Several values are lawful, for the reason given."""
+    """Several values are permitted, for the reason given."""
 
     values: tuple[Any, ...]
     reason: str
@@ -34,14 +34,14 @@ class Satisfies:
 
 @dataclass(frozen=True, slots=True)
 class Each:
-    """Several answers in a row, each with its own expectation (a pipeline)."""
+    """Several responses in order, each with its own expectation (a pipeline)."""
 
     expectations: tuple[Expectation, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Mismatch:
-    """One field that is not what it ought to be."""
+    """One field whose value is not as expected."""
 
     field: str
     expected: str
@@ -57,27 +57,27 @@ def meets(expected: Any, actual: Any) -> bool:
             return holds(actual)
         case Each(expectations=expectations):
             return len(actual) == len(expectations) and not any(
-                mismatches(one, answer) for one, answer in zip(expectations, actual, strict=True)
+                mismatches(one, response) for one, response in zip(expectations, actual, strict=True)
             )
         case _:
             return bool(actual == expected)
 
 
-def mismatches(expectation: Expectation, answer: Answer, judged: frozenset[str] | None = None) -> list[Mismatch]:
-    """The fields of an answer that differ from the expectation.
+def mismatches(expectation: Expectation, response: Response, judged: frozenset[str] | None = None) -> list[Mismatch]:
+    """Return the fields of a response that differ from the expectation.
 
-    A field that the answer's version lacks is passed over. No answer at all, where one is expected, never is.
+    A field that the version lacks is skipped. A missing response, where one is expected, is a mismatch.
 
-    :param judged: look only at these fields; null: at all.
+    :param judged: compare only these fields; null: all.
     """
-    unanswered = sorted(NO_ANSWER_FIELDS & answer.keys() - expectation.keys())
-    found = [Mismatch(name, "an answer", str(answer[name])) for name in unanswered]
+    failed = sorted(NO_RESPONSE_FIELDS & response.keys() - expectation.keys())
+    found = [Mismatch(name, "a response", str(response[name])) for name in failed]
     for name, expected in expectation.items():
-        missing_connection = name in NO_ANSWER_FIELDS and name not in answer
+        missing_connection = name in NO_RESPONSE_FIELDS and name not in response
         if missing_connection:
-            found.append(Mismatch(name, str(expected), f"an answer: {dict(answer)}"))
-        elif name in answer and (judged is None or name in judged) and not meets(expected, answer[name]):
-            found.append(Mismatch(name, _text(expected), _text(answer[name])))
+            found.append(Mismatch(name, str(expected), f"a response: {dict(response)}"))
+        elif name in response and (judged is None or name in judged) and not meets(expected, response[name]):
+            found.append(Mismatch(name, _text(expected), _text(response[name])))
     return found
 
 

@@ -1,4 +1,4 @@
-"""Requests that kio cannot write: of a version that nobody has, or with tagged fields that nobody knows."""
+"""Requests that kio cannot write: of a version that does not exist, or with unknown tagged fields."""
 
 import struct
 from typing import Any, Final
@@ -16,7 +16,7 @@ _CLIENT_ID_OFFSET: Final = 8
 
 
 def request_with_unknown_tags(client: RawClient, message: Any) -> Any:
-    """The answer to a request with an unknown tagged field in its header (v2) and at the end of its body."""
+    """Send a request with an unknown tagged field in header (v2) and body; return the response."""
     frame = encode_request(message, 1, client.client_id)
     (length,) = struct.unpack_from(">h", frame, _CLIENT_ID_OFFSET)
     header_end = _CLIENT_ID_OFFSET + 2 + max(length, 0)
@@ -28,7 +28,7 @@ def request_with_unknown_tags(client: RawClient, message: Any) -> Any:
 
 
 def request_unknown_version(client: RawClient, version: int) -> Any:
-    """ApiVersions of a version that kio lacks: header v2 and, as no broker can know the body, v3's (KIP-511)."""
+    """Send ApiVersions in an unknown version, with header v2 and the body of v3 (KIP-511); return the response."""
     schema = request_schema(ApiKey.API_VERSIONS, 3)
     body = schema.ApiVersionsRequest(client_software_name="kafkatrial", client_software_version="1")
     frame = bytearray(encode_request(body, 1, client.client_id))

@@ -1,7 +1,7 @@
-"""Kafka's messages, laid out from plain values.
+"""Kafka's messages, built from plain values.
 
-A step's values are laid out once, under every name that any version has for them; `build` takes what the version at
-hand has fields for. What a version cannot say is left out, as a client of that version would.
+A step's values are given once, under every name that any version has for them; `build` takes those that the version
+has fields for and drops the others, as a client of that version would.
 """
 
 import datetime as dt
@@ -13,37 +13,37 @@ from functools import cache
 from typing import Any, Final, Protocol
 
 REQUEST_TIMEOUT_MS: Final = 5_000
-"""What a script grants the broker for a produce or an admin request."""
+"""Request timeout of produce and admin requests."""
 
 
 class Names(Protocol):
-    """What the symbols of a script stand for on one target."""
+    """The values that the symbols of a script have on one target."""
 
     def real(self, name: str) -> str:
-        """The topic or group behind a script's name."""
+        """Return the real name of a topic or group."""
         ...
 
     def topic_id(self, name: str) -> uuid.UUID:
-        """The id of a topic by its script's name; the zero id while unknown."""
+        """Return the id of a topic by its script's name; the zero id while unknown."""
         ...
 
     def nth_topic_id(self, n: int) -> uuid.UUID:
-        """The n-th topic id that the script has seen; one that nobody has for -1."""
+        """Return the nth topic id that the script has seen; for -1 an id that no topic has."""
         ...
 
     def producer_id(self, producer: int) -> int:
-        """The n-th producer id that the script was handed."""
+        """Return the nth producer id that was assigned to the script."""
         ...
 
     def broker(self, place: int) -> int:
-        """The id of a broker by its place; the number itself beyond them."""
+        """Return the id of a broker by its place; the number itself if the target has fewer brokers."""
         ...
 
 
 def build(message: type[Any], values: Mapping[str, Any]) -> Any:
-    """An instance of a kio message. `values` are by field name, mappings and sequences of them for nested messages.
+    """Return a kio message. `values` are by field name, with mappings and sequences of them for nested messages.
 
-    Names that this version lacks are passed over. Raises `TypeError` for a field that has neither value nor default.
+    Names that this version lacks are dropped. Raises `TypeError` for a field that has neither value nor default.
     """
     types = _field_types(message)  # type: ignore[arg-type]  # mypy: a class is hashable, type[Any] is not
     arguments = {}
@@ -70,19 +70,19 @@ def _value(kind: Any, value: Any) -> Any:
 
 
 def _nested_message(kind: Any) -> type[Any] | None:
-    """The message inside `M`, `tuple[M, ...]` or `tuple[M, ...] | None`; null for plain fields."""
+    """Return the message inside `M`, `tuple[M, ...]` or `tuple[M, ...] | None`; null for plain fields."""
     if isinstance(kind, type) and hasattr(kind, "__version__"):
         return kind
     return next((found for part in typing.get_args(kind) if (found := _nested_message(part))), None)
 
 
 def milliseconds(value: int) -> dt.timedelta:
-    """A duration as kio has it."""
+    """Return a duration as kio represents it."""
     return dt.timedelta(milliseconds=value)
 
 
 def one_topic(step: Any, names: Names, partition: dict[str, Any], **parts: str) -> dict[str, Any]:
-    """A topic with one partition, under the names that the versions of an API have for them."""
+    """Return a topic with one partition, under the names that the versions of an API have for them."""
     name = names.real(step.topic)
     other_id = getattr(step, "topic_id", None)
     topic_id = names.topic_id(step.topic) if other_id is None else names.nth_topic_id(other_id)

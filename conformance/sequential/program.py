@@ -1,6 +1,6 @@
 """Scripts as Python.
 
-`source` prints a script, `program` makes of it a file that runs it again, and `show` is what that file does.
+`source` returns a script as an expression, `program` a file that runs it again; `show` is its main function.
 """
 
 import argparse
@@ -23,7 +23,7 @@ from linearizability.judgement import Verdict
 
 _WIDTH: Final = 110
 _REPEATED_FROM: Final = 24
-"""Strings of one character print as a product from this length on."""
+"""Minimum length of a string of one character that is printed as a product."""
 
 _PROGRAM: Final = '''"""{requirement} on {target}, again. Another target's name may be given."""
 
@@ -43,7 +43,7 @@ if __name__ == "__main__":
 
 
 def source(value: Any, indent: int = 0) -> str:
-    """A value of `steps` as an expression that gives it back; fields with their default value are left out."""
+    """Return a value of `steps` as a Python expression, without fields that have their default value."""
     flat = _flat(value)
     if len(flat) + indent <= _WIDTH:
         return flat
@@ -69,7 +69,7 @@ def _flat(value: Any) -> str:
 
 
 def _arguments(value: Any) -> list[tuple[str, Any]]:
-    """(`name=`, value) of the fields that are not at their default; a first field without a default needs no name."""
+    """Return (`name=`, value) of the fields without their default; a first field that has no default needs no name."""
     found = []
     for place, item in enumerate(fields(value)):
         content = getattr(value, item.name)
@@ -80,14 +80,15 @@ def _arguments(value: Any) -> list[tuple[str, Any]]:
 
 
 def program(script: Script, *, requirement: str, target: str, nodes: int) -> str:
-    """A Python file that runs the script on a fresh target and prints each answer beside what Kafka says."""
+    """Return a Python file that runs the script on a new target and prints each response and what is expected of it."""
     return _PROGRAM.format(script=source(script), requirement=requirement, target=target, nodes=nodes)
 
 
 def show(script: Script, *, requirement: str, target: str, nodes: int) -> None:
-    """The main function of a printed program: exits with 1 where an answer is not Kafka's, 0 where all are.
+    """Run a printed program: exit with 1 if a response is not as expected, with 0 if all are.
 
-    Where the script cannot run it says why in one line on standard error, and exits as every command of ours does.
+    If the script cannot run, print the reason in one line to standard error, and exit with the code that every
+    command has for it.
     """
     parser = argparse.ArgumentParser(description=f"Run the script that broke {requirement}.")
     parser.add_argument("target", nargs="?", default=target, help="KIND[:VERSION] or bootstrap:HOST:PORT")
@@ -102,18 +103,18 @@ def show(script: Script, *, requirement: str, target: str, nodes: int) -> None:
 
 
 def _show_on(target: Target, script: Script, requirement: str) -> int:
-    """Print each step with its answer; returns how many fields are not as they ought to be."""
+    """Print each step with its response; return the number of fields that are not as expected."""
     print(f"{requirement} on {target.name}")  # noqa: T201 - a program's output
     wrong = 0
     with Session(target, f"repro-{time.time_ns():x}") as session:
         outcomes = zip(script.steps, session.run(script), expected(script), strict=True)
-        for number, (step, answer, expectation) in enumerate(outcomes, start=1):
-            print(f"{number}. {source(step)}\n   {_line(answer)}")  # noqa: T201
-            for mismatch in mismatches(expectation, answer):
+        for number, (step, response, expectation) in enumerate(outcomes, start=1):
+            print(f"{number}. {source(step)}\n   {_line(response)}")  # noqa: T201
+            for mismatch in mismatches(expectation, response):
                 wrong += 1
                 print(f"   ! {mismatch.field}: expected {mismatch.expected}, was {mismatch.actual}")  # noqa: T201
     return wrong
 
 
-def _line(answer: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name} {value}" for name, value in answer.items())
+def _line(response: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in response.items())

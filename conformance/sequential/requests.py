@@ -1,4 +1,4 @@
-"""Steps as Kafka's messages, in the version that a target speaks."""
+"""Requests, built from steps in a version that the target supports."""
 
 import uuid
 from collections.abc import Callable, Mapping
@@ -34,22 +34,22 @@ from fixtures.clients.record_batch import RecordBatch, encode_batch
 CONSUMER: Final = -1
 """The replica id of a consumer."""
 _MAGIC_AT: Final = 16
-"""Where a batch has its format byte."""
+"""Offset of the magic byte in a batch."""
 _DURATIONS: Final = {
     "timeout": milliseconds(REQUEST_TIMEOUT_MS),
     "max_wait": milliseconds(0),
     "transaction_timeout": milliseconds(60_000),
 }
-"""What a `RawRequest` need not lay out."""
+"""Defaults of the fields of a `RawRequest`."""
 
 
 def api_key(step: Step) -> ApiKey:
-    """The API that a step is a request of."""
+    """Return the API key of a step's request."""
     return step.api if isinstance(step, RawRequest) else _REQUESTS[type(step)][0]
 
 
 def request(step: Step, schema: ModuleType, names: Names) -> Any:
-    """The step's request. `schema` is the module of its API in the version to be spoken."""
+    """Return the step's request. `schema` is the module of its API in the version to use."""
     message = getattr(schema, f"{api_name(api_key(step))}Request")
     if isinstance(step, RawRequest):
         return build(message, _DURATIONS | _resolved(step.fields, names))
@@ -74,7 +74,7 @@ def _resolved(value: Any, names: Names, field: str = "") -> Any:
 
 
 def encode(batch: Batch, names: Names) -> bytes:
-    """The bytes of a batch, broken as its flaw says."""
+    """Return the bytes of a batch, with its flaw."""
     plain = RecordBatch(records=batch.records, compression=batch.compression)
     if batch.producer is not None:
         plain = RecordBatch(

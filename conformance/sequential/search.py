@@ -1,9 +1,9 @@
-"""Hypothesis, and nobody else's: which scripts are tried, and how one that shows a violation is made small.
+"""Search for scripts with Hypothesis, and shrinking of a script that shows a violation.
 
-The engine wants every script's outcome on every target, while Hypothesis wants to stop at the first that fails. So
-`try_scripts` runs it with a test that never fails, and `smallest` runs it again, with the same seed, over one target
-and with a test that fails where a violation shows: the same scripts come, and the first violating one is shrunk.
-Outcomes are remembered, so that no script is sent twice.
+The engine needs every script's outcome on every target, while Hypothesis stops at the first failure. Therefore
+`try_scripts` runs it with a test that never fails, and `smallest` runs it again, with the same seed, on one target
+and with a test that fails on a violation: Hypothesis generates the same scripts and shrinks the first violating one.
+Outcomes are cached, so that no script is sent twice.
 """
 
 from collections.abc import Callable, Collection
@@ -17,17 +17,17 @@ from conformance.sequential.steps import Script
 
 
 class _Violated(Exception):  # noqa: N818
-    """What the shrinking test raises; always from one place, so that Hypothesis sees one bug."""
+    """Raised by the shrinking test, always from one place, so that Hypothesis sees one bug."""
 
 
 class _TimeIsUp(BaseException):
-    """Leaves Hypothesis at once, as Ctrl-C does: what is no `Exception` is not a failing example."""
+    """Ends Hypothesis at once, as Ctrl-C does: an exception outside `Exception` is not a failing example."""
 
 
 def try_scripts(
     scripts: SearchStrategy[Script], *, seed_value: int, scripts_max: int, attempt: Callable[[Script], None]
 ) -> None:
-    """Call `attempt` with at most `scripts_max` scripts. What it raises ends the search and is raised here."""
+    """Call `attempt` with at most `scripts_max` scripts. An exception of it ends the search and is raised again."""
     draw_from_the_seed_alone()
     raised: list[BaseException] = []
 
@@ -57,9 +57,9 @@ def smallest(
     violates: Callable[[Script], bool],
     time_is_up: Callable[[], bool],
 ) -> Script:
-    """The smallest script found that violates when the search or the time ends; `first`, which does, if none other.
+    """Return the smallest violating script that is found before the search or the time ends; at least `first`.
 
-    :param passed: scripts of the same search that do not; they are not tried again.
+    :param passed: scripts of the same search without a violation; they are not tried again.
     """
     draw_from_the_seed_alone()
     known = {**dict.fromkeys(passed, False), first: True}
@@ -80,7 +80,7 @@ def smallest(
     try:
         no_script_violates()
     except _Violated:
-        return violating[-1]  # Hypothesis ends by running the smallest once more
+        return violating[-1]  # Hypothesis runs the smallest again at the end
     except (_TimeIsUp, HypothesisException):
         pass
     return min(violating, key=lambda script: (len(script), len(repr(script))))

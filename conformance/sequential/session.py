@@ -1,13 +1,13 @@
-"""Scripts run on one target: where their requests go, and what is waited for.
+"""Execution of scripts on one target: routing of requests, and waiting for their effects.
 
 Rules:
-- Each run of a script has topics, groups and producers of its own, so that no script sees another's.
-- Requests go where Kafka's clients send them: to the partition's leader, to the group's coordinator, else to the
-  first broker; or to the one that the script names. They are sent once; only what a client would wait out before a
-  script's first request (a new topic's leader, a coordinator that still loads) is waited for, and what the script says
-  is to come (`Eventually`, `AwaitTopic`).
-- A broker that closes is connected to again for the next step; one that cannot be connected to is `TargetDown`.
-- Bytes that are no request, and requests that are sent beside others, travel on a connection of their own.
+- Each run of a script has its own topics, groups and producers, so that no script sees another's.
+- Requests are routed as Kafka's clients route them: to the partition's leader, to the group's coordinator, otherwise
+  to the first broker; or to the broker that the script names. A request is sent once. The session waits only for what
+  a client would wait for before a script's first request (the leader of a new topic, a coordinator that is loading),
+  and for the effects that the script awaits (`Eventually`, `AwaitTopic`).
+- After a broker has closed a connection, the next step opens a new one; if that fails, the result is `TargetDown`.
+- Bytes that are not a request, and requests beside others, use a separate connection.
 """
 
 from collections.abc import Callable
@@ -15,14 +15,14 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
-from conformance.sequential import admin_answers, requests
-from conformance.sequential.answer import CLOSED, SILENT, Answer, malformed
-from conformance.sequential.answers import normalise
+from conformance.sequential import admin_responses, requests
 from conformance.sequential.connections import Connections, TargetDown, version_for
 from conformance.sequential.expectation import Expectation, Satisfies, mismatches
 from conformance.sequential.frames import request_unknown_version, request_with_unknown_tags
 from conformance.sequential.layout import build
 from conformance.sequential.model import expected
+from conformance.sequential.response import CLOSED, SILENT, Response, malformed
+from conformance.sequential.responses import normalise
 from conformance.sequential.steps import (
     API_VERSIONS_NEWEST,
     ApiVersions,
@@ -57,13 +57,13 @@ from fixtures.clients.raw import (
 from fixtures.targets.target import Node, Target
 
 READY_TIMEOUT_S: Final = 15.0
-"""For a topic to have a leader, a group to have a coordinator, a broker to accept again."""
+"""Timeout for a topic to have a leader, a group to have a coordinator, a broker to accept connections again."""
 EFFECT_TIMEOUT_S: Final = 10.0
-"""For what a script awaits. Once in a script: what follows an effect that never came is asked but once."""
+"""Timeout for an effect that a script awaits. After the first timeout in a script, each later effect is read once."""
 CLOSE_TIMEOUT_S: Final = 2.0
-"""For a broker to close a connection with malformed bytes."""
+"""Timeout for a broker to close a connection after malformed bytes."""
 NO_LEADER: Final = "no_leader"
-"""In the answer to a CreateTopic: a partition had no leader for so long."""
+"""Field of the response to a CreateTopic: the time for which a partition had no leader."""
 _RETRY_DELAY_S: Final = 0.02
 
 _PARTITION_STEPS: Final = frozenset(
@@ -74,13 +74,13 @@ _NOT_READY: Final = frozenset({_LOADING, "COORDINATOR_NOT_AVAILABLE", "NOT_COORD
 
 
 class NotReady(Exception):  # noqa: N818
-    """A group got no coordinator in time."""
+    """A group had no coordinator within the timeout."""
 
 
 class Session:
-    """One target and its connections, over any number of scripts. A context manager.
+    """One target and its connections, for any number of scripts. A context manager.
 
-    :param unique: makes the names of this session's topics unlike those of any other.
+    :param unique: suffix that makes the names of this session's topics unique.
     """
 
     def __init__(self, target: Target, unique: str) -> None:
@@ -94,18 +94,19 @@ class Session:
     def __exit__(self, *exc_info: object) -> None:
         self._connections.close()
 
-    def run(self, script: Script) -> tuple[Answer, ...]:
-        """Send the steps in order; one answer for each. Raises `TargetDown`, `NotReady`, `UnsupportedApi`."""
+    def run(self, script: Script) -> tuple[Response, ...]:
+        """Send the steps in order; return one response for each. Raises `TargetDown`, `NotReady`, `UnsupportedApi`."""
         self._scripts_run += 1
         run = _ScriptRun(self._connections, f"{self._unique}-{self._scripts_run}")
         try:
-            return tuple(run.step(step, due) for step, due in zip(script.steps, expected(script), strict=True))
+            steps = zip(script.steps, expected(script), strict=True)
+            return tuple(run.step(step, expectation) for step, expectation in steps)
         finally:
             run.delete_topics()
 
 
 class _ScriptRun:
-    """One run of one script: where its requests go, and what came of them."""
+    """One run of one script: known leaders and coordinators, and created topics."""
 
     def __init__(self, connections: Connections, unique: str) -> None:
         self._connections = connections
@@ -114,13 +115,13 @@ class _ScriptRun:
         self._leaders: dict[tuple[str, int], int] = {}
         self._coordinators: dict[str, int] = {}
         self._created: set[str] = set()
-        self._patience_s = EFFECT_TIMEOUT_S
+        self._effect_timeout_s = EFFECT_TIMEOUT_S
 
     # --- steps
 
-    def step(self, step: Step, due: Expectation) -> Answer:
+    def step(self, step: Step, expectation: Expectation) -> Response:
         try:
-            return self._answer(step, due)
+            return self._execute(step, expectation)
         except ConnectionClosed as error:
             if not self._connections.live(READY_TIMEOUT_S):
                 raise TargetDown(str(error)) from error
@@ -132,40 +133,40 @@ class _ScriptRun:
             self._connections.close()
             return malformed(error)
 
-    def _answer(self, step: Step, due: Expectation) -> Answer:
+    def _execute(self, step: Step, expectation: Expectation) -> Response:
         match step:
             case On():
-                return self._answer_of_broker(step)
+                return self._send_to_broker(step)
             case OnEveryBroker():
-                return self._answer_of_every_broker(step)
+                return self._send_to_every_broker(step)
             case Eventually():
-                return self._last_answer(lambda: self._answer(step.step, due), due)
+                return self._poll_until(lambda: self._execute(step.step, expectation), expectation)
             case AwaitTopic():
-                return self._await_topic(step, due)
+                return self._await_topic(step, expectation)
             case WithUnknownTags():
                 return self._with_unknown_tags(step.step)
             case LongPoll():
                 return self._long_poll(step)
             case Placement():
-                return admin_answers.placement(self._describe(step.topic), len(self._connections.nodes))
+                return admin_responses.placement(self._describe(step.topic), len(self._connections.nodes))
             case _:
-                return self._answer_of_request(step)
+                return self._send(step)
 
-    def _answer_of_broker(self, step: On) -> Answer:
-        """A certain broker's; one that only says that it still loads is asked again."""
-        still_loads = Satisfies("not loading", _LOADING.__ne__)
-        answer = self._last_answer(lambda: self._request(step.step, step.broker), {"error": still_loads})
-        if isinstance(step.step, CreateTopic) and answer.get("error") == "NONE":
+    def _send_to_broker(self, step: On) -> Response:
+        """Send a request to one broker, again while its coordinator is loading."""
+        loaded = Satisfies("not loading", _LOADING.__ne__)
+        response = self._poll_until(lambda: self._request(step.step, step.broker), {"error": loaded})
+        if isinstance(step.step, CreateTopic) and response.get("error") == "NONE":
             self._created.add(step.step.topic)
-        return answer
+        return response
 
-    def _answer_of_every_broker(self, step: OnEveryBroker) -> Answer:
-        self._destination(step.step)  # which waits for a coordinator that loads
+    def _send_to_every_broker(self, step: OnEveryBroker) -> Response:
+        self._destination(step.step)  # waits for a coordinator that is loading
         places = range(1, len(self._connections.nodes) + 1)
-        errors = [self._answer_of_broker(On(place, step.step)).get("error") for place in places]
-        return {"served_by": errors.count("NONE"), "refusals": tuple(sorted({*errors} - {"NONE"}, key=str))}
+        errors = [self._send_to_broker(On(place, step.step)).get("error") for place in places]
+        return {"served_by": errors.count("NONE"), "other_errors": tuple(sorted({*errors} - {"NONE"}, key=str))}
 
-    def _answer_of_request(self, step: Step) -> Answer:
+    def _send(self, step: Step) -> Response:
         match step:
             case RawBytes():
                 return self._send_bytes(step)
@@ -174,29 +175,29 @@ class _ScriptRun:
             case Pipelined():
                 return self._pipeline(step)
             case Produce(acks=0):
-                return self._produce_without_answer(step)
-        answer = self._request_when_ready(step)
-        if answer.get("error") != "NONE":
-            return answer
+                return self._produce_without_response(step)
+        response = self._request_when_ready(step)
+        if response.get("error") != "NONE":
+            return response
         if isinstance(step, CreateTopic) and not step.validate_only and not self._wait_for_leaders(step):
-            return {**answer, NO_LEADER: f"for {READY_TIMEOUT_S:g} s"}
+            return {**response, NO_LEADER: f"for {READY_TIMEOUT_S:g} s"}
         if isinstance(step, DeleteTopic):
-            self._wait_until_forgotten(step.topic)
+            self._wait_until_deleted(step.topic)
         if isinstance(step, DeleteTopicById) and (name := self._symbols.topic_name(step.topic_id)):
-            self._wait_until_forgotten(name)
-        return answer
+            self._wait_until_deleted(name)
+        return response
 
-    def _request(self, step: Step, broker: int | None = None) -> Answer:
+    def _request(self, step: Step, broker: int | None = None) -> Response:
         node_id = self._destination(step) if broker is None else self._symbols.broker(broker)
         client = self._connections.client(node_id)
         return normalise(step, client.request(self._message(step, client)), self._symbols)
 
-    def _request_when_ready(self, step: Step) -> Answer:
-        """Again, as any client does, while a coordinator says that it still loads; its last word in the end."""
+    def _request_when_ready(self, step: Step) -> Response:
+        """Send a request, again while the coordinator is not ready, as any client does; return the last response."""
         deadline = self._transport.monotonic() + READY_TIMEOUT_S
-        while (answer := self._request(step)).get("error") in _NOT_READY and self._transport.monotonic() < deadline:
+        while (response := self._request(step)).get("error") in _NOT_READY and self._transport.monotonic() < deadline:
             self._transport.sleep(_RETRY_DELAY_S)
-        return answer
+        return response
 
     def _message(self, step: Step, client: RawClient) -> Any:
         key = requests.api_key(step)
@@ -210,20 +211,20 @@ class _ScriptRun:
             return self._leaders.get((getattr(step, "topic", ""), getattr(step, "partition", 0)))
         return None
 
-    def _produce_without_answer(self, step: Produce) -> Answer:
-        """acks=0: the next answer on the connection must be the one to the request after it."""
+    def _produce_without_response(self, step: Produce) -> Response:
+        """Produce with acks=0: the next response on the connection must be that of the next request."""
         client = self._connections.client(self._destination(step))
         client.send(self._message(step, client))
         probe = client.send(client.schema_for(ApiKey.API_VERSIONS, 0).ApiVersionsRequest())
         first, _ = client.receive_next()
-        return {"answered": first != probe}
+        return {"has_response": first != probe}
 
-    def _with_unknown_tags(self, step: Step) -> Answer:
+    def _with_unknown_tags(self, step: Step) -> Response:
         client = self._connections.client(self._destination(step))
         return normalise(step, request_with_unknown_tags(client, self._message(step, client)), self._symbols)
 
-    def _long_poll(self, step: LongPoll) -> Answer:
-        """The fetch waits at the leader while the records come in on another connection."""
+    def _long_poll(self, step: LongPoll) -> Response:
+        """Fetch from the leader, which waits while the records are produced on another connection."""
         leader = self._destination(step.fetch)
         client = self._connections.client(leader)
         fetch = client.send(self._message(step.fetch, client))
@@ -232,15 +233,15 @@ class _ScriptRun:
                 beside.request(self._message(produce, beside))
         return normalise(step.fetch, client.receive(fetch), self._symbols)
 
-    def _pipeline(self, step: Pipelined) -> Answer:
+    def _pipeline(self, step: Pipelined) -> Response:
         client = self._connections.client(self._destination(step.steps[0]))
         sent = {client.send(self._message(inner, client)): inner for inner in step.steps}
         received = [client.receive_next() for _ in sent]
-        answers = [normalise(sent[correlation_id], response, self._symbols) for correlation_id, response in received]
-        return {"in_order": [id_ for id_, _ in received] == list(sent), "answers": tuple(answers)}
+        responses = [normalise(sent[correlation_id], response, self._symbols) for correlation_id, response in received]
+        return {"in_order": [id_ for id_, _ in received] == list(sent), "responses": tuple(responses)}
 
-    def _api_versions(self, step: ApiVersions) -> Answer:
-        """On a connection of its own: the version may be one that closes it."""
+    def _api_versions(self, step: ApiVersions) -> Response:
+        """Send ApiVersions on a separate connection, which an unknown version may close."""
         with self._connections.fresh_client() as client:
             if step.version >= API_VERSIONS_NEWEST:
                 response = request_unknown_version(client, step.version)
@@ -255,7 +256,7 @@ class _ScriptRun:
             "ranges_in_order": all(0 <= low <= high for low, high in keys.values()),
         }
 
-    def _send_bytes(self, step: RawBytes) -> Answer:
+    def _send_bytes(self, step: RawBytes) -> Response:
         with self._connections.fresh_client() as client:
             client.send_bytes(step.data)
             closed = client.wait_closed(CLOSE_TIMEOUT_S)
@@ -266,34 +267,34 @@ class _ScriptRun:
 
     # --- waiting
 
-    def _last_answer(self, ask: Callable[[], Answer], due: Expectation) -> Answer:
-        """Ask until the answer is the one that is due, or the time is up; the last answer."""
-        deadline = self._transport.monotonic() + self._patience_s
-        while mismatches(due, answer := ask()):
+    def _poll_until(self, send: Callable[[], Response], expectation: Expectation) -> Response:
+        """Send until the response is as expected, or until the timeout; return the last response."""
+        deadline = self._transport.monotonic() + self._effect_timeout_s
+        while mismatches(expectation, response := send()):
             if self._transport.monotonic() > deadline:
-                self._patience_s = 0.0
+                self._effect_timeout_s = 0.0
                 break
             self._transport.sleep(_RETRY_DELAY_S)
-        return answer
+        return response
 
-    def _await_topic(self, step: AwaitTopic, due: Expectation) -> Answer:
-        """Without what is not due: where replicas are is the cluster's choice, unless the script made it."""
-        answer = self._last_answer(partial(self._described_by_all, step.topic), due)
-        for index, leader, *_ in answer["partitions"]:
+    def _await_topic(self, step: AwaitTopic, expectation: Expectation) -> Response:
+        """Return the expected fields only: the cluster may choose the replicas, unless the script assigned them."""
+        described = self._poll_until(partial(self._described_by_all, step.topic), expectation)
+        for index, leader, *_ in described["partitions"]:
             self._leaders[step.topic, index] = self._symbols.broker(leader)
-            self._last_answer(partial(self._request, ListOffsets(topic=step.topic, partition=index)), {"error": "NONE"})
-        return {name: value for name, value in answer.items() if name in due}
+            self._poll_until(partial(self._request, ListOffsets(topic=step.topic, partition=index)), {"error": "NONE"})
+        return {name: value for name, value in described.items() if name in expectation}
 
-    def _described_by_all(self, topic: str) -> Answer:
-        """The first broker's description of a topic, and whether all others give the same."""
+    def _described_by_all(self, topic: str) -> Response:
+        """Return the first broker's description of a topic, and whether all others return the same."""
         described = [
-            admin_answers.topic_state(self._describe(topic, n), self._symbols) for n in self._connections.nodes
+            admin_responses.topic_state(self._describe(topic, n), self._symbols) for n in self._connections.nodes
         ]
         return {"all_agree": all(one == described[0] for one in described), **described[0]}
 
     def _coordinator(self, group: str) -> int:
-        """The group's coordinator, once it has loaded its partition of the offsets topic."""
-        if group not in self._coordinators and not self._comes(partial(self._find_coordinator, group)):
+        """Return the group's coordinator after it has loaded its partition of the offsets topic."""
+        if group not in self._coordinators and not self._wait_until(partial(self._find_coordinator, group)):
             raise NotReady(f"no coordinator of a group for {READY_TIMEOUT_S:g} s")
         return self._coordinators[group]
 
@@ -302,25 +303,25 @@ class _ScriptRun:
         schema = client.schema_for(ApiKey.FIND_COORDINATOR)
         keys = {"key": self._symbols.real(group), "key_type": 0, "coordinator_keys": (self._symbols.real(group),)}
         response = client.request(build(schema.FindCoordinatorRequest, keys))
-        answer = response.coordinators[0] if hasattr(response, "coordinators") else response
-        if answer.error_code.name.upper() in _NOT_READY:
+        found = response.coordinators[0] if hasattr(response, "coordinators") else response
+        if found.error_code.name.upper() in _NOT_READY:
             return False
         probe = OffsetFetch(group=group, topic="trial-unknown", version=7)
-        node = self._connections.client(answer.node_id)
+        node = self._connections.client(found.node_id)
         loaded = normalise(probe, node.request(self._message(probe, node)), self._symbols)
-        self._coordinators[group] = int(answer.node_id)
+        self._coordinators[group] = int(found.node_id)
         return loaded.get("error") not in _NOT_READY
 
     def _wait_for_leaders(self, step: CreateTopic) -> bool:
-        """Until every broker knows each partition's leader, and that answers as one; false if it takes too long."""
+        """Wait until every broker knows each partition's leader, and that leader serves; return false on timeout."""
         self._created.add(step.topic)
         count = len(step.assignments) or step.partitions
-        return all(self._comes(partial(self._leader, step.topic, partition)) for partition in range(max(count, 1)))
+        return all(self._wait_until(partial(self._leader, step.topic, partition)) for partition in range(max(count, 1)))
 
     def _leader(self, topic: str, partition: int) -> bool:
-        """Whether every broker knows the partition's leader, and that serves.
+        """Whether every broker knows the partition's leader, and that leader serves.
 
-        Brokers learn of a topic one by one; a coordinator that has not yet would answer for one that does not exist.
+        Brokers learn of a topic one after the other; until then a coordinator would report it as unknown.
         """
         leaders = {self._leader_known_to(node, topic, partition) for node in self._connections.nodes}
         if len(leaders) != 1 or None in leaders:
@@ -337,33 +338,33 @@ class _ScriptRun:
         return None
 
     def _describe(self, topic: str, node: Node | None = None) -> Any:
-        """The topics in one broker's raw answer to a Metadata about one; the first broker's if none is named."""
+        """Return the topics of a raw Metadata response for one topic, from the node or else from the first broker."""
         client = self._connections.client(node.id if node else None)
         message = requests.request(Metadata((topic,)), client.schema_for(ApiKey.METADATA), self._symbols)
         return client.request(message).topics
 
-    def _wait_until_forgotten(self, topic: str) -> None:
-        """Until no broker knows the topic and no leader serves it, or too long: the next step finds what is left."""
+    def _wait_until_deleted(self, topic: str) -> None:
+        """Wait until no broker knows the topic and no leader serves it. A timeout is left to the next step to show."""
         self._created.discard(topic)
-        self._symbols.forget_topic(topic)
-        self._comes(partial(self._is_forgotten, topic))
+        self._symbols.remove_topic(topic)
+        self._wait_until(partial(self._is_deleted, topic))
 
-    def _is_forgotten(self, topic: str) -> bool:
-        """A leader may serve for a moment longer than its broker's metadata knows the topic."""
+    def _is_deleted(self, topic: str) -> bool:
+        """Whether no metadata has the topic and no leader serves it, which may last a moment longer."""
         if any(found.error_code == 0 for node in self._connections.nodes for found in self._describe(topic, node)):
             return False
         partitions = [partition for name, partition in self._leaders if name == topic]
-        answers = [self._request(ListOffsets(topic=topic, partition=partition)) for partition in partitions]
-        return all(answer.get("error") != "NONE" for answer in answers)
+        responses = [self._request(ListOffsets(topic=topic, partition=partition)) for partition in partitions]
+        return all(response.get("error") != "NONE" for response in responses)
 
     def delete_topics(self) -> None:
-        """Leave the target as small as it was. Never raises: the script's answers are in."""
+        """Delete the script's topics. Never raises, since the script's responses are complete."""
         for topic in tuple(self._created):
             with suppress(ConnectionClosed, ResponseTimeout, MalformedResponse):
                 self._request(DeleteTopic(topic))
 
-    def _comes(self, condition: Callable[[], bool]) -> bool:
-        """Whether the condition comes true in time."""
+    def _wait_until(self, condition: Callable[[], bool]) -> bool:
+        """Wait until the condition is true; return false on timeout."""
         deadline = self._transport.monotonic() + READY_TIMEOUT_S
         while not condition():
             if self._transport.monotonic() > deadline:

@@ -1,7 +1,7 @@
-"""Building blocks of scripts, for Hypothesis. A requirement puts them together so that its promise is at stake.
+"""Hypothesis strategies for parts of scripts, which requirements combine to test their promises.
 
-Small is simple here too: few records, few batches, short values shrink to readable programs. Timestamps are fixed and
-in the past, so that a script means the same on any day.
+Few records, few batches and short values shrink to readable programs. Timestamps are fixed and in the past, so that a
+script has the same meaning on any day.
 """
 
 from dataclasses import replace
@@ -16,14 +16,14 @@ from fixtures.clients.messages import known_versions
 
 Steps = SearchStrategy[tuple[Step, ...]]
 Move = tuple[str, Batch]
-"""What a producer does next, and with which records."""
+"""The next batch of a producer: its kind (see `moves`) and its records."""
 
 BASE_TIMESTAMP_MS: Final = 1_700_000_000_000
 """November 2023."""
 
 
 def script(*parts: Step | SearchStrategy[Any]) -> SearchStrategy[Script]:
-    """A script of the parts in order. A part is a step, or draws a step or a tuple of steps."""
+    """Return scripts of the parts in order. A part is a step, or a strategy for a step or a tuple of steps."""
     drawn = [st.just(part) if isinstance(part, Step) else part for part in parts]
     return st.tuples(*drawn).map(lambda found: Script(tuple(step for part in found for step in _flat(part))))
 
@@ -33,7 +33,7 @@ def _flat(part: Step | tuple[Step, ...]) -> tuple[Step, ...]:
 
 
 def placed(*replicas: int, topic: str = TOPIC, partitions: int = 1) -> CreateTopic:
-    """A topic with replicas on these brokers, of which the first leads."""
+    """Return the creation of a topic with replicas on these brokers, of which the first is the leader."""
     assignments = tuple((index, replicas) for index in range(partitions))
     return CreateTopic(topic, partitions=-1, replication_factor=-1, assignments=assignments)
 
@@ -44,29 +44,29 @@ def every_version(step: Step) -> tuple[Step, ...]:
 
 
 def many(steps: SearchStrategy[Any], *, at_least: int = 1, at_most: int = 6) -> Steps:
-    """Several steps, or tuples of steps, drawn alike."""
+    """Return sequences of steps, or of tuples of steps, drawn from one strategy."""
     drawn = st.lists(steps, min_size=at_least, max_size=at_most)
     return drawn.map(lambda found: tuple(step for part in found for step in _flat(part)))
 
 
 def timestamps_ms() -> SearchStrategy[int]:
-    """Few enough that some are equal, and in no order."""
+    """Return timestamps in any order, so few that some are equal."""
     return st.integers(0, 20).map(lambda delta: BASE_TIMESTAMP_MS + delta)
 
 
 def values() -> SearchStrategy[bytes]:
-    """Short contents."""
+    """Return short values."""
     return st.binary(max_size=8)
 
 
 def headers() -> SearchStrategy[tuple[tuple[str, bytes | None], ...]]:
-    """No or a few headers (KIP-82), of which names may repeat."""
+    """Return up to two headers (KIP-82), whose names may repeat."""
     header = st.tuples(st.sampled_from(["trace", "source", "größe"]), st.none() | values())
     return st.lists(header, max_size=2).map(tuple)
 
 
 def records(keys: SearchStrategy[bytes | None] | None = None) -> SearchStrategy[Record]:
-    """Records with and without key, value and headers."""
+    """Return records with and without key, value and headers."""
     return st.builds(
         Record,
         value=st.none() | values(),
@@ -83,7 +83,7 @@ def batches(
     compression: SearchStrategy[Compression] | None = None,
     flaw: SearchStrategy[Flaw | None] | None = None,
 ) -> SearchStrategy[Batch]:
-    """Batches of one to a few records."""
+    """Return batches of one to a few records."""
     return st.builds(
         Batch,
         records=st.lists(records() if contents is None else contents, min_size=1, max_size=at_most).map(tuple),
@@ -93,13 +93,13 @@ def batches(
 
 
 def produces(drawn: SearchStrategy[Batch] | None = None, **fields: SearchStrategy[Any]) -> SearchStrategy[Produce]:
-    """Lawful produces of one batch."""
+    """Return valid produce requests with one batch."""
     one = batches() if drawn is None else drawn
     return st.builds(Produce, batches=one.map(lambda batch: (batch,)), **fields)
 
 
 def producer(*parts: SearchStrategy[Move] | SearchStrategy[list[Move]]) -> SearchStrategy[tuple[Produce, ...]]:
-    """The produces of the script's first producer: moves, and lists of moves, in this order."""
+    """Return the produce requests of the script's first producer: moves, and lists of moves, in this order."""
     return st.tuples(*parts).map(lambda found: _sequence([move for part in found for move in _listed(part)]))
 
 
@@ -125,14 +125,14 @@ def _sequence(drawn: list[Move]) -> tuple[Produce, ...]:
 
 
 def moves(*kinds: str) -> SearchStrategy[Move]:
-    """One move of an idempotent producer, of one of the kinds.
+    """Return moves of an idempotent producer, of one of the kinds.
 
-    `next` in sequence; `gap`: a number too high; `again N`: the N-th newest batch that was taken, or the oldest;
-    `new epoch`, and `new epoch late`: not from 0; `old epoch`: of the epoch before.
+    `next`: the next sequence number; `gap`: one too high; `again N`: the Nth newest accepted batch, or the oldest;
+    `new epoch`: the next epoch from sequence number 0; `new epoch late`: from 1; `old epoch`: the epoch before.
     """
     return st.tuples(st.sampled_from(kinds), batches(at_most=3))
 
 
 def several(*kinds: str, at_least: int = 0, at_most: int = 6) -> SearchStrategy[list[Move]]:
-    """Moves, each of one of the kinds."""
+    """Return lists of moves, each of one of the kinds."""
     return st.lists(moves(*kinds), min_size=at_least, max_size=at_most)

@@ -1,4 +1,4 @@
-"""What the symbols of a script stand for in one run of it: real names, topic and producer ids, brokers."""
+"""The values that the symbols of a script have in one run: real names, topic and producer ids, brokers."""
 
 import uuid
 from collections.abc import Sequence
@@ -9,9 +9,9 @@ _UNKNOWN_TOPIC_ID = uuid.UUID(int=2**64 + 1)
 
 
 class ScriptSymbols:
-    """Both ways: `requests.Names` for what is sent, `answers.Symbols` for what comes back.
+    """Both directions: `layout.Names` for requests, `response.Symbols` for responses.
 
-    :param unique: makes the real names of this run unlike those of any other.
+    :param unique: suffix that makes the real names of this run unique.
     :param nodes: the target's brokers by ascending id.
     """
 
@@ -24,23 +24,23 @@ class ScriptSymbols:
         self._producer_ids: list[int] = []
 
     def real(self, name: str) -> str:
-        """The name on the wire: unique if the script's begins with `trial`, else the script's own."""
+        """Return the name on the wire: unique if the script's begins with `trial`, else the script's own."""
         return f"{name}{self._suffix}" if name.startswith("trial") else name
 
     def script_name(self, name: str) -> str | None:
-        """The script's name of a real one; null for a topic that is not this run's."""
+        """Return the script's name of a real one; null for a topic that is not this run's."""
         return name.removesuffix(self._suffix) if name.endswith(self._suffix) else None
 
     def topic_id(self, name: str) -> uuid.UUID:
-        """The id of a topic by its script's name; the zero id while unknown."""
+        """Return the id of a topic by its script's name; the zero id while unknown."""
         return self._topic_id_by_name.get(name, uuid.UUID(int=0))
 
     def nth_topic_id(self, n: int) -> uuid.UUID:
-        """The n-th id seen; for -1, and any that is not there, one that nobody has."""
+        """Return the nth id seen; for -1, and if fewer were seen, an id that no topic has."""
         return self._topic_ids[n] if 0 <= n < len(self._topic_ids) else _UNKNOWN_TOPIC_ID
 
     def saw_topic_id(self, name: str | None, topic_id: uuid.UUID | None) -> int | None:
-        """Note an id; its place in the order in which they were seen, null for none."""
+        """Record an id; return its place in the order in which ids were seen, null for none."""
         if topic_id is None or topic_id.int == 0:
             return None
         if topic_id not in self._topic_ids:
@@ -49,16 +49,16 @@ class ScriptSymbols:
             self._topic_id_by_name[name] = topic_id
         return self._topic_ids.index(topic_id)
 
-    def forget_topic(self, name: str) -> None:
-        """The topic was deleted. Its id keeps its place."""
+    def remove_topic(self, name: str) -> None:
+        """Remove a deleted topic. Its id keeps its place."""
         self._topic_id_by_name.pop(name, None)
 
     def producer_id(self, producer: int) -> int:
-        """The n-th producer id that was handed out; -1 if there were not so many."""
+        """Return the nth producer id that was assigned; -1 if fewer were."""
         return self._producer_ids[producer] if 0 <= producer < len(self._producer_ids) else -1
 
     def saw_producer_id(self, producer_id: int) -> int:
-        """Note an id that was handed out; its place in the order, -1 for none. One handed out twice keeps its place."""
+        """Record an assigned id; return its place in the order of the ids (a repeated id keeps it), -1 for none."""
         if producer_id < 0:
             return -1
         if producer_id not in self._producer_ids:
@@ -66,12 +66,12 @@ class ScriptSymbols:
         return self._producer_ids.index(producer_id)
 
     def topic_name(self, n: int) -> str | None:
-        """The script's name of the topic that has the n-th id; null once it is forgotten."""
+        """Return the script's name of the topic that has the nth id; null after its deletion."""
         topic_id = self.nth_topic_id(n)
         return next((name for name, known in self._topic_id_by_name.items() if known == topic_id), None)
 
     def saw_cluster_id(self, cluster_id: str | None) -> int | None:
-        """Note a cluster's id; its place in the order in which they were seen, null for none."""
+        """Record a cluster's id; return its place in the order in which ids were seen, null for none."""
         if cluster_id is None:
             return None
         if cluster_id not in self._cluster_ids:
@@ -84,11 +84,11 @@ class ScriptSymbols:
         return tuple(node.id for node in self._nodes)
 
     def broker(self, place: int) -> int:
-        """The id of a broker by its place, from 1 on; the number itself beyond the target's brokers."""
+        """Return the id of a broker by its place, from 1 on; the number itself if the target has fewer brokers."""
         return self._nodes[place - 1].id if 1 <= place <= len(self._nodes) else place
 
     def place(self, broker: int) -> int:
-        """The place of a broker; the id itself where the target has no such broker."""
+        """Return the place of a broker; the id itself if the target has no such broker."""
         return next((place for place, node in enumerate(self._nodes, start=1) if node.id == broker), broker)
 
     def is_address(self, broker: int, host: str, port: int) -> bool:

@@ -1,8 +1,8 @@
-"""A broker that lies: a proxy before an honest one, which decodes requests and answers what a lie makes of them.
+"""A broker that lies: a proxy in front of an honest one, which decodes requests and alters requests or responses.
 
-A `Lie` is a function of a request and of `forward`, which asks the honest broker. It may alter the request, alter the
-answer, ask twice, or not ask at all. There is a proxy for each broker of the honest target, and clients stay behind
-them, because the addresses in Metadata, FindCoordinator and DescribeCluster are replaced by the proxies'.
+A `Lie` is a function of a request and of `forward`, which sends a request to the honest broker. It may alter the
+request or the response, forward twice, or not at all. There is a proxy for each broker of the honest target. Clients
+use only the proxies, because their addresses replace those in Metadata, FindCoordinator and DescribeCluster.
 """
 
 import io
@@ -26,21 +26,21 @@ from fixtures.targets.target import Node
 
 Forward = Callable[[Any], Any]
 Lie = Callable[[Any, Forward], Any]
-"""(request, forward) -> response, or None for no answer at all."""
+"""(request, forward) -> response, or None for no response."""
 
 REQUEST_BYTES_MAX = 100 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Manners:
-    """What a proxy does with bytes, beside the lie."""
+    """Defects of a proxy on the level of frames, beside the lie."""
 
     keeps_garbage_open: bool = False
-    """Never close a connection because of what came in."""
+    """Never close a connection after malformed bytes."""
     reverses: bool = False
-    """Answer requests that came together in reverse order."""
-    refuses_unreadable: bool = False
-    """Close on a request of unknown version, where an honest broker has an answer to it."""
+    """Respond to pipelined requests in reverse order."""
+    rejects_unreadable: bool = False
+    """Close the connection on a request of an unknown version, to which an honest broker responds."""
 
 
 HONEST_MANNERS = Manners()
@@ -95,10 +95,10 @@ class Liar:
             with lost:
                 while True:
                     frames = self._read_frames(connection)
-                    answers = [self._answer(frame, upstream) for frame in frames]
-                    for answer in reversed(answers) if self._manners.reverses else answers:
-                        if answer:
-                            connection.sendall(struct.pack(">i", len(answer)) + answer)
+                    responses = [self._respond(frame, upstream) for frame in frames]
+                    for response in reversed(responses) if self._manners.reverses else responses:
+                        if response:
+                            connection.sendall(struct.pack(">i", len(response)) + response)
             if self._manners.keeps_garbage_open:
                 with suppress(OSError):
                     while connection.recv(1 << 16):
@@ -110,16 +110,16 @@ class Liar:
             frames.append(_read_frame(connection))
         return frames
 
-    def _answer(self, frame: bytes, upstream: RawClient) -> bytes:
+    def _respond(self, frame: bytes, upstream: RawClient) -> bytes:
         key, version = struct.unpack_from(">hh", frame)
         try:
             correlation_id, request = _decode_request(key, version, frame)
-        except Exception:  # noqa: BLE001 - what cannot be read goes through as it is
-            if self._manners.refuses_unreadable:
+        except Exception:  # noqa: BLE001 - what cannot be read is forwarded unchanged
+            if self._manners.rejects_unreadable:
                 raise ConnectionError("unreadable") from None
             upstream.send_bytes(struct.pack(">i", len(frame)) + frame)
             return upstream.receive_frame()
-        response = self._lie(request, lambda asked: self._forward(asked, upstream))
+        response = self._lie(request, lambda altered: self._forward(altered, upstream))
         return b"" if response is None else _encode_response(correlation_id, response)
 
     def _forward(self, request: Any, upstream: RawClient) -> Any:
@@ -129,7 +129,7 @@ class Liar:
         return self._behind(upstream.request(request))
 
     def _behind(self, value: Any) -> Any:
-        """Every broker address in an answer becomes its proxy's."""
+        """Replace every broker address in a response by its proxy's."""
         if isinstance(value, tuple):
             return tuple(map(self._behind, value))
         if not is_dataclass(value):
@@ -179,16 +179,16 @@ def _encode_response(correlation_id: int, response: Any) -> bytes:
     return buffer.getvalue()
 
 
-# --- what lies are made of
+# --- building blocks of lies
 
 
 def api(request: Any) -> str:
-    """`Produce` for a ProduceRequest of any version."""
+    """Return the name of the API, such as `Produce` for a ProduceRequest of any version."""
     return type(request).__name__.removesuffix("Request")
 
 
 def altered(entity: Any, path: str, change: Callable[[Any], Any]) -> Any:
-    """A copy in which what lies at a path of field names is changed, in each element of a sequence on the way."""
+    """Return a copy with the value at a path of field names changed, in each element of a sequence on the path."""
     if isinstance(entity, tuple):
         return tuple(altered(item, path, change) for item in entity)
     if not path:
@@ -216,11 +216,11 @@ PARTITIONS = {
     "DescribeConfigs": "results",
     "DescribeLogDirs": "",
 }
-"""Where the errors of an API are."""
+"""Paths of the errors in the responses of each API."""
 
 
-def answers(name: str, change: Callable[[Any, Any], Any]) -> Lie:
-    """Change what each partition or topic is answered; `change` is given the request and that part of the answer."""
+def altered_responses(name: str, change: Callable[[Any, Any], Any]) -> Lie:
+    """Alter each partition or topic of a response; `change` receives the request and that part of the response."""
 
     def lie(request: Any, forward: Forward) -> Any:
         response = forward(request)
@@ -231,17 +231,17 @@ def answers(name: str, change: Callable[[Any, Any], Any]) -> Lie:
     return lie
 
 
-def asks(name: str, change: Callable[[Any], Any]) -> Lie:
-    """Have the honest broker do something else than it was asked."""
+def altered_requests(name: str, change: Callable[[Any], Any]) -> Lie:
+    """Forward another request to the honest broker than the client's."""
     return lambda request, forward: forward(change(request) if api(request) == name else request)
 
 
-def denies_errors(name: str, **also: Any) -> Lie:
-    """Answer NONE where there was an error, with other fields of that part as given."""
+def suppressed_errors(name: str, **also: Any) -> Lie:
+    """Return NONE in place of an error, with other fields of that part as given."""
 
     def change(_request: Any, part: Any) -> Any:
         if part.error_code == ErrorCode.none:
             return part
         return replace(part, error_code=ErrorCode.none, **{k: v for k, v in also.items() if hasattr(part, k)})
 
-    return answers(name, change)
+    return altered_responses(name, change)

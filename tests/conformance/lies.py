@@ -1,6 +1,6 @@
-"""For every requirement a lie that breaks it, and nothing but what it promises.
+"""For every requirement a lie that violates it, and no more than it promises.
 
-A lie that no check notices is a check that checks nothing.
+If no check detects a lie, the check is vacuous.
 """
 
 import datetime as dt
@@ -12,12 +12,22 @@ from typing import Any
 from kio.schema.errors import ErrorCode
 
 from fixtures.clients.record_batch import Compression, decode_batches, encode_batch
-from tests.conformance.liar import HONEST_MANNERS, Forward, Lie, Manners, altered, answers, api, asks, denies_errors
+from tests.conformance.liar import (
+    HONEST_MANNERS,
+    Forward,
+    Lie,
+    Manners,
+    altered,
+    altered_requests,
+    altered_responses,
+    api,
+    suppressed_errors,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Planted:
-    """What is wrong with the broker of one requirement's test."""
+    """The lie that violates one requirement."""
 
     lie: Lie
     manners: Manners = HONEST_MANNERS
@@ -30,7 +40,7 @@ def honest(request: Any, forward: Forward) -> Any:
 # --- produce
 
 
-def _answers_acks_zero(request: Any, forward: Forward) -> Any:
+def _responds_to_acks_zero(request: Any, forward: Forward) -> Any:
     return forward(replace(request, acks=1) if getattr(request, "acks", None) == 0 else request)
 
 
@@ -40,22 +50,22 @@ def _denies_append_time(_request: Any, part: Any) -> Any:
 
 
 def _records(change: Callable[[list[Any], Any], list[Any]]) -> Lie:
-    """Change the batches that a fetch returns; `change` is given them and the request."""
+    """Change the batches that a fetch returns; `change` receives them and the request."""
 
     def partition(request: Any, part: Any) -> Any:
         batches = list(decode_batches(part.records or b""))
         return replace(part, records=b"".join(encode_batch(batch) for batch in change(batches, request)))
 
-    return answers("Fetch", partition)
+    return altered_responses("Fetch", partition)
 
 
-def _asked_offset(request: Any) -> int:
+def _fetch_offset(request: Any) -> int:
     return request.topics[0].partitions[0].fetch_offset
 
 
 def _filters(batches: list[Any], request: Any) -> list[Any]:
-    """Broker-side filtering: no record below the offset asked for."""
-    offset = _asked_offset(request)
+    """Filter in the broker: no record below the requested offset."""
+    offset = _fetch_offset(request)
     kept = [replace(b, records=tuple(r for r in b.records if (r.offset or 0) >= offset)) for b in batches]
     return [replace(b, base_offset=b.records[0].offset or 0, last_offset_delta=None) for b in kept if b.records]
 
@@ -81,7 +91,7 @@ def _hard_limit(request: Any, part: Any) -> Any:
 
 
 def _forgets_producers(request: Any) -> Any:
-    """Append every batch as if no producer had sent it."""
+    """Append every batch without its producer id."""
 
     def strip(part: Any) -> Any:
         batches = decode_batches(part.records or b"")
@@ -99,16 +109,16 @@ def _same_producer_id(_request: Any, part: Any) -> Any:
 
 
 def _plus_one(name: str, field: str) -> Lie:
-    return answers(name, lambda _request, part: replace(part, **{field: getattr(part, field) + 1}))
+    return altered_responses(name, lambda _request, part: replace(part, **{field: getattr(part, field) + 1}))
 
 
 def _keeps_records(request: Any, forward: Forward) -> Any:
-    """Answer a DeleteRecords from one that deletes nothing, with the low watermark that was asked for."""
+    """Delete nothing, and respond to DeleteRecords with the requested low watermark."""
     if api(request) != "DeleteRecords":
         return forward(request)
-    asked = request.topics[0].partitions[0].offset
+    requested = request.topics[0].partitions[0].offset
     response = forward(altered(request, "topics.partitions", lambda part: replace(part, offset=0)))
-    return altered(response, "topics.partitions", lambda part: replace(part, low_watermark=max(asked, 0)))
+    return altered(response, "topics.partitions", lambda part: replace(part, low_watermark=max(requested, 0)))
 
 
 def _ignores_epoch(request: Any, forward: Forward) -> Any:
@@ -134,8 +144,8 @@ def _same_topic_id(_request: Any, part: Any) -> Any:
 
 
 def _blames_the_server(_request: Any, part: Any) -> Any:
-    refused = part.error_code != ErrorCode.none
-    return replace(part, error_code=ErrorCode.unknown_server_error) if refused else part
+    failed = part.error_code != ErrorCode.none
+    return replace(part, error_code=ErrorCode.unknown_server_error) if failed else part
 
 
 def _creates_in_earnest(request: Any) -> Any:
@@ -200,7 +210,7 @@ def _reverses_replicas(part: Any) -> Any:
 # --- groups
 
 
-def _commits_as_nobody(request: Any) -> Any:
+def _commits_without_member(request: Any) -> Any:
     changes = {"member_id": "", "generation_id_or_member_epoch": -1, "generation_id": -1}
     return replace(request, **{name: value for name, value in changes.items() if hasattr(request, name)})
 
@@ -216,7 +226,7 @@ def _commits_no_epoch(part: Any) -> Any:
 # --- negotiation
 
 
-def _answers_at_once(request: Any) -> Any:
+def _does_not_wait(request: Any) -> Any:
     return replace(request, max_wait=dt.timedelta(0))
 
 
@@ -230,57 +240,59 @@ def _politely_named(request: Any) -> Any:
     )
 
 
-_REFUSALS_DENIED = Planted(denies_errors("Produce", base_offset=0))
+_ERRORS_SUPPRESSED = Planted(suppressed_errors("Produce", base_offset=0))
 
 LIES: dict[str, Planted] = {
     "produce/offsets-are-dense": Planted(_plus_one("Produce", "base_offset")),
-    "produce/corrupt-batch-is-rejected": _REFUSALS_DENIED,
-    "produce/malformed-batch-is-rejected": _REFUSALS_DENIED,
+    "produce/corrupt-batch-is-rejected": _ERRORS_SUPPRESSED,
+    "produce/malformed-batch-is-rejected": _ERRORS_SUPPRESSED,
     "produce/invalid-acks-are-rejected": Planted(
-        asks("Produce", lambda request: request if request.acks in {-1, 0, 1} else replace(request, acks=1))
+        altered_requests("Produce", lambda request: request if request.acks in {-1, 0, 1} else replace(request, acks=1))
     ),
-    "produce/acks-zero-has-no-response": Planted(_answers_acks_zero),
-    "produce/oversize-batch-is-rejected": _REFUSALS_DENIED,
-    "produce/compacted-topic-needs-keys": _REFUSALS_DENIED,
-    "produce/invalid-records-are-named": Planted(answers("Produce", lambda _, part: replace(part, record_errors=()))),
-    "produce/unknown-topic-is-rejected": _REFUSALS_DENIED,
-    "produce/late-timestamp-is-rejected": _REFUSALS_DENIED,
-    "produce/early-timestamp-is-rejected": _REFUSALS_DENIED,
+    "produce/acks-zero-has-no-response": Planted(_responds_to_acks_zero),
+    "produce/oversize-batch-is-rejected": _ERRORS_SUPPRESSED,
+    "produce/compacted-topic-needs-keys": _ERRORS_SUPPRESSED,
+    "produce/invalid-records-are-named": Planted(
+        altered_responses("Produce", lambda _, part: replace(part, record_errors=()))
+    ),
+    "produce/unknown-topic-is-rejected": _ERRORS_SUPPRESSED,
+    "produce/late-timestamp-is-rejected": _ERRORS_SUPPRESSED,
+    "produce/early-timestamp-is-rejected": _ERRORS_SUPPRESSED,
     "produce/topic-compression-type-is-applied": Planted(_records(_compresses_not)),
-    "produce/zstd-needs-a-new-version": _REFUSALS_DENIED,
-    "produce/log-append-time-is-set-by-the-broker": Planted(answers("Produce", _denies_append_time)),
+    "produce/zstd-needs-a-new-version": _ERRORS_SUPPRESSED,
+    "produce/log-append-time-is-set-by-the-broker": Planted(altered_responses("Produce", _denies_append_time)),
     "produce/every-codec-round-trips": Planted(_records(_loses_headers)),
-    "produce/deleted-topic-id-is-rejected": _REFUSALS_DENIED,
+    "produce/deleted-topic-id-is-rejected": _ERRORS_SUPPRESSED,
     "fetch/log-is-read-in-append-order": Planted(_records(_reverses)),
-    "fetch/out-of-range-offset-is-rejected": Planted(denies_errors("Fetch", high_watermark=0)),
+    "fetch/out-of-range-offset-is-rejected": Planted(suppressed_errors("Fetch", high_watermark=0)),
     "fetch/watermarks-are-those-of-the-log": Planted(_plus_one("Fetch", "high_watermark")),
     "fetch/mid-batch-offset-returns-its-batch": Planted(_records(_filters)),
-    "fetch/size-limits-are-soft": Planted(answers("Fetch", _hard_limit)),
-    "fetch/unknown-topic-is-rejected": Planted(denies_errors("Fetch", high_watermark=0)),
+    "fetch/size-limits-are-soft": Planted(altered_responses("Fetch", _hard_limit)),
+    "fetch/unknown-topic-is-rejected": Planted(suppressed_errors("Fetch", high_watermark=0)),
     "fetch/unknown-session-is-rejected": Planted(
-        asks("Fetch", lambda request: replace(request, session_id=0, session_epoch=-1))
+        altered_requests("Fetch", lambda request: replace(request, session_id=0, session_epoch=-1))
     ),
-    "fetch/waiting-fetch-completes-when-data-arrives": Planted(asks("Fetch", _answers_at_once)),
-    "idempotence/duplicate-is-acknowledged-once": Planted(asks("Produce", _forgets_producers)),
-    "idempotence/evicted-duplicate-is-rejected": Planted(asks("Produce", _forgets_producers)),
-    "idempotence/sequence-gap-is-rejected": Planted(asks("Produce", _forgets_producers)),
-    "idempotence/new-epoch-begins-at-zero": Planted(asks("Produce", _forgets_producers)),
-    "idempotence/older-epoch-is-fenced": Planted(asks("Produce", _forgets_producers)),
-    "idempotence/sequences-wrap-to-zero": Planted(asks("Produce", _forgets_producers)),
-    "idempotence/incomplete-producer-id-is-rejected": Planted(denies_errors("InitProducerId")),
-    "idempotence/producer-ids-are-unique": Planted(answers("InitProducerId", _same_producer_id)),
+    "fetch/waiting-fetch-completes-when-data-arrives": Planted(altered_requests("Fetch", _does_not_wait)),
+    "idempotence/duplicate-is-acknowledged-once": Planted(altered_requests("Produce", _forgets_producers)),
+    "idempotence/evicted-duplicate-is-rejected": Planted(altered_requests("Produce", _forgets_producers)),
+    "idempotence/sequence-gap-is-rejected": Planted(altered_requests("Produce", _forgets_producers)),
+    "idempotence/new-epoch-begins-at-zero": Planted(altered_requests("Produce", _forgets_producers)),
+    "idempotence/older-epoch-is-fenced": Planted(altered_requests("Produce", _forgets_producers)),
+    "idempotence/sequences-wrap-to-zero": Planted(altered_requests("Produce", _forgets_producers)),
+    "idempotence/incomplete-producer-id-is-rejected": Planted(suppressed_errors("InitProducerId")),
+    "idempotence/producer-ids-are-unique": Planted(altered_responses("InitProducerId", _same_producer_id)),
     "offsets/earliest-and-latest-are-the-logs-ends": Planted(_plus_one("ListOffsets", "offset")),
     "offsets/by-timestamp-is-the-first-not-earlier": Planted(_plus_one("ListOffsets", "timestamp")),
     "offsets/max-timestamp-is-the-newest-record": Planted(_plus_one("ListOffsets", "timestamp")),
     "offsets/untiered-log-is-local": Planted(_plus_one("ListOffsets", "offset")),
-    "offsets/unknown-timestamp-is-rejected": Planted(denies_errors("ListOffsets", offset=0)),
-    "offsets/unknown-partition-is-rejected": Planted(denies_errors("ListOffsets", offset=0)),
+    "offsets/unknown-timestamp-is-rejected": Planted(suppressed_errors("ListOffsets", offset=0)),
+    "offsets/unknown-partition-is-rejected": Planted(suppressed_errors("ListOffsets", offset=0)),
     "offsets/delete-records-moves-log-start": Planted(_keeps_records),
-    "offsets/delete-records-stops-at-high-watermark": Planted(denies_errors("DeleteRecords", low_watermark=0)),
+    "offsets/delete-records-stops-at-high-watermark": Planted(suppressed_errors("DeleteRecords", low_watermark=0)),
     "epochs/end-offset-of-an-epoch": Planted(_plus_one("OffsetForLeaderEpoch", "end_offset")),
     "epochs/unknown-leader-epoch-is-rejected": Planted(_ignores_epoch),
     "epochs/responses-carry-the-epoch": Planted(
-        answers(
+        altered_responses(
             "ListOffsets", lambda _, part: replace(part, leader_epoch=-1) if hasattr(part, "leader_epoch") else part
         )
     ),
@@ -289,76 +301,84 @@ LIES: dict[str, Planted] = {
     "epochs/records-keep-their-epoch": Planted(_records(_restamps_epochs)),
     "epochs/every-leader-has-a-new-epoch": Planted(_metadata_of_partitions(_in_the_first_epoch)),
     "epochs/commits-carry-the-epoch": Planted(
-        asks("OffsetCommit", lambda request: altered(request, "topics.partitions", _commits_no_epoch))
+        altered_requests("OffsetCommit", lambda request: altered(request, "topics.partitions", _commits_no_epoch))
     ),
-    "leadership/only-the-leader-serves": Planted(denies_errors("ListOffsets", offset=0)),
-    "leadership/current-leader-is-returned": Planted(answers("Produce", _names_no_leader)),
+    "leadership/only-the-leader-serves": Planted(suppressed_errors("ListOffsets", offset=0)),
+    "leadership/current-leader-is-returned": Planted(altered_responses("Produce", _names_no_leader)),
     "leadership/preferred-leader-is-elected": Planted(
-        asks("ElectLeaders", lambda request: replace(request, election_type=1))
+        altered_requests("ElectLeaders", lambda request: replace(request, election_type=1))
     ),
     "leadership/records-outlive-a-leader": Planted(_records(_forgets_past_epochs)),
-    "metadata/topics-are-described": Planted(answers("Metadata", _hides_errors_of_topics)),
-    "metadata/null-lists-all-topics-and-empty-none": Planted(asks("Metadata", _reads_empty_as_all)),
-    "metadata/topic-id-names-one-creation": Planted(answers("Metadata", _same_topic_id)),
+    "metadata/topics-are-described": Planted(altered_responses("Metadata", _hides_errors_of_topics)),
+    "metadata/null-lists-all-topics-and-empty-none": Planted(altered_requests("Metadata", _reads_empty_as_all)),
+    "metadata/topic-id-names-one-creation": Planted(altered_responses("Metadata", _same_topic_id)),
     "metadata/every-broker-returns-the-same": Planted(_metadata_of_partitions(_without_isr)),
-    "metadata/any-broker-serves-admin-requests": Planted(answers("CreatePartitions", _sends_to_the_controller)),
+    "metadata/any-broker-serves-admin-requests": Planted(
+        altered_responses("CreatePartitions", _sends_to_the_controller)
+    ),
     "metadata/partitions-are-paged": Planted(
-        asks("DescribeTopicPartitions", lambda request: replace(request, response_partition_limit=2000))
+        altered_requests("DescribeTopicPartitions", lambda request: replace(request, response_partition_limit=2000))
     ),
     "metadata/cluster-is-described": Planted(
-        asks("DescribeCluster", lambda request: replace(request, endpoint_type=1))
+        altered_requests("DescribeCluster", lambda request: replace(request, endpoint_type=1))
     ),
-    "metadata/quorum-is-described": Planted(answers("DescribeQuorum", lambda _, part: replace(part, leader_id=4711))),
+    "metadata/quorum-is-described": Planted(
+        altered_responses("DescribeQuorum", lambda _, part: replace(part, leader_id=4711))
+    ),
     "groups/commit-is-read-back": Planted(
-        asks("OffsetCommit", lambda request: altered(request, "topics.partitions", _commits_one_more))
+        altered_requests("OffsetCommit", lambda request: altered(request, "topics.partitions", _commits_one_more))
     ),
     "groups/null-topics-fetch-all-offsets": Planted(
-        asks("OffsetCommit", lambda request: altered(request, "topics.partitions", _commits_one_more))
+        altered_requests("OffsetCommit", lambda request: altered(request, "topics.partitions", _commits_one_more))
     ),
-    "groups/oversize-metadata-is-rejected": Planted(denies_errors("OffsetCommit")),
-    "groups/commit-from-unknown-member-is-rejected": Planted(asks("OffsetCommit", _commits_as_nobody)),
-    "groups/commit-for-unknown-topic-is-rejected": Planted(denies_errors("OffsetCommit")),
+    "groups/oversize-metadata-is-rejected": Planted(suppressed_errors("OffsetCommit")),
+    "groups/commit-from-unknown-member-is-rejected": Planted(altered_requests("OffsetCommit", _commits_without_member)),
+    "groups/commit-for-unknown-topic-is-rejected": Planted(suppressed_errors("OffsetCommit")),
     "groups/unknown-coordinator-type-is-rejected": Planted(
-        asks("FindCoordinator", lambda request: replace(request, key_type=0))
+        altered_requests("FindCoordinator", lambda request: replace(request, key_type=0))
     ),
-    "groups/only-the-coordinator-serves": Planted(denies_errors("OffsetCommit")),
-    "admin/bad-topic-is-not-created": Planted(answers("CreateTopics", _blames_the_server)),
-    "admin/existing-topic-is-not-created-again": Planted(denies_errors("CreateTopics")),
-    "admin/validate-only-creates-nothing": Planted(asks("CreateTopics", _creates_in_earnest)),
+    "groups/only-the-coordinator-serves": Planted(suppressed_errors("OffsetCommit")),
+    "admin/bad-topic-is-not-created": Planted(altered_responses("CreateTopics", _blames_the_server)),
+    "admin/existing-topic-is-not-created-again": Planted(suppressed_errors("CreateTopics")),
+    "admin/validate-only-creates-nothing": Planted(altered_requests("CreateTopics", _creates_in_earnest)),
     "admin/creation-is-described": Planted(_plus_one("CreateTopics", "num_partitions")),
-    "admin/deleted-topic-is-gone": Planted(denies_errors("DeleteTopics")),
-    "admin/topics-are-deleted-by-id": Planted(denies_errors("DeleteTopics")),
-    "admin/partitions-are-added": Planted(denies_errors("CreatePartitions")),
+    "admin/deleted-topic-is-gone": Planted(suppressed_errors("DeleteTopics")),
+    "admin/topics-are-deleted-by-id": Planted(suppressed_errors("DeleteTopics")),
+    "admin/partitions-are-added": Planted(suppressed_errors("CreatePartitions")),
     "admin/added-partitions-use-the-assignment": Planted(
-        asks(
+        altered_requests(
             "CreatePartitions",
             lambda request: altered(request, "topics", lambda topic: replace(topic, assignments=None)),
         )
     ),
-    "admin/too-many-partitions-are-rejected": Planted(denies_errors("CreatePartitions")),
+    "admin/too-many-partitions-are-rejected": Planted(suppressed_errors("CreatePartitions")),
     "admin/replicas-are-spread": Planted(_metadata_of_partitions(_puts_all_on_the_leader)),
-    "configs/changes-leave-the-rest": Planted(asks("IncrementalAlterConfigs", _only_validates)),
-    "configs/lists-are-appended-to": Planted(asks("IncrementalAlterConfigs", _only_validates)),
-    "configs/bad-change-changes-nothing": Planted(denies_errors("IncrementalAlterConfigs")),
-    "configs/bad-broker-change-is-rejected": Planted(denies_errors("AlterConfigs")),
-    "configs/validate-only-changes-nothing": Planted(asks("IncrementalAlterConfigs", _creates_in_earnest)),
-    "configs/alter-configs-replaces-all": Planted(asks("AlterConfigs", _only_validates)),
-    "configs/description-includes-sources": Planted(answers("DescribeConfigs", _inherits_all)),
+    "configs/changes-leave-the-rest": Planted(altered_requests("IncrementalAlterConfigs", _only_validates)),
+    "configs/lists-are-appended-to": Planted(altered_requests("IncrementalAlterConfigs", _only_validates)),
+    "configs/bad-change-changes-nothing": Planted(suppressed_errors("IncrementalAlterConfigs")),
+    "configs/bad-broker-change-is-rejected": Planted(suppressed_errors("AlterConfigs")),
+    "configs/validate-only-changes-nothing": Planted(altered_requests("IncrementalAlterConfigs", _creates_in_earnest)),
+    "configs/alter-configs-replaces-all": Planted(altered_requests("AlterConfigs", _only_validates)),
+    "configs/description-includes-sources": Planted(altered_responses("DescribeConfigs", _inherits_all)),
     "reassignment/replicas-are-moved": Planted(
-        asks("AlterPartitionReassignments", lambda request: altered(request, "topics.partitions", _reverses_replicas))
+        altered_requests(
+            "AlterPartitionReassignments", lambda request: altered(request, "topics.partitions", _reverses_replicas)
+        )
     ),
     "reassignment/records-move-along": Planted(_records(_forgets_past_epochs)),
-    "reassignment/invalid-reassignment-is-rejected": Planted(denies_errors("AlterPartitionReassignments")),
+    "reassignment/invalid-reassignment-is-rejected": Planted(suppressed_errors("AlterPartitionReassignments")),
     "reassignment/replication-factor-change-can-be-disallowed": Planted(
-        asks("AlterPartitionReassignments", lambda request: replace(request, allow_replication_factor_change=True))
+        altered_requests(
+            "AlterPartitionReassignments", lambda request: replace(request, allow_replication_factor_change=True)
+        )
     ),
     "reassignment/brokers-hold-their-own-replicas": Planted(
-        answers("DescribeLogDirs", lambda _, part: replace(part, results=()))
+        altered_responses("DescribeLogDirs", lambda _, part: replace(part, results=()))
     ),
-    "negotiation/every-version-is-served": Planted(answers("Fetch", _old_fetches_are_empty)),
-    "negotiation/api-versions-falls-back-to-version-0": Planted(honest, Manners(refuses_unreadable=True)),
-    "negotiation/malformed-client-name-is-rejected": Planted(asks("ApiVersions", _politely_named)),
+    "negotiation/every-version-is-served": Planted(altered_responses("Fetch", _old_fetches_are_empty)),
+    "negotiation/api-versions-falls-back-to-version-0": Planted(honest, Manners(rejects_unreadable=True)),
+    "negotiation/malformed-client-name-is-rejected": Planted(altered_requests("ApiVersions", _politely_named)),
     "negotiation/responses-are-in-request-order": Planted(honest, Manners(reverses=True)),
-    "negotiation/unknown-tagged-fields-are-ignored": Planted(honest, Manners(refuses_unreadable=True)),
+    "negotiation/unknown-tagged-fields-are-ignored": Planted(honest, Manners(rejects_unreadable=True)),
     "negotiation/malformed-bytes-close-one-connection": Planted(honest, Manners(keeps_garbage_open=True)),
 }

@@ -1,7 +1,7 @@
-"""Each requirement is held by an honest broker and violated by one that lies about it.
+"""Each requirement holds on an honest broker and is violated by one that lies about it.
 
 Goal: no check is vacuous. Method: the reference broker behind a proxy that breaks one promise (`lies`). Shrinking is
-cut short: that it gives small scripts is tested elsewhere.
+cut short, because its result is tested elsewhere.
 """
 
 from pathlib import Path
@@ -20,7 +20,7 @@ from tests.conformance.liar import Liar
 from tests.conformance.lies import LIES
 
 BROKERS = {1: "broker", 3: "cluster"}
-"""The fixture with so many nodes."""
+"""Fixture by number of nodes."""
 SEQUENTIAL = [requirement for requirement in REQUIREMENTS if requirement.id in LIES]
 
 
@@ -44,7 +44,7 @@ def honest(requirement, request):
 
 @pytest.mark.parametrize("requirement", SEQUENTIAL, ids=lambda requirement: requirement.id)
 def test_a_lie_about_it_is_a_violation(requirement, honest, tmp_path, monkeypatch):
-    monkeypatch.setattr(session, "EFFECT_TIMEOUT_S", 0.5)  # what a lie keeps from coming need not be awaited for long
+    monkeypatch.setattr(session, "EFFECT_TIMEOUT_S", 0.5)  # an effect that a lie prevents is not awaited for long
     planted = LIES[requirement.id]
     with Liar(honest, planted.lie, planted.manners) as liar:
         finding = check(requirement, liar, tmp_path)
@@ -62,6 +62,6 @@ def test_an_honest_broker_holds_it(requirement, honest, tmp_path):
 
 
 def test_every_requirement_has_a_lie():
-    """Those of `concurrent/` are broken by the tests of that folder, which hold their own table against them."""
+    """The requirements of `concurrent/` have their own table of lies in the tests of that folder."""
     concurrent = {requirement.id for requirement in concurrent_requirements.REQUIREMENTS}
     assert LIES.keys() == {requirement.id for requirement in REQUIREMENTS} - concurrent

@@ -1,7 +1,7 @@
-"""Kafka's behaviour as a model: a script in, the answers that Kafka would give out.
+"""Model of Kafka's behaviour: the responses that Kafka would return to a script.
 
-The model is pure and knows one cluster without faults: what a broker promises its clients, with none of how it keeps
-the promise. Each module has the rules of some APIs; `expected` applies them step by step.
+The model is pure and has one cluster without faults. It has what a broker promises its clients, and nothing of the
+implementation. Each module has the rules of some APIs; `expected` applies them step by step.
 """
 
 from collections.abc import Callable, Mapping
@@ -83,7 +83,7 @@ _RULES: Final[Mapping[type[Step], Callable[[Cluster, Any], Expectation]]] = {
 
 
 def expected(script: Script) -> tuple[Expectation, ...]:
-    """What Kafka answers to each step."""
+    """Return the response that Kafka returns to each step."""
     cluster = Cluster()
     return tuple(_expected(cluster, step) for step in script.steps)
 
@@ -91,7 +91,7 @@ def expected(script: Script) -> tuple[Expectation, ...]:
 def _expected(cluster: Cluster, step: Step) -> Expectation:
     match step:
         case Pipelined():
-            return {"in_order": True, "answers": Each(tuple(_expected(cluster, inner) for inner in step.steps))}
+            return {"in_order": True, "responses": Each(tuple(_expected(cluster, inner) for inner in step.steps))}
         case LongPoll():
             for produce_step in step.produces:
                 _expected(cluster, produce_step)
@@ -103,6 +103,6 @@ def _expected(cluster: Cluster, step: Step) -> Expectation:
         case On(step=DescribeLogDirs() as inner):
             return admin.describe_log_dirs(cluster, inner, step.broker)
         case On():
-            refused = elsewhere.refused_on(cluster, step.broker, step.step)
-            return _expected(cluster, step.step) if refused is None else refused
+            rejected = elsewhere.rejected_by(cluster, step.broker, step.step)
+            return _expected(cluster, step.step) if rejected is None else rejected
     return _RULES[type(step)](cluster, step)

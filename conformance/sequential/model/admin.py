@@ -1,4 +1,4 @@
-"""Partitions added, replicas moved, leaders elected, and what brokers tell of it all."""
+"""CreatePartitions, reassignments, elections, and the APIs that describe topics, log directories and the cluster."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -24,13 +24,13 @@ from conformance.sequential.steps import (
 _UNKNOWN: Final = "UNKNOWN_TOPIC_OR_PARTITION"
 _INVALID_ASSIGNMENT: Final = "INVALID_REPLICA_ASSIGNMENT"
 _TOO_MANY: Final = OneOf(
-    ("POLICY_VIOLATION", "UNKNOWN_SERVER_ERROR"), "Apache Kafka has its own limit end in an unexpected exception"
+    ("POLICY_VIOLATION", "UNKNOWN_SERVER_ERROR"), "Apache Kafka's limit is reported as an unexpected exception"
 )
 _QUORUM_TOPIC: Final = "__cluster_metadata"
 
 
 def create_partitions(cluster: Cluster, step: CreatePartitions) -> Expectation:
-    """A topic only grows (KIP-195); what it has stays as it is."""
+    """Add empty partitions: a topic only grows, and its other partitions do not change (KIP-195)."""
     topic = cluster.topics.get(step.topic)
     if topic is None:
         return {"error": _UNKNOWN}
@@ -48,7 +48,7 @@ def create_partitions(cluster: Cluster, step: CreatePartitions) -> Expectation:
 
 
 def _fits(assignments: Sequence[tuple[int, ...]], added: int, first: Partition) -> bool:
-    """One for each new partition, of brokers that are there, as many as the topic's other partitions have."""
+    """Whether there is one valid assignment for each new partition, with the topic's replication factor."""
     factor = None if first.replicas is None else len(first.replicas)
     return len(assignments) == added and all(
         _is_assignment(brokers) and factor in {None, len(brokers)} for brokers in assignments
@@ -60,9 +60,9 @@ def _is_assignment(brokers: tuple[int, ...]) -> bool:
 
 
 def alter_reassignment(cluster: Cluster, step: AlterReassignment) -> Expectation:
-    """The replicas in the end are those asked for (KIP-455).
+    """Replace the replicas by those requested (KIP-455).
 
-    The leader stays while it is one of them, else the first is elected; who leaves begins a new epoch in any case.
+    The leader stays if it is one of them, otherwise the first is elected. Removing a replica begins a new epoch.
     """
     partition = cluster.partition(step.topic, step.partition)
     if partition is None:
@@ -83,12 +83,12 @@ def alter_reassignment(cluster: Cluster, step: AlterReassignment) -> Expectation
 
 
 def list_reassignments(_cluster: Cluster, _step: ListReassignments) -> Expectation:
-    """In the end every reassignment is complete, and not listed any more."""
+    """Return no reassignment: each is complete eventually."""
     return {"error": "NONE", "ongoing": ()}
 
 
 def elect_leaders(cluster: Cluster, step: ElectLeaders) -> Expectation:
-    """The preferred replica, the first, leads; an election that would change nothing is not needed (KIP-460)."""
+    """Elect the first replica, the preferred one; an election that would change nothing is not needed (KIP-460)."""
     partition = cluster.partition(step.topic, step.partition)
     if partition is None:
         return {"error": _UNKNOWN}
@@ -100,10 +100,11 @@ def elect_leaders(cluster: Cluster, step: ElectLeaders) -> Expectation:
 
 
 def await_topic(cluster: Cluster, step: AwaitTopic) -> Expectation:
-    """Every broker describes the same, and all replicas are in sync."""
+    """Return the state that every broker describes, with all replicas in sync."""
     partitions = cluster.topics[step.topic].partitions if step.topic in cluster.topics else []
-    due = {"all_agree": True, "offline_replicas": 0, "leader_epochs": tuple(one.leader_epoch for one in partitions)}
-    return due if _chosen_by_cluster(partitions) else due | {"partitions": _states(partitions)}
+    epochs = tuple(one.leader_epoch for one in partitions)
+    described = {"all_agree": True, "offline_replicas": 0, "leader_epochs": epochs}
+    return described if _chosen_by_cluster(partitions) else described | {"partitions": _states(partitions)}
 
 
 def _chosen_by_cluster(partitions: Sequence[Partition]) -> bool:
@@ -117,13 +118,13 @@ def _states(partitions: Sequence[Partition]) -> tuple[object, ...]:
 
 
 def placement(_cluster: Cluster, _step: Placement) -> Expectation:
-    """A partition's replicas are on different brokers; none has a leader or replica more than the others."""
+    """Return an even placement: a partition's replicas on different brokers, numbers per broker that differ by 1."""
     even = Satisfies("at most one more than on another broker", lambda unevenness: unevenness <= 1)
     return {"replicas_are_distinct": True, "leaders_unevenness": even, "replicas_unevenness": even}
 
 
 def describe_topic_partitions(cluster: Cluster, step: DescribeTopicPartitions) -> Expectation:
-    """Topics by name, their partitions by index, from the cursor on; a new cursor where the limit was met (KIP-966)."""
+    """Return topics by name and partitions by index from the cursor on; a new cursor at the limit (KIP-966)."""
     from_topic, from_partition = step.cursor or ("", 0)
     topics: list[tuple[str, str]] = []
     listed: list[tuple[str, int]] = []
@@ -143,14 +144,14 @@ def describe_topic_partitions(cluster: Cluster, step: DescribeTopicPartitions) -
             following = found[room]
             break
     partitions = [cluster.topics[name].partitions[index] for name, index in listed]
-    due: Expectation = {
+    described: Expectation = {
         "topics": tuple(topics),
         "topic_ids": tuple(cluster.topics[name].id if name in cluster.topics else None for name, _ in topics),
         "internal": False,
         "listed": tuple(listed),
         "next": following,
     }
-    return due if _chosen_by_cluster(partitions) else {**due, "partitions": _listed_states(cluster, listed)}
+    return described if _chosen_by_cluster(partitions) else {**described, "partitions": _listed_states(cluster, listed)}
 
 
 def _listed_states(cluster: Cluster, listed: Sequence[tuple[str, int]]) -> tuple[object, ...]:
@@ -158,7 +159,7 @@ def _listed_states(cluster: Cluster, listed: Sequence[tuple[str, int]]) -> tuple
 
 
 def describe_log_dirs(cluster: Cluster, step: DescribeLogDirs, broker: int) -> Expectation:
-    """A broker has the replicas that are its own, with all that the leader has in the end (KIP-113)."""
+    """Return the replica that is assigned to the broker, eventually without lag (KIP-113)."""
     partition = cluster.partition(step.topic, step.partition)
     if partition is None or broker not in (partition.replicas or ()):
         return {"error": "NONE", "replicas": 0}
@@ -167,7 +168,7 @@ def describe_log_dirs(cluster: Cluster, step: DescribeLogDirs, broker: int) -> E
 
 
 def describe_quorum(_cluster: Cluster, step: DescribeQuorum) -> Expectation:
-    """The metadata's quorum and no other partition's (KIP-595): one of its voters leads it, others only observe."""
+    """Return the quorum of the metadata partition, led by a voter; other partitions have none (KIP-595)."""
     if (step.topic, step.partition) != (_QUORUM_TOPIC, 0):
         return {"error": _UNKNOWN}
     return {
@@ -180,7 +181,7 @@ def describe_quorum(_cluster: Cluster, step: DescribeQuorum) -> Expectation:
 
 
 def describe_cluster(_cluster: Cluster, step: DescribeCluster) -> Expectation:
-    """A broker tells of brokers; of controllers only a controller does (KIP-919)."""
+    """Return the brokers; only a controller describes controllers (KIP-919)."""
     match step.endpoint_type:
         case EndpointType.CONTROLLERS:
             return {"error": "MISMATCHED_ENDPOINT_TYPE"}

@@ -1,18 +1,18 @@
-"""The state of the model: topics, their partitions' logs, producers, group offsets.
+"""State of the model: topics, their partitions' logs, producers, group offsets.
 
-It is as small as the answers allow. A partition's log is a list of batches with the offsets that they were given; the
-high watermark is the log's end. Nothing fails, so all replicas are in sync, and a leader changes only where a script
-has it changed; where the replicas are is known only of topics that the script places.
+It has only what the responses depend on. A partition's log is a list of batches with their offsets; the high watermark
+is the log end. There are no faults, so all replicas are in sync, and a leader changes only if the script requests it.
+The replicas are known only for topics that the script assigns.
 """
 
 from dataclasses import dataclass, field
 from typing import Final
 
-from conformance.sequential.answer import ReadRecord
+from conformance.sequential.response import ReadRecord
 from conformance.sequential.steps import SEQUENCES
 
 BATCHES_REMEMBERED: Final = 5
-"""How many of a producer's batches a broker recognises when they come again (KIP-98: `max.in.flight` is at most 5)."""
+"""Number of a producer's batches that a broker recognises when they are sent again (KIP-98: at most 5 in flight)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class StoredBatch:
 
 @dataclass(frozen=True, slots=True)
 class AppendedSequence:
-    """What a broker remembers of one batch of a producer."""
+    """Sequence numbers and base offset of one batch of a producer."""
 
     first_sequence: int
     last_sequence: int
@@ -74,7 +74,7 @@ class Partition:
 
     @property
     def log_end_offset(self) -> int:
-        """The offset that the next record gets."""
+        """Offset of the next record."""
         return self.batches[-1].last_offset + 1 if self.batches else 0
 
     @property
@@ -83,7 +83,7 @@ class Partition:
         return [record for batch in self.batches for record in batch.records if record.offset >= self.log_start_offset]
 
     def begin_epoch(self, leader: int | None) -> None:
-        """A new leader, or the old one in a new epoch. An epoch without records is forgotten with the next."""
+        """Begin a new epoch with a leader. An epoch without records is removed when the next one begins."""
         self.leader = leader
         self.leader_epoch += 1
         if self.epoch_starts and self.epoch_starts[-1][1] >= self.log_end_offset:
@@ -91,11 +91,11 @@ class Partition:
         self.epoch_starts.append((self.leader_epoch, self.log_end_offset))
 
     def epoch_at(self, offset: int) -> int:
-        """The epoch in which the record at the offset was appended, or would be."""
+        """Return the epoch in which the record at the offset was appended, or would be."""
         return max((epoch for epoch, start in self.epoch_starts if start <= offset), default=self.leader_epoch)
 
     def end_of_epoch(self, epoch: int) -> tuple[int, int]:
-        """The newest epoch that is not newer, and where it ended; (-1, -1) for one that is still to come."""
+        """Return the newest epoch up to the given one, and its end offset; (-1, -1) for a future epoch."""
         if epoch > self.leader_epoch:
             return -1, -1
         known = max((begun for begun, _ in self.epoch_starts if begun <= epoch), default=epoch)
@@ -104,7 +104,7 @@ class Partition:
 
 @dataclass(slots=True)
 class Topic:
-    """A topic with its properties. `id` counts the topics that the script created, one created again included."""
+    """A topic with its properties. `id` counts the topics that the script has created, including repeated creations."""
 
     id: int
     partitions: list[Partition]
@@ -113,7 +113,7 @@ class Topic:
 
 @dataclass(frozen=True, slots=True)
 class CommittedOffset:
-    """A group's position in one partition."""
+    """A group's committed offset in one partition."""
 
     offset: int
     leader_epoch: int
@@ -122,18 +122,18 @@ class CommittedOffset:
 
 @dataclass(slots=True)
 class Cluster:
-    """Everything that a script can have changed."""
+    """All state that a script can change."""
 
     topics: dict[str, Topic] = field(default_factory=dict)
     topic_ids: int = 0
-    """How many topic ids were given out."""
+    """Number of assigned topic ids."""
     producers: int = 0
-    """How many producer ids were handed out."""
+    """Number of assigned producer ids."""
     committed: dict[tuple[str, int, int], CommittedOffset] = field(default_factory=dict)
     """By group, topic id and partition."""
 
     def partition(self, topic: str, index: int, topic_id: int | None = None) -> Partition | None:
-        """The partition, or null where topic or partition do not exist, or the topic has another id than this."""
+        """Return the partition; null if topic or partition do not exist, or the topic has another id."""
         found = self.topics.get(topic)
         if found is None or topic_id not in {None, found.id} or not 0 <= index < len(found.partitions):
             return None

@@ -1,4 +1,4 @@
-"""Settings of topics: altered one by one (KIP-339) or all at once, and described (KIP-226)."""
+"""Topic configurations: altered incrementally (KIP-339) or as a whole, and described (KIP-226)."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -17,7 +17,7 @@ _UNKNOWN: Final = "UNKNOWN_TOPIC_OR_PARTITION"
 
 
 def incremental_alter_configs(cluster: Cluster, step: IncrementalAlterConfigs) -> Expectation:
-    """Every change, or none where one is refused; what is not named stays."""
+    """Apply every change, or none if one is invalid; other settings stay."""
     if error := _resource_error(cluster, step.resource_type, step.topic):
         return {"error": error}
     names = [name for name, _, _ in step.changes]
@@ -46,11 +46,11 @@ def _change(properties: dict[str, str], name: str, operation: Operation, value: 
 
 
 _DEFAULT_LISTS: Final = {"cleanup.policy": "delete"}
-"""What a list begins with where it is not set."""
+"""Inherited values of lists that are not set."""
 
 
 def alter_configs(cluster: Cluster, step: AlterConfigs) -> Expectation:
-    """The topic has these settings, and what is not named is inherited again."""
+    """Replace all settings of the topic; those that are not named are inherited again."""
     if error := _resource_error(cluster, step.resource_type, step.topic):
         return {"error": error}
     return _altered(cluster, step, {name: value or "" for name, value in step.configs})
@@ -71,7 +71,7 @@ def _altered(cluster: Cluster, step: IncrementalAlterConfigs | AlterConfigs, to:
 
 
 def describe_configs(cluster: Cluster, step: DescribeConfigs) -> Expectation:
-    """What the topic has itself, with its values, and what it inherits."""
+    """Return the topic's own settings with their values, and the names of inherited ones."""
     if error := _resource_error(cluster, step.resource_type, step.topic):
         return {"error": error}
     own = cluster.topics[step.topic].properties

@@ -1,4 +1,4 @@
-"""ApiVersions, bytes that are no request, and requests whose errors the script itself states."""
+"""ApiVersions, bytes that are not a request, and requests whose expected errors the script has."""
 
 import re
 from typing import Final
@@ -11,7 +11,7 @@ _LEGAL_SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?
 
 
 def api_versions(_cluster: object, step: ApiVersions) -> Expectation:
-    """The ranges of versions; an unknown version is answered in version 0, with the ranges nonetheless (KIP-511)."""
+    """Return the version ranges; for an unknown version in a response of version 0 (KIP-511)."""
     if step.version >= API_VERSIONS_NEWEST:
         return {"error": "UNSUPPORTED_VERSION", "api_versions_listed": True, "ranges_in_order": True}
     software = (step.software_name, step.software_version)
@@ -21,10 +21,10 @@ def api_versions(_cluster: object, step: ApiVersions) -> Expectation:
 
 
 def raw_bytes(_cluster: object, _step: RawBytes) -> Expectation:
-    """The connection is closed, and the broker goes on serving others."""
+    """Close the connection and continue to serve others."""
     return {"connection": "closed", "broker": "alive"}
 
 
 def raw_request(_cluster: object, step: RawRequest) -> Expectation:
-    """The errors that the step states: the model's state decides nothing here."""
+    """Return the errors that the step has, independent of the model's state."""
     return {"errors": tuple(sorted(step.errors))}

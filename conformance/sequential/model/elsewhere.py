@@ -1,4 +1,4 @@
-"""What a broker answers that is not the partition's leader: nothing but who is."""
+"""Responses of brokers that are not the partition's leader or the group's coordinator."""
 
 from typing import Final
 
@@ -8,7 +8,7 @@ from conformance.sequential.steps import DeleteRecords, Fetch, ListOffsets, Offs
 
 _NOT_LEADER: Final = "NOT_LEADER_OR_FOLLOWER"
 _FOLLOWER_FETCH: Final = 11
-"""Since this version of Fetch followers serve consumers (KIP-392)."""
+"""Version of Fetch since which followers serve consumers (KIP-392)."""
 
 _NOTHING: Final[dict[type[Step], Expectation]] = {
     Produce: {"base_offset": -1, "log_append_time": "none"},
@@ -19,8 +19,8 @@ _NOTHING: Final[dict[type[Step], Expectation]] = {
 }
 
 
-def refused_on(cluster: Cluster, broker: int, step: Step) -> Expectation | None:
-    """NOT_LEADER_OR_FOLLOWER, with the leader (KIP-951) where a step needs it; null where this broker may serve it."""
+def rejected_by(cluster: Cluster, broker: int, step: Step) -> Expectation | None:
+    """Return NOT_LEADER_OR_FOLLOWER and the leader (KIP-951); null if the broker serves the step."""
     if type(step) not in _NOTHING:
         return None
     assert isinstance(step, Produce | Fetch | ListOffsets | OffsetForLeaderEpoch | DeleteRecords)
@@ -29,13 +29,13 @@ def refused_on(cluster: Cluster, broker: int, step: Step) -> Expectation | None:
         return None
     if isinstance(step, Fetch) and _is_served_by_followers(partition, broker, step):
         return {}
-    told = {"current_leader": (partition.leader, partition.leader_epoch), "endpoints": (partition.leader,)}
-    return {"error": _NOT_LEADER, **_NOTHING[type(step)], **told}
+    leader = {"current_leader": (partition.leader, partition.leader_epoch), "endpoints": (partition.leader,)}
+    return {"error": _NOT_LEADER, **_NOTHING[type(step)], **leader}
 
 
 def served_by_one(alone: Expectation) -> Expectation:
-    """A group's offsets are its coordinator's, and no other broker's."""
-    return {"served_by": 1, "refusals": ("NOT_COORDINATOR",)} if alone.get("error") == "NONE" else {}
+    """Return that only the coordinator serves a group's offsets."""
+    return {"served_by": 1, "other_errors": ("NOT_COORDINATOR",)} if alone.get("error") == "NONE" else {}
 
 
 def _is_served_by_followers(partition: Partition, broker: int, step: Fetch) -> bool:

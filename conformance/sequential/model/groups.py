@@ -1,4 +1,4 @@
-"""OffsetCommit and OffsetFetch of a group without members: offsets as a small store (KIP-211, KIP-320)."""
+"""OffsetCommit and OffsetFetch of a group without members (KIP-211, KIP-320)."""
 
 from typing import Final
 
@@ -12,7 +12,7 @@ METADATA_LENGTH_MAX: Final = 4096
 
 
 def offset_commit(cluster: Cluster, step: OffsetCommit) -> Expectation:
-    """Stored, replacing what was there; a refused commit changes nothing."""
+    """Store the offset in place of the previous one; a rejected commit changes nothing."""
     if cluster.partition(step.topic, step.partition) is None:
         return {"error": UNKNOWN_TOPIC}
     if step.generation >= 0 or step.member:
@@ -25,7 +25,7 @@ def offset_commit(cluster: Cluster, step: OffsetCommit) -> Expectation:
 
 
 def offset_fetch(cluster: Cluster, step: OffsetFetch) -> Expectation:
-    """The last commit; offset -1, no metadata and no error where there is none."""
+    """Return the last commit; offset -1, no metadata and no error if there is none."""
     if step.topic is None:
         return {"error": "NONE", "committed": _all_committed(cluster, step.group)}
     if step.topic not in cluster.topics:
@@ -42,7 +42,7 @@ def offset_fetch(cluster: Cluster, step: OffsetFetch) -> Expectation:
 
 
 def _all_committed(cluster: Cluster, group: str) -> tuple[tuple[str, int, int], ...]:
-    """Topic, partition and offset of each partition that the group has committed."""
+    """Return topic, partition and offset of each partition that the group has committed."""
     names = {topic.id: name for name, topic in cluster.topics.items()}
     return tuple(
         sorted(

@@ -1,13 +1,12 @@
-"""Produce and InitProducerId: which batches are appended, at which offsets, and what the others are answered.
+"""Produce and InitProducerId: which batches are appended, at which offsets, and the errors of the others.
 
-The rules stand in the order in which Kafka applies them: the shape of the request first, then the batch, then its
-records, then the producer's sequence. A refused batch leaves no trace.
+The rules are in the order in which Kafka applies them: the request first, then the batch, its records, and the
+producer's sequence. A rejected batch changes nothing.
 """
 
 from dataclasses import replace
 from typing import Any, Final
 
-from conformance.sequential.answer import ReadRecord
 from conformance.sequential.expectation import Expectation
 from conformance.sequential.model.cluster import (
     BATCHES_REMEMBERED,
@@ -19,10 +18,11 @@ from conformance.sequential.model.cluster import (
     Topic,
 )
 from conformance.sequential.model.unknown import UNKNOWN_TOPIC
+from conformance.sequential.response import ReadRecord
 from conformance.sequential.steps import Batch, Flaw, InitProducerId, Produce
 from fixtures.clients.record_batch import Compression, RecordBatch, encode_batch
 
-_LAWFUL_ACKS: Final = (-1, 0, 1)
+_VALID_ACKS: Final = (-1, 0, 1)
 _MAX_MESSAGE_BYTES: Final = 1_048_588
 """Kafka's default of `max.message.bytes`: 1 MiB and the 12 bytes before a batch's length counts."""
 
@@ -48,74 +48,74 @@ _ZSTD_SINCE: Final = 7
 
 
 def init_producer_id(cluster: Cluster, _step: InitProducerId) -> Expectation:
-    """An id that nobody else has, at epoch 0."""
+    """Return a new producer id, at epoch 0."""
     cluster.producers += 1
     return {"error": "NONE", "producer": cluster.producers - 1, "producer_epoch": 0}
 
 
 def produce(cluster: Cluster, step: Produce) -> Expectation:
-    """The base offset, or the error and -1."""
-    expectation = _answered(cluster, step)
-    return {"answered": False} if step.acks == 0 else expectation
+    """Return the base offset, or the error and -1; no response for acks=0."""
+    expectation = _response(cluster, step)
+    return {"has_response": False} if step.acks == 0 else expectation
 
 
-def _answered(cluster: Cluster, step: Produce) -> Expectation:
+def _response(cluster: Cluster, step: Produce) -> Expectation:
     partition = cluster.partition(step.topic, step.partition, step.topic_id)
     if partition is None:
-        return _refused(UNKNOWN_TOPIC)
+        return _rejected(UNKNOWN_TOPIC)
     if error := _malformed(step.batches):
-        return _refused(error)
-    if step.acks not in _LAWFUL_ACKS:
-        return _refused("INVALID_REQUIRED_ACKS")
+        return _rejected(error)
+    if step.acks not in _VALID_ACKS:
+        return _rejected("INVALID_REQUIRED_ACKS")
     (batch,) = step.batches
     if batch.compression is Compression.ZSTD and step.version is not None and step.version < _ZSTD_SINCE:
-        return _refused("UNSUPPORTED_COMPRESSION_TYPE")
+        return _rejected("UNSUPPORTED_COMPRESSION_TYPE")
     if batch.flaw is not None:
-        return _refused(_FLAW_ERRORS[batch.flaw])
+        return _rejected(_FLAW_ERRORS[batch.flaw])
     topic = cluster.topics[step.topic]
     size = _size(batch)
     if size > int(topic.properties.get("max.message.bytes", _MAX_MESSAGE_BYTES)):
-        return _refused("MESSAGE_TOO_LARGE")
-    if refusal := _refused_records(topic, batch):
-        return refusal
+        return _rejected("MESSAGE_TOO_LARGE")
+    if rejection := _rejected_records(topic, batch):
+        return rejection
     return _in_sequence(topic, partition, batch, size)
 
 
-def _refused(error: Any, **more: Any) -> Expectation:
+def _rejected(error: Any, **more: Any) -> Expectation:
     return {"error": error, "base_offset": -1, "log_append_time": "none"} | more
 
 
 def _malformed(batches: tuple[Batch, ...]) -> str | None:
-    """Exactly one whole batch of magic 2: anything else is refused before it is looked at."""
+    """Return the error unless there is exactly one whole batch of magic 2, which is checked first."""
     if len(batches) != 1 or batches[0].flaw in {Flaw.MAGIC_1, Flaw.TRUNCATED}:
         return "INVALID_RECORD"
     return None
 
 
 def _size(batch: Batch) -> int:
-    """Bytes of the whole batch. The producer's fields have a fixed width."""
+    """Return the size of the batch in bytes. The producer's fields have a fixed width."""
     return len(encode_batch(RecordBatch(records=batch.records, compression=batch.compression)))
 
 
-def _refused_records(topic: Topic, batch: Batch) -> Expectation | None:
-    """One bad record has the whole batch refused, with the places of the bad ones (KIP-467)."""
+def _rejected_records(topic: Topic, batch: Batch) -> Expectation | None:
+    """Return the rejection of a batch with invalid records, and their indexes (KIP-467); null if all are valid."""
     if "compact" in topic.properties.get("cleanup.policy", ""):
         keyless = tuple(place for place, record in enumerate(batch.records) if record.key is None)
         if keyless:
-            return _refused("INVALID_RECORD", record_errors=keyless)
+            return _rejected("INVALID_RECORD", record_errors=keyless)
     if "message.timestamp.after.max.ms" in topic.properties:
         late = tuple(place for place, record in enumerate(batch.records) if record.timestamp_ms >= FAR_FUTURE_MS)
         if late:
-            return _refused("INVALID_TIMESTAMP", record_errors=late)
+            return _rejected("INVALID_TIMESTAMP", record_errors=late)
     if "message.timestamp.before.max.ms" in topic.properties:
         early = tuple(place for place, record in enumerate(batch.records) if record.timestamp_ms <= LONG_AGO_MS)
         if early:
-            return _refused("INVALID_TIMESTAMP", record_errors=early)
+            return _rejected("INVALID_TIMESTAMP", record_errors=early)
     return None
 
 
 def _in_sequence(topic: Topic, partition: Partition, batch: Batch, size: int) -> Expectation:
-    """The producer's part (KIP-98, KIP-360): a batch seen before, a gap, an old epoch, or the next in order.
+    """Check epoch and sequence (KIP-98, KIP-360): a duplicate, a gap, an old epoch, or the next in order.
 
     A producer that the partition does not know may begin with any sequence number.
     """
@@ -123,17 +123,17 @@ def _in_sequence(topic: Topic, partition: Partition, batch: Batch, size: int) ->
         return _appended(topic, partition, batch, size)
     state = partition.producers.get(batch.producer)
     if state is not None and batch.epoch < state.epoch:
-        return _refused("INVALID_PRODUCER_EPOCH")
+        return _rejected("INVALID_PRODUCER_EPOCH")
     is_unknown = state is None
     if state is None or batch.epoch > state.epoch:
         state = ProducerState(batch.epoch)
     for seen in state.recent:
         if (seen.first_sequence, seen.last_sequence) == (batch.sequence, batch.last_sequence):
             again = _acknowledged(topic, partition, seen.base_offset)
-            # Apache Kafka answers a time here even under CreateTime: the newest one of the batch that it remembers.
+            # Apache Kafka returns a time here even with CreateTime: the newest timestamp of the retained batch.
             return {field: value for field, value in again.items() if field != "log_append_time"}
     if batch.sequence != state.next_sequence and not is_unknown:
-        return _refused("OUT_OF_ORDER_SEQUENCE_NUMBER")
+        return _rejected("OUT_OF_ORDER_SEQUENCE_NUMBER")
     remembered = AppendedSequence(batch.sequence, batch.last_sequence, partition.log_end_offset)
     state.recent = [*state.recent, remembered][-BATCHES_REMEMBERED:]
     partition.producers[batch.producer] = state
@@ -163,14 +163,14 @@ def _acknowledged(topic: Topic, partition: Partition, base_offset: int) -> Expec
 
 
 def _codec(topic: Topic, batch: Batch) -> str:
-    """What the topic prescribes, or else what the producer chose."""
+    """Return the codec of the topic's `compression.type`, or the producer's."""
     match topic.properties.get("compression.type", "producer"):
         case "producer":
             return batch.compression.name.lower()
         case "uncompressed":
             return "none"
-        case prescribed:
-            return prescribed
+        case codec:
+            return codec
 
 
 def _sets_append_time(topic: Topic) -> bool:

@@ -1,11 +1,11 @@
-"""Fetch, ListOffsets, OffsetForLeaderEpoch and DeleteRecords: what a partition's log shows of itself."""
+"""Fetch, ListOffsets, OffsetForLeaderEpoch and DeleteRecords of a partition's log."""
 
 from typing import Final
 
-from conformance.sequential.answer import ReadRecord
 from conformance.sequential.expectation import Expectation, OneOf, Satisfies
 from conformance.sequential.model.cluster import Cluster, Partition, StoredBatch
 from conformance.sequential.model.unknown import UNKNOWN_TOPIC
+from conformance.sequential.response import ReadRecord
 from conformance.sequential.steps import (
     EARLIEST,
     EARLIEST_LOCAL,
@@ -19,18 +19,18 @@ from conformance.sequential.steps import (
 )
 
 _NONE: Final = -1
-"""Kafka's word for no offset, no timestamp and no epoch."""
+"""Kafka's value for no offset, no timestamp and no epoch."""
 
 
 def _epoch_error(partition: Partition, client_epoch: int) -> str | None:
-    """A client that knows a newer epoch than the leader is ahead of it, one with an older is fenced (KIP-320)."""
+    """Return the error of a request whose leader epoch is not the leader's (KIP-320)."""
     if client_epoch in {_NONE, partition.leader_epoch}:
         return None
     return "UNKNOWN_LEADER_EPOCH" if client_epoch > partition.leader_epoch else "FENCED_LEADER_EPOCH"
 
 
 def fetch(cluster: Cluster, step: Fetch) -> Expectation:
-    """Whole batches from the one that holds the offset; an error shows no watermark."""
+    """Return whole batches from the one that has the offset; no high watermark with an error."""
     partition = cluster.partition(step.topic, step.partition, step.topic_id)
     error = UNKNOWN_TOPIC if partition is None else _epoch_error(partition, step.leader_epoch)
     if partition is None or error is not None:
@@ -53,12 +53,12 @@ def fetch(cluster: Cluster, step: Fetch) -> Expectation:
 
 
 def _first_of(all_batches: tuple[object, ...]) -> Satisfies:
-    """Of the batches that came, however many those are."""
+    """Return an expectation for a list with one item per returned batch."""
     return Satisfies(f"{all_batches}, or fewer", lambda found: found == all_batches[: len(found)])
 
 
 def _whole_batches(batches: list[StoredBatch], limit: int) -> tuple[ReadRecord, ...] | OneOf:
-    """The size limits are soft (KIP-74): the first batch comes whatever its size, others while there is room."""
+    """Return the records within the soft size limit (KIP-74): the first batch of any size, others while they fit."""
     prefixes: list[tuple[ReadRecord, ...]] = []
     records: tuple[ReadRecord, ...] = ()
     size = 0
@@ -70,11 +70,11 @@ def _whole_batches(batches: list[StoredBatch], limit: int) -> tuple[ReadRecord, 
         prefixes.append(records)
     if size <= limit:
         return records
-    return OneOf(tuple(prefixes), "the first batch, and more where there is room")
+    return OneOf(tuple(prefixes), "the first batch, and more while they fit")
 
 
 def list_offsets(cluster: Cluster, step: ListOffsets) -> Expectation:
-    """An offset by timestamp, or by one of the special timestamps."""
+    """Return an offset by timestamp, or by one of the special timestamps."""
     partition = cluster.partition(step.topic, step.partition)
     error = UNKNOWN_TOPIC if partition is None else _epoch_error(partition, step.leader_epoch)
     if partition is None or error is not None:
@@ -114,7 +114,7 @@ def _newest(partition: Partition) -> Expectation:
 
 
 def offset_for_leader_epoch(cluster: Cluster, step: OffsetForLeaderEpoch) -> Expectation:
-    """The end of the newest epoch that is not newer than the one asked for."""
+    """Return the end offset of the newest epoch up to the requested one."""
     partition = cluster.partition(step.topic, step.partition)
     error = UNKNOWN_TOPIC if partition is None else _epoch_error(partition, step.leader_epoch)
     if partition is None or error is not None:
@@ -124,7 +124,7 @@ def offset_for_leader_epoch(cluster: Cluster, step: OffsetForLeaderEpoch) -> Exp
 
 
 def delete_records(cluster: Cluster, step: DeleteRecords) -> Expectation:
-    """The log start moves up to the offset, never down; beyond the high watermark nothing is deleted."""
+    """Advance the log start offset, never back; beyond the high watermark nothing is deleted."""
     partition = cluster.partition(step.topic, step.partition)
     if partition is None:
         return {"error": UNKNOWN_TOPIC, "low_watermark": _NONE}

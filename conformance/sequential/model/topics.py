@@ -1,4 +1,4 @@
-"""CreateTopics, DeleteTopics and Metadata: which topics there are, and what is said of those there are not."""
+"""CreateTopics, DeleteTopics and Metadata: existing topics, and the errors of those that do not exist."""
 
 import re
 from typing import Final
@@ -10,23 +10,23 @@ from conformance.sequential.steps import CreateTopic, DeleteTopic, DeleteTopicBy
 
 TOPIC_NAME_LENGTH_MAX: Final = 249
 UNKNOWN_BROKER: Final = 1_000_000
-"""Brokers from this id on are in nobody's cluster."""
+"""No cluster has brokers from this id on."""
 PARTITIONS_PER_REQUEST_MAX: Final = 10_000
-"""What one request may create at most: Apache Kafka's `MAX_PARTITIONS_PER_BATCH`."""
+"""Maximum number of partitions that one request may create: Apache Kafka's `MAX_PARTITIONS_PER_BATCH`."""
 REPLICAS_TOO_MANY: Final = 1_000
-"""More replicas than anybody's cluster has brokers."""
+"""More replicas than any cluster has brokers."""
 
 _LEGAL_NAME: Final = re.compile(r"[a-zA-Z0-9._-]+")
 _INVALID_TOPIC: Final = "INVALID_TOPIC_EXCEPTION"
 
 
 def is_legal_name(name: str) -> bool:
-    """Kafka's rule for topic names: one to 249 of ASCII letters, digits, `.`, `_` and `-`, and not `.` or `..`."""
+    """Whether Kafka permits a topic name: 1 to 249 ASCII letters, digits, `.`, `_` and `-`, and not `.` or `..`."""
     return _LEGAL_NAME.fullmatch(name) is not None and len(name) <= TOPIC_NAME_LENGTH_MAX and name not in {".", ".."}
 
 
 def create_topic(cluster: Cluster, step: CreateTopic) -> Expectation:
-    """NONE, with what was created; or the first thing that is wrong, and nothing is created."""
+    """Create a topic and return its description; or return the first error and create nothing."""
     if error := _creation_error(cluster, step):
         return {"error": error}
     partitions = len(step.assignments) or step.partitions
@@ -41,7 +41,7 @@ def create_topic(cluster: Cluster, step: CreateTopic) -> Expectation:
 
 
 def new_partition(replicas: tuple[int, ...] | None) -> Partition:
-    """An empty partition, led by the first of its replicas where they are known."""
+    """Return an empty partition, led by the first of its replicas if they are known."""
     return Partition(replicas=replicas, leader=replicas[0] if replicas else None)
 
 
@@ -72,14 +72,14 @@ def _assignment_error(step: CreateTopic) -> str | None:
 
 
 def delete_topic(cluster: Cluster, step: DeleteTopic) -> Expectation:
-    """The topic is gone, and its id with it."""
+    """Delete a topic with its id."""
     if cluster.topics.pop(step.topic, None) is None:
         return {"error": "UNKNOWN_TOPIC_OR_PARTITION"}
     return {"error": "NONE"}
 
 
 def delete_topic_by_id(cluster: Cluster, step: DeleteTopicById) -> Expectation:
-    """As by name; an id that nobody has, or no more, is UNKNOWN_TOPIC_ID (KIP-516)."""
+    """Delete a topic by id; an id that no topic has is UNKNOWN_TOPIC_ID (KIP-516)."""
     name = _name_of(cluster, step.topic_id)
     if name is None:
         return {"error": "UNKNOWN_TOPIC_ID"}
@@ -92,17 +92,17 @@ def _name_of(cluster: Cluster, topic_id: int) -> str | None:
 
 
 def metadata(cluster: Cluster, step: Metadata) -> Expectation:
-    """What there is of the topics asked for; null asks for all, an empty list for none (since v1)."""
-    asked = tuple(cluster.topics) if step.topics is None else step.topics
-    topics = sorted((name, _metadata_error(cluster, name), _partition_count(cluster, name)) for name in asked)
-    known = [name for name in asked if name in cluster.topics]
+    """Describe the requested topics; null requests all, an empty list none (since v1)."""
+    names = tuple(cluster.topics) if step.topics is None else step.topics
+    topics = sorted((name, _metadata_error(cluster, name), _partition_count(cluster, name)) for name in names)
+    known = [name for name in names if name in cluster.topics]
     return {
         "topics": tuple(topics),
         "leaders": tuple(sorted((name, i, True) for name in known for i in range(_partition_count(cluster, name)))),
         "topic_ids": tuple(sorted((name, cluster.topics[name].id) for name in known)),
         "brokers": True,
         "cluster_id": 0,
-        "strangers": 0,
+        "unrequested": 0,
         "internal": True,
         "operations": step.with_operations,
     }
@@ -119,6 +119,6 @@ def _partition_count(cluster: Cluster, name: str) -> int:
 
 
 def metadata_by_id(cluster: Cluster, step: MetadataById) -> Expectation:
-    """The topic's name (KIP-516); an id that nobody has, or no more, is UNKNOWN_TOPIC_ID."""
+    """Return the topic's name; an id that no topic has is UNKNOWN_TOPIC_ID (KIP-516)."""
     name = _name_of(cluster, step.topic_id)
     return {"error": "UNKNOWN_TOPIC_ID", "name": None} if name is None else {"error": "NONE", "name": name}

@@ -1,9 +1,9 @@
-"""What a broker says of a topic that it does not have."""
+"""Errors for a topic that does not exist."""
 
 from typing import Final
 
 from conformance.sequential.expectation import OneOf
 
 UNKNOWN_TOPIC: Final = OneOf(
-    ("UNKNOWN_TOPIC_OR_PARTITION", "UNKNOWN_TOPIC_ID"), "asked by name, or by an id in newer versions (KIP-516)"
+    ("UNKNOWN_TOPIC_OR_PARTITION", "UNKNOWN_TOPIC_ID"), "requested by name, or by id in newer versions (KIP-516)"
 )

@@ -1,15 +1,16 @@
-"""Scripts: plain values that say, request by request, what is asked of a broker.
+"""Scripts: requests to a broker as plain values.
 
-A `Script` is a tuple of steps. A step is one request in Kafka's terms; how it looks in the version that a target
-speaks is `requests`' business, and how its answer is compared is `answers`'. Rules:
+A `Script` is a tuple of steps. A step is one request in Kafka's terms; `requests` encodes it in a version that the
+target supports, and `responses` converts the response to values that can be compared. Rules:
 
-- A value says everything: the same script is sent to every target, prints as a program (`program`), and is what
-  Hypothesis shrinks.
-- A name that begins with `trial` stands for a fresh topic, or a fresh group, of that run of the script; any other name
-  is sent as it stands.
-- A producer is named by the order in which the script was handed its id: 0 is the first `InitProducerId`'s.
-- A broker is named by its place among the target's, by ascending id, from 1 on; a number beyond them stands for itself.
-- `version` is the highest to use; null means the newest that both sides know. It is lowered to what a target offers.
+- A script is a complete value: the same script is sent to every target, is printed as a program (`program`), and is
+  shrunk by Hypothesis.
+- A name that begins with `trial` is a new topic, or a new group, in each run of the script; any other name is sent
+  unchanged.
+- A producer is the index of its id among those that were assigned to the script: 0 is that of the first
+  `InitProducerId`.
+- A broker is its place among the target's brokers, by ascending id, from 1 on; a higher number is sent unchanged.
+- `version` is the highest to use; null is the newest that both sides support. It is lowered to what a target offers.
 """
 
 from conformance.sequential.steps.admin import (

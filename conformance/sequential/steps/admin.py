@@ -1,7 +1,4 @@
-"""Administration: partitions added, replicas moved, leaders elected, settings altered, and what tells of them.
-
-Brokers are named as `Script` says.
-"""
+"""Steps of the admin APIs. Brokers are named by their places (see `conformance.sequential.steps`)."""
 
 from dataclasses import dataclass
 from enum import IntEnum
@@ -10,7 +7,7 @@ from conformance.sequential.steps.base import TOPIC, Step
 
 
 class Operation(IntEnum):
-    """What IncrementalAlterConfigs does to one setting (KIP-339)."""
+    """Operation of IncrementalAlterConfigs on one setting (KIP-339)."""
 
     SET = 0
     DELETE = 1
@@ -19,7 +16,7 @@ class Operation(IntEnum):
 
 
 class ResourceType(IntEnum):
-    """What a setting belongs to."""
+    """Type of the resource that has the settings."""
 
     UNKNOWN = 0
     TOPIC = 2
@@ -27,14 +24,14 @@ class ResourceType(IntEnum):
 
 
 class ElectionType(IntEnum):
-    """Which replica ElectLeaders puts in charge (KIP-460)."""
+    """Type of an election by ElectLeaders (KIP-460)."""
 
     PREFERRED = 0
     UNCLEAN = 1
 
 
 class EndpointType(IntEnum):
-    """Whose addresses DescribeCluster asks for (KIP-919)."""
+    """Type of the endpoints that DescribeCluster requests (KIP-919)."""
 
     BROKERS = 1
     CONTROLLERS = 2
@@ -45,7 +42,7 @@ class EndpointType(IntEnum):
 class CreatePartitions(Step):
     """CreatePartitions of one topic up to `count` (KIP-195). An assignment is the brokers of one new partition.
 
-    The new partitions can be asked once `AwaitTopic` has seen them.
+    The new partitions can be used after an `AwaitTopic`.
     """
 
     count: int
@@ -57,7 +54,7 @@ class CreatePartitions(Step):
 
 @dataclass(frozen=True, slots=True)
 class AlterReassignment(Step):
-    """AlterPartitionReassignments of one partition (KIP-455); null replicas cancel what is under way."""
+    """AlterPartitionReassignments of one partition (KIP-455); null replicas cancel an ongoing reassignment."""
 
     replicas: tuple[int, ...] | None
     topic: str = TOPIC
@@ -96,7 +93,7 @@ class IncrementalAlterConfigs(Step):
 
 @dataclass(frozen=True, slots=True)
 class AlterConfigs(Step):
-    """AlterConfigs of a topic: its settings are these, and no others."""
+    """AlterConfigs of a topic: replaces all its settings by these."""
 
     configs: tuple[tuple[str, str | None], ...]
     topic: str = TOPIC
@@ -135,7 +132,7 @@ class DescribeLogDirs(Step):
 
 @dataclass(frozen=True, slots=True)
 class DescribeQuorum(Step):
-    """DescribeQuorum (KIP-595, KIP-836), of the metadata's partition or of one that is no quorum's."""
+    """DescribeQuorum (KIP-595, KIP-836), of the metadata partition or of one without a quorum."""
 
     topic: str = "__cluster_metadata"
     partition: int = 0

@@ -1,9 +1,9 @@
-"""What every step is, and a script of them."""
+"""Base class of steps, and scripts."""
 
 from dataclasses import dataclass
 
 TOPIC = "trial"
-"""The usual topic of a script."""
+"""Default topic of a script."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,7 +13,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """Steps in order, each sent when the one before was answered."""
+    """Steps in order, each sent after the response to the one before."""
 
     steps: tuple[Step, ...]
 

@@ -1,4 +1,4 @@
-"""The connection itself: versions, bytes, requests laid out by hand, several requests at once on one or two."""
+"""Steps on the connection: versions, raw bytes, raw requests, and several requests at once."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ API_VERSIONS_NEWEST = 99
 
 @dataclass(frozen=True, slots=True)
 class ApiVersions(Step):
-    """ApiVersions, with the client's name and version since v3 (KIP-511). May be of a version nobody has."""
+    """ApiVersions, with the client's name and version since v3 (KIP-511). The version may be an unknown one."""
 
     version: int = 3
     software_name: str = "kafkatrial"
@@ -23,21 +23,21 @@ class ApiVersions(Step):
 
 @dataclass(frozen=True, slots=True)
 class RawBytes(Step):
-    """Bytes on a connection of their own. The answer says whether that was closed, and whether the broker lives."""
+    """Bytes on a separate connection. The response has whether that was closed, and whether the broker is alive."""
 
     data: bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Pipelined(Step):
-    """Several requests to one partition's leader, all sent before any answer is read."""
+    """Several requests to one partition's leader, all sent before any response is read."""
 
     steps: tuple[Produce | Fetch | ListOffsets, ...] = field(default=())
 
 
 @dataclass(frozen=True, slots=True)
 class LongPoll(Step):
-    """A fetch that waits while others produce to its partition on another connection; the fetch's answer."""
+    """A fetch that waits while records are produced on another connection; the fetch's response."""
 
     fetch: Fetch
     produces: tuple[Produce, ...]
@@ -45,17 +45,17 @@ class LongPoll(Step):
 
 @dataclass(frozen=True, slots=True)
 class Broker:
-    """In a `RawRequest`: the id of the broker in this place."""
+    """Placeholder in a `RawRequest` for the id of the broker in this place."""
 
     place: int
 
 
 @dataclass(frozen=True, slots=True)
 class RawRequest(Step):
-    """A request laid out field by field, for what no other step can express, and the errors of its response.
+    """A request given field by field, if no other step can express it, and the errors of its response.
 
     The fields are named as in kio. A string that begins with `trial` is a topic or group of the script; a number as
-    `topic_id` counts as in `MetadataById`. A request about a partition goes to the leader of `topic` and `partition`.
+    `topic_id` counts as in `MetadataById`. A request for a partition is sent to the leader of `topic` and `partition`.
 
     :ivar errors: all error codes of the response, in any order, NONE included.
     """

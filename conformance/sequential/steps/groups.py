@@ -1,4 +1,4 @@
-"""Group offsets."""
+"""Steps on group offsets."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from conformance.sequential.steps.base import TOPIC, Step
 
 @dataclass(frozen=True, slots=True)
 class OffsetCommit(Step):
-    """OffsetCommit of one partition, by default a simple one: no member, no generation."""
+    """OffsetCommit of one partition, by default without member and generation."""
 
     offset: int
     group: str = TOPIC

@@ -1,4 +1,4 @@
-"""Records: produced, fetched, looked up and deleted, in one partition."""
+"""Steps on records of one partition: produce, fetch, look up and delete."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -13,24 +13,24 @@ LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED = -1, -2, -3, -4,
 
 
 class Flaw(StrEnum):
-    """One thing that is wrong with a batch."""
+    """A defect of a batch."""
 
     WRONG_CRC = "wrong crc"
     """The checksum is not that of the bytes."""
     MAGIC_1 = "magic 1"
-    """The format byte says 1, which Produce v3 and later do not carry (KIP-98)."""
+    """The magic byte is 1, which Produce v3 and later reject (KIP-98)."""
     TRUNCATED = "truncated"
     """The last byte is missing."""
     COUNT_TOO_HIGH = "count too high"
-    """The header counts one record more than there are; the checksum covers the lie."""
+    """The header counts one record too many; the checksum is correct."""
     MAGIC_3 = "magic 3"
-    """The format byte says 3, which no version has."""
+    """The magic byte is 3, which does not exist."""
     CONTROL = "control"
     """A control batch, which only brokers write."""
     OFFSETS_TOO_MANY = "offsets too many"
-    """The header spans one offset more than there are records; the checksum covers the lie."""
+    """The header spans one offset too many; the checksum is correct."""
     COUNT_AND_OFFSETS = "count and offsets too high"
-    """Both; the checksum covers the lie."""
+    """Both are too high; the checksum is correct."""
     NO_SEQUENCE = "no sequence"
     """The batch has a producer id and no sequence."""
     DOUBLED = "doubled"
@@ -56,9 +56,9 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Produce(Step):
-    """Produce to one partition. Several batches in one partition, or none, are against the protocol.
+    """Produce to one partition. The protocol permits exactly one batch in a partition.
 
-    `topic_id` is asked by instead of the topic's own, where topics go by id (v13); it counts as in `MetadataById`.
+    `topic_id` replaces the topic's own id in versions with topic ids (v13); it counts as in `MetadataById`.
     """
 
     batches: tuple[Batch, ...]
@@ -81,7 +81,7 @@ class Fetch(Step):
     max_wait_ms: int = 0
     min_bytes: int = 0
     leader_epoch: int = -1
-    """What the client believes the leader's epoch to be (KIP-320); -1 says nothing."""
+    """The current leader epoch of the client (KIP-320); -1 for none."""
     read_committed: bool = False
     version: int | None = None
     topic_id: int | None = None
@@ -101,7 +101,7 @@ class ListOffsets(Step):
 
 @dataclass(frozen=True, slots=True)
 class OffsetForLeaderEpoch(Step):
-    """OffsetForLeaderEpoch of one partition (KIP-101, KIP-320): where `epoch` ended."""
+    """OffsetForLeaderEpoch of one partition (KIP-101, KIP-320): the end offset of `epoch`."""
 
     epoch: int = 0
     topic: str = TOPIC

@@ -1,4 +1,4 @@
-"""Topics: created, deleted, described, and awaited."""
+"""Steps on topics: create, delete and describe."""
 
 from dataclasses import dataclass
 
@@ -9,13 +9,13 @@ from conformance.sequential.steps.base import TOPIC, Step
 class CreateTopic(Step):
     """CreateTopics of one topic. An assignment is (partition, (broker, …)); it excludes a partition count.
 
-    Once a broker said NONE, the script waits until every broker knows the topic and each partition's leader serves.
+    After the response NONE, the script waits until every broker knows the topic and each partition's leader serves.
     """
 
     topic: str = TOPIC
     partitions: int = 1
     configs: tuple[tuple[str, str], ...] = (("retention.ms", "-1"),)
-    """Kept for ever by default: the timestamps of a script are fixed, and old."""
+    """Unlimited retention by default: the timestamps of a script are fixed, and old."""
     replication_factor: int = 1
     assignments: tuple[tuple[int, tuple[int, ...]], ...] = ()
     validate_only: bool = False
@@ -24,7 +24,7 @@ class CreateTopic(Step):
 
 @dataclass(frozen=True, slots=True)
 class DeleteTopic(Step):
-    """DeleteTopics of one topic by name. Once a broker said NONE, the script waits until all have forgotten it."""
+    """DeleteTopics of one topic by name. After the response NONE, the script waits until no broker has it."""
 
     topic: str = TOPIC
     version: int | None = None
@@ -39,7 +39,7 @@ class DeleteTopicById(Step):
 
 @dataclass(frozen=True, slots=True)
 class Metadata(Step):
-    """Metadata without automatic creation, of the topics named; null asks for all, an empty tuple for none."""
+    """Metadata without automatic creation, of the topics named; null requests all, an empty tuple none."""
 
     topics: tuple[str, ...] | None = (TOPIC,)
     version: int | None = None
@@ -49,6 +49,6 @@ class Metadata(Step):
 
 @dataclass(frozen=True, slots=True)
 class MetadataById(Step):
-    """Metadata by topic id (KIP-516). `topic_id` counts the ids that the script has seen; -1 is one nobody has."""
+    """Metadata by topic id (KIP-516). `topic_id` counts the ids that the script has seen; -1 is an unknown one."""
 
     topic_id: int = 0

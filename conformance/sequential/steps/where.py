@@ -1,4 +1,4 @@
-"""Steps around other steps: which broker is asked, how long, and how the request is written."""
+"""Steps around other steps: the broker that receives the request, repetition, and encoding."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from conformance.sequential.steps.base import TOPIC, Step
 
 @dataclass(frozen=True, slots=True)
 class On(Step):
-    """A step asked of a certain broker, whether or not a client would ask that one."""
+    """A step sent to one broker, whether or not a client would select it."""
 
     broker: int
     step: Step
@@ -15,16 +15,16 @@ class On(Step):
 
 @dataclass(frozen=True, slots=True)
 class OnEveryBroker(Step):
-    """A step asked of each broker in turn; how many served it, and what the others said."""
+    """A step sent to each broker in turn; the number that served it, and the errors of the others."""
 
     step: Step
 
 
 @dataclass(frozen=True, slots=True)
 class Eventually(Step):
-    """A step that only reads, asked until the answer is the one that is due, or the time is up; its last answer.
+    """A step that only reads, repeated until the response is as expected or until a timeout; its last response.
 
-    For what Kafka promises to come, not when: a broker that learns of a change, a follower that catches up.
+    For effects that Kafka promises without a time: a broker that learns of a change, a follower that catches up.
     """
 
     step: Step
@@ -32,16 +32,16 @@ class Eventually(Step):
 
 @dataclass(frozen=True, slots=True)
 class WithUnknownTags(Step):
-    """A step whose request has a tagged field that nobody knows, in its header and in its body (KIP-482)."""
+    """A step whose request has an unknown tagged field in its header and in its body (KIP-482)."""
 
     step: Step
 
 
 @dataclass(frozen=True, slots=True)
 class AwaitTopic(Step):
-    """Until every broker describes the topic as is due, and the leaders serve; what they describe in the end.
+    """Wait until every broker describes the topic as expected, and the leaders serve; the last description.
 
-    From here on requests go to the leaders described.
+    Later requests go to the leaders described.
     """
 
     topic: str = TOPIC
@@ -49,6 +49,6 @@ class AwaitTopic(Step):
 
 @dataclass(frozen=True, slots=True)
 class Placement(Step):
-    """Metadata of a topic, of which only the evenness over the brokers is looked at."""
+    """Metadata of a topic, reduced to how evenly it is spread over the brokers."""
 
     topic: str = TOPIC

@@ -20,7 +20,7 @@ from conformance.trial_document import trial_of
 from fixtures.clients.record_batch import decode_batches, encode_batch
 from fixtures.targets.target import Capability
 from linearizability.judgement import Verdict
-from tests.conformance.liar import Liar, answers, api
+from tests.conformance.liar import Liar, altered_responses, api
 
 BY_ID = {requirement.id: requirement for requirement in REQUIREMENTS}
 ON_ONE_NODE = [requirement for requirement in REQUIREMENTS if requirement.nodes_min == 1]
@@ -58,7 +58,7 @@ def fetched(change):
         batches = list(decode_batches(part.records or b""))
         return replace(part, records=b"".join(encode_batch(batch) for batch in change(batches)))
 
-    return answers("Fetch", partition)
+    return altered_responses("Fetch", partition)
 
 
 def with_contents(batches, contents):
@@ -111,12 +111,14 @@ LIES = {
     "ordering/idempotent-producer-keeps-send-order": (lambda: fetched(reversed_log), "producer-order"),
     "produce/acknowledged-records-are-read-back": (lambda: fetched(drops_a_record), "lost-write"),
     "produce/acknowledged-offsets-are-where-records-are-read": (
-        lambda: answers("Produce", lambda _, part: replace(part, base_offset=part.base_offset + 1)),
+        lambda: altered_responses("Produce", lambda _, part: replace(part, base_offset=part.base_offset + 1)),
         "offset-mismatch",
     ),
     "idempotence/no-duplicates-on-retry": (lambda: writes_twice, "duplicate"),
     "fetch/never-above-high-watermark": (
-        lambda: answers("Fetch", lambda _, part: replace(part, high_watermark=max(0, part.high_watermark - 1))),
+        lambda: altered_responses(
+            "Fetch", lambda _, part: replace(part, high_watermark=max(0, part.high_watermark - 1))
+        ),
         None,
     ),
 }
@@ -167,7 +169,7 @@ def test_a_violation_that_does_not_come_back_is_flaky(broker, tmp_path):
 def test_a_broker_that_makes_no_topic_leaves_the_promise_unknown(broker, tmp_path):
     from kio.schema.errors import ErrorCode
 
-    refuses = answers("CreateTopics", lambda _, part: replace(part, error_code=ErrorCode.policy_violation))
+    refuses = altered_responses("CreateTopics", lambda _, part: replace(part, error_code=ErrorCode.policy_violation))
     with CuttableLiar(broker, refuses) as liar:
         finding = check(BY_ID["ordering/read-order-is-append-order"], liar, tmp_path)
     assert finding.verdict is Verdict.UNKNOWN

@@ -1,4 +1,4 @@
-"""The check of a sequential requirement: verdicts, confirmation, several targets, and brokers that go away."""
+"""The check of a sequential requirement: verdicts, confirmation, several targets, and brokers that fail."""
 
 import datetime as dt
 import itertools
@@ -29,7 +29,7 @@ from conformance.sequential.strategies import many, produces, script
 from fixtures.clients.transport import SOCKETS
 from fixtures.targets.target import Node
 from linearizability.judgement import Verdict
-from tests.conformance.liar import Liar, answers, api
+from tests.conformance.liar import Liar, altered_responses, api
 
 PRODUCE = Produce((Batch((Record(b"a"),)),))
 READ_BACK = sequential(
@@ -95,20 +95,20 @@ def test_the_first_wrong_step_is_named():
 
 
 @pytest.mark.parametrize("created", [{"error": "POLICY_VIOLATION"}, {"error": "NONE", NO_LEADER: "for 15 s"}])
-def test_without_its_topic_a_script_says_nothing(created):
+def test_a_script_without_its_topic_is_unknown(created):
     assert judge(STEPS, (created, *FINE[1:]), judges("error", of=Fetch)).verdict is Verdict.UNKNOWN
 
 
 def test_creation_itself_may_be_judged():
-    refused = ({"error": "POLICY_VIOLATION"}, *FINE[1:])
-    assert judge(STEPS, refused, judges("error", of=CreateTopic)).verdict is Verdict.VIOLATION
+    rejected = ({"error": "POLICY_VIOLATION"}, *FINE[1:])
+    assert judge(STEPS, rejected, judges("error", of=CreateTopic)).verdict is Verdict.VIOLATION
 
 
 # --- one target
 
 
 def test_the_script_of_a_violation_is_minimal(broker):
-    with Liar(broker, answers("Fetch", loses_last_record)) as liar:
+    with Liar(broker, altered_responses("Fetch", loses_last_record)) as liar:
         finding = check(READ_BACK, [liar])[liar.name]
     assert finding.verdict is Verdict.VIOLATION
     assert (
@@ -123,47 +123,47 @@ def test_a_violation_that_does_not_come_back_is_flaky(broker):
     def once(request, part):
         return loses_last_record(request, part) if next(fetches) == 0 else part
 
-    with Liar(broker, answers("Fetch", once)) as liar:
+    with Liar(broker, altered_responses("Fetch", once)) as liar:
         finding = check(READ_BACK, [liar])[liar.name]
     assert finding.verdict is Verdict.VIOLATION
     assert finding.flaky
     assert "SCRIPT = " in finding.program
 
 
-def test_a_broker_that_hangs_up_violates_and_is_connected_to_again(broker):
-    def hangs_up(request, forward):
+def test_a_closed_connection_is_a_violation_and_opened_again(broker):
+    def closes(request, forward):
         if api(request) == "Fetch":
             raise ConnectionError("enough")
         return forward(request)
 
-    with Liar(broker, hangs_up) as liar:
+    with Liar(broker, closes) as liar:
         finding = check(READ_BACK, [liar])[liar.name]
         with Session(liar, "again") as session:
             closed, created = session.run(Script((Fetch(), CreateTopic())))
     assert finding.verdict is Verdict.VIOLATION
-    assert "connection was closed, not an answer" in finding.reason
+    assert "connection was closed, not a response" in finding.reason
     assert closed == {"connection": "closed"}
     assert created["error"] == "NONE"
 
 
-def test_an_answer_that_cannot_be_read_violates(broker):
-    with Liar(broker, answers("Fetch", damages)) as liar:
+def test_a_response_that_cannot_be_decoded_is_a_violation(broker):
+    with Liar(broker, altered_responses("Fetch", damages)) as liar:
         finding = check(READ_BACK, [liar])[liar.name]
     assert "malformed" in finding.reason
 
 
-def nobody():
-    return SimpleNamespace(transport=SOCKETS, name="nobody", kind="nobody", nodes=(Node(1, "127.0.0.1", 1),))
+def unreachable():
+    return SimpleNamespace(transport=SOCKETS, name="unreachable", kind="unreachable", nodes=(Node(1, "127.0.0.1", 1),))
 
 
 def test_a_target_that_is_gone_is_unknown():
-    finding = check(READ_BACK, [nobody()])["nobody"]
+    finding = check(READ_BACK, [unreachable()])["unreachable"]
     assert finding.verdict is Verdict.UNKNOWN
     assert "went down while script 1 ran" in finding.reason
 
 
-def test_a_session_says_that_its_target_is_gone():
-    with Session(nobody(), "x") as session, pytest.raises(TargetDown):
+def test_a_session_reports_that_its_target_is_gone():
+    with Session(unreachable(), "x") as session, pytest.raises(TargetDown):
         session.run(Script((Metadata(),)))
 
 
@@ -184,15 +184,17 @@ def test_an_api_that_is_not_offered_is_not_applicable(broker):
 
 
 def test_each_target_has_its_own_finding_for_the_same_scripts(broker):
-    with Liar(broker, answers("Fetch", loses_last_record)) as liar:
+    with Liar(broker, altered_responses("Fetch", loses_last_record)) as liar:
         findings = check(READ_BACK, [broker, liar])
     assert findings[broker.name].verdict is Verdict.OK
     assert findings[liar.name].verdict is Verdict.VIOLATION
     assert findings[broker.name].scripts == 5
 
 
-def test_a_difference_in_a_field_that_is_not_judged_is_only_noted(broker):
-    with Liar(broker, answers("Fetch", lambda _, part: replace(part, high_watermark=part.high_watermark + 1))) as liar:
+def test_a_difference_in_a_field_that_is_not_judged_is_only_recorded(broker):
+    with Liar(
+        broker, altered_responses("Fetch", lambda _, part: replace(part, high_watermark=part.high_watermark + 1))
+    ) as liar:
         finding = check(READ_BACK, [broker, liar])[liar.name]
     assert finding.verdict is Verdict.OK
     (difference,) = finding.differences
@@ -203,20 +205,20 @@ TWICE = sequential(
     script(CreateTopic(), InitProducerId(), *([st.just(Produce((Batch((Record(b"a"),), producer=0),)))] * 2)),
     judges("error", "log_append_time", of=Produce),
 )
-"""What a duplicate is answered for its time is left open by the model."""
+"""The model leaves the time in the response to a duplicate open."""
 
 
 def inverts_the_time(part):
     return replace(part, log_append_time=None if part.log_append_time else dt.datetime(2024, 1, 1, tzinfo=dt.UTC))
 
 
-def test_where_the_model_says_nothing_apache_kafka_decides(broker):
+def test_fields_without_an_expectation_are_compared_with_apache_kafka(broker):
     seen = itertools.count(1)
 
     def second_time(request, part):
         return inverts_the_time(part) if next(seen) % 2 == 0 else part
 
-    with Liar(broker, answers("Produce", second_time)) as liar:
+    with Liar(broker, altered_responses("Produce", second_time)) as liar:
         authority = Renamed(broker, "apache-kafka:4.3.1", "apache-kafka")
         against_kafka = check(TWICE, [liar, authority], scripts_max=1)
         against_another = check(TWICE, [liar, Renamed(broker, "other", "other")], scripts_max=1)
@@ -239,14 +241,14 @@ def test_scripts_do_not_see_each_other(broker):
     assert first[2]["offset"] == 1
 
 
-def test_pipelined_requests_are_all_sent_before_an_answer_is_read(broker):
+def test_pipelined_requests_are_all_sent_before_a_response_is_read(broker):
     with Session(broker, "pipe") as session:
-        _, answer = session.run(Script((CreateTopic(), Pipelined((PRODUCE, PRODUCE, Fetch())))))
-    assert answer["in_order"]
-    assert [len(one.get("records", ())) for one in answer["answers"]] == [0, 0, 2]
+        _, pipelined = session.run(Script((CreateTopic(), Pipelined((PRODUCE, PRODUCE, Fetch())))))
+    assert pipelined["in_order"]
+    assert [len(one.get("records", ())) for one in pipelined["responses"]] == [0, 0, 2]
 
 
-def test_bytes_travel_on_a_connection_of_their_own(broker):
+def test_bytes_are_sent_on_a_separate_connection(broker):
     with Session(broker, "bytes") as session:
         hostile, metadata = session.run(Script((RawBytes(b"\xff\xff\xff\xff"), Metadata(()))))
     assert hostile == {"connection": "closed", "broker": "alive"}

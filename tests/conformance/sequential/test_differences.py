@@ -1,15 +1,15 @@
-"""Differences between two targets' answers, and their severity."""
+"""Differences between two targets' responses, and their severity."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.sequential.answer import CLOSED, ReadRecord
 from conformance.sequential.differences import COSMETIC_FIELDS, differences
+from conformance.sequential.response import CLOSED, ReadRecord
 
 FINE = {"error": "NONE", "base_offset": 3, "size": 70}
 
-answers = st.fixed_dictionaries(
+responses = st.fixed_dictionaries(
     {}, optional={name: st.integers(0, 1) for name in ("base_offset", "size", "offset", "high_watermark")}
 )
 
@@ -35,13 +35,13 @@ def test_steps_count_from_one_and_both_sides_are_shown():
     assert found.other_target == "other"
 
 
-@given(answers)
-def test_an_answer_does_not_differ_from_itself(answer):
-    assert differences("other", [answer], [answer]) == []
+@given(responses)
+def test_a_response_does_not_differ_from_itself(response):
+    assert differences("other", [response], [response]) == []
 
 
-@given(answers, answers)
-def test_only_shared_fields_are_compared_and_both_ways_alike(ours, theirs):
+@given(responses, responses)
+def test_only_shared_fields_are_compared_symmetrically(ours, theirs):
     there = differences("other", [ours], [theirs])
     back = differences("other", [theirs], [ours])
     assert [(one.severity, one.here, one.there) for one in there] == [

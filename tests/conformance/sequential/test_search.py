@@ -1,4 +1,4 @@
-"""Scripts are tried as the seed says, and a violating one is made minimal."""
+"""Search for scripts by seed, and shrinking of a violating one."""
 
 import pytest
 from hypothesis import strategies as st
@@ -21,10 +21,10 @@ def reads_far(value: Script) -> bool:
 
 
 def shrunk(first: Script, violates=reads_far, seed: int = 3, budget: int = 10_000) -> tuple[Script, list[Script]]:
-    asked: list[Script] = []
+    judged: list[Script] = []
 
-    def ask(value: Script) -> bool:
-        asked.append(value)
+    def judge(value: Script) -> bool:
+        judged.append(value)
         return violates(value)
 
     small = smallest(
@@ -33,10 +33,10 @@ def shrunk(first: Script, violates=reads_far, seed: int = 3, budget: int = 10_00
         scripts_max=20,
         first=first,
         passed=(),
-        violates=ask,
-        time_is_up=lambda: len(asked) >= budget,
+        violates=judge,
+        time_is_up=lambda: len(judged) >= budget,
     )
-    return small, asked
+    return small, judged
 
 
 def test_the_same_seed_gives_the_same_scripts():
@@ -44,11 +44,11 @@ def test_the_same_seed_gives_the_same_scripts():
     assert tried(5) != tried(6)
 
 
-def test_no_more_scripts_than_asked_for():
+def test_at_most_the_given_number_of_scripts_is_tried():
     assert 0 < len(tried(1, scripts_max=7)) <= 7
 
 
-def test_what_an_attempt_raises_ends_the_search():
+def test_an_exception_of_an_attempt_ends_the_search():
     calls = []
 
     def attempt(value: Script) -> None:
@@ -70,19 +70,19 @@ def test_the_smallest_script_is_minimal(seed):
 
 
 def test_no_script_is_sent_twice():
-    _, asked = shrunk(next(value for value in tried(3, 60) if reads_far(value)))
-    assert len(asked) == len(set(asked))
+    _, judged = shrunk(next(value for value in tried(3, 60) if reads_far(value)))
+    assert len(judged) == len(set(judged))
 
 
 @pytest.mark.parametrize("budget", [0, 1, 10])
 def test_shrinking_ends_when_time_is_up_with_a_script_that_violates(budget):
     first = next(value for value in tried(3, 60) if reads_far(value))
-    small, asked = shrunk(first, budget=budget)
+    small, judged = shrunk(first, budget=budget)
     assert reads_far(small)
-    assert len(asked) <= budget
+    assert len(judged) <= budget
 
 
-def test_a_violation_that_does_not_come_back_leaves_the_first_script():
+def test_a_violation_that_is_not_repeated_leaves_the_first_script():
     first = next(value for value in tried(3, 60) if reads_far(value))
     small, _ = shrunk(first, violates=lambda value: False)
     assert small == first

@@ -1,4 +1,4 @@
-"""Steps around other steps: which broker is asked, and how long for something that is to come."""
+"""Steps around other steps: the broker that receives the request, and waiting for effects."""
 
 from dataclasses import replace
 
@@ -36,17 +36,17 @@ SETTING = DescribeConfigs(("cleanup.policy",))
 
 
 class Late:
-    """Describes settings as they were before, for so many answers."""
+    """Describes settings without a change, in a number of responses."""
 
-    def __init__(self, answers: int) -> None:
-        self.left = answers
-        self.asked = 0
+    def __init__(self, responses: int) -> None:
+        self.left = responses
+        self.requests = 0
 
     def __call__(self, request, forward):
         response = forward(request)
         if api(request) != "DescribeConfigs":
             return response
-        self.asked += 1
+        self.requests += 1
         self.left -= 1
         if self.left < 0:
             return response
@@ -59,47 +59,48 @@ def run(target, *steps):
         return opened.run(Script(steps))
 
 
-def test_what_comes_late_is_awaited(broker):
-    late = Late(answers=3)
+def test_a_late_effect_is_awaited(broker):
+    late = Late(responses=3)
     with Liar(broker, late) as liar:
-        answers = run(liar, CreateTopic(), COMPACT, Eventually(SETTING))
-    assert answers[-1]["set"] == (("cleanup.policy", "compact"),)
-    assert late.asked >= 4
+        responses = run(liar, CreateTopic(), COMPACT, Eventually(SETTING))
+    assert responses[-1]["set"] == (("cleanup.policy", "compact"),)
+    assert late.requests >= 4
 
 
-def test_what_never_comes_is_awaited_once_and_its_last_answer_told(broker, monkeypatch):
+def test_an_absent_effect_is_awaited_once_and_the_last_response_returned(broker, monkeypatch):
     monkeypatch.setattr(session, "EFFECT_TIMEOUT_S", 0.1)
-    late = Late(answers=1_000_000)
+    late = Late(responses=1_000_000)
     with Liar(broker, late) as liar:
-        answers = run(liar, CreateTopic(), COMPACT, Eventually(SETTING))
-        asked = late.asked
-        assert answers[-1]["set"] == ()
+        responses = run(liar, CreateTopic(), COMPACT, Eventually(SETTING))
+        requests = late.requests
+        assert responses[-1]["set"] == ()
         run(liar, CreateTopic(), COMPACT, Eventually(SETTING), Eventually(SETTING), Eventually(SETTING))
-    assert late.asked - asked < 2 * asked + 3
+    assert late.requests - requests < 2 * requests + 3
 
 
-def test_a_step_is_asked_of_the_broker_that_is_named(cluster):
-    answers = run(cluster, placed(2, 3), *(On(broker, ListOffsets()) for broker in (1, 2, 3)))
-    assert [answer["error"] for answer in answers[1:]] == ["NOT_LEADER_OR_FOLLOWER", "NONE", "NOT_LEADER_OR_FOLLOWER"]
+def test_a_step_is_sent_to_the_broker_that_is_named(cluster):
+    responses = run(cluster, placed(2, 3), *(On(broker, ListOffsets()) for broker in (1, 2, 3)))
+    errors = [response["error"] for response in responses[1:]]
+    assert errors == ["NOT_LEADER_OR_FOLLOWER", "NONE", "NOT_LEADER_OR_FOLLOWER"]
 
 
-def test_requests_follow_the_leader_once_it_was_awaited(cluster):
-    answers = run(cluster, placed(1, 2), AlterReassignment((2, 1)), ElectLeaders(), AwaitTopic(), ONE_MORE)
-    assert answers[3]["partitions"] == ((0, 2, (2, 1), (1, 2)),)
-    assert answers[-1]["error"] == "NONE"
+def test_requests_follow_an_awaited_leader(cluster):
+    responses = run(cluster, placed(1, 2), AlterReassignment((2, 1)), ElectLeaders(), AwaitTopic(), ONE_MORE)
+    assert responses[3]["partitions"] == ((0, 2, (2, 1), (1, 2)),)
+    assert responses[-1]["error"] == "NONE"
 
 
-def test_brokers_that_disagree_do_not_agree(cluster, monkeypatch):
-    """One connection of three gets another leader epoch told than the others."""
+def test_different_metadata_is_reported_as_disagreement(cluster, monkeypatch):
+    """Each of three connections receives another leader epoch."""
     monkeypatch.setattr(session, "EFFECT_TIMEOUT_S", 0.2)
-    lied_to = []
+    lies = []
 
     def lie(request, forward):
         response = forward(request)
         if api(request) != "Metadata" or not response.topics:
             return response
-        lied_to.append(None)
-        epoch = len(lied_to) % 3
+        lies.append(None)
+        epoch = len(lies) % 3
         return replace(
             response,
             topics=tuple(
@@ -109,17 +110,17 @@ def test_brokers_that_disagree_do_not_agree(cluster, monkeypatch):
         )
 
     with Liar(cluster, lie) as liar:
-        answers = run(liar, placed(1), AwaitTopic())
-    assert answers[-1]["all_agree"] is False
+        responses = run(liar, placed(1), AwaitTopic())
+    assert responses[-1]["all_agree"] is False
 
 
-def test_a_waiting_fetch_is_answered_by_what_others_produce(broker):
+def test_a_waiting_fetch_returns_records_of_another_connection(broker):
     long_poll = LongPoll(Fetch(max_wait_ms=60_000, min_bytes=1), (ONE_MORE,))
     assert [record.value for record in run(broker, CreateTopic(), long_poll)[1]["records"]] == [b"a"]
 
 
 def test_unknown_tags_are_on_the_wire(broker):
-    """The proxy's own reader knows no such tag, and cannot read the request."""
+    """The proxy's reader does not know the tag, and cannot read the request."""
     seen = []
 
     def lie(request, forward):
@@ -129,17 +130,17 @@ def test_unknown_tags_are_on_the_wire(broker):
     with Liar(broker, lie) as liar:
         run(liar, CreateTopic())
         without = seen.count("Fetch")
-        answers = run(liar, CreateTopic(), WithUnknownTags(Fetch()))
+        responses = run(liar, CreateTopic(), WithUnknownTags(Fetch()))
     assert seen.count("Fetch") == without
-    assert answers[-1]["error"] == "NONE"
+    assert responses[-1]["error"] == "NONE"
 
 
 @pytest.mark.parametrize("step", [Fetch(), On(2, Fetch()), Eventually(On(2, Fetch())), WithUnknownTags(Fetch())])
-def test_a_step_is_judged_as_the_request_that_it_is(step):
+def test_a_step_is_judged_as_its_request(step):
     assert kind_of(step) is Fetch
 
 
-def test_an_error_is_an_answer_that_may_be_due(broker):
-    """Waiting ends with the answer that the model expects, an error too."""
-    answers = run(broker, CreateTopic(), Eventually(ListOffsets(topic="trial-none")))
-    assert answers[-1]["error"] in {"UNKNOWN_TOPIC_OR_PARTITION", ErrorCode.unknown_topic_id.name.upper()}
+def test_an_expected_error_ends_the_waiting(broker):
+    """Waiting ends with the response that the model expects, which may be an error."""
+    responses = run(broker, CreateTopic(), Eventually(ListOffsets(topic="trial-none")))
+    assert responses[-1]["error"] in {"UNKNOWN_TOPIC_OR_PARTITION", ErrorCode.unknown_topic_id.name.upper()}

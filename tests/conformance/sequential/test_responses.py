@@ -1,4 +1,4 @@
-"""Requests in every version, and answers that mean the same in every version."""
+"""Requests in every version, and responses that mean the same in every version."""
 
 import datetime as dt
 import uuid
@@ -11,10 +11,10 @@ from kio.schema.errors import ErrorCode
 from kio.static.constants import EntityType
 
 from conformance.sequential import requests
-from conformance.sequential.admin_answers import placement
-from conformance.sequential.answer import ReadRecord
-from conformance.sequential.answers import normalise
+from conformance.sequential.admin_responses import placement
 from conformance.sequential.requests import build
+from conformance.sequential.response import ReadRecord
+from conformance.sequential.responses import normalise
 from conformance.sequential.steps import (
     AlterConfigs,
     AlterReassignment,
@@ -89,7 +89,7 @@ def test_every_version_of_a_request_can_be_written(step):
     key = requests.api_key(step)
     for version in known_versions(key):
         if isinstance(step, Metadata) and step.topics is None and version == 0:
-            continue  # v0 has no null; an empty list asks for all
+            continue  # v0 has no null; an empty list requests all
         message = requests.request(step, request_schema(key, version), ScriptSymbols(UNIQUE))
         assert message.__version__ == version
         assert encode_request(message, 1, "test")
@@ -103,7 +103,7 @@ def test_topics_by_id_need_version_12_of_metadata():
     assert (topic.name, topic.topic_id) == (None, TOPIC_ID)
 
 
-# --- answers
+# --- responses
 
 RECORDS = encode_batch(
     RecordBatch((Record(b"v", b"k", 5, (("h", None),)), Record(None, timestamp_ms=6)), base_offset=3)
@@ -207,19 +207,19 @@ def response(step, version, **changes):
 
 
 @pytest.mark.parametrize("step", STEPS, ids=kinds(STEPS))
-def test_one_answer_in_every_version(step):
-    """Goal: versions of one answer are comparable. Method: the same content in each; shared fields must agree."""
-    answers = [
+def test_one_response_in_every_version(step):
+    """Goal: versions of one response are comparable. Method: the same content in each; shared fields must agree."""
+    responses = [
         normalise(step, response(step, v), ScriptSymbols(UNIQUE)) for v in known_versions(requests.api_key(step))
     ]
-    newest = answers[-1]
-    for answer in answers:
-        assert not {"connection", "malformed"} & answer.keys()
-        assert all(answer[name] == newest[name] for name in answer.keys() & newest.keys())
+    newest = responses[-1]
+    for each in responses:
+        assert not {"connection", "malformed"} & each.keys()
+        assert all(each[name] == newest[name] for name in each.keys() & newest.keys())
 
 
 @pytest.mark.parametrize("step", STEPS, ids=kinds(STEPS))
-def test_what_differs_by_run_does_not_show(step):
+def test_values_that_differ_between_runs_are_hidden(step):
     text = repr(normalise(step, response(step, known_versions(requests.api_key(step))[-1]), ScriptSymbols(UNIQUE)))
     for secret in ("17", "1234", "4711", "secret", "9092", UNIQUE, str(TOPIC_ID)):
         assert secret not in text
@@ -227,33 +227,33 @@ def test_what_differs_by_run_does_not_show(step):
 
 def test_errors_are_spelt_as_kafka_spells_them():
     topic = {**TOPIC, "partitions": [{**PARTITION, "error_code": ErrorCode.not_leader_or_follower, "records": b""}]}
-    answer = normalise(Fetch(), response(Fetch(), 12, responses=[topic]), ScriptSymbols(UNIQUE))
-    assert answer["error"] == "NOT_LEADER_OR_FOLLOWER"
+    found = normalise(Fetch(), response(Fetch(), 12, responses=[topic]), ScriptSymbols(UNIQUE))
+    assert found["error"] == "NOT_LEADER_OR_FOLLOWER"
 
 
 def test_records_are_decoded():
-    answer = normalise(Fetch(), response(Fetch(), 12), ScriptSymbols(UNIQUE))
-    assert answer["records"] == (ReadRecord(3, b"v", b"k", 5, (("h", None),)), ReadRecord(4, None, None, 6))
+    found = normalise(Fetch(), response(Fetch(), 12), ScriptSymbols(UNIQUE))
+    assert found["records"] == (ReadRecord(3, b"v", b"k", 5, (("h", None),)), ReadRecord(4, None, None, 6))
 
 
 def test_the_brokers_own_time_is_not_compared():
     batch = RecordBatch((Record(b"v", timestamp_ms=99),), timestamp_type=TimestampType.LOG_APPEND_TIME)
     topic = {**TOPIC, "partitions": [{**PARTITION, "records": encode_batch(batch)}]}
-    answer = normalise(Fetch(), response(Fetch(), 12, responses=[topic]), ScriptSymbols(UNIQUE))
-    assert answer["records"] == (ReadRecord(0, b"v", None, None),)
+    found = normalise(Fetch(), response(Fetch(), 12, responses=[topic]), ScriptSymbols(UNIQUE))
+    assert found["records"] == (ReadRecord(0, b"v", None, None),)
 
 
 @pytest.mark.parametrize("topics", [[], [TOPIC, TOPIC]])
-def test_an_answer_about_other_partitions_is_malformed(topics):
-    answer = normalise(Fetch(), response(Fetch(), 12, responses=topics), ScriptSymbols(UNIQUE))
-    assert answer.keys() == {"malformed"}
+def test_a_response_with_other_partitions_is_malformed(topics):
+    found = normalise(Fetch(), response(Fetch(), 12, responses=topics), ScriptSymbols(UNIQUE))
+    assert found.keys() == {"malformed"}
 
 
 def test_damaged_records_are_malformed():
     damaged = RECORDS[:-1] + bytes([RECORDS[-1] ^ 1])
     topic = {**TOPIC, "partitions": [{**PARTITION, "records": damaged}]}
-    answer = normalise(Fetch(), response(Fetch(), 12, responses=[topic]), ScriptSymbols(UNIQUE))
-    assert "checksum" in answer["malformed"]
+    found = normalise(Fetch(), response(Fetch(), 12, responses=[topic]), ScriptSymbols(UNIQUE))
+    assert "checksum" in found["malformed"]
 
 
 @pytest.mark.parametrize("flaw", Flaw)
@@ -282,10 +282,10 @@ def test_symbols_count_what_was_seen():
     assert symbols.saw_topic_id("trial", TOPIC_ID) == 0
     assert symbols.saw_topic_id("trial", None) is None
     assert (symbols.topic_id("trial"), symbols.nth_topic_id(0)) == (TOPIC_ID, TOPIC_ID)
-    symbols.forget_topic("trial")
+    symbols.remove_topic("trial")
     assert symbols.topic_id("trial").int == 0
     assert symbols.script_name(symbols.real("trial-x")) == "trial-x"
-    assert symbols.script_name("somebody-else") is None
+    assert symbols.script_name("other-run") is None
     assert symbols.real("a/b") == "a/b"
 
 
@@ -297,21 +297,19 @@ def test_brokers_are_named_by_their_place():
     assert not symbols.is_address(7, "b", 2)
 
 
-def test_a_setting_is_the_topics_own_or_inherited_and_its_synonyms_are_by_precedence():
+def test_settings_are_own_or_inherited_with_synonyms_by_precedence():
     inherited = {**CONFIG, "name": "cleanup.policy", "config_source": 5, "synonyms": []}
     described = {**TOPIC, "configs": [CONFIG, inherited]}
-    answer = normalise(
-        DescribeConfigs(()), response(DescribeConfigs(()), 4, results=[described]), ScriptSymbols(UNIQUE)
-    )
-    assert (answer["set"], answer["inherited"]) == ((("retention.ms", "-1"),), ("cleanup.policy",))
-    assert answer["synonyms_in_order"]
+    found = normalise(DescribeConfigs(()), response(DescribeConfigs(()), 4, results=[described]), ScriptSymbols(UNIQUE))
+    assert (found["set"], found["inherited"]) == ((("retention.ms", "-1"),), ("cleanup.policy",))
+    assert found["synonyms_in_order"]
     wrong = {**CONFIG, "value": "5"}
-    answer = normalise(
+    found = normalise(
         DescribeConfigs(()),
         response(DescribeConfigs(()), 4, results=[{**TOPIC, "configs": [wrong]}]),
         ScriptSymbols(UNIQUE),
     )
-    assert not answer["synonyms_in_order"]
+    assert not found["synonyms_in_order"]
 
 
 @pytest.mark.parametrize(
@@ -322,10 +320,10 @@ def test_a_setting_is_the_topics_own_or_inherited_and_its_synonyms_are_by_preced
         ([(1, 1)], [1], False, (1, 2)),
     ],
 )
-def test_evenness_is_the_most_on_one_broker_less_the_fewest(replicas, leaders, distinct, unevenness):
+def test_unevenness_is_the_most_on_a_broker_minus_the_fewest(replicas, leaders, distinct, unevenness):
     partitions = [
         SimpleNamespace(replica_nodes=nodes, leader_id=leader) for nodes, leader in zip(replicas, leaders, strict=True)
     ]
-    answer = placement([SimpleNamespace(partitions=partitions)], brokers=3)
-    assert answer["replicas_are_distinct"] is distinct
-    assert (answer["leaders_unevenness"], answer["replicas_unevenness"]) == unevenness
+    found = placement([SimpleNamespace(partitions=partitions)], brokers=3)
+    assert found["replicas_are_distinct"] is distinct
+    assert (found["leaders_unevenness"], found["replicas_unevenness"]) == unevenness

@@ -1,10 +1,10 @@
-"""The answers of administration as plain values."""
+"""Responses of the admin APIs as plain values."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from conformance.sequential.answer import MISSING, NO_OPERATIONS, Answer, Symbols, error_of, only_partition
+from conformance.sequential.response import MISSING, NO_OPERATIONS, Response, Symbols, error_of, only_partition
 from conformance.sequential.steps import (
     AlterConfigs,
     AlterReassignment,
@@ -21,23 +21,23 @@ from conformance.sequential.steps import (
 )
 
 _TOPIC_CONFIG: Final = 1
-"""DescribeConfigs' source of a setting that the topic itself has (KIP-226)."""
+"""`ConfigSource` of a setting of the topic itself (KIP-226)."""
 
 
 def places(brokers: Sequence[Any], symbols: Symbols) -> tuple[int, ...]:
-    """Brokers by their places, in the order given."""
+    """Return the places of brokers, in the order given."""
     return tuple(symbols.place(int(broker)) for broker in brokers)
 
 
 def partition_state(partition: Any, symbols: Symbols) -> tuple[int, int, tuple[int, ...], tuple[int, ...]]:
-    """Index, leader, replicas in their order, and in-sync replicas in none, as Metadata describes a partition."""
+    """Return index, leader, replicas in their order, and in-sync replicas sorted, as Metadata describes a partition."""
     in_sync = tuple(sorted(places(partition.isr_nodes, symbols)))
     leader = symbols.place(int(partition.leader_id))
     return int(partition.partition_index), leader, places(partition.replica_nodes, symbols), in_sync
 
 
-def topic_state(topics: Sequence[Any], symbols: Symbols) -> Answer:
-    """What Metadata says of one topic's partitions."""
+def topic_state(topics: Sequence[Any], symbols: Symbols) -> Response:
+    """Return the partitions of one topic, as Metadata describes them."""
     partitions = sorted((part for topic in topics for part in topic.partitions), key=lambda part: part.partition_index)
     return {
         "partitions": tuple(partition_state(partition, symbols) for partition in partitions),
@@ -46,8 +46,8 @@ def topic_state(topics: Sequence[Any], symbols: Symbols) -> Answer:
     }
 
 
-def placement(topics: Sequence[Any], brokers: int) -> Answer:
-    """How evenly one topic's leaders and replicas lie over so many brokers: the most on one, less the fewest."""
+def placement(topics: Sequence[Any], brokers: int) -> Response:
+    """Return how unevenly leaders and replicas of a topic are spread: the most on a broker minus the fewest on one."""
     partitions = [part for topic in topics for part in topic.partitions]
     return {
         "replicas_are_distinct": all(len(set(p.replica_nodes)) == len(p.replica_nodes) for p in partitions),
@@ -61,24 +61,24 @@ def _unevenness(found: Any, brokers: int) -> int:
     return max(counts.values(), default=0) - (min(counts.values()) if len(counts) == brokers else 0)
 
 
-def _only_result(results: Sequence[Any]) -> Answer:
+def _only_result(results: Sequence[Any]) -> Response:
     if len(results) != 1:
-        return {"malformed": f"{len(results)} results in the answer about one"}
+        return {"malformed": f"{len(results)} results in the response, where one was requested"}
     return {"error": error_of(results[0].error_code)}
 
 
-def _create_partitions(_step: Step, response: Any, _symbols: Symbols) -> Answer:
+def _create_partitions(_step: Step, response: Any, _symbols: Symbols) -> Response:
     return _only_result(response.results)
 
 
-def _alter_reassignment(_step: Step, response: Any, _symbols: Symbols) -> Answer:
+def _alter_reassignment(_step: Step, response: Any, _symbols: Symbols) -> Response:
     if error_of(response.error_code) != "NONE":
         return {"error": error_of(response.error_code)}
     partition = only_partition(response.responses)
     return MISSING if partition is None else {"error": error_of(partition.error_code)}
 
 
-def _list_reassignments(_step: Step, response: Any, symbols: Symbols) -> Answer:
+def _list_reassignments(_step: Step, response: Any, symbols: Symbols) -> Response:
     ongoing = [partition for topic in response.topics for partition in topic.partitions]
     return {
         "error": error_of(response.error_code),
@@ -94,21 +94,21 @@ def _list_reassignments(_step: Step, response: Any, symbols: Symbols) -> Answer:
     }
 
 
-def _elect_leaders(_step: Step, response: Any, _symbols: Symbols) -> Answer:
+def _elect_leaders(_step: Step, response: Any, _symbols: Symbols) -> Response:
     if hasattr(response, "error_code") and error_of(response.error_code) != "NONE":
         return {"error": error_of(response.error_code)}
     partition = only_partition(response.replica_election_results, "partition_result")
     return MISSING if partition is None else {"error": error_of(partition.error_code)}
 
 
-def _alter_configs(_step: Step, response: Any, _symbols: Symbols) -> Answer:
+def _alter_configs(_step: Step, response: Any, _symbols: Symbols) -> Response:
     return _only_result(response.responses)
 
 
-def _describe_configs(_step: Step, response: Any, _symbols: Symbols) -> Answer:
-    answer = _only_result(response.results)
-    if answer.get("error") != "NONE":
-        return answer
+def _describe_configs(_step: Step, response: Any, _symbols: Symbols) -> Response:
+    values = _only_result(response.results)
+    if values.get("error") != "NONE":
+        return values
     configs = sorted(response.results[0].configs, key=lambda config: str(config.name))
     own = [config for config in configs if config.config_source == _TOPIC_CONFIG]
     return {
@@ -120,13 +120,13 @@ def _describe_configs(_step: Step, response: Any, _symbols: Symbols) -> Answer:
 
 
 def _synonyms_in_order(config: Any) -> bool:
-    """Whether the setting's own value comes first, and the sources after it by precedence (KIP-226)."""
+    """Whether the effective value is the first synonym, and the others follow by precedence (KIP-226)."""
     sources = [synonym.source for synonym in config.synonyms]
     first = config.synonyms[0] if config.synonyms else config
     return first.value == config.value and sources == sorted(sources)
 
 
-def _describe_topic_partitions(_step: Step, response: Any, symbols: Symbols) -> Answer:
+def _describe_topic_partitions(_step: Step, response: Any, symbols: Symbols) -> Response:
     topics = [(symbols.script_name(topic.name or ""), topic) for topic in response.topics]
     cursor = response.next_cursor
     return {
@@ -139,7 +139,7 @@ def _describe_topic_partitions(_step: Step, response: Any, symbols: Symbols) -> 
     }
 
 
-def _describe_log_dirs(_step: Step, response: Any, _symbols: Symbols) -> Answer:
+def _describe_log_dirs(_step: Step, response: Any, _symbols: Symbols) -> Response:
     directories = list(response.results)
     errors = {error_of(directory.error_code) for directory in directories}
     found = [partition for directory in directories for topic in directory.topics for partition in topic.partitions]
@@ -152,7 +152,7 @@ def _describe_log_dirs(_step: Step, response: Any, _symbols: Symbols) -> Answer:
     }
 
 
-def _describe_quorum(_step: Step, response: Any, _symbols: Symbols) -> Answer:
+def _describe_quorum(_step: Step, response: Any, _symbols: Symbols) -> Response:
     if error_of(response.error_code) != "NONE":
         return {"error": error_of(response.error_code)}
     partition = only_partition(response.topics)
@@ -170,7 +170,7 @@ def _describe_quorum(_step: Step, response: Any, _symbols: Symbols) -> Answer:
     }
 
 
-def _describe_cluster(_step: Step, response: Any, symbols: Symbols) -> Answer:
+def _describe_cluster(_step: Step, response: Any, symbols: Symbols) -> Response:
     error = error_of(response.error_code)
     if error != "NONE":
         return {"error": error}
@@ -185,7 +185,7 @@ def _describe_cluster(_step: Step, response: Any, symbols: Symbols) -> Answer:
     }
 
 
-NORMALISERS: Final[Mapping[type[Step], Callable[[Any, Any, Symbols], Answer]]] = {
+NORMALISERS: Final[Mapping[type[Step], Callable[[Any, Any, Symbols], Response]]] = {
     CreatePartitions: _create_partitions,
     AlterReassignment: _alter_reassignment,
     ListReassignments: _list_reassignments,

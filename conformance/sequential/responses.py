@@ -1,15 +1,15 @@
-"""What a broker answered, as plain values that can be compared across targets and versions."""
+"""Responses as plain values that can be compared across targets and versions."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any, Final
 
-from conformance.sequential import admin_answers
-from conformance.sequential.answer import (
+from conformance.sequential import admin_responses
+from conformance.sequential.response import (
     MISSING,
     NO_OPERATIONS,
-    Answer,
     ReadRecord,
+    Response,
     Symbols,
     error_of,
     malformed,
@@ -38,23 +38,23 @@ from fixtures.clients.record_batch import MalformedBatch, RecordBatch, Timestamp
 _INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 
 
-def normalise(step: Step, response: Any, symbols: Symbols) -> Answer:
-    """The response to a step as an answer."""
+def normalise(step: Step, response: Any, symbols: Symbols) -> Response:
+    """Return the response to a step as plain values."""
     return _NORMALISERS[type(step)](step, response, symbols)
 
 
-def _produce(_step: Produce, response: Any, symbols: Symbols) -> Answer:
+def _produce(_step: Produce, response: Any, symbols: Symbols) -> Response:
     partition = only_partition(response.responses, "partition_responses")
     if partition is None:
         return MISSING
-    answer = {"error": error_of(partition.error_code)} | plain_fields(partition, "base_offset", "log_start_offset")
-    answer["log_append_time"] = "none" if partition.log_append_time is None else "set"
+    values = {"error": error_of(partition.error_code)} | plain_fields(partition, "base_offset", "log_start_offset")
+    values["log_append_time"] = "none" if partition.log_append_time is None else "set"
     if hasattr(partition, "record_errors"):
-        answer["record_errors"] = tuple(error.batch_index for error in partition.record_errors)
-    return answer | _current_leader(response, partition, symbols)
+        values["record_errors"] = tuple(error.batch_index for error in partition.record_errors)
+    return values | _current_leader(response, partition, symbols)
 
 
-def _fetch(_step: Fetch, response: Any, symbols: Symbols) -> Answer:
+def _fetch(_step: Fetch, response: Any, symbols: Symbols) -> Response:
     top_level = error_of(response.error_code) if hasattr(response, "error_code") else "NONE"
     if top_level != "NONE":
         return {"error": top_level}
@@ -66,15 +66,15 @@ def _fetch(_step: Fetch, response: Any, symbols: Symbols) -> Answer:
         batches = tuple(decode_batches(data))
     except MalformedBatch as error:
         return malformed(error)
-    answer: dict[str, Any] = {"error": error_of(partition.error_code), "records": _records(batches), "size": len(data)}
-    answer["leader_epochs"] = tuple(batch.leader_epoch for batch in batches)
-    answer["codecs"] = tuple(batch.compression.name.lower() for batch in batches)
-    answer |= _current_leader(response, partition, symbols)
-    return answer | plain_fields(partition, "high_watermark", "last_stable_offset", "log_start_offset")
+    values: dict[str, Any] = {"error": error_of(partition.error_code), "records": _records(batches), "size": len(data)}
+    values["leader_epochs"] = tuple(batch.leader_epoch for batch in batches)
+    values["codecs"] = tuple(batch.compression.name.lower() for batch in batches)
+    values |= _current_leader(response, partition, symbols)
+    return values | plain_fields(partition, "high_watermark", "last_stable_offset", "log_start_offset")
 
 
 def _current_leader(response: Any, partition: Any, symbols: Symbols) -> dict[str, Any]:
-    """Whom an answer names as the leader, and whose address it gives (KIP-951); nothing before those versions."""
+    """Return the leader that a response names and the brokers whose addresses it has (KIP-951), if the version does."""
     if not hasattr(partition, "current_leader") or not hasattr(response, "node_endpoints"):
         return {}
     named = partition.current_leader
@@ -99,28 +99,28 @@ def _records(batches: tuple[RecordBatch, ...]) -> tuple[ReadRecord, ...]:
     )
 
 
-def _list_offsets(_step: ListOffsets, response: Any, _symbols: Symbols) -> Answer:
+def _list_offsets(_step: ListOffsets, response: Any, _symbols: Symbols) -> Response:
     partition = only_partition(response.topics)
     if partition is None:
         return MISSING
     return {"error": error_of(partition.error_code)} | plain_fields(partition, "timestamp", "offset", "leader_epoch")
 
 
-def _offset_for_leader_epoch(_step: OffsetForLeaderEpoch, response: Any, _symbols: Symbols) -> Answer:
+def _offset_for_leader_epoch(_step: OffsetForLeaderEpoch, response: Any, _symbols: Symbols) -> Response:
     partition = only_partition(response.topics)
     if partition is None:
         return MISSING
     return {"error": error_of(partition.error_code)} | plain_fields(partition, "leader_epoch", "end_offset")
 
 
-def _delete_records(_step: DeleteRecords, response: Any, _symbols: Symbols) -> Answer:
+def _delete_records(_step: DeleteRecords, response: Any, _symbols: Symbols) -> Response:
     partition = only_partition(response.topics)
     if partition is None:
         return MISSING
     return {"error": error_of(partition.error_code)} | plain_fields(partition, "low_watermark")
 
 
-def _init_producer_id(_step: InitProducerId, response: Any, symbols: Symbols) -> Answer:
+def _init_producer_id(_step: InitProducerId, response: Any, symbols: Symbols) -> Response:
     return {
         "error": error_of(response.error_code),
         "producer": symbols.saw_producer_id(response.producer_id),
@@ -128,35 +128,35 @@ def _init_producer_id(_step: InitProducerId, response: Any, symbols: Symbols) ->
     }
 
 
-def _create_topic(step: CreateTopic, response: Any, symbols: Symbols) -> Answer:
+def _create_topic(step: CreateTopic, response: Any, symbols: Symbols) -> Response:
     if len(response.topics) != 1:
-        return {"malformed": f"{len(response.topics)} topics in the answer about one"}
+        return {"malformed": f"{len(response.topics)} topics in the response, where one was requested"}
     topic = response.topics[0]
-    answer: dict[str, Any] = {"error": error_of(topic.error_code)}
+    values: dict[str, Any] = {"error": error_of(topic.error_code)}
     if hasattr(topic, "num_partitions"):
-        answer["num_partitions"] = int(topic.num_partitions)
-        answer["replication_factor"] = int(topic.replication_factor)
+        values["num_partitions"] = int(topic.num_partitions)
+        values["replication_factor"] = int(topic.replication_factor)
         names = {name for name, _ in step.configs}
-        answer["configs"] = tuple(sorted((item.name, item.value) for item in topic.configs or () if item.name in names))
+        values["configs"] = tuple(sorted((item.name, item.value) for item in topic.configs or () if item.name in names))
     if hasattr(topic, "topic_id") and not step.validate_only:
-        answer["topic_id"] = symbols.saw_topic_id(step.topic, topic.topic_id)
-    return answer
+        values["topic_id"] = symbols.saw_topic_id(step.topic, topic.topic_id)
+    return values
 
 
-def _delete_topic(_step: Step, response: Any, _symbols: Symbols) -> Answer:
+def _delete_topic(_step: Step, response: Any, _symbols: Symbols) -> Response:
     if len(response.responses) != 1:
-        return {"malformed": f"{len(response.responses)} topics in the answer about one"}
+        return {"malformed": f"{len(response.responses)} topics in the response, where one was requested"}
     return {"error": error_of(response.responses[0].error_code)}
 
 
-def _metadata(step: Metadata, response: Any, symbols: Symbols) -> Answer:
-    asked = step.topics or ()
+def _metadata(step: Metadata, response: Any, symbols: Symbols) -> Response:
+    requested = step.topics or ()
     listed = [
-        (topic.name if topic.name in asked else symbols.script_name(topic.name or ""), topic)
+        (topic.name if topic.name in requested else symbols.script_name(topic.name or ""), topic)
         for topic in response.topics
     ]
     topics = [(name, topic) for name, topic in listed if name is not None]
-    answer: dict[str, Any] = {
+    values: dict[str, Any] = {
         "topics": tuple(sorted((name, error_of(topic.error_code), len(topic.partitions)) for name, topic in topics)),
         "leaders": tuple(
             sorted(
@@ -164,46 +164,46 @@ def _metadata(step: Metadata, response: Any, symbols: Symbols) -> Answer:
             )
         ),
         "brokers": len(response.brokers) > 0,
-        "internal": all(_is_marked_rightly(topic) for topic in response.topics),
+        "internal": all(_is_internal_flag_correct(topic) for topic in response.topics),
     }
-    answer |= _operations(response, (topic for _, topic in topics if not topic.error_code))
+    values |= _operations(response, (topic for _, topic in topics if not topic.error_code))
     if step.topics is not None:
-        answer["strangers"] = len(listed) - len(topics)
+        values["unrequested"] = len(listed) - len(topics)
     if hasattr(response, "cluster_id"):
-        answer["cluster_id"] = symbols.saw_cluster_id(response.cluster_id)
+        values["cluster_id"] = symbols.saw_cluster_id(response.cluster_id)
     if all(hasattr(topic, "topic_id") for _, topic in topics):
-        answer["topic_ids"] = tuple(
+        values["topic_ids"] = tuple(
             sorted((n, symbols.saw_topic_id(n, t.topic_id) or 0) for n, t in topics if t.topic_id)
         )
-    return answer
+    return values
 
 
-def _is_marked_rightly(topic: Any) -> bool:
+def _is_internal_flag_correct(topic: Any) -> bool:
     is_internal = topic.name in _INTERNAL_TOPICS
     return bool(getattr(topic, "is_internal", is_internal) == is_internal)
 
 
-def _operations(response: Any, topics: Iterable[Any]) -> Answer:
-    """Whether the permitted operations are given, which must be so of all entities or of none."""
+def _operations(response: Any, topics: Iterable[Any]) -> Response:
+    """Return whether the permitted operations are present; "some" if only a part of the entities has them."""
     found = [getattr(response, "cluster_authorized_operations", None)]
     found += [getattr(topic, "topic_authorized_operations", None) for topic in topics]
     given = {value != NO_OPERATIONS for value in found if value is not None}
     return {"operations": given.pop() if len(given) == 1 else "some"} if given else {}
 
 
-def _metadata_by_id(_step: MetadataById, response: Any, symbols: Symbols) -> Answer:
+def _metadata_by_id(_step: MetadataById, response: Any, symbols: Symbols) -> Response:
     if len(response.topics) != 1:
-        return {"malformed": f"{len(response.topics)} topics in the answer about one id"}
+        return {"malformed": f"{len(response.topics)} topics in the response, where one was requested"}
     topic = response.topics[0]
     return {"error": error_of(topic.error_code), "name": symbols.script_name(topic.name) if topic.name else None}
 
 
-def _offset_commit(_step: OffsetCommit, response: Any, _symbols: Symbols) -> Answer:
+def _offset_commit(_step: OffsetCommit, response: Any, _symbols: Symbols) -> Response:
     partition = only_partition(response.topics)
     return MISSING if partition is None else {"error": error_of(partition.error_code)}
 
 
-def _offset_fetch(step: OffsetFetch, response: Any, symbols: Symbols) -> Answer:
+def _offset_fetch(step: OffsetFetch, response: Any, symbols: Symbols) -> Response:
     group = response.groups[0] if hasattr(response, "groups") else response
     if hasattr(group, "error_code") and error_of(group.error_code) != "NONE":
         return {"error": error_of(group.error_code)}
@@ -212,8 +212,8 @@ def _offset_fetch(step: OffsetFetch, response: Any, symbols: Symbols) -> Answer:
     partition = only_partition(group.topics)
     if partition is None:
         return MISSING
-    answer = {"error": error_of(partition.error_code), "metadata": partition.metadata or ""}
-    return answer | plain_fields(partition, "committed_offset", "committed_leader_epoch")
+    values = {"error": error_of(partition.error_code), "metadata": partition.metadata or ""}
+    return values | plain_fields(partition, "committed_offset", "committed_leader_epoch")
 
 
 def _committed_offsets(topics: Any, symbols: Symbols) -> tuple[tuple[str | None, int, int], ...]:
@@ -227,12 +227,12 @@ def _committed_offsets(topics: Any, symbols: Symbols) -> tuple[tuple[str | None,
     )
 
 
-def _raw_request(_step: RawRequest, response: Any, _symbols: Symbols) -> Answer:
+def _raw_request(_step: RawRequest, response: Any, _symbols: Symbols) -> Response:
     return {"errors": tuple(sorted(_errors(response)))}
 
 
 def _errors(response: Any) -> Iterator[str]:
-    """All error codes of a response, at every depth."""
+    """Yield all error codes of a response, at every depth."""
     for item in fields(response):
         value = getattr(response, item.name)
         if item.name == "error_code":
@@ -242,7 +242,7 @@ def _errors(response: Any) -> Iterator[str]:
                 yield from _errors(inner)
 
 
-_NORMALISERS: Final[Mapping[type[Step], Callable[[Any, Any, Symbols], Answer]]] = {
+_NORMALISERS: Final[Mapping[type[Step], Callable[[Any, Any, Symbols], Response]]] = {
     Produce: _produce,
     Fetch: _fetch,
     ListOffsets: _list_offsets,
@@ -257,5 +257,5 @@ _NORMALISERS: Final[Mapping[type[Step], Callable[[Any, Any, Symbols], Answer]]] 
     OffsetCommit: _offset_commit,
     OffsetFetch: _offset_fetch,
     RawRequest: _raw_request,
-    **admin_answers.NORMALISERS,
+    **admin_responses.NORMALISERS,
 }

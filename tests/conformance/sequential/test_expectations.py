@@ -1,14 +1,14 @@
-"""When an answer is as expected, field by field."""
+"""Comparison of responses with expectations, field by field."""
 
 import pytest
 
-from conformance.sequential.answer import CLOSED, SILENT
 from conformance.sequential.expectation import Each, OneOf, Satisfies, mismatches
+from conformance.sequential.response import CLOSED, SILENT
 
 EXPECTED = {"error": "NONE", "base_offset": 3}
 
 
-def test_equal_fields_match_and_others_do_not_matter():
+def test_equal_fields_match_and_other_fields_are_ignored():
     assert mismatches(EXPECTED, {"error": "NONE", "base_offset": 3, "log_start_offset": 7}) == []
 
 
@@ -24,16 +24,16 @@ def test_only_judged_fields_count():
     assert mismatches(EXPECTED, {"error": "NONE", "base_offset": 4}, frozenset({"error"})) == []
 
 
-def test_a_field_that_a_version_lacks_is_passed_over():
+def test_a_field_that_a_version_lacks_is_skipped():
     assert mismatches(EXPECTED, {"error": "NONE"}) == []
 
 
-@pytest.mark.parametrize("answer", [CLOSED, SILENT, {"malformed": "x"}])
-def test_no_answer_is_never_passed_over(answer):
-    assert len(mismatches(EXPECTED, answer, frozenset({"error"}))) == 1
+@pytest.mark.parametrize("response", [CLOSED, SILENT, {"malformed": "x"}])
+def test_a_missing_response_is_a_mismatch(response):
+    assert len(mismatches(EXPECTED, response, frozenset({"error"}))) == 1
 
 
-def test_an_answer_where_none_is_expected_is_a_mismatch():
+def test_an_unexpected_response_is_a_mismatch():
     assert len(mismatches({"connection": "closed"}, {"error": "NONE"})) == 1
 
 
@@ -48,8 +48,8 @@ def test_predicates():
     assert mismatches({"n": Satisfies("even", lambda n: n % 2 == 0)}, {"n": 3})[0].expected == "even"
 
 
-def test_pipelined_answers_are_held_one_by_one():
-    expected = {"answers": Each(({"error": "NONE"}, {"error": "NONE"}))}
-    assert mismatches(expected, {"answers": ({"error": "NONE"}, {"error": "NONE"})}) == []
-    assert mismatches(expected, {"answers": ({"error": "NONE"}, {"error": "X"})})
-    assert mismatches(expected, {"answers": ({"error": "NONE"},)})
+def test_pipelined_responses_are_compared_one_by_one():
+    expected = {"responses": Each(({"error": "NONE"}, {"error": "NONE"}))}
+    assert mismatches(expected, {"responses": ({"error": "NONE"}, {"error": "NONE"})}) == []
+    assert mismatches(expected, {"responses": ({"error": "NONE"}, {"error": "X"})})
+    assert mismatches(expected, {"responses": ({"error": "NONE"},)})

@@ -1,0 +1,93 @@
+"""A response as plain values, and the functions with which every API's responses are converted to them.
+
+A `Response` maps Kafka's field names to plain values. Values that Kafka does not promise are dropped (throttle times,
+correlation ids, hosts and ports, session ids). Values that differ between runs are replaced by symbols (topic ids and
+producer ids by the order in which they were seen, brokers by their place, real names by the script's). Errors are
+spelt as Kafka spells them. A field that the version does not have is absent.
+
+If there was no response, the only field is `connection`: closed or silent. Bytes that cannot be decoded are
+`malformed`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Protocol, TypeAlias
+
+Response: TypeAlias = Mapping[str, Any]
+"""Field name to plain value: numbers, strings, tuples of `ReadRecord`."""
+
+CLOSED: Final[Response] = {"connection": "closed"}
+SILENT: Final[Response] = {"connection": "silent"}
+"""No response within the timeout of a step."""
+
+NO_OPERATIONS: Final = -(2**31)
+"""Instead of the permitted operations where they were not requested (KIP-430)."""
+NO_RESPONSE_FIELDS: Final = frozenset({"connection", "malformed"})
+
+
+@dataclass(frozen=True, slots=True)
+class ReadRecord:
+    """A record as a fetch returned it. The timestamp is null where the broker set it (LogAppendTime)."""
+
+    offset: int
+    value: bytes | None
+    key: bytes | None = None
+    timestamp_ms: int | None = 0
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+
+
+class Symbols(Protocol):
+    """The symbols of values that differ between runs."""
+
+    def script_name(self, name: str) -> str | None:
+        """Return the script's name of a topic or group; null for one that is not the script's."""
+        ...
+
+    def saw_topic_id(self, name: str | None, topic_id: Any) -> int | None:
+        """Return the place of a topic id in the order in which ids were seen; null for the zero id."""
+        ...
+
+    def saw_producer_id(self, producer_id: int) -> int:
+        """Return the place of a producer id in the order in which ids were assigned; -1 for none."""
+        ...
+
+    def saw_cluster_id(self, cluster_id: str | None) -> int | None:
+        """Return the place of a cluster id in the order in which ids were seen; null for none."""
+        ...
+
+    @property
+    def brokers(self) -> tuple[int, ...]:
+        """The ids of the target's brokers, ascending."""
+        ...
+
+    def place(self, broker: int) -> int:
+        """Return the place of a broker among the target's; the id itself for a broker that the target does not have."""
+        ...
+
+    def is_address(self, broker: int, host: str, port: int) -> bool:
+        """Whether this is the broker's address for clients."""
+        ...
+
+
+def malformed(error: Exception) -> Response:
+    """Return the response for bytes that cannot be decoded."""
+    return {"malformed": str(error)}
+
+
+def error_of(code: Any) -> str:
+    """Return the error as Kafka spells it, NONE included."""
+    return str(code.name.upper())
+
+
+def plain_fields(source: Any, *names: str) -> dict[str, Any]:
+    """Return those of the named fields that this version has."""
+    return {name: int(getattr(source, name)) for name in names if hasattr(source, name)}
+
+
+def only_partition(topics: Any, partitions: str = "partitions") -> Any | None:
+    """Return the one partition that was requested; null if the response does not have it."""
+    found = [partition for topic in topics for partition in getattr(topic, partitions)]
+    return found[0] if len(found) == 1 else None
+
+
+MISSING: Final[Response] = {"malformed": "the response does not have the one partition that was requested"}
