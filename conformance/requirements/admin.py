@@ -1,4 +1,4 @@
-"""Topics and partitions: what is created, deleted and added, and that a refusal leaves nothing behind."""
+"""Requirements of topic administration: creation, deletion, added partitions, and rejections without an effect."""
 
 from typing import Final
 
@@ -51,11 +51,11 @@ REQUIREMENTS: Final = (
     Requirement(
         id="admin/bad-topic-is-not-created",
         level=Level.MUST,
-        text="CreateTopics answers an illegal name with INVALID_TOPIC_EXCEPTION, a partition count below 1 with "
+        text="CreateTopics rejects an illegal name with INVALID_TOPIC_EXCEPTION, a partition count below 1 with "
         "INVALID_PARTITIONS, a replication factor below 1 or above the number of brokers with "
-        "INVALID_REPLICATION_FACTOR, an unknown or illegal property with INVALID_CONFIG, an assignment to a broker "
-        "that is not there with INVALID_REPLICA_ASSIGNMENT and one beside a count with INVALID_REQUEST; none of these "
-        "leaves a topic behind. Each topic of a request has its own error.",
+        "INVALID_REPLICATION_FACTOR, an unknown or illegal property with INVALID_CONFIG, an assignment to an unknown "
+        "broker with INVALID_REPLICA_ASSIGNMENT and an assignment beside a count with INVALID_REQUEST; none of these "
+        "topics is created. Each topic of a request has its own error.",
         sources=(sources.KIP_4_METADATA, sources.PROTOCOL_ERRORS),
         check=sequential(script(many(_BAD), Metadata(), *rejections.CREATIONS), _CREATION | _PRESENCE | _ERRORS),
         needs=_TOPICS,
@@ -63,8 +63,8 @@ REQUIREMENTS: Final = (
     Requirement(
         id="admin/existing-topic-is-not-created-again",
         level=Level.MUST,
-        text="CreateTopics of a topic that exists is answered TOPIC_ALREADY_EXISTS, and the topic with its records "
-        "stays as it was.",
+        text="CreateTopics of a topic that exists returns TOPIC_ALREADY_EXISTS, and the topic and its records do not "
+        "change.",
         sources=(sources.PROTOCOL_ERRORS,),
         check=sequential(
             script(
@@ -81,7 +81,7 @@ REQUIREMENTS: Final = (
     Requirement(
         id="admin/validate-only-creates-nothing",
         level=Level.MUST,
-        text="CreateTopics with validate_only answers as if it would create the topic, and does not.",
+        text="CreateTopics with validate_only returns what it would return with a creation, and creates nothing.",
         sources=(sources.KIP_4_METADATA,),
         check=sequential(
             script(
@@ -99,7 +99,7 @@ REQUIREMENTS: Final = (
     Requirement(
         id="admin/creation-is-described",
         level=Level.SHOULD,
-        text="Since CreateTopics v5 the answer has the number of partitions and the properties of what was created.",
+        text="Since CreateTopics v5 the response has the number of partitions and the configuration of the new topic.",
         sources=(sources.KIP_525,),
         check=sequential(
             script(
@@ -123,8 +123,8 @@ REQUIREMENTS: Final = (
     Requirement(
         id="admin/deleted-topic-is-gone",
         level=Level.MUST,
-        text="A deleted topic is unknown to Metadata, Produce and ListOffsets; created again it is empty and begins "
-        "at offset 0. DeleteTopics of one that is not there is answered UNKNOWN_TOPIC_OR_PARTITION.",
+        text="A deleted topic is unknown to Metadata, Produce and ListOffsets; created again it is empty and begins at "
+        "offset 0. DeleteTopics of a topic that does not exist returns UNKNOWN_TOPIC_OR_PARTITION.",
         sources=(sources.KIP_4_METADATA, sources.PROTOCOL_ERRORS),
         check=sequential(
             script(
@@ -148,9 +148,9 @@ REQUIREMENTS: Final = (
     Requirement(
         id="admin/topics-are-deleted-by-id",
         level=Level.MUST,
-        text="DeleteTopics v6 deletes the topic that has the id; an id that no topic has, or had once, is answered "
-        "UNKNOWN_TOPIC_ID, and the topic that has its name by now stays. A topic without name and id, with both, or "
-        "named twice, is INVALID_REQUEST.",
+        text="DeleteTopics v6 deletes the topic that has the id; an id that no topic has returns UNKNOWN_TOPIC_ID, "
+        "also that of a deleted topic, and a new topic of its name stays. A topic without name and id, with both, or "
+        "named twice, returns INVALID_REQUEST.",
         sources=(sources.KIP_516, sources.PROTOCOL_ERRORS),
         check=sequential(
             script(
@@ -174,9 +174,9 @@ REQUIREMENTS: Final = (
     Requirement(
         id="admin/partitions-are-added",
         level=Level.MUST,
-        text="CreatePartitions raises a topic's number of partitions to the count given: the new ones are empty, the "
-        "others keep their records. A count that is not above the present one is answered INVALID_PARTITIONS, an "
-        "unknown topic UNKNOWN_TOPIC_OR_PARTITION, and validate_only adds nothing.",
+        text="CreatePartitions increases a topic's number of partitions to the given count: the new ones are empty, "
+        "the others keep their records. A count that is not above the current one is rejected with INVALID_PARTITIONS, "
+        "an unknown topic with UNKNOWN_TOPIC_OR_PARTITION, and validate_only adds nothing.",
         sources=(sources.KIP_195,),
         check=sequential(
             script(
@@ -208,9 +208,10 @@ REQUIREMENTS: Final = (
     Requirement(
         id="admin/added-partitions-use-the-assignment",
         level=Level.MUST,
-        text="CreatePartitions with assignments puts each new partition on the brokers given, the first leading; "
-        "assignments that are not one for each new partition, or not as many different brokers as the others have, "
-        "are answered INVALID_REPLICA_ASSIGNMENT; a topic that is named twice is INVALID_REQUEST.",
+        text="CreatePartitions with assignments puts each new partition on the given brokers, of which the first is "
+        "the leader. Without one assignment for each new partition, or with another number of different brokers than "
+        "the topic's replication factor, it returns INVALID_REPLICA_ASSIGNMENT; with a topic named twice "
+        "INVALID_REQUEST.",
         sources=(sources.KIP_195, sources.PROTOCOL_ERRORS),
         check=sequential(
             script(
@@ -259,8 +260,8 @@ REQUIREMENTS: Final = (
     Requirement(
         id="admin/replicas-are-spread",
         level=Level.SHOULD,
-        text="Where a topic's replicas are left to the cluster, those of one partition are on different brokers, and "
-        "leaders and replicas are spread evenly.",
+        text="If the cluster chooses a topic's replicas, those of one partition are on different brokers, and leaders "
+        "and replicas are spread evenly.",
         sources=(sources.REPLICATION,),
         check=sequential(
             script(

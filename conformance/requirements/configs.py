@@ -1,4 +1,4 @@
-"""Settings of topics: what may be set, how a change leaves what it does not name, and who set what."""
+"""Requirements of topic and broker configurations: alteration, validation and description."""
 
 from typing import Final
 
@@ -46,7 +46,7 @@ _LISTS: Final = st.sampled_from(
         ("cleanup.policy", Operation.SET, "delete"),
     ]
 )
-_REFUSED: Final = st.sampled_from(
+_INVALID: Final = st.sampled_from(
     [
         (("retention.ms", Operation.SET, "soon"),),
         (("cleanup.policy", Operation.SET, "burn"),),
@@ -68,8 +68,8 @@ REQUIREMENTS: Final = (
     Requirement(
         id="configs/changes-leave-the-rest",
         level=Level.MUST,
-        text="IncrementalAlterConfigs sets and deletes the settings named and leaves all others; one that is deleted "
-        "is inherited again.",
+        text="IncrementalAlterConfigs sets and deletes the named settings and leaves all others; a deleted setting is "
+        "inherited again.",
         sources=(sources.KIP_339,),
         check=sequential(
             script(
@@ -86,8 +86,8 @@ REQUIREMENTS: Final = (
     Requirement(
         id="configs/lists-are-appended-to",
         level=Level.MUST,
-        text="IncrementalAlterConfigs appends to a list what it does not have and subtracts what it has, the inherited "
-        "value being what an unset list begins with.",
+        text="IncrementalAlterConfigs appends missing items to a list and subtracts present ones; a list that is not "
+        "set begins with the inherited value.",
         sources=(sources.KIP_339,),
         check=sequential(
             script(
@@ -111,14 +111,14 @@ REQUIREMENTS: Final = (
     Requirement(
         id="configs/bad-change-changes-nothing",
         level=Level.MUST,
-        text="An unknown setting, an illegal value and a list's operation on what is no list are answered "
-        "INVALID_CONFIG, a setting named twice INVALID_REQUEST, an unknown topic UNKNOWN_TOPIC_OR_PARTITION, and "
-        "nothing of the request is done.",
+        text="An unknown setting, an illegal value and a list operation on a setting that is not a list return "
+        "INVALID_CONFIG, a setting named twice INVALID_REQUEST, an unknown topic UNKNOWN_TOPIC_OR_PARTITION, and no "
+        "change of the request is applied.",
         sources=(sources.KIP_339, sources.PROTOCOL_ERRORS),
         check=sequential(
             script(
                 CreateTopic(),
-                many(_REFUSED),
+                many(_INVALID),
                 IncrementalAlterConfigs((("retention.ms", Operation.SET, "5"),), topic="trial-none"),
                 IncrementalAlterConfigs((("retention.ms", Operation.SET, "5"),), resource_type=ResourceType.UNKNOWN),
                 IncrementalAlterConfigs((("retention.ms", Operation.SET, "soon"),)),
@@ -133,8 +133,8 @@ REQUIREMENTS: Final = (
     Requirement(
         id="configs/bad-broker-change-is-rejected",
         level=Level.MUST,
-        text="A change of a broker's settings that names another broker, an unknown kind of resource, a setting that "
-        "is fixed while the broker runs, one setting or one resource twice, or an illegal value, is INVALID_REQUEST.",
+        text="A change of a broker's settings that names another broker, an unknown resource type, a read-only "
+        "setting, one setting or one resource twice, or an illegal value, returns INVALID_REQUEST.",
         sources=(sources.KIP_226, sources.KIP_339),
         check=sequential(script(CreateTopic(), *rejections.BROKER_CHANGES), _ERRORS),
         needs=_TOPICS,
@@ -142,8 +142,8 @@ REQUIREMENTS: Final = (
     Requirement(
         id="configs/validate-only-changes-nothing",
         level=Level.MUST,
-        text="IncrementalAlterConfigs and AlterConfigs with validate_only answer as if they changed the settings, and "
-        "do not.",
+        text="IncrementalAlterConfigs and AlterConfigs with validate_only return what they would return with a change, "
+        "and change nothing.",
         sources=(sources.KIP_339, sources.KIP_133),
         check=sequential(
             script(
@@ -167,7 +167,7 @@ REQUIREMENTS: Final = (
     Requirement(
         id="configs/alter-configs-replaces-all",
         level=Level.SHOULD,
-        text="AlterConfigs leaves a topic with the settings it names and no others: what is not named is inherited "
+        text="AlterConfigs replaces all settings of a topic by the named ones: those that are not named are inherited "
         "again.",
         sources=(sources.KIP_133,),
         check=sequential(
@@ -191,8 +191,8 @@ REQUIREMENTS: Final = (
     Requirement(
         id="configs/description-includes-sources",
         level=Level.MUST,
-        text="DescribeConfigs gives the settings asked for that there are, each with where its value comes from, and "
-        "its synonyms from the nearest to the default; an unknown topic is UNKNOWN_TOPIC_OR_PARTITION.",
+        text="DescribeConfigs returns the requested settings that exist, each with the source of its value and its "
+        "synonyms by precedence down to the default; an unknown topic returns UNKNOWN_TOPIC_OR_PARTITION.",
         sources=(sources.KIP_226, sources.KIP_133),
         check=sequential(
             script(

@@ -1,7 +1,7 @@
-"""Leader epochs as clients use them (KIP-101, KIP-320): where an epoch ended, and who is ahead of whom.
+"""Requirements of leader epochs as clients use them (KIP-101, KIP-320): end offsets, and fencing of requests.
 
-A new topic's epoch is 0. It grows where a script has another replica elected; what a fault changes is
-`conformance/concurrent`'s.
+A new topic's epoch is 0. It increases when a script has another replica elected; the effects of faults are covered by
+`conformance/concurrent`.
 """
 
 from typing import Final
@@ -32,12 +32,12 @@ _EPOCHS: Final = st.sampled_from([-1, 0, 1, 7, 2**31 - 1])
 
 
 def _led_by(*order: int) -> tuple[Step, ...]:
-    """A new epoch: the replicas are reordered, and the first of them elected."""
+    """Return the steps that reorder the replicas and elect the first, which begins a new epoch."""
     return AlterReassignment(order), ElectLeaders(), AwaitTopic()
 
 
 _TWO_EPOCHS_MORE: Final = (*_led_by(2, 1), *_led_by(1, 2))
-_ASKING_WITH_EPOCHS: Final = st.sampled_from([-1, 0, 1, 2, 3]).flatmap(
+_REQUESTS_WITH_EPOCHS: Final = st.sampled_from([-1, 0, 1, 2, 3]).flatmap(
     lambda epoch: st.sampled_from(
         [Fetch(leader_epoch=epoch), ListOffsets(leader_epoch=epoch), OffsetForLeaderEpoch(leader_epoch=epoch)]
     )
@@ -47,8 +47,8 @@ REQUIREMENTS: Final = (
     Requirement(
         id="epochs/end-offset-of-an-epoch",
         level=Level.MUST,
-        text="OffsetForLeaderEpoch answers the current epoch with the log end, and an epoch that is still to come "
-        "with epoch -1 and offset -1.",
+        text="OffsetForLeaderEpoch returns the log end offset for the current epoch, and epoch -1 and offset -1 for a "
+        "future epoch.",
         sources=(sources.KIP_101, sources.KIP_320),
         check=sequential(
             script(
@@ -65,8 +65,8 @@ REQUIREMENTS: Final = (
     Requirement(
         id="epochs/unknown-leader-epoch-is-rejected",
         level=Level.MUST,
-        text="Fetch, ListOffsets and OffsetForLeaderEpoch with a current leader epoch above the leader's are answered "
-        "UNKNOWN_LEADER_EPOCH, without records and offsets; with the leader's own epoch, or -1, they are served.",
+        text="Fetch, ListOffsets and OffsetForLeaderEpoch with a current leader epoch above the leader's return "
+        "UNKNOWN_LEADER_EPOCH, without records and offsets; with the leader's epoch, or -1, they are served.",
         sources=(sources.KIP_320,),
         check=sequential(
             script(
@@ -90,8 +90,8 @@ REQUIREMENTS: Final = (
     Requirement(
         id="epochs/responses-carry-the-epoch",
         level=Level.MUST,
-        text="Each batch that is read, and each offset that ListOffsets finds, carries the leader epoch in which its "
-        "record was appended.",
+        text="Each batch that Fetch returns, and each offset that ListOffsets returns, has the leader epoch in which "
+        "its record was appended.",
         sources=(sources.KIP_320, sources.RECORD_BATCH),
         check=sequential(
             script(CreateTopic(), many(produces()), Fetch(), ListOffsets(), ListOffsets(0)),
@@ -103,15 +103,15 @@ REQUIREMENTS: Final = (
         id="epochs/old-epoch-is-fenced",
         level=Level.MUST,
         text="After a change of leader, Fetch, ListOffsets and OffsetForLeaderEpoch with a current leader epoch below "
-        "the leader's are answered FENCED_LEADER_EPOCH and with one above it UNKNOWN_LEADER_EPOCH, without records "
-        "and offsets.",
+        "the leader's return FENCED_LEADER_EPOCH and with one above it UNKNOWN_LEADER_EPOCH, without records and "
+        "offsets.",
         sources=(sources.KIP_320,),
         check=sequential(
             script(
                 placed(1, 2),
                 produces(),
                 *_TWO_EPOCHS_MORE,
-                many(_ASKING_WITH_EPOCHS, at_least=3),
+                many(_REQUESTS_WITH_EPOCHS, at_least=3),
                 Fetch(leader_epoch=1),
                 ListOffsets(leader_epoch=1),
                 OffsetForLeaderEpoch(leader_epoch=1),
@@ -128,8 +128,8 @@ REQUIREMENTS: Final = (
     Requirement(
         id="epochs/past-epochs-ended-where-the-next-began",
         level=Level.MUST,
-        text="OffsetForLeaderEpoch answers an epoch of the past with its end, the first offset of the next one; one "
-        "without records with the newest before it that has some.",
+        text="OffsetForLeaderEpoch returns the end offset of a past epoch, which is the first offset of the next one; "
+        "for an epoch without records it returns the newest earlier epoch with records.",
         sources=(sources.KIP_101, sources.KIP_279),
         check=sequential(
             script(
@@ -150,8 +150,8 @@ REQUIREMENTS: Final = (
     Requirement(
         id="epochs/records-keep-their-epoch",
         level=Level.MUST,
-        text="A batch keeps the leader epoch in which it was appended, whoever leads later: Fetch shows it in the "
-        "batch, and ListOffsets beside the offset that it finds.",
+        text="A batch keeps the leader epoch in which it was appended after a change of leader: Fetch returns it in "
+        "the batch, and ListOffsets with the offset.",
         sources=(sources.KIP_320, sources.RECORD_BATCH),
         check=sequential(
             script(
@@ -174,7 +174,7 @@ REQUIREMENTS: Final = (
     Requirement(
         id="epochs/every-leader-has-a-new-epoch",
         level=Level.MUST,
-        text="Each change of leader raises the partition's leader epoch, in every broker's metadata; without one it "
+        text="Each change of leader increases the partition's leader epoch, in every broker's metadata; otherwise it "
         "stays.",
         sources=(sources.KIP_320, sources.KIP_101),
         check=sequential(
@@ -193,8 +193,8 @@ REQUIREMENTS: Final = (
     Requirement(
         id="epochs/commits-carry-the-epoch",
         level=Level.MUST,
-        text="A committed offset is read back with the leader epoch that was committed with it, whatever the leader's "
-        "epoch is by then, so that a consumer can tell whether the log was truncated.",
+        text="A committed offset is read back with the leader epoch that was committed with it, whatever the current "
+        "leader epoch is, so that a consumer can detect that the log was truncated.",
         sources=(sources.KIP_320,),
         check=sequential(
             script(

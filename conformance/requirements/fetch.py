@@ -1,4 +1,4 @@
-"""Fetch: which records come, from where, and how many."""
+"""Requirements of Fetch: which records are returned, and how many."""
 
 from typing import Final
 
@@ -18,11 +18,11 @@ _WATERMARKS: Final = judges("high_watermark", "last_stable_offset", "log_start_o
 
 _ONE_RECORD: Final = batches(at_most=1)
 _LONG_MS: Final = 60_000
-"""Longer than a script waits for an answer."""
+"""Longer than the timeout of a response."""
 
 
 def _bytes_of(produced: list[Produce]) -> int:
-    """What a fetch gets of them; the records travel in the batches they came in."""
+    """Return the size of the produced batches in a fetch response, which has them unchanged."""
     return sum(len(encode_batch(RecordBatch(records=batch.records))) for one in produced for batch in one.batches)
 
 
@@ -31,7 +31,7 @@ REQUIREMENTS: Final = (
         id="fetch/log-is-read-in-append-order",
         level=Level.MUST,
         text="A fetch returns a partition's records in the order in which they were appended, with rising offsets, "
-        "none left out and none repeated, whatever partition beside it is written.",
+        "none left out and none repeated, while other partitions are written too.",
         sources=(sources.GUARANTEES,),
         check=sequential(
             script(
@@ -48,8 +48,8 @@ REQUIREMENTS: Final = (
     Requirement(
         id="fetch/out-of-range-offset-is-rejected",
         level=Level.MUST,
-        text="A fetch below the log start or above the log end is answered OFFSET_OUT_OF_RANGE without records, with "
-        "high watermark, last stable offset and log start -1; one at the log end is answered NONE without records.",
+        text="A fetch below the log start or above the log end returns OFFSET_OUT_OF_RANGE without records, with high "
+        "watermark, last stable offset and log start -1; one at the log end returns NONE without records.",
         sources=(sources.PROTOCOL_ERRORS, sources.CONSUMER_POSITION),
         check=sequential(
             script(
@@ -66,14 +66,14 @@ REQUIREMENTS: Final = (
     Requirement(
         id="fetch/watermarks-are-those-of-the-log",
         level=Level.MUST,
-        text="A fetch shows the partition's high watermark, last stable offset and log start: with all replicas in "
-        "sync and no transaction open the first two are the log end.",
+        text="A fetch returns the partition's high watermark, last stable offset and log start: with all replicas in "
+        "sync and without an ongoing transaction the first two equal the log end offset.",
         sources=(sources.PROTOCOL, sources.KIP_107),
         check=sequential(
             script(
                 CreateTopic(),
                 many(st.one_of(produces(), st.just(Fetch(1)), st.integers(0, 3).map(DeleteRecords)), at_most=6),
-                DeleteRecords(),  # a moved log start is where the fetch below begins to be in range
+                DeleteRecords(),  # advances the log start, from which on the fetch below is in range
                 produces(),
                 st.integers(0, 12).map(Fetch),
                 Fetch(1),
@@ -85,8 +85,8 @@ REQUIREMENTS: Final = (
     Requirement(
         id="fetch/mid-batch-offset-returns-its-batch",
         level=Level.MUST,
-        text="A fetch from an offset inside a batch returns that whole batch first: the client skips what it did not "
-        "ask for.",
+        text="A fetch from an offset inside a batch returns that whole batch first: the client skips the records below "
+        "the fetch offset.",
         sources=(sources.RECORD_BATCH, sources.PROTOCOL),
         check=sequential(
             script(
@@ -101,8 +101,8 @@ REQUIREMENTS: Final = (
     Requirement(
         id="fetch/size-limits-are-soft",
         level=Level.MUST,
-        text="max_bytes and partition_max_bytes bound an answer, but the first batch comes whole whatever its size, so "
-        "that a consumer is never stuck before a large one.",
+        text="max_bytes and partition_max_bytes limit a response, but the first batch is returned whole whatever its "
+        "size, so that a large batch never blocks a consumer.",
         sources=(sources.KIP_74,),
         check=sequential(
             script(
@@ -125,7 +125,7 @@ REQUIREMENTS: Final = (
     Requirement(
         id="fetch/unknown-topic-is-rejected",
         level=Level.MUST,
-        text="A fetch from a topic or partition that does not exist is answered UNKNOWN_TOPIC_OR_PARTITION "
+        text="A fetch from a topic or partition that does not exist returns UNKNOWN_TOPIC_OR_PARTITION "
         "(UNKNOWN_TOPIC_ID in the versions that name topics by id) without records.",
         sources=(sources.PROTOCOL_ERRORS, sources.KIP_516),
         check=sequential(
@@ -149,7 +149,7 @@ REQUIREMENTS: Final = (
     Requirement(
         id="fetch/unknown-session-is-rejected",
         level=Level.MUST,
-        text="A fetch in a session that the broker does not have is FETCH_SESSION_ID_NOT_FOUND.",
+        text="A fetch in a session that the broker does not have returns FETCH_SESSION_ID_NOT_FOUND.",
         sources=(sources.KIP_227,),
         check=sequential(
             script(CreateTopic(), many(produces(), at_most=2), rejections.UNKNOWN_SESSION),
@@ -160,13 +160,13 @@ REQUIREMENTS: Final = (
     Requirement(
         id="fetch/waiting-fetch-completes-when-data-arrives",
         level=Level.MUST,
-        text="A fetch that finds fewer than min_bytes waits, and is answered as soon as others have produced so many, "
-        "long before max_wait_ms is over.",
+        text="A fetch that finds fewer than min_bytes waits, and returns as soon as that number of bytes is available, "
+        "long before max_wait_ms has passed.",
         sources=(sources.PROTOCOL_FETCH, sources.PROTOCOL),
         check=sequential(
             script(
                 st.sampled_from([CreateTopic(), CreateTopic(replication_factor=-1)]),
-                # Apache Kafka counts bytes in an empty log alone; at the end of any other one batch is enough for it.
+                # Apache Kafka counts bytes only in an empty log; at the end of any other log it waits for one batch.
                 st.lists(produces(_ONE_RECORD), min_size=3, max_size=3).map(
                     lambda found: LongPoll(Fetch(max_wait_ms=_LONG_MS, min_bytes=_bytes_of(found)), tuple(found))
                 ),

@@ -1,4 +1,4 @@
-"""Offsets of a group without members: a commit is read back, and a refused one changes nothing."""
+"""Requirements of group offsets, for a group without members."""
 
 from typing import Final
 
@@ -24,8 +24,8 @@ REQUIREMENTS: Final = (
     Requirement(
         id="groups/commit-is-read-back",
         level=Level.MUST,
-        text="OffsetFetch answers the offset, leader epoch and metadata of the group's last commit for the partition, "
-        "whatever was committed before or by other groups; offset -1 and no error where there is none.",
+        text="OffsetFetch returns the offset, leader epoch and metadata of the group's last commit for the partition, "
+        "whatever was committed before or by other groups; offset -1 and no error if there is none.",
         sources=(sources.KIP_211, sources.KIP_320, sources.CONSUMER_POSITION),
         check=sequential(
             script(
@@ -77,8 +77,8 @@ REQUIREMENTS: Final = (
     Requirement(
         id="groups/oversize-metadata-is-rejected",
         level=Level.MUST,
-        text="A commit with more metadata than offset.metadata.max.bytes (4096 unless set) is answered "
-        "OFFSET_METADATA_TOO_LARGE, and the offset before it stays.",
+        text="A commit with more metadata than offset.metadata.max.bytes (4096 unless set) is rejected with "
+        "OFFSET_METADATA_TOO_LARGE, and the previous offset stays.",
         sources=(sources.OFFSET_METADATA_MAX, sources.PROTOCOL_ERRORS),
         check=sequential(
             script(
@@ -103,8 +103,8 @@ REQUIREMENTS: Final = (
     Requirement(
         id="groups/commit-from-unknown-member-is-rejected",
         level=Level.MUST,
-        text="In a group without members only a commit without member and generation is taken; one that claims to be "
-        "a member's is answered UNKNOWN_MEMBER_ID, and nothing is stored.",
+        text="In a group without members only a commit without member and generation is accepted; one with a member id "
+        "is rejected with UNKNOWN_MEMBER_ID, and nothing is stored.",
         sources=(sources.PROTOCOL_ERRORS, sources.KIP_211),
         check=sequential(
             script(
@@ -112,10 +112,10 @@ REQUIREMENTS: Final = (
                 OffsetCommit(1),
                 many(
                     st.builds(OffsetCommit, _OFFSETS)
-                    | st.builds(OffsetCommit, _OFFSETS, generation=st.integers(0, 3), member=st.just("stranger")),
+                    | st.builds(OffsetCommit, _OFFSETS, generation=st.integers(0, 3), member=st.just("unknown")),
                     at_most=4,
                 ),
-                OffsetCommit(9, generation=1, member="stranger"),
+                OffsetCommit(9, generation=1, member="unknown"),
                 OffsetFetch(),
             ),
             _JUDGED,
@@ -125,7 +125,7 @@ REQUIREMENTS: Final = (
     Requirement(
         id="groups/commit-for-unknown-topic-is-rejected",
         level=Level.MUST,
-        text="A commit for a topic or partition that does not exist is answered UNKNOWN_TOPIC_OR_PARTITION "
+        text="A commit for a topic or partition that does not exist is rejected with UNKNOWN_TOPIC_OR_PARTITION "
         "(UNKNOWN_TOPIC_ID in the versions that name topics by id).",
         sources=(sources.PROTOCOL_ERRORS, sources.KIP_516),
         check=sequential(
@@ -150,15 +150,15 @@ REQUIREMENTS: Final = (
     Requirement(
         id="groups/unknown-coordinator-type-is-rejected",
         level=Level.MUST,
-        text="FindCoordinator of a kind of coordinator that there is not is INVALID_REQUEST.",
+        text="FindCoordinator with an unknown coordinator type returns INVALID_REQUEST.",
         sources=(sources.PROTOCOL_ERRORS,),
         check=sequential(script(*rejections.UNKNOWN_COORDINATORS), judges("errors", of=RawRequest)),
     ),
     Requirement(
         id="groups/only-the-coordinator-serves",
         level=Level.MUST,
-        text="Only a group's coordinator accepts its OffsetCommit and OffsetFetch requests; every other broker "
-        "returns NOT_COORDINATOR, in each version, and stores nothing.",
+        text="Only a group's coordinator accepts its OffsetCommit and OffsetFetch requests; every other broker returns "
+        "NOT_COORDINATOR, in each version, and stores nothing.",
         sources=(sources.PROTOCOL_ERRORS, sources.KIP_211),
         check=sequential(
             script(

@@ -1,7 +1,7 @@
-"""Idempotent producers (KIP-98, KIP-360): a batch that is sent again is appended once, and none is appended early.
+"""Requirements of idempotent producers (KIP-98, KIP-360): no duplicate and no gap in the sequence is appended.
 
-Retries with real clients and lost answers are `conformance/concurrent`'s; here each decision of the broker is asked
-for by itself.
+Retries of real clients and lost responses are covered by `conformance/concurrent`; here each decision of the broker is
+requested directly.
 """
 
 from typing import Final
@@ -29,17 +29,17 @@ _TOPICS: Final = frozenset({Capability.TOPIC_ADMIN})
 _JUDGED: Final = judges("error", "base_offset", of=Produce) | judges("error", "records", of=Fetch)
 
 _AGAIN: Final = tuple(f"again {back}" for back in range(1, BATCHES_REMEMBERED + 1))
-"""The last batch once more, or one of the four before it."""
+"""The last batch again, or one of the four before it."""
 
 _OLDEST: Final = "again 1000"
-"""The first batch that was taken once more."""
+"""The first accepted batch again."""
 
 REQUIREMENTS: Final = (
     Requirement(
         id="idempotence/duplicate-is-acknowledged-once",
         level=Level.MUST,
         text="A batch with the producer id, epoch and sequence numbers of one of the producer's last five batches in "
-        "the partition is answered NONE with the offset that it got the first time, and is not appended again.",
+        "the partition returns NONE with the base offset of the first time, and is not appended again.",
         sources=(sources.KIP_98,),
         check=sequential(
             script(
@@ -55,8 +55,8 @@ REQUIREMENTS: Final = (
     Requirement(
         id="idempotence/evicted-duplicate-is-rejected",
         level=Level.MUST,
-        text="A batch that came again after more than five others is answered OUT_OF_ORDER_SEQUENCE_NUMBER, and is "
-        "not appended.",
+        text="A batch that is sent again after five or more others is rejected with OUT_OF_ORDER_SEQUENCE_NUMBER, and "
+        "is not appended.",
         sources=(sources.KIP_98,),
         check=sequential(
             script(
@@ -72,9 +72,9 @@ REQUIREMENTS: Final = (
     Requirement(
         id="idempotence/sequence-gap-is-rejected",
         level=Level.MUST,
-        text="Once a producer has a batch in the partition, a batch whose first sequence number is not the one after "
-        "its last is answered OUT_OF_ORDER_SEQUENCE_NUMBER, nothing is appended, and the batch that was due is taken "
-        "afterwards.",
+        text="Once a producer has a batch in the partition, a batch whose first sequence number does not follow its "
+        "last one is rejected with OUT_OF_ORDER_SEQUENCE_NUMBER, nothing is appended, and the batch that is next in "
+        "sequence is accepted afterwards.",
         sources=(sources.KIP_98,),
         check=sequential(
             script(
@@ -90,8 +90,8 @@ REQUIREMENTS: Final = (
     Requirement(
         id="idempotence/new-epoch-begins-at-zero",
         level=Level.MUST,
-        text="The first batch of a newer producer epoch has sequence number 0: any other is answered "
-        "OUT_OF_ORDER_SEQUENCE_NUMBER, and the older epoch stays in force.",
+        text="The first batch of a newer producer epoch has sequence number 0: any other is rejected with "
+        "OUT_OF_ORDER_SEQUENCE_NUMBER, and the older epoch stays current.",
         sources=(sources.KIP_360, sources.KIP_98),
         check=sequential(
             script(
@@ -114,7 +114,7 @@ REQUIREMENTS: Final = (
         id="idempotence/older-epoch-is-fenced",
         level=Level.MUST,
         text="Once a batch of a newer epoch was appended, a batch of an older epoch of the same producer id is "
-        "answered INVALID_PRODUCER_EPOCH, and nothing is appended.",
+        "rejected with INVALID_PRODUCER_EPOCH, and nothing is appended.",
         sources=(sources.KIP_98, sources.KIP_360),
         check=sequential(
             script(
@@ -132,7 +132,8 @@ REQUIREMENTS: Final = (
     Requirement(
         id="idempotence/producer-ids-are-unique",
         level=Level.MUST,
-        text="Each InitProducerId without a transactional id hands out a producer id that nobody has had, at epoch 0.",
+        text="Each InitProducerId without a transactional id returns a producer id that was never assigned before, at "
+        "epoch 0.",
         sources=(sources.KIP_98, sources.KIP_730),
         check=sequential(
             script(InitProducerId(), many(st.builds(InitProducerId, version=st.sampled_from([None, 4, 3, 2, 1, 0])))),
@@ -142,7 +143,7 @@ REQUIREMENTS: Final = (
     Requirement(
         id="idempotence/sequences-wrap-to-zero",
         level=Level.MUST,
-        text="Behind sequence number 2147483647 comes 0, between two batches as inside one.",
+        text="Sequence number 2147483647 is followed by 0, between two batches as inside one.",
         sources=(sources.KIP_98,),
         check=sequential(
             script(
@@ -170,9 +171,9 @@ REQUIREMENTS: Final = (
     Requirement(
         id="idempotence/incomplete-producer-id-is-rejected",
         level=Level.MUST,
-        text="Since v3 an InitProducerId with a producer id and no epoch, or with an epoch and no id, is "
+        text="Since v3 an InitProducerId with a producer id and no epoch, or with an epoch and no id, returns "
         "INVALID_REQUEST.",
         sources=(sources.KIP_360,),
-        check=sequential(script(*rejections.HALF_KNOWN_PRODUCERS), judges("errors", of=RawRequest)),
+        check=sequential(script(*rejections.INCOMPLETE_PRODUCERS), judges("errors", of=RawRequest)),
     ),
 )

@@ -1,6 +1,6 @@
-"""Who leads a partition: what other brokers answer, how leadership moves by request, and what it does to epochs.
+"""Requirements of partition leaders: requests to other brokers, and elections that are requested.
 
-Nothing fails here: leaders move because a script has their replicas reordered and the preferred one elected.
+There are no faults here: leaders change because a script reorders the replicas and elects the preferred one.
 """
 
 from typing import Final
@@ -29,7 +29,7 @@ from fixtures.targets.target import Capability
 
 _REPLICATION: Final = frozenset({Capability.TOPIC_ADMIN, Capability.REPLICATION})
 _ELSEWHERE: Final = st.sampled_from([2, 3])
-"""Of a topic on the first two brokers: the follower, and a broker without a replica."""
+"""For a topic on the first two brokers: the follower, and a broker without a replica."""
 _PARTITION_ERRORS: Final = (
     judges("error", "base_offset", of=Produce)
     | judges("error", "records", of=Fetch)
@@ -40,7 +40,7 @@ _PARTITION_ERRORS: Final = (
 
 
 def _moved(*order: int) -> tuple[Step, ...]:
-    """The replicas are reordered, and the first of them leads."""
+    """Return the steps that reorder the replicas and elect the first."""
     return AlterReassignment(order), AwaitTopic(), ElectLeaders(), AwaitTopic()
 
 
@@ -48,8 +48,8 @@ REQUIREMENTS: Final = (
     Requirement(
         id="leadership/only-the-leader-serves",
         level=Level.MUST,
-        text="A broker that does not lead the partition answers Produce, ListOffsets, OffsetForLeaderEpoch, "
-        "DeleteRecords and Fetch before v11 with NOT_LEADER_OR_FOLLOWER, whether it has a replica or not, and changes "
+        text="A broker that is not the partition's leader returns NOT_LEADER_OR_FOLLOWER to Produce, ListOffsets, "
+        "OffsetForLeaderEpoch, DeleteRecords and Fetch before v11, whether it has a replica or not, and changes "
         "nothing.",
         sources=(sources.PROTOCOL_ERRORS, sources.KIP_392),
         check=sequential(
@@ -85,8 +85,8 @@ REQUIREMENTS: Final = (
     Requirement(
         id="leadership/current-leader-is-returned",
         level=Level.SHOULD,
-        text="With NOT_LEADER_OR_FOLLOWER a Produce since v10 and a Fetch since v16 are told the leader, its epoch and "
-        "its address, so that the client need not ask for metadata.",
+        text="With NOT_LEADER_OR_FOLLOWER the responses to Produce since v10 and to Fetch since v16 have the leader, "
+        "its epoch and its address, so that the client does not need to request metadata.",
         sources=(sources.KIP_951,),
         check=sequential(
             script(
@@ -106,9 +106,9 @@ REQUIREMENTS: Final = (
     Requirement(
         id="leadership/preferred-leader-is-elected",
         level=Level.MUST,
-        text="ElectLeaders of the preferred kind puts the first replica in charge, in a new leader epoch; where it "
-        "leads already, and for an unclean election where there is a leader, the answer is ELECTION_NOT_NEEDED, and "
-        "for an unknown partition UNKNOWN_TOPIC_OR_PARTITION; an election of an unknown kind is INVALID_REQUEST.",
+        text="ElectLeaders of the preferred type makes the first replica the leader, in a new leader epoch. If it is "
+        "the leader already, and for an unclean election if there is a leader, it returns ELECTION_NOT_NEEDED; for an "
+        "unknown partition UNKNOWN_TOPIC_OR_PARTITION; for an unknown election type INVALID_REQUEST.",
         sources=(sources.KIP_183, sources.KIP_460),
         check=sequential(
             script(
@@ -136,7 +136,8 @@ REQUIREMENTS: Final = (
     Requirement(
         id="leadership/records-outlive-a-leader",
         level=Level.MUST,
-        text="A new leader serves what was acknowledged before, at the same offsets, and goes on from there.",
+        text="A new leader serves the records that were acknowledged before, at the same offsets, and appends after "
+        "them.",
         sources=(sources.GUARANTEES, sources.KIP_101),
         check=sequential(
             script(

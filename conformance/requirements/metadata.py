@@ -1,4 +1,4 @@
-"""What brokers tell of the cluster: its topics, partitions, brokers and controllers; and that any of them does."""
+"""Requirements of the APIs that describe the cluster: topics, partitions, brokers and the quorum, from any broker."""
 
 from typing import Final
 
@@ -43,9 +43,9 @@ REQUIREMENTS: Final = (
         id="metadata/topics-are-described",
         level=Level.MUST,
         text="Metadata describes each topic of the request: NONE with its partitions, each with a leader, "
-        "UNKNOWN_TOPIC_OR_PARTITION where there is none, INVALID_TOPIC_EXCEPTION for an illegal name. Where automatic "
-        "creation is declined none is created: CreateTopics of the same name succeeds afterwards. Permitted operations "
-        "are returned if they are requested (since v8).",
+        "UNKNOWN_TOPIC_OR_PARTITION if it does not exist, INVALID_TOPIC_EXCEPTION for an illegal name. Without "
+        "allow_auto_topic_creation no topic is created: CreateTopics of the same name succeeds afterwards. Permitted "
+        "operations are returned if they are requested (since v8).",
         sources=(sources.KIP_4_METADATA, sources.PROTOCOL_ERRORS, sources.KIP_430),
         check=sequential(
             script(
@@ -62,8 +62,8 @@ REQUIREMENTS: Final = (
     Requirement(
         id="metadata/null-lists-all-topics-and-empty-none",
         level=Level.MUST,
-        text="Since Metadata v1 a null list of topics requests all topics and an empty one none; both name the "
-        "brokers, and only the topics of Kafka's coordinators are internal.",
+        text="Since Metadata v1 a null list of topics requests all topics and an empty one none; both responses have "
+        "the brokers, and only the topics of Kafka's coordinators are internal.",
         sources=(sources.KIP_4_METADATA,),
         check=sequential(
             script(
@@ -80,8 +80,9 @@ REQUIREMENTS: Final = (
     Requirement(
         id="metadata/topic-id-names-one-creation",
         level=Level.MUST,
-        text="A topic keeps its id while it exists and is found by it; created again it has another, and the old id "
-        "is UNKNOWN_TOPIC_ID, as is one that nobody ever had; before v12 a request by id is INVALID_REQUEST.",
+        text="A topic keeps its id while it exists and is described by it. Created again it has another id, and the "
+        "old one returns UNKNOWN_TOPIC_ID, as an id that was never assigned does; before v12 a request by id returns "
+        "INVALID_REQUEST.",
         sources=(sources.KIP_516,),
         check=sequential(
             script(
@@ -105,8 +106,8 @@ REQUIREMENTS: Final = (
     Requirement(
         id="metadata/every-broker-returns-the-same",
         level=Level.MUST,
-        text="A topic that was created through any broker is described alike by all of them in the end: its id, its "
-        "partitions with leader, replicas and in-sync replicas. Each finds it by name and by id.",
+        text="A topic that was created through any broker is eventually described by all brokers in the same way: its "
+        "id, its partitions with leader, replicas and in-sync replicas. Each describes it by name and by id.",
         sources=(sources.KIP_4_METADATA, sources.KIP_516),
         check=sequential(
             script(
@@ -129,7 +130,7 @@ REQUIREMENTS: Final = (
     Requirement(
         id="metadata/any-broker-serves-admin-requests",
         level=Level.MUST,
-        text="A request that changes the cluster may be sent to any broker, whichever node the controller is.",
+        text="A request that changes the cluster may be sent to any broker, whichever node is the active controller.",
         sources=(sources.KIP_590,),
         check=sequential(
             script(
@@ -166,9 +167,9 @@ REQUIREMENTS: Final = (
     Requirement(
         id="metadata/partitions-are-paged",
         level=Level.MUST,
-        text="DescribeTopicPartitions lists topics by name and partitions by index, at most the limit, and gives a "
-        "cursor where there are more; from that cursor on it lists the rest, and nothing twice. A cursor of a "
-        "topic that is not requested, or of a negative partition, is INVALID_REQUEST.",
+        text="DescribeTopicPartitions lists topics by name and partitions by index, at most the limit, and returns a "
+        "cursor if there are more; from that cursor on it lists the rest, and none twice. A cursor of a topic that is "
+        "not requested, or of a negative partition, returns INVALID_REQUEST.",
         sources=(sources.KIP_966,),
         check=sequential(
             script(
@@ -198,9 +199,9 @@ REQUIREMENTS: Final = (
     Requirement(
         id="metadata/cluster-is-described",
         level=Level.MUST,
-        text="DescribeCluster names every broker with the address that clients reach it at, the cluster's id that "
-        "Metadata gives too, and a controller to send to; since v1 a broker asked for controllers answers "
-        "MISMATCHED_ENDPOINT_TYPE, and for an unknown kind UNSUPPORTED_ENDPOINT_TYPE.",
+        text="DescribeCluster returns every broker with its address for clients, the same cluster id as Metadata, and "
+        "a controller that is one of the brokers; since v1 a broker returns MISMATCHED_ENDPOINT_TYPE for a request for "
+        "controllers, and UNSUPPORTED_ENDPOINT_TYPE for an unknown endpoint type.",
         sources=(sources.KIP_700, sources.KIP_919),
         check=sequential(
             script(
@@ -228,8 +229,8 @@ REQUIREMENTS: Final = (
     Requirement(
         id="metadata/quorum-is-described",
         level=Level.MUST,
-        text="DescribeQuorum of the metadata's partition names, through any broker, a leader among the voters, its "
-        "epoch and a high watermark that it has reached; of any other partition it is UNKNOWN_TOPIC_OR_PARTITION.",
+        text="DescribeQuorum of the metadata partition returns, through any broker, a leader among the voters, its "
+        "epoch and a high watermark up to its log end; for any other partition UNKNOWN_TOPIC_OR_PARTITION.",
         sources=(sources.KIP_595,),
         check=sequential(
             script(

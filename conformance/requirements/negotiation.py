@@ -1,4 +1,4 @@
-"""Versions, pipelining, and bytes that are no request. Hostile input comes last."""
+"""Requirements of the connection: API versions, pipelining, and bytes that are not a request."""
 
 import struct
 from typing import Final
@@ -36,7 +36,7 @@ _TOPICS: Final = frozenset({Capability.TOPIC_ADMIN})
 _RANGES: Final = judges("error", "api_versions_listed", "ranges_in_order", of=ApiVersions)
 
 _VERSIONS: Final = st.integers(0, 20)
-"""Lowered, and raised, to what a target offers."""
+"""Lowered or raised to the versions that a target offers."""
 
 _IN_EVERY_VERSION: Final = tuple(
     versioned
@@ -70,7 +70,7 @@ def _header(api_key: int, version: int) -> bytes:
 
 
 def _hostile_bytes() -> SearchStrategy[bytes]:
-    """Whole frames, or lengths beyond any bound: what a broker can tell from a slow client."""
+    """Return whole frames, or lengths above any limit, which a broker can distinguish from a slow client."""
     return st.one_of(
         st.integers(-(2**31), -1).map(lambda length: struct.pack(">i", length)),
         st.integers(_REQUEST_BYTES_MAX + 1, 2**31 - 1).map(lambda length: struct.pack(">i", length)),
@@ -129,8 +129,8 @@ REQUIREMENTS: Final = (
     Requirement(
         id="negotiation/api-versions-falls-back-to-version-0",
         level=Level.MUST,
-        text="ApiVersions of a version above the broker's is answered in version 0 with UNSUPPORTED_VERSION and the "
-        "list of ranges, so that any client can go on from there.",
+        text="ApiVersions of a version above the broker's returns a response of version 0 with UNSUPPORTED_VERSION and "
+        "the list of ranges, so that any client can continue with a version of it.",
         sources=(sources.KIP_35, sources.KIP_511),
         check=sequential(
             script(
@@ -143,8 +143,8 @@ REQUIREMENTS: Final = (
     Requirement(
         id="negotiation/malformed-client-name-is-rejected",
         level=Level.MUST,
-        text="ApiVersions v3 with a client name or version that is not letters, digits, dots and dashes, beginning "
-        "and ending with a letter or digit, is answered INVALID_REQUEST.",
+        text="ApiVersions v3 with a client name or version that is not letters, digits, dots and dashes, beginning and "
+        "ending with a letter or digit, returns INVALID_REQUEST.",
         sources=(sources.KIP_511,),
         check=sequential(
             script(
@@ -164,8 +164,8 @@ REQUIREMENTS: Final = (
     Requirement(
         id="negotiation/responses-are-in-request-order",
         level=Level.MUST,
-        text="Requests sent on one connection without waiting are processed and answered in the order in which they "
-        "were sent.",
+        text="Requests that are pipelined on one connection are processed in the order in which they were sent, and "
+        "their responses are in the same order.",
         sources=(sources.PROTOCOL_NETWORK,),
         check=sequential(
             script(
@@ -186,7 +186,7 @@ REQUIREMENTS: Final = (
         id="negotiation/unknown-tagged-fields-are-ignored",
         level=Level.MUST,
         text="A request of a flexible version with tagged fields that the broker does not know, in its header and in "
-        "its body, is served as if they were not there.",
+        "its body, is served as without them.",
         sources=(sources.KIP_482,),
         check=sequential(
             script(
@@ -214,7 +214,7 @@ REQUIREMENTS: Final = (
         id="negotiation/malformed-bytes-close-one-connection",
         level=Level.MUST,
         text="A connection with a negative or oversized length, a request that does not parse, an unknown API or "
-        "version, or another protocol's bytes is closed; the broker goes on serving all others.",
+        "version, or another protocol's bytes is closed; the broker continues to serve all others.",
         sources=(sources.PROTOCOL_NETWORK, sources.REQUEST_MAX),
         check=sequential(
             script(many(_hostile_bytes().map(RawBytes), at_most=3)),

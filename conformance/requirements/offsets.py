@@ -1,4 +1,4 @@
-"""ListOffsets and DeleteRecords: where a partition's log begins, ends, and was at a time."""
+"""Requirements of ListOffsets and DeleteRecords: log start and end, offsets by timestamp, and deletion."""
 
 from typing import Final
 
@@ -34,7 +34,7 @@ REQUIREMENTS: Final = (
     Requirement(
         id="offsets/earliest-and-latest-are-the-logs-ends",
         level=Level.MUST,
-        text="ListOffsets answers the log start for -2 and the high watermark for -1 (the last stable offset for "
+        text="ListOffsets returns the log start for -2 and the high watermark for -1 (the last stable offset for "
         "read_committed), in an empty partition 0 for both.",
         sources=(sources.KIP_79, sources.PROTOCOL),
         check=sequential(
@@ -51,8 +51,8 @@ REQUIREMENTS: Final = (
     Requirement(
         id="offsets/by-timestamp-is-the-first-not-earlier",
         level=Level.MUST,
-        text="ListOffsets by timestamp answers the offset and timestamp of the first record, by offset, whose "
-        "timestamp is equal or later; offset and timestamp -1 where there is none.",
+        text="ListOffsets by timestamp returns the offset and timestamp of the first record, by offset, whose "
+        "timestamp is equal or later; offset and timestamp -1 if there is none.",
         sources=(sources.KIP_79, sources.KIP_32),
         check=sequential(
             script(
@@ -69,8 +69,8 @@ REQUIREMENTS: Final = (
     Requirement(
         id="offsets/max-timestamp-is-the-newest-record",
         level=Level.MUST,
-        text="ListOffsets for -3 answers the timestamp and the offset of a record with the partition's newest "
-        "timestamp; -1 and -1 where there are no records.",
+        text="ListOffsets for -3 returns the timestamp and the offset of a record with the partition's newest "
+        "timestamp; -1 and -1 if there are no records.",
         sources=(sources.KIP_734,),
         check=sequential(
             script(CreateTopic(), ListOffsets(MAX_TIMESTAMP), many(_WRITES, at_most=4), ListOffsets(MAX_TIMESTAMP)),
@@ -82,7 +82,7 @@ REQUIREMENTS: Final = (
     Requirement(
         id="offsets/untiered-log-is-local",
         level=Level.SHOULD,
-        text="Without tiered storage ListOffsets answers the log start for -4 (earliest local) and offset -1 for -5 "
+        text="Without tiered storage ListOffsets returns the log start for -4 (earliest local) and offset -1 for -5 "
         "(latest tiered).",
         sources=(sources.KIP_405, sources.KIP_1005),
         check=sequential(
@@ -100,8 +100,8 @@ REQUIREMENTS: Final = (
     Requirement(
         id="offsets/unknown-timestamp-is-rejected",
         level=Level.SHOULD,
-        text="ListOffsets for a special timestamp that there is not, or that came with a newer version than that of "
-        "the request, is UNSUPPORTED_VERSION.",
+        text="ListOffsets for a special timestamp that does not exist, or not in the version of the request, returns "
+        "UNSUPPORTED_VERSION.",
         sources=(sources.KIP_734, sources.KIP_405),
         check=sequential(script(CreateTopic(), *rejections.UNKNOWN_TIMESTAMPS), judges("errors", of=RawRequest)),
         needs=_TOPICS,
@@ -110,8 +110,8 @@ REQUIREMENTS: Final = (
     Requirement(
         id="offsets/unknown-partition-is-rejected",
         level=Level.MUST,
-        text="ListOffsets of a topic or partition that does not exist is answered UNKNOWN_TOPIC_OR_PARTITION, with "
-        "offset -1.",
+        text="ListOffsets of a topic or partition that does not exist returns UNKNOWN_TOPIC_OR_PARTITION, with offset "
+        "-1.",
         sources=(sources.PROTOCOL_ERRORS,),
         check=sequential(
             script(
@@ -133,8 +133,8 @@ REQUIREMENTS: Final = (
     Requirement(
         id="offsets/delete-records-moves-log-start",
         level=Level.MUST,
-        text="DeleteRecords moves the log start up to the offset given (-1: the high watermark), never down, and "
-        "answers it as low watermark; what lies below is not read any more.",
+        text="DeleteRecords advances the log start to the given offset (-1: the high watermark), never back, and "
+        "returns it as low watermark; records below it cannot be read.",
         sources=(sources.KIP_107,),
         check=sequential(
             script(
@@ -152,7 +152,7 @@ REQUIREMENTS: Final = (
     Requirement(
         id="offsets/delete-records-stops-at-high-watermark",
         level=Level.MUST,
-        text="DeleteRecords beyond the high watermark is answered OFFSET_OUT_OF_RANGE, and of a topic that is only "
+        text="DeleteRecords beyond the high watermark returns OFFSET_OUT_OF_RANGE, and of a topic that is only "
         "compacted POLICY_VIOLATION, with low watermark -1, and nothing is deleted.",
         sources=(sources.KIP_107, sources.PROTOCOL_ERRORS),
         check=sequential(

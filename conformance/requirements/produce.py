@@ -1,4 +1,4 @@
-"""Produce: what is appended, where, and what is refused."""
+"""Requirements of Produce: which batches are appended, at which offsets, and which are rejected."""
 
 from typing import Final
 
@@ -23,7 +23,7 @@ from conformance.sequential.strategies import batches, many, produces, records, 
 from fixtures.targets.target import Capability
 
 _TOPICS: Final = frozenset({Capability.TOPIC_ADMIN})
-_ANSWER: Final = judges("error", "base_offset", of=Produce)
+_PRODUCED: Final = judges("error", "base_offset", of=Produce)
 _LOG: Final = judges("error", "records", of=Fetch)
 
 _FOREVER: Final = ("retention.ms", "-1")
@@ -36,20 +36,20 @@ REQUIREMENTS: Final = (
     Requirement(
         id="produce/offsets-are-dense",
         level=Level.MUST,
-        text="Each acknowledged record takes exactly one offset: the base offset of a batch is the partition's log "
-        "end before it, and no offset is skipped or given twice.",
+        text="Each acknowledged record takes exactly one offset: the base offset of a batch is the partition's log end "
+        "before it, and no offset is skipped or assigned twice.",
         sources=(sources.KIP_98, sources.RECORD_BATCH),
         check=sequential(
             script(CreateTopic(), many(produces(acks=st.sampled_from([-1, 1]))), Fetch(), ListOffsets()),
-            _ANSWER | _LOG | judges("error", "offset", of=ListOffsets),
+            _PRODUCED | _LOG | judges("error", "offset", of=ListOffsets),
         ),
         needs=_TOPICS,
     ),
     Requirement(
         id="produce/corrupt-batch-is-rejected",
         level=Level.MUST,
-        text="A batch whose CRC does not match its bytes is answered CORRUPT_MESSAGE with base offset -1, and nothing "
-        "of it is appended.",
+        text="A batch whose CRC does not match its bytes is rejected with CORRUPT_MESSAGE and base offset -1, and none "
+        "of its records is appended.",
         sources=(sources.RECORD_BATCH, sources.PROTOCOL_ERRORS),
         check=sequential(
             script(
@@ -58,7 +58,7 @@ REQUIREMENTS: Final = (
                 produces(batches(flaw=st.just(Flaw.WRONG_CRC))),
                 Fetch(),
             ),
-            _ANSWER | _LOG,
+            _PRODUCED | _LOG,
         ),
         needs=_TOPICS,
     ),
@@ -66,8 +66,8 @@ REQUIREMENTS: Final = (
         id="produce/malformed-batch-is-rejected",
         level=Level.MUST,
         text="In Produce v3 and later a partition's records are exactly one whole batch of magic 2: several batches, "
-        "none, an older magic, a control batch, a batch cut short, a wrong number of records or offsets, or a producer "
-        "without a sequence is answered INVALID_RECORD, a magic that there is not CORRUPT_MESSAGE, and nothing is "
+        "none, an older magic, a control batch, a truncated batch, a wrong number of records or offsets, or a producer "
+        "without a sequence is rejected with INVALID_RECORD, an unknown magic with CORRUPT_MESSAGE, and nothing is "
         "appended.",
         sources=(sources.KIP_98, sources.RECORD_BATCH),
         check=sequential(
@@ -81,15 +81,15 @@ REQUIREMENTS: Final = (
                 produces(),
                 Fetch(),
             ),
-            _ANSWER | _LOG,
+            _PRODUCED | _LOG,
         ),
         needs=_TOPICS,
     ),
     Requirement(
         id="produce/invalid-acks-are-rejected",
         level=Level.MUST,
-        text="acks other than -1, 0 and 1 is answered INVALID_REQUIRED_ACKS with base offset -1, and nothing is "
-        "appended.",
+        text="A Produce with acks other than -1, 0 and 1 is rejected with INVALID_REQUIRED_ACKS and base offset -1, "
+        "and nothing is appended.",
         sources=(sources.PRODUCER_ACKS, sources.PROTOCOL_ERRORS),
         check=sequential(
             script(
@@ -98,15 +98,15 @@ REQUIREMENTS: Final = (
                 produces(acks=st.integers(2, 32767)),
                 Fetch(),
             ),
-            _ANSWER | _LOG,
+            _PRODUCED | _LOG,
         ),
         needs=_TOPICS,
     ),
     Requirement(
         id="produce/acks-zero-has-no-response",
         level=Level.MUST,
-        text="A Produce with acks=0 is never answered: the next answer on the connection is the one to the next "
-        "request. Its records are appended all the same.",
+        text="A Produce with acks=0 has no response: the next response on the connection is that of the next request. "
+        "Its records are appended nevertheless.",
         sources=(sources.PRODUCER_ACKS, sources.PROTOCOL),
         check=sequential(
             script(CreateTopic(), many(produces(acks=st.sampled_from([0, 1]))), produces(acks=st.just(0)), Fetch()),
@@ -117,8 +117,8 @@ REQUIREMENTS: Final = (
     Requirement(
         id="produce/oversize-batch-is-rejected",
         level=Level.MUST,
-        text="A batch larger than the topic's max.message.bytes, compressed as it came, is answered MESSAGE_TOO_LARGE, "
-        "and nothing is appended; one of exactly that size is taken.",
+        text="A batch whose size, as compressed by the producer, exceeds the topic's max.message.bytes is rejected "
+        "with MESSAGE_TOO_LARGE, and nothing is appended; one of exactly that size is accepted.",
         sources=(sources.TOPIC_MAX_MESSAGE_BYTES, sources.PROTOCOL_ERRORS),
         check=sequential(
             script(
@@ -137,15 +137,15 @@ REQUIREMENTS: Final = (
                 produces(batches(st.just(Record(b"x" * 160)))),
                 Fetch(),
             ),
-            _ANSWER | _LOG,
+            _PRODUCED | _LOG,
         ),
         needs=_TOPICS,
     ),
     Requirement(
         id="produce/compacted-topic-needs-keys",
         level=Level.MUST,
-        text="In a topic with cleanup.policy=compact a batch with a record without a key is answered INVALID_RECORD, "
-        "and none of its records is appended.",
+        text="In a topic with cleanup.policy=compact a batch with a record without a key is rejected with "
+        "INVALID_RECORD, and none of its records is appended.",
         sources=(sources.KIP_135, sources.COMPACTION),
         check=sequential(
             script(
@@ -154,15 +154,15 @@ REQUIREMENTS: Final = (
                 produces(batches(records(keys=st.none()))),
                 Fetch(),
             ),
-            _ANSWER | _LOG,
+            _PRODUCED | _LOG,
         ),
         needs=_TOPICS,
     ),
     Requirement(
         id="produce/invalid-records-are-named",
         level=Level.SHOULD,
-        text="Since Produce v8 the answer to a batch that is refused for some of its records names them by their "
-        "place in the batch.",
+        text="Since Produce v8 the response to a batch that is rejected because of invalid records lists their indexes "
+        "in the batch.",
         sources=(sources.KIP_467,),
         check=sequential(
             script(
@@ -175,9 +175,8 @@ REQUIREMENTS: Final = (
     Requirement(
         id="produce/unknown-topic-is-rejected",
         level=Level.MUST,
-        text="Produce to a topic or partition that does not exist is answered UNKNOWN_TOPIC_OR_PARTITION with base "
-        "offset -1 (UNKNOWN_TOPIC_ID in the versions that name topics by id); the partitions there are stay as they "
-        "were.",
+        text="Produce to a topic or partition that does not exist is rejected with UNKNOWN_TOPIC_OR_PARTITION and base "
+        "offset -1 (UNKNOWN_TOPIC_ID in the versions that name topics by id); existing partitions do not change.",
         sources=(sources.PROTOCOL_ERRORS, sources.KIP_516),
         check=sequential(
             script(
@@ -186,15 +185,15 @@ REQUIREMENTS: Final = (
                 produces(topic=st.just("trial-none")),
                 Fetch(),
             ),
-            _ANSWER | _LOG,
+            _PRODUCED | _LOG,
         ),
         needs=_TOPICS,
     ),
     Requirement(
         id="produce/late-timestamp-is-rejected",
         level=Level.MUST,
-        text="A record whose timestamp lies further ahead of the broker's clock than message.timestamp.after.max.ms "
-        "has its batch answered INVALID_TIMESTAMP, and nothing is appended.",
+        text="A batch with a record whose timestamp is ahead of the broker's clock by more than "
+        "message.timestamp.after.max.ms is rejected with INVALID_TIMESTAMP, and nothing is appended.",
         sources=(sources.KIP_937, sources.KIP_32),
         check=sequential(
             script(
@@ -203,7 +202,7 @@ REQUIREMENTS: Final = (
                 produces(batches(_FAR_FUTURE)),
                 Fetch(),
             ),
-            _ANSWER | _LOG,
+            _PRODUCED | _LOG,
         ),
         needs=_TOPICS,
         since="3.6.0",
@@ -211,8 +210,8 @@ REQUIREMENTS: Final = (
     Requirement(
         id="produce/early-timestamp-is-rejected",
         level=Level.MUST,
-        text="A record whose timestamp lies further before the broker's clock than message.timestamp.before.max.ms has "
-        "its batch answered INVALID_TIMESTAMP, and nothing is appended.",
+        text="A batch with a record whose timestamp is behind the broker's clock by more than "
+        "message.timestamp.before.max.ms is rejected with INVALID_TIMESTAMP, and nothing is appended.",
         sources=(sources.KIP_937, sources.KIP_32),
         check=sequential(
             script(
@@ -221,7 +220,7 @@ REQUIREMENTS: Final = (
                 produces(batches(_LONG_AGO)),
                 Fetch(),
             ),
-            _ANSWER | _LOG,
+            _PRODUCED | _LOG,
             cost=2,
         ),
         needs=_TOPICS,
@@ -230,8 +229,8 @@ REQUIREMENTS: Final = (
     Requirement(
         id="produce/log-append-time-is-set-by-the-broker",
         level=Level.MUST,
-        text="Under message.timestamp.type=LogAppendTime the broker puts its own time over the producer's, marks the "
-        "batch so, and says in the answer that it did; under CreateTime the producer's time stays.",
+        text="With message.timestamp.type=LogAppendTime the broker replaces the producer's timestamps by its own time, "
+        "sets the batch's timestamp type, and returns the time; with CreateTime the producer's timestamps stay.",
         sources=(sources.KIP_32, sources.TOPIC_TIMESTAMP_TYPE),
         check=sequential(
             script(
@@ -248,7 +247,7 @@ REQUIREMENTS: Final = (
     Requirement(
         id="produce/every-codec-round-trips",
         level=Level.MUST,
-        text="Batches of every codec (none, gzip, snappy, lz4, zstd) are taken, and read back with keys, values, "
+        text="Batches of every codec (none, gzip, snappy, lz4, zstd) are accepted, and read back with keys, values, "
         "headers, timestamps and offsets as they were sent.",
         sources=(sources.RECORD_BATCH, sources.KIP_110, sources.KIP_82),
         check=sequential(
@@ -282,8 +281,8 @@ REQUIREMENTS: Final = (
     Requirement(
         id="produce/topic-compression-type-is-applied",
         level=Level.MUST,
-        text="Under compression.type=producer batches keep the codec they came with; under any other value the broker "
-        "stores them with that one, whatever the producer chose, and the records stay the same.",
+        text="With compression.type=producer batches keep the producer's codec; with any other value the broker stores "
+        "them with that codec, whatever the producer used, and the records stay the same.",
         sources=(sources.TOPIC_COMPRESSION_TYPE, sources.KIP_110),
         check=sequential(
             script(
@@ -301,8 +300,8 @@ REQUIREMENTS: Final = (
     Requirement(
         id="produce/zstd-needs-a-new-version",
         level=Level.MUST,
-        text="A batch that is compressed with zstd in a Produce before v7 is answered UNSUPPORTED_COMPRESSION_TYPE, "
-        "and nothing is appended.",
+        text="A batch that is compressed with zstd in a Produce before v7 is rejected with "
+        "UNSUPPORTED_COMPRESSION_TYPE, and nothing is appended.",
         sources=(sources.KIP_110,),
         check=sequential(
             script(
@@ -316,7 +315,7 @@ REQUIREMENTS: Final = (
                 produces(batches(compression=st.just(Compression.ZSTD)), version=st.just(6)),
                 Fetch(),
             ),
-            _ANSWER | _LOG,
+            _PRODUCED | _LOG,
             cost=2,
         ),
         needs=_TOPICS,
@@ -324,8 +323,8 @@ REQUIREMENTS: Final = (
     Requirement(
         id="produce/deleted-topic-id-is-rejected",
         level=Level.MUST,
-        text="Produce (since v13) and Fetch with the id of a topic that was deleted, or that never was, are answered "
-        "UNKNOWN_TOPIC_ID, though there is a topic of that name again; with the new one's id they are served.",
+        text="Produce (since v13) and Fetch with the id of a topic that was deleted, or never existed, are rejected "
+        "with UNKNOWN_TOPIC_ID, although a new topic has its name; with the new topic's id they are served.",
         sources=(sources.KIP_516,),
         check=sequential(
             script(
@@ -342,7 +341,7 @@ REQUIREMENTS: Final = (
                 produces(topic_id=st.just(1)),
                 Fetch(),
             ),
-            _ANSWER | _LOG,
+            _PRODUCED | _LOG,
             cost=3,
         ),
         needs=_TOPICS,

@@ -1,4 +1,4 @@
-"""AlterPartitionReassignments (KIP-455): replicas that are added, removed and moved while their records stay."""
+"""Requirements of AlterPartitionReassignments (KIP-455): replicas are added, removed and moved; their records stay."""
 
 from typing import Final
 
@@ -50,8 +50,8 @@ REQUIREMENTS: Final = (
     Requirement(
         id="reassignment/replicas-are-moved",
         level=Level.MUST,
-        text="A reassignment ends with exactly the replicas asked for, in their order and all in sync, on every "
-        "broker's word, and is not listed any more; a leader that is not among them is replaced by the first.",
+        text="A reassignment ends with exactly the requested replicas, in their order and all in sync, in every "
+        "broker's metadata, and is no longer listed; a leader that is not among them is replaced by the first.",
         sources=(sources.KIP_455,),
         check=sequential(
             script(placed(1, 2), produces(), many(_TARGETS.map(_moved), at_most=3), *_moved((3,))),
@@ -64,8 +64,8 @@ REQUIREMENTS: Final = (
     Requirement(
         id="reassignment/records-move-along",
         level=Level.MUST,
-        text="Records outlive a reassignment to other brokers, at the same offsets and with the log start that they "
-        "had, and the partition is written and read throughout.",
+        text="After a reassignment to other brokers the partition has the same records, at the same offsets and with "
+        "the same log start, and it can be written and read throughout.",
         sources=(sources.KIP_455, sources.GUARANTEES),
         check=sequential(
             script(
@@ -88,9 +88,9 @@ REQUIREMENTS: Final = (
     Requirement(
         id="reassignment/invalid-reassignment-is-rejected",
         level=Level.MUST,
-        text="Replicas that are empty, repeated or on a broker that is not there are answered "
-        "INVALID_REPLICA_ASSIGNMENT, an unknown partition UNKNOWN_TOPIC_OR_PARTITION, and cancelling where nothing is "
-        "under way NO_REASSIGNMENT_IN_PROGRESS; the partition stays as it was.",
+        text="Replicas that are empty, repeated or on an unknown broker are rejected with INVALID_REPLICA_ASSIGNMENT, "
+        "an unknown partition with UNKNOWN_TOPIC_OR_PARTITION, and a cancellation without an ongoing reassignment with "
+        "NO_REASSIGNMENT_IN_PROGRESS; the partition does not change.",
         sources=(sources.KIP_455, sources.PROTOCOL_ERRORS),
         check=sequential(
             script(placed(1, 2), many(_BAD), AlterReassignment(()), AwaitTopic()),
@@ -103,8 +103,8 @@ REQUIREMENTS: Final = (
     Requirement(
         id="reassignment/replication-factor-change-can-be-disallowed",
         level=Level.MUST,
-        text="Since v1 a reassignment that does not allow another replication factor, and asks for more or fewer "
-        "replicas than there are, is answered INVALID_REPLICATION_FACTOR, and moves nothing.",
+        text="Since v1 a reassignment without allow_replication_factor_change that requests another number of replicas "
+        "is rejected with INVALID_REPLICATION_FACTOR, and moves nothing.",
         sources=(sources.KIP_860,),
         check=sequential(
             script(
@@ -128,8 +128,8 @@ REQUIREMENTS: Final = (
     Requirement(
         id="reassignment/brokers-hold-their-own-replicas",
         level=Level.MUST,
-        text="DescribeLogDirs shows a replica on the brokers that the partition is assigned to, with its bytes and in "
-        "the end no lag, and on no other; a replica that was moved away is deleted there.",
+        text="DescribeLogDirs returns a replica on the brokers to which the partition is assigned, with its size and "
+        "eventually no lag, and on no other broker; a replica that was moved is deleted on the previous broker.",
         sources=(sources.KIP_113, sources.KIP_455),
         check=sequential(
             script(

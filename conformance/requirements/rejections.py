@@ -1,7 +1,7 @@
-"""Requests that are rejected in whole or in part, laid out field by field beside the errors of their responses.
+"""Requests that are rejected in whole or in part, given field by field, and the errors of their responses.
 
-One request holds many cases, so that a script tries all of them. What would be accepted is only validated. Sources
-beside the requirements': `ControllerApis`, `ReplicationControlManager`, `ConfigAdminManager`,
+One request has many cases, so that a script tries all of them. Valid changes are only validated. Sources beside those
+of the requirements: `ControllerApis`, `ReplicationControlManager`, `ConfigAdminManager`,
 `ConfigurationControlManager` and `KafkaApis` of Apache Kafka.
 """
 
@@ -24,7 +24,7 @@ _TOPIC, _BROKER, _NO_RESOURCE = 2, 4, 99
 
 
 def _creations(*cases: tuple[str, Mapping[str, Any]], errors: tuple[str, ...] | None = None) -> RawRequest:
-    """Return a CreateTopics request of topics, each with its error and the fields in which it is special."""
+    """Return a CreateTopics request of topics, each with its error and the fields that differ from valid ones."""
     usual = {"num_partitions": 1, "replication_factor": 1, "assignments": (), "configs": ()}
     topics = tuple({"name": f"trial-{place}", **usual, **given} for place, (_, given) in enumerate(cases))
     stated = tuple(error for error, _ in cases) if errors is None else errors
@@ -72,7 +72,7 @@ CREATIONS: Final = (
     ),
     _creations(*(("", {"name": "trial-twice"}),) * 2, errors=("INVALID_REQUEST",)),
 )
-"""Topics of one request are judged each by itself; one that is named twice has one error."""
+"""Each topic of a request has its own error; a topic that is named twice has one."""
 UNEVEN_CREATION: Final = _creations((_INVALID_ASSIGNMENT, _placed((0, (_ONE,)), (1, (_ONE, Broker(2))))))
 
 
@@ -87,7 +87,7 @@ DELETIONS: Final = (
     _deletions(("trial", 0), errors=("INVALID_REQUEST",)),
     _deletions(("trial", None), ("trial", None), errors=("INVALID_REQUEST",)),
 )
-"""By name or by id, never by both, and each topic once."""
+"""Topics are deleted by name or by id, never by both, and each once."""
 
 
 def _additions(*topics: tuple[str, int, Any], errors: tuple[str, ...]) -> RawRequest:
@@ -102,7 +102,7 @@ ADDITIONS: Final = (
         ("trial-none", 9, None), ("trial", 1, None), errors=("UNKNOWN_TOPIC_OR_PARTITION", "INVALID_PARTITIONS")
     ),
 )
-"""To `trial`, which has one partition."""
+"""Additions to `trial`, which has one partition."""
 TOO_MANY_PARTITIONS: Final = (
     _creations(("POLICY_VIOLATION", {"num_partitions": PARTITIONS_PER_REQUEST_MAX + 1})),
     _creations(
@@ -126,7 +126,7 @@ METADATA_BY_ID_TOO_EARLY: Final = RawRequest(
     ("INVALID_REQUEST",),
     version=11,
 )
-"""Versions 10 and 11 have the field, and no broker serves it."""
+"""Versions 10 and 11 have the field, but brokers do not support it."""
 BAD_CURSORS: Final = tuple(
     RawRequest(
         ApiKey.DESCRIBE_TOPIC_PARTITIONS,
@@ -135,7 +135,7 @@ BAD_CURSORS: Final = tuple(
     )
     for topic, partition in (("trial-b", 0), ("trial-a", -1))
 )
-"""Of a topic that is not requested, and of a partition that there cannot be."""
+"""Cursors of a topic that is not requested, and of a negative partition."""
 
 
 # --- partitions
@@ -162,7 +162,7 @@ UNKNOWN_TIMESTAMPS: Final = (
     _ends(-1, error="NONE", version=1),
     _ends(-3, error="NONE", version=7),
 )
-"""A special timestamp that no version, or only a newer version, has."""
+"""Special timestamps that no version has, that only a newer version has, and that the version has."""
 UNKNOWN_SESSION: Final = RawRequest(
     ApiKey.FETCH,
     {
@@ -181,14 +181,14 @@ UNKNOWN_SESSION: Final = RawRequest(
 # --- producers and groups
 
 
-HALF_KNOWN_PRODUCERS: Final = tuple(
+INCOMPLETE_PRODUCERS: Final = tuple(
     RawRequest(
         ApiKey.INIT_PRODUCER_ID,
-        {"transactional_id": None, "producer_id": known, "producer_epoch": epoch},
+        {"transactional_id": None, "producer_id": producer_id, "producer_epoch": epoch},
         ("INVALID_REQUEST",),
         version=4,
     )
-    for known, epoch in ((7, -1), (-1, 7))
+    for producer_id, epoch in ((7, -1), (-1, 7))
 )
 UNKNOWN_COORDINATORS: Final = tuple(
     RawRequest(
@@ -217,21 +217,21 @@ def _altered(api: ApiKey, resources: tuple[Resource, ...], *errors: str) -> RawR
 
 
 _SET, _DELETE, _APPEND, _SUBTRACT = map(int, Operation)
-_SOUND: Final[Change] = ("message.max.bytes", _SET, "1048588")
+_VALID: Final[Change] = ("message.max.bytes", _SET, "1048588")
 _BROKER_CHANGES: Final[tuple[tuple[str, str | Broker, tuple[Change, ...]], ...]] = (
-    ("NONE", "", (_SOUND,)),
-    ("NONE", _ONE, (_SOUND,)),
+    ("NONE", "", (_VALID,)),
+    ("NONE", _ONE, (_VALID,)),
     ("NONE", _ONE, ()),
     ("NONE", _ONE, (("plug.in", _SET, "x"),)),
-    *(("INVALID_REQUEST", name, (_SOUND,)) for name in (str(UNKNOWN_BROKER), "abc", "-1")),
+    *(("INVALID_REQUEST", name, (_VALID,)) for name in (str(UNKNOWN_BROKER), "abc", "-1")),
     ("INVALID_REQUEST", _ONE, (("node.id", _SET, "7"),)),
     ("INVALID_REQUEST", _ONE, (("log.dirs", _SET, "/x"),)),
     ("INVALID_REQUEST", _ONE, (("message.max.bytes", _SET, "-5"),)),
     ("INVALID_REQUEST", _ONE, (("message.max.bytes", _SET, None),)),
-    ("INVALID_REQUEST", _ONE, (_SOUND, _SOUND)),
+    ("INVALID_REQUEST", _ONE, (_VALID, _VALID)),
 )
 BROKER_CHANGES: Final = (
-    _altered(ApiKey.INCREMENTAL_ALTER_CONFIGS, ((_BROKER, _ONE, (_SOUND,)),) * 2, "INVALID_REQUEST", "INVALID_REQUEST"),
+    _altered(ApiKey.INCREMENTAL_ALTER_CONFIGS, ((_BROKER, _ONE, (_VALID,)),) * 2, "INVALID_REQUEST", "INVALID_REQUEST"),
     *(
         request
         for api in (ApiKey.INCREMENTAL_ALTER_CONFIGS, ApiKey.ALTER_CONFIGS)
@@ -241,7 +241,7 @@ BROKER_CHANGES: Final = (
                 for error, name, changes in _BROKER_CHANGES
                 if name or api is ApiKey.INCREMENTAL_ALTER_CONFIGS
             ),
-            _altered(api, ((_NO_RESOURCE, _ONE, ()), (_BROKER, _ONE, (_SOUND,))), "INVALID_REQUEST", "NONE"),
+            _altered(api, ((_NO_RESOURCE, _ONE, ()), (_BROKER, _ONE, (_VALID,))), "INVALID_REQUEST", "NONE"),
         )
     ),
 )

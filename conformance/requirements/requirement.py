@@ -1,7 +1,7 @@
-"""What the suite holds a broker to: one `Requirement` per promise, with its source.
+"""Requirements: one `Requirement` per promise of a broker, with its source.
 
-Ids are `area/words-of-the-promise` and are never reused. Levels are RFC 2119's. A requirement says what it needs of a
-target; where that is missing it is *not applicable*, never passed.
+Ids are `area/name-of-the-promise` and are never reused. Levels are RFC 2119's. A requirement names the capabilities
+that it needs of a target; without them it is *not applicable*, never passed.
 """
 
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from fixtures.targets.target import Capability
 
 
 class Level(StrEnum):
-    """How strong the promise is."""
+    """Strength of a promise."""
 
     MUST = "MUST"
     SHOULD = "SHOULD"
@@ -21,7 +21,7 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where the promise is written down: a KIP, the protocol guide, a configuration reference."""
+    """Source of a promise: a KIP, the protocol guide, a configuration reference."""
 
     title: str
     url: str | None = None
@@ -29,12 +29,12 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """One promise, and the check that a broker keeps it."""
+    """One promise, and its check."""
 
     id: str
     level: Level
     text: str
-    """The promise, in a sentence that a broker's author can act upon."""
+    """The promise, in a sentence that the author of a broker can act on."""
     sources: tuple[Source, ...]
     check: Check
     needs: frozenset[Capability] = field(default=frozenset())
@@ -44,7 +44,7 @@ class Requirement:
     """Last Apache Kafka version it holds for."""
     nodes_min: int = 1
     family: str = ""
-    """Requirements of one family draw from one seed, so that they can be judged by one history; empty: by itself."""
+    """Requirements of one family share a seed, so that one history can be judged for all; empty: none."""
 
     @property
     def area(self) -> str:

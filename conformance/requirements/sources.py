@@ -1,4 +1,4 @@
-"""Where Kafka's promises are written down. A requirement cites one or more of these."""
+"""Sources of Kafka's promises, which requirements cite."""
 
 from typing import Final
 
@@ -8,7 +8,7 @@ _KIPS: Final = "https://cwiki.apache.org/confluence/display/KAFKA/"
 
 
 def kip(number: int, title: str, page: str) -> Source:
-    """A Kafka improvement proposal by its number, title and the last part of its address."""
+    """Return a Kafka improvement proposal by its number, title and the last part of its address."""
     return Source(f"KIP-{number}: {title}", _KIPS + page)
 
 
