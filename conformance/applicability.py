@@ -1,4 +1,4 @@
-"""Does a requirement apply to a target? Pure: decided from what the target declares, before anything runs."""
+"""Applicability of requirements, decided from the target's declaration before anything runs."""
 
 import re
 from collections.abc import Collection
@@ -10,9 +10,9 @@ from fixtures.targets.target import Capability
 def missing(
     requirement: Requirement, *, capabilities: Collection[Capability], version: str | None, nodes: int
 ) -> str | None:
-    """What the target lacks, in one line; null where the requirement applies.
+    """Return what the target lacks, in one line; null if the requirement applies.
 
-    A target of unknown version (null) is held to every requirement.
+    Every requirement applies to a target of unknown version (null).
     """
     lacking = sorted(requirement.needs - set(capabilities))
     if lacking:
@@ -29,5 +29,5 @@ def missing(
 
 
 def _key(version: str) -> tuple[int, ...]:
-    """`4.3.1` as (4, 3, 1): what follows a number (`-rc1`) does not order."""
+    """Return `4.3.1` as (4, 3, 1); a suffix such as `-rc1` is ignored."""
     return tuple(int(number) for number in re.findall(r"\d+", version.partition("-")[0]))

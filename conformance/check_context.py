@@ -1,4 +1,4 @@
-"""One requirement before its targets: the input of a check, and its result.
+"""The input of a requirement's check, and its result.
 
 A check is a function of a `CheckContext`. It generates scripts with Hypothesis from its seed, runs each on all
 targets, and returns one `Finding` per target. It opens connections through the context and never keeps them.
@@ -20,11 +20,11 @@ class CheckContext:
     targets: Sequence[Target]
     """Only those to which the requirement applies, already started."""
     seed: int
-    """Of this requirement: drawn from the run's seed and the requirement's id."""
+    """Seed of this requirement, derived from the run's seed and the requirement's id."""
     scripts_max: int
-    """How many scripts to generate (the profile's)."""
+    """Number of scripts to generate (the profile's)."""
     shrink_seconds: float
-    """Time that shrinking may take for one target."""
+    """Maximum time for shrinking on one target."""
     history_dirs: Mapping[str, Path]
     """By target name: a run directory for this requirement's history on that target."""
     script_ran: Callable[[str, int, int], None]

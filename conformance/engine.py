@@ -1,13 +1,13 @@
-"""Run requirements on targets: the loop around the checks, as a stream of events.
+"""Execution of requirements on targets, as a stream of events.
 
-Targets are started one after the other and stopped at the end, however that comes. Each requirement is checked on all
-targets to which it applies, with the same scripts. Deciding (applies? expected? which verdict?) is pure and stands in
-functions of its own; this module's IO is the targets and the run directory. It knows nobody who listens.
+Targets are started one after the other, and stopped however the run ends. Each requirement is checked on all targets
+to which it applies, with the same scripts. Decisions (whether it applies, whether a violation is expected, the verdict)
+are pure functions; the module's IO is the targets and the run directory. It does not depend on any event handler.
 
-- The check runs in a thread of its own, so that its progress reaches the listener while it works.
-- A target that dies in the middle is started again before the next requirement; where that fails, what is left is
-  *unknown* for it.
-- KeyboardInterrupt ends the run: the targets are stopped, and the last event says that the run is not complete.
+- The check runs in a separate thread, so that its progress is reported while it works.
+- A target that has died is started again before the next requirement; if that fails, its remaining verdicts are
+  *unknown*.
+- KeyboardInterrupt ends the run: the targets are stopped, and the last event marks the run as not complete.
 """
 
 import hashlib
@@ -63,13 +63,13 @@ def run_requirements(
     run_dir: Path,
     expectations: Expectations | None = None,
 ) -> Generator[Event, None, None]:
-    """Start the targets, check every requirement, stop the targets; yield what happens.
+    """Start the targets, check every requirement, stop the targets; yield events.
 
     :param targets: not yet started.
-    :param seed: of the run; each requirement's is drawn from it, so that one requirement alone has the same scripts.
-    :param expectations: violations that are known; an expected one that does not happen is reported as such.
+    :param seed: of the run; each requirement's is derived from it, so that one requirement alone has the same scripts.
+    :param expectations: known violations; an expected one that does not happen is reported as such.
 
-    Raises `TargetError` where a target does not start; those that had are stopped.
+    Raises `TargetError` if a target does not start; those already started are stopped.
     """
     draw_from_the_seed_alone()
     run = _Run(tuple(targets), tuple(requirements), seed, profile, run_dir, expectations or {})
@@ -96,15 +96,15 @@ def run_requirements(
 
 
 def seed_of(run_seed: int, requirement_id: str) -> int:
-    """The seed of one requirement in a run: the same whatever else runs."""
+    """Return the seed of one requirement in a run, independent of the other requirements."""
     digest = hashlib.sha256(f"{run_seed} {requirement_id}".encode()).digest()
     return int.from_bytes(digest[:8], "big")
 
 
 def reproduce_command(nodes: Mapping[str, int], seed: int, profile: str, requirement_id: str) -> str:
-    """The command line that shows a violation again.
+    """Return the command line that reproduces a violation.
 
-    `nodes` has the number of nodes of each target that it takes; where they differ, the targets' own defaults serve.
+    `nodes` has the number of nodes of each target that is needed; if they differ, the targets' defaults are used.
     """
     words = ["kafkatrial", "run"]
     for target in nodes:
@@ -120,7 +120,7 @@ def reproduce_command(nodes: Mapping[str, int], seed: int, profile: str, require
 
 @dataclass(slots=True)
 class _Run:
-    """The state of a run: which targets are up, and how many violations were saved."""
+    """State of a run: targets that are down, and the number of saved violations."""
 
     targets: tuple[Target, ...]
     requirements: tuple[Requirement, ...]
@@ -130,7 +130,7 @@ class _Run:
     expectations: Expectations
     failures: int = 0
     down: dict[str, str] = field(default_factory=dict)
-    """Why a target is down for good, by name."""
+    """Why a target could not be started again, by name."""
     interrupted: threading.Event = field(default_factory=threading.Event)
     checking: threading.Thread | None = None
 
@@ -148,7 +148,7 @@ class _Run:
             target.stop()
 
     def revive(self, target: Target) -> None:
-        """Start a target again that does not accept connections any more."""
+        """Start a target again if it does not respond."""
         if target.name in self.down or all(is_responsive(target, node, _LIVES_TIMEOUT_S) for node in target.nodes):
             return
         target.stop()
@@ -270,9 +270,9 @@ class _Run:
 
 
 def reason_of(finding: Finding, known: ExpectedViolation | None) -> str:
-    """The finding's reason; and of an expected violation why it is one, or that it did not happen."""
+    """Return the finding's reason; for an expected violation also its known reason, or that it did not happen."""
     if known is None:
         return finding.reason
     if finding.verdict is Verdict.OK:
-        return f"expected to be violated ({known.reason}), but it holds: take it out of the expectations"
+        return f"expected to be violated ({known.reason}), but it holds: remove it from the expectations"
     return f"{finding.reason} (expected: {known.reason}, {known.link})"

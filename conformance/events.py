@@ -1,7 +1,7 @@
-"""What the engine tells while it runs. It knows no listener: terminal, JUnit, HTML and NDJSON are handlers of these.
+"""Events of a run. Terminal, JUnit, HTML and NDJSON reports are handlers of these.
 
-Every event is a frozen value of JSON-able fields, so that another process (the pytest plugin) can follow a run line by
-line: `as_json` adds the event's name under `event`.
+Every event is a frozen value whose fields can be written as JSON, so that another process (the pytest plugin) can
+follow a run line by line: `as_json` adds the event's name under `event`.
 """
 
 from dataclasses import asdict, dataclass
@@ -17,13 +17,13 @@ class Event:
     event: ClassVar[str]
 
     def as_json(self) -> dict[str, object]:
-        """The event as one flat JSON object."""
+        """Return the event as one flat JSON object."""
         return {"event": self.event, **asdict(self)}
 
 
 @dataclass(frozen=True, slots=True)
 class RunStarted(Event):
-    """First of all: everything that was drawn or chosen."""
+    """First event: the parameters of the run."""
 
     event: ClassVar[str] = "run-started"
     run_dir: str
@@ -35,7 +35,7 @@ class RunStarted(Event):
 
 @dataclass(frozen=True, slots=True)
 class TargetStarting(Event):
-    """A cluster is being started. `nodes` is 0 where only asking it can tell."""
+    """A cluster is being started. `nodes` is 0 if the number is known only after the start."""
 
     event: ClassVar[str] = "target-starting"
     target: str
@@ -44,7 +44,7 @@ class TargetStarting(Event):
 
 @dataclass(frozen=True, slots=True)
 class TargetStarted(Event):
-    """A cluster took and returned a record."""
+    """A cluster has accepted and returned a record."""
 
     event: ClassVar[str] = "target-started"
     target: str
@@ -55,7 +55,7 @@ class TargetStarted(Event):
 
 @dataclass(frozen=True, slots=True)
 class RequirementStarted(Event):
-    """A requirement is tried on all targets (scripts run side by side)."""
+    """A requirement is being checked on all targets, with the same scripts."""
 
     event: ClassVar[str] = "requirement-started"
     requirement: str
@@ -88,7 +88,7 @@ class RequirementJudged(Event):
 
 @dataclass(frozen=True, slots=True)
 class RunEnded(Event):
-    """Last of all."""
+    """Last event."""
 
     event: ClassVar[str] = "run-ended"
     complete: bool

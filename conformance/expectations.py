@@ -1,4 +1,4 @@
-"""Violations that are known and expected, so that only news fail a run.
+"""Known and expected violations, so that only new ones fail a run.
 
 One TOML file per kind of target, `fixtures/data/expectations/<kind>.toml`, or one that the user names:
 
@@ -31,7 +31,7 @@ class ExpectationsError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class ExpectedViolation:
-    """Why a requirement is known to be violated, and where that is tracked."""
+    """A known violation of a requirement: its reason, and a link to its issue."""
 
     requirement: str
     reason: str
@@ -39,7 +39,7 @@ class ExpectedViolation:
 
 
 def load_expectations(path: Path) -> Mapping[str, ExpectedViolation]:
-    """The expected violations of a file, by requirement id. Raises `ExpectationsError`."""
+    """Return the expected violations of a file, by requirement id. Raises `ExpectationsError`."""
     try:
         content = tomllib.loads(read_bounded(path).decode())
     except HistoryError as error:
@@ -71,6 +71,6 @@ def _parse(path: Path, number: int, entry: Any) -> ExpectedViolation:
 
 
 def expectations_of(kind: str) -> Mapping[str, ExpectedViolation]:
-    """The expected violations that come with the suite for a kind of target; none where there is no file."""
+    """Return the suite's expected violations for a kind of target; none if there is no file."""
     path = _DIRECTORY / f"{kind}.toml"
     return load_expectations(path) if path.is_file() else {}

@@ -1,9 +1,9 @@
-"""A violation on disk: `failures/<n>/` with all that it takes to reproduce it.
+"""Directories of violations: `failures/<n>/` with the files that reproduce one.
 
 - `finding.json`: the `Finding`, as the event `requirement-judged` has it.
 - `repro.py`: the shrunk script as a program.
 - `trial.json`: the same script as a saved trial, if it is concurrent; `kafkatrial replay` runs it on any target.
-- `README.md`: what was promised, what was seen, and the one command that shows it again.
+- `README.md`: the promise, the observation, and the command that reproduces it.
 """
 
 import json
@@ -20,7 +20,7 @@ _README = """# {requirement} on {target}
 - Source: {sources}
 - Expected: {expected}
 - Actual: {actual}
-- Seen again when run again: {again}
+- Reproduced by a second run: {again}
 
 Run it again:
 

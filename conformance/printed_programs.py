@@ -1,4 +1,4 @@
-"""What the printed programs of both kinds of script have in common: the target they run on, and how they end."""
+"""Common parts of the printed programs of both kinds of script: the target and the exit code."""
 
 from typing import Final
 
@@ -8,13 +8,13 @@ from fixtures.targets.target import NotInstalledError, Target, UnknownTargetErro
 from linearizability.judgement import Verdict
 
 EXIT_CODES: Final = {Verdict.OK: 0, Verdict.VIOLATION: 1, Verdict.UNKNOWN: 6}
-"""The design's. `kafkatrial.exit_codes` has them too, but no import points up to it."""
+"""Exit codes as in `kafkatrial.exit_codes`, which this package must not import."""
 _TARGET_FAILED: Final = 3
 _USAGE: Final = 4
 
 
 def target_of_program(chosen: str, *, written_for: str, nodes: int) -> Target:
-    """The target to run on, not started: of the size that the script was drawn for, unless another one is chosen.
+    """Return the target, not started; with the script's number of nodes if it is the target of the script.
 
     Raises `TargetError`.
     """
@@ -23,5 +23,5 @@ def target_of_program(chosen: str, *, written_for: str, nodes: int) -> Target:
 
 
 def exit_code_without_verdict(error: Exception) -> int:
-    """Why a program came to no verdict."""
+    """Return the exit code of a program that has no verdict because of an error."""
     return _USAGE if isinstance(error, NotInstalledError | UnknownTargetError) else _TARGET_FAILED

@@ -1,4 +1,4 @@
-"""How much a run tries: scripts per requirement, and how long a violation may be shrunk."""
+"""Profiles: the number of scripts per requirement, and the maximum time for shrinking."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """One size of a run."""
+    """Size of a run."""
 
     name: str
     scripts_max: int

@@ -65,7 +65,7 @@ _STRENGTH: Final = {Level.MUST: 2, Level.SHOULD: 1, Level.MAY: 0}
 
 
 def select(wanted: Collection[str], level: Level = Level.SHOULD) -> tuple[Requirement, ...]:
-    """The requirements with one of the ids or areas (all, if none is named) that are at least of the level.
+    """Return the requirements with one of the ids or areas (all, if none is named) that are at least of the level.
 
     A requirement named by its id is selected whatever its level. Raises `KeyError` for a name that is neither.
     """

@@ -1,6 +1,6 @@
-"""What the suite needs to know of a target by its name alone."""
+"""Properties of a target that follow from its name."""
 
 
 def starts_nodes(name: str) -> bool:
-    """Whether a number of nodes may be asked for: an existing cluster has its own."""
+    """Whether the number of nodes can be chosen: an existing cluster has its own."""
     return not name.startswith("bootstrap:")

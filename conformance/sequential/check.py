@@ -193,7 +193,7 @@ class _Experiment:
             found = differences(baseline.target.name, responses[run.target.name], responses[baseline.target.name])
             self._note(run, found)
             authority = baseline.target.kind == _AUTHORITY and run.target.kind != _AUTHORITY
-            finding = self._held_against(script, found)
+            finding = self._judge_differences(script, found)
             if authority and finding.verdict is Verdict.VIOLATION and not run.decided:
                 run.violating, run.baseline = script, baseline
                 run.passed.discard(script)
@@ -217,8 +217,8 @@ class _Experiment:
             and expectation is None
         )
 
-    def _held_against(self, script: Script, found: list[Difference]) -> Finding:
-        """The script's outcome by its differences from the baseline: the first that decides is a violation."""
+    def _judge_differences(self, script: Script, found: list[Difference]) -> Finding:
+        """Judge a script by its differences from the baseline: the first that decides is a violation."""
         difference = next((one for one in found if self._decides(script, one)), None)
         if difference is None:
             return Finding(Verdict.OK)

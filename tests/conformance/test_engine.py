@@ -160,7 +160,7 @@ def test_an_expected_violation_that_does_not_happen_is_said(tmp_path):
     (event,) = judged(run([requirement(finds(OK))], tmp_path, expectations=expected()))
     assert event.verdict == "ok"
     assert event.expected_violation
-    assert "take it out of the expectations" in event.reason
+    assert "remove it from the expectations" in event.reason
 
 
 def test_what_is_not_offered_is_not_applicable(tmp_path):

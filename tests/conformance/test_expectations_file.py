@@ -24,16 +24,16 @@ def test_entries_by_requirement(tmp_path):
         ("not toml", "is not TOML"),
     ],
 )
-def test_a_bad_file_is_refused_in_one_line(text, complaint, tmp_path):
+def test_a_bad_file_is_rejected_in_one_line(text, complaint, tmp_path):
     path = tmp_path / "known.toml"
     path.write_text(text)
-    with pytest.raises(ExpectationsError, match=complaint) as refused:
+    with pytest.raises(ExpectationsError, match=complaint) as rejected:
         load_expectations(path)
-    assert str(path) in str(refused.value)
-    assert "\n" not in str(refused.value)
+    assert str(path) in str(rejected.value)
+    assert "\n" not in str(rejected.value)
 
 
-def test_a_missing_file_is_refused(tmp_path):
+def test_a_missing_file_is_rejected(tmp_path):
     with pytest.raises(ExpectationsError, match="cannot read"):
         load_expectations(tmp_path / "none.toml")
 

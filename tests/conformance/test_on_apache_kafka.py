@@ -16,7 +16,7 @@ from tests.sampling import part
 pytestmark = pytest.mark.java
 
 KNOWN_DIFFERENCES = {"log_append_time"}
-"""Kafka answers a duplicate with the newest time of the batch it remembers, under CreateTime too."""
+"""Kafka returns the newest timestamp of the retained batch to a duplicate, with CreateTime too."""
 
 
 SEQUENTIAL = [requirement for requirement in REQUIREMENTS if requirement.id in LIES]

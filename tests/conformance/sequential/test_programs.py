@@ -76,7 +76,7 @@ HONEST = Script((CreateTopic(), Produce((Batch((Record(b"a"),), flaw=Flaw.WRONG_
 
 
 def test_a_program_runs_its_script_again(broker, tmp_path):
-    """On an honest broker it ends with 0; a script of which the model says something else would end with 1."""
+    """The program ends with 0 on an honest broker; with 1 if a response is not what the model expects."""
     path = tmp_path / "repro.py"
     path.write_text(program(HONEST, requirement="produce/corrupt-batch-is-rejected", target="reference", nodes=1))
     address = f"bootstrap:{broker.nodes[0].host}:{broker.nodes[0].port}"
