@@ -1,7 +1,7 @@
-"""What the benchmarks measure of a running cluster, with confluent-kafka as any user would.
+"""Measurements of a running cluster with confluent-kafka: throughput, latency, failover, memory and idle CPU.
 
-Throughput and latency ask for acks=all, on topics with a replica on every node. A failover is the time from SIGKILL of
-the leader to the next acknowledged record.
+Throughput and latency are measured with acks=all, on topics with a replica on every node. A failover is the time from
+SIGKILL of the leader to the next acknowledged record.
 """
 
 import time
@@ -17,7 +17,7 @@ from fixtures.targets.target import Target
 
 RECORDS = 200_000
 WAIT_S = 120
-QUICK_TO_ASK_AGAIN = {
+SHORT_BACKOFFS = {
     "retry.backoff.ms": 20,
     "retry.backoff.max.ms": 100,
     "reconnect.backoff.ms": 20,
@@ -25,11 +25,11 @@ QUICK_TO_ASK_AGAIN = {
     "topic.metadata.refresh.fast.interval.ms": 50,
     "log_level": 0,
 }
-"""So that a failover is the cluster's time and not the client's."""
+"""Client properties with which a failover measures the cluster's time and not the client's backoff."""
 
 
 class Brokers:
-    """The broker processes of a target that has just started: those of our descendants that have no children."""
+    """The broker processes of a target that has just started: descendants of this process without children."""
 
     def __init__(self, of_others: Sequence[psutil.Process] = ()) -> None:
         descendants = psutil.Process().children(recursive=True)
@@ -39,7 +39,7 @@ class Brokers:
         return sum(process.memory_info().rss for process in self.processes) / 1e6
 
     def idle_cpu_percent(self, duration_s: float) -> float:
-        """Of one core, for the busiest broker, while nothing is asked of the cluster."""
+        """Return the CPU time of the busiest broker, in percent of one core, without requests."""
         before = {process.pid: _cpu_s(process) for process in self.processes}
         time.sleep(duration_s)
         return max(_cpu_s(process) - before[process.pid] for process in self.processes) / duration_s * 100
@@ -61,7 +61,7 @@ def create_topics(target: Target, *topics: str, partitions: int = 1) -> None:
 
 
 def produce(target: Target, topic: str, size: int, records: int = RECORDS) -> float:
-    """Records a second until the last one was acknowledged."""
+    """Return records per second until the last one was acknowledged."""
     producer = Producer(
         {
             "bootstrap.servers": target.bootstrap_servers,
@@ -85,7 +85,7 @@ def produce(target: Target, topic: str, size: int, records: int = RECORDS) -> fl
 
 
 def consume(target: Target, topic: str) -> float:
-    """Records a second from the first poll to the last record of the topic.
+    """Return records per second from the first poll to the last record of the topic.
 
     librdkafka stops fetching for a second, by default, when its own queue is full; that would measure the client.
     """
@@ -110,13 +110,13 @@ def consume(target: Target, topic: str) -> float:
 
 
 def single_latencies_ms(target: Target, topic: str, records: int) -> list[float]:
-    """Milliseconds from produce to acknowledgement, one record in flight, no lingering; without the first tenth."""
+    """Return milliseconds from produce to acknowledgement, one record in flight, no linger, without the first tenth."""
     producer = Producer({"bootstrap.servers": target.bootstrap_servers, "acks": "all", "linger.ms": 0})
     return [acknowledge_one(producer, topic) * 1e3 for _ in range(records)][records // 10 :]
 
 
 def acknowledge_one(producer: Producer, topic: str) -> float:
-    """Seconds until one record was acknowledged."""
+    """Return the seconds until one record was acknowledged."""
     started = time.monotonic()
     errors: list[object] = []
     producer.produce(topic, b"x" * 100, partition=0, on_delivery=lambda error, _: errors.append(error))
@@ -130,12 +130,12 @@ def acknowledge_one(producer: Producer, topic: str) -> float:
 
 
 def failovers(target: Target, topic_prefix: str) -> Iterator[tuple[str, float]]:
-    """Seconds without a leader: once the leader is not the active controller, once it is both."""
+    """Yield seconds without a leader: for a leader that is not the active controller, and for one that is."""
     for name, both in (("failover_s", False), ("failover_of_controller_s", True)):
         controller = active_controller(target)
         topic = _topic_led_by(target, f"{topic_prefix}-{name}", lambda leader, c=controller, b=both: (leader == c) == b)
         leader = leader_of(target, topic)
-        producer = Producer({"bootstrap.servers": target.bootstrap_servers, "acks": "all", **QUICK_TO_ASK_AGAIN})
+        producer = Producer({"bootstrap.servers": target.bootstrap_servers, "acks": "all", **SHORT_BACKOFFS})
         acknowledge_one(producer, topic)
         target.processes.kill(leader)
         yield name, acknowledge_one(producer, topic)
@@ -144,13 +144,13 @@ def failovers(target: Target, topic_prefix: str) -> Iterator[tuple[str, float]]:
 
 
 def _topic_led_by(target: Target, prefix: str, wanted: Callable[[int], bool]) -> str:
-    """Topics are made until one has such a leader: placement goes round the nodes."""
+    """Create topics until one has a wanted leader; leaders are placed on the nodes in turn."""
     for number in range(20):
         topic = f"{prefix}-{number}"
         create_topics(target, topic)
         if wanted(leader_of(target, topic)):
             return topic
-    raise SystemExit(f"{target.name}: none of 20 topics has its leader where it is wanted")
+    raise SystemExit(f"{target.name}: none of 20 topics has a wanted leader")
 
 
 def leader_of(target: Target, topic: str) -> int:
@@ -162,15 +162,15 @@ def active_controller(target: Target) -> int:
     with _connected(target) as client:
         schema = client.schema_for(55)
         partition = schema.PartitionData(partition_index=0)
-        asked = schema.TopicData(topic_name="__cluster_metadata", partitions=(partition,))
-        answer = client.request(schema.DescribeQuorumRequest(topics=(asked,)))
-        return int(answer.topics[0].partitions[0].leader_id)
+        topic = schema.TopicData(topic_name="__cluster_metadata", partitions=(partition,))
+        response = client.request(schema.DescribeQuorumRequest(topics=(topic,)))
+        return int(response.topics[0].partitions[0].leader_id)
 
 
 def _partition(target: Target, topic: str) -> object:
     with _connected(target) as client:
         schema = client.schema_for(ApiKey.METADATA, 8)
-        answer = client.request(
+        response = client.request(
             schema.MetadataRequest(
                 topics=(schema.MetadataRequestTopic(name=topic),),
                 allow_auto_topic_creation=False,
@@ -178,7 +178,7 @@ def _partition(target: Target, topic: str) -> object:
                 include_topic_authorized_operations=False,
             )
         )
-        return answer.topics[0].partitions[0] if answer.topics[0].partitions else None
+        return response.topics[0].partitions[0] if response.topics[0].partitions else None
 
 
 def _connected(target: Target) -> RawClient:
@@ -189,5 +189,5 @@ def _wait_until(condition: Callable[[], bool]) -> None:
     deadline = time.monotonic() + WAIT_S
     while not condition():
         if time.monotonic() > deadline:
-            raise SystemExit(f"waited {WAIT_S} s in vain")
+            raise SystemExit(f"no result within {WAIT_S} s")
         time.sleep(0.02)

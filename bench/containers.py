@@ -1,4 +1,4 @@
-"""How long it takes until a fault of a container is in effect, and until it is healed.
+"""Time until a fault of a container is in effect, and until it is healed.
 
     .venv/bin/python bench/containers.py [--version 4.3.1] [--turns 15]
 
@@ -63,7 +63,7 @@ def timed(breaks) -> tuple[float, float]:
 
 
 def killed_ms(cluster) -> float:
-    """Until its process has ended; that its container is gone takes longer."""
+    """Return the time until the process has ended; its container is removed later."""
     process = cluster.processes.get(2)
     start_s = time.perf_counter()
     process.kill_without_waiting()

@@ -1,17 +1,17 @@
-"""What a disk in FUSE costs: Apache Kafka on it and on a plain directory, side by side in one run.
+"""Cost of a FUSE disk: Apache Kafka on it and on a plain directory, side by side in one run.
 
     .venv/bin/python bench/disk.py [--rounds 5] [--records 60000] [--nodes 1]
 
-Two clusters of the same settings are up at once and are measured by turns, the idle one waiting; who comes first
+Two clusters with the same settings run at once and are measured in turn, while the other one is idle; the order
 alternates. Records of 1,024 bytes with acks=all to one partition, in batches of a megabyte (librdkafka's default) and
-of 16 KiB (that of Kafka's own producer); and the latter with `flush.messages=1`. A ratio is taken inside a round, and
-the median of the rounds is shown. The plain directory is on the disk of the temporary directory, whose flushes are
-real; those of the disk in FUSE are not, so it may well be faster at them.
+of 16 KiB (the default of Kafka's producer); and the latter with `flush.messages=1`. A ratio is computed in each round,
+and the median of the rounds is printed. The plain directory is on the disk of the temporary directory, whose flushes
+are real; those of the FUSE disk are not, so that it may be faster.
 
-Each write waits until the daemon has run. On a machine whose processors are busy with something else that is no measure
-of the disk: the load of the machine is printed beside the figures.
+Each write waits until the daemon has run. On a machine with other load this does not measure the disk, therefore the
+load of the machine is printed too.
 
-Then of the disk itself: the time until it is mounted, until a fault holds, and a power cut with the mount that follows.
+Then for the disk itself: the time until it is mounted, until a fault is in effect, and of a power cut and a remount.
 """
 
 import argparse
@@ -36,13 +36,13 @@ from fixtures.targets.target import Target
 KAFKA = "apache-kafka:4.3.1"
 RECORD_BYTES = 1024
 GOAL = 0.65
-"""Of the throughput on a plain directory, that on the disk in FUSE is to be at least so much, without flushes."""
+"""Minimum throughput on the FUSE disk relative to a plain directory, without flushes."""
 MEASURES = (
     ("large batches", "default", 1_000_000, 1),
     ("small batches", "default", 16_384, 1),
     ("flushed", "flushed", 16_384, 10),
 )
-"""Name, topic, batch size in bytes, and by what the number of records is divided."""
+"""Name, topic, batch size in bytes, and divisor of the number of records."""
 TURNS = 20
 
 
@@ -85,7 +85,7 @@ def measure_kafka(directory: Path, nodes: int, rounds: int, records: int) -> Non
 
 
 def produce(target: Target, topic: str, batch_bytes: int, records: int) -> float:
-    """Records a second until the last one was acknowledged."""
+    """Return records per second until the last one was acknowledged."""
     properties = {"acks": "all", "linger.ms": 5, "batch.size": batch_bytes, "queue.buffering.max.messages": records}
     producer = Producer({"bootstrap.servers": target.bootstrap_servers, **properties})
     payload = os.urandom(RECORD_BYTES)
@@ -133,7 +133,7 @@ def measure_disk(directory: Path) -> None:
 
 
 class timed:  # noqa: N801  reads as a verb
-    """Appends how long its context took, in milliseconds."""
+    """Context manager that appends its duration in milliseconds."""
 
     def __init__(self, times_ms: list[float]) -> None:
         self._times_ms = times_ms

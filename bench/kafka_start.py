@@ -1,10 +1,10 @@
-"""How long Apache Kafka takes to start, with and without the archive of its classes, on one node and on three.
+"""Start time of Apache Kafka with and without the archive of its classes, on one node and on three.
 
     python bench/kafka_start.py [ROUNDS] [VERSION]
 
-The two ways in turn, so that a machine that is busy is busy for both; medians, and their ratio. Each start is a cluster
-from nothing, from its formatting to the record with `acks=all` that is read back. Wall time is the clock's; processor
-time is of all processes of the cluster, the formatting tool's included, and depends less on what else runs.
+Both are measured in turn, so that other load affects both; medians, and their ratio. Each start is of a new cluster,
+from formatting its storage to reading back a record that was written with `acks=all`. Processor time is that of all
+processes of the cluster, including the formatting tool, and depends less on other load than wall time.
 """
 
 import statistics
@@ -31,7 +31,7 @@ WAYS: Mapping[str, type[ApacheKafka]] = {"without": WithoutArchive, "with": Apac
 
 
 def processor_s() -> float:
-    """Of this process's children: those that have ended, and those that run."""
+    """Return the processor time of this process's children, ended ones and running ones."""
     ended = psutil.Process().cpu_times()
     running = (child.cpu_times() for child in psutil.Process().children(recursive=True))
     return (

@@ -1,4 +1,4 @@
-"""The layout of a large history: ours, by sorted runs, against the same rows sorted by DuckDB and by Spark, by turns.
+"""The layout of a large history: ours, by sorted runs, against the same rows sorted by DuckDB and by Spark, in turn.
 
     .venv/bin/python bench/layout.py [--records 1000000 10000000] [--rounds 3] [--ways ours duckdb] [--memory 2GB]
 
@@ -84,7 +84,7 @@ def _remove(run):
 
 
 def measure(options):
-    """Measure one way, in this process; then judge by its layout."""
+    """Measure one way in this process; then judge its layout."""
     _remove(options.run)
     result = {}
     figures = measured(globals()[f"way_{options.measure.replace('-', '_')}"](options.run, options, result))
@@ -113,7 +113,7 @@ def main():
     parser.add_argument("--memory", default="2GB", help="memory_limit of DuckDB")
     parser.add_argument("--rules", action="store_true", help="check the rules of the format with DuckDB too")
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=WAYS)
-    parser.add_argument("--run", type=Path, help="a run directory that is there, instead of one made for this")
+    parser.add_argument("--run", type=Path, help="existing run directory to use instead of a new one")
     parser.add_argument("--measure", choices=WAYS, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.measure:

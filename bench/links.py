@@ -1,12 +1,13 @@
-"""What breakable links cost: three nodes of Apache Kafka without them, with the link mesh, and on packets.
+"""Cost of breakable links: three nodes of Apache Kafka without them, with the link mesh, and with packet filters.
 
     .venv/bin/python bench/links.py [--target apache-kafka:4.3.1] [--rounds 7] [--records 30000]
 
-Three clusters of the same settings are up at once, each with a client process of its own (that on packets in a network
-namespace), and are measured by turns, the idle ones waiting; who comes first alternates. Records of 1,024 bytes with
-acks=all to one partition with three replicas. A ratio is taken inside a round, and the median of the rounds is shown.
+Three clusters with the same settings run at once, each with its own client process (with packet filters in a network
+namespace), and are measured in turn, while the others are idle; the order alternates. Records of 1,024 bytes with
+acks=all to one partition with three replicas. A ratio is computed in each round, and the median of the rounds is
+printed.
 
-Then: how long it takes until a node of three is held apart from the others, and until it is healed.
+Then: the time until one of three nodes is isolated from the others, and until the links are healed.
 """
 
 import argparse
@@ -26,7 +27,7 @@ from fixtures.targets.target import Capability
 
 KINDS = ("direct", "streams", "packets")
 GOALS = {"streams": 0.90, "packets": 0.97}
-"""Of the throughput without breakable links, that with them is to be at least so much."""
+"""Minimum throughput with breakable links relative to the one without them."""
 EFFECT_GOAL_MS = 10
 RECORD_BYTES = 1024
 TURNS = 15
@@ -57,7 +58,7 @@ def main() -> None:
 
 
 def serve(kind: str, target: str, requests: Connection) -> None:
-    """Keep one cluster up, and measure it when told to."""
+    """Run one cluster, and measure it on request."""
     if kind == "packets":
         namespace.enter()
     prepare = {Capability.PACKET_FAULTS} if kind == "packets" else set()
@@ -70,7 +71,7 @@ def serve(kind: str, target: str, requests: Connection) -> None:
 
 
 def isolate(cluster) -> tuple[float, float]:
-    """How long it takes to hold a node apart, and to heal that, in milliseconds."""
+    """Return the time to isolate a node, and to heal the links, in milliseconds."""
     apart = [direction for other in NODES[1:] for direction in (Direction(1, other), Direction(other, 1))]
     began = time.monotonic()
     with cluster.links.impair(apart, LinkCondition(Barrier.HOLDS)):
@@ -82,7 +83,7 @@ def measure(clients: dict[str, Connection], rounds: int, records: int) -> None:
     rates = defaultdict(list)
     for number in range(rounds + 1):
         for kind in list(clients) if number % 2 else list(clients)[::-1]:
-            rate = ask(clients[kind], records)
+            rate = request(clients[kind], records)
             if number:  # the first round warms up
                 rates[kind].append(rate)
     print(f"{'direct':8} {statistics.median(rates['direct']):>9,.0f} records/s")
@@ -92,13 +93,13 @@ def measure(clients: dict[str, Connection], rounds: int, records: int) -> None:
         median = f"{statistics.median(rates[kind]):>9,.0f} records/s"
         print(f"{kind:8} {median}  ratio {ratio:.2f}  goal {GOALS[kind]:.2f}: {met}")
     for kind in [kind for kind in clients if kind != "direct"]:
-        held_ms, healed_ms = zip(*(ask(clients[kind], 0) for _ in range(TURNS)), strict=True)
+        held_ms, healed_ms = zip(*(request(clients[kind], 0) for _ in range(TURNS)), strict=True)
         met = "met" if statistics.median(held_ms) <= EFFECT_GOAL_MS else "MISSED"
         figures = f"{statistics.median(held_ms):.1f} ms, healed in {statistics.median(healed_ms):.1f} ms"
-        print(f"{kind:8} a node held apart in {figures}  goal {EFFECT_GOAL_MS} ms: {met}")
+        print(f"{kind:8} a node isolated in {figures}  goal {EFFECT_GOAL_MS} ms: {met}")
 
 
-def ask(client: Connection, records: int):
+def request(client: Connection, records: int):
     client.send(records)
     return client.recv()
 

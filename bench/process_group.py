@@ -1,6 +1,6 @@
-"""What steps cost with all processes below this one: the clock, the processor, and memory resident at the most.
+"""Cost of steps, with all descendants of this process: wall time, processor time, and peak resident memory.
 
-On a machine that others use too, the processor's time is a better measure than the clock's.
+On a machine with other load, processor time is a better measure than wall time.
 """
 
 import threading
@@ -13,7 +13,7 @@ SAMPLE_S = 0.05
 
 
 def cpu_s() -> float:
-    """Return the seconds of the processor of this process and all below it, ended ones included as far as known."""
+    """Return the processor time in seconds of this process and its descendants, including ended ones if known."""
     own = psutil.Process()
     seconds = 0.0
     for process in (own, *own.children(recursive=True)):
@@ -26,10 +26,10 @@ def cpu_s() -> float:
 
 
 def measured(steps: Iterator[None]) -> dict[str, float]:
-    """Measure a generator after its first `yield`, before which it gets ready.
+    """Measure a generator after its first `yield`, which ends its preparation.
 
-    Memory is the highest sum of what all processes had resident, what they share counted in each. `last_s` is the time
-    of the last further `yield` on the clock, 0 where there is none.
+    Memory is the highest sum of the resident memory of all processes; shared memory is counted in each. `last_s` is the
+    wall time of the last further `yield`, 0 if there is none.
     """
     peak_mb, ended = 0.0, threading.Event()
 

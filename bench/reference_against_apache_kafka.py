@@ -4,13 +4,13 @@
 
 Time until an acks=all record was written to all nodes and read back, resident memory of all nodes after the load,
 produce and consume throughput at 100 and 1,024 bytes, the latency of single acknowledged records, and with several
-nodes the time that a killed leader is missed. Below 1.0 is better for time and memory, above 1.0 for throughput. Both
-have the same settings: replication factor N, sessions of three seconds.
+nodes the time of a failover after the leader is killed. Below 1.0 is better for time and memory, above 1.0 for
+throughput. Both have the same settings: replication factor N, sessions of three seconds.
 
-The speed of a machine drifts, so both clusters are up at once and are measured by turns, the idle one waiting; who
-comes first alternates from round to round. A ratio is taken inside a round, and the median of the rounds is shown.
+The speed of a machine drifts, so both clusters run at once and are measured in turn, while the other one is idle; the
+order alternates from round to round. A ratio is computed in each round, and the median of the rounds is printed.
 
-`bench/reference_limits.py` has what is asked of the reference broker alone.
+`bench/reference_limits.py` has the limits of the reference broker alone.
 """
 
 import argparse
@@ -38,11 +38,11 @@ THROUGHPUT_TURNS = 3
 LATENCY_TURNS = 10
 SINGLE_RECORDS_A_TURN = 60
 GOALS = {"ready_s": 0.1, "memory_mb": 0.2}
-"""Time and memory are to stay below these ratios, throughput at or above 1.0, latency and failover at or below it."""
+"""Goals: maximum ratios of time and memory; throughput is at least 1.0, latency and failover at most 1.0."""
 
 
 class Cluster:
-    """A running cluster and what was measured of it."""
+    """A running cluster and its measurements."""
 
     def __init__(self, target: Target) -> None:
         self.target = target

@@ -1,9 +1,9 @@
-"""What a reference cluster must bear: many partitions, and a long log.
+"""Limits of a reference cluster: many partitions, and a long log.
 
     .venv/bin/python bench/reference_limits.py [--partitions 2000] [--records 10000000]
 
-- Idle CPU of the busiest of three nodes, in percent of a core, before and after so many partitions were made on each.
-- Time from the start of a process until it serves a log of so many records that was closed cleanly.
+- Idle CPU of the busiest of three nodes, in percent of a core, without partitions and with `--partitions` on each.
+- Time from the start of a process until it serves a log of `--records` records that was closed cleanly.
 """
 
 import argparse
@@ -25,7 +25,7 @@ RECORD_BYTES = 10
 
 
 def idle_cpu_growth_percent(partitions: int, work_dir: Path) -> tuple[float, float]:
-    """Idle CPU without and with the partitions."""
+    """Return idle CPU without and with the partitions."""
     with parse_target("reference", 3, mesh=False, work_dir=work_dir) as cluster:
         brokers = Brokers()
         time.sleep(SETTLE_S)
@@ -41,7 +41,7 @@ def idle_cpu_growth_percent(partitions: int, work_dir: Path) -> tuple[float, flo
 def opening_s(records: int, work_dir: Path) -> float:
     with parse_target("reference", 1, mesh=False, work_dir=work_dir) as cluster:
         create_topics(cluster, "long")
-        print(f"{produce(cluster, 'long', RECORD_BYTES, records):,.0f} records a second", flush=True)
+        print(f"{produce(cluster, 'long', RECORD_BYTES, records):,.0f} records per second", flush=True)
         cluster.processes.shut_down(1)
         started = time.monotonic()
         cluster.processes.restart(1)
@@ -50,7 +50,7 @@ def opening_s(records: int, work_dir: Path) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--partitions", type=int, default=2000, help="on each of three nodes")
+    parser.add_argument("--partitions", type=int, default=2000, help="Number of partitions on each of three nodes.")
     parser.add_argument("--records", type=int, default=10_000_000)
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="kafkatrial-bench-") as directory:

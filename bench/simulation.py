@@ -1,13 +1,13 @@
-"""What the simulation must do: scripts by the second, virtual time, memory over many seeds, time per event.
+"""Speed of the simulation: scripts per second, virtual time, memory over many seeds, time per event.
 
     .venv/bin/python bench/simulation.py [--scripts 30] [--seeds 2000] [--records 100000]
 
 All on one core, and judged.
 
-- Scripts a second of CPU time, and how many times as fast as real time the virtual time passes: of a script of 100
-  client operations and three faults on three nodes.
-- Resident memory after a tenth of the seeds, and after all of them, with their own scripts.
-- CPU time of an event on a cluster whose log is empty, and on one whose log has so many records.
+- Scripts per second of CPU time, and the ratio of virtual time to real time, for a script of 100 client operations and
+  three faults on three nodes.
+- Resident memory after a tenth of the seeds, and after all of them, with generated scripts.
+- CPU time of an event on a cluster with an empty log, and on one with `--records` records in the log.
 """
 
 import argparse
@@ -53,7 +53,7 @@ SCRIPT = Trial(
 
 
 def measure_scripts(scripts: int) -> tuple[float, float, float]:
-    """Scripts a second, times real time, operations of a script."""
+    """Return scripts per second, the ratio of virtual to real time, and the operations of a script."""
     run(SCRIPT)
     virtual_ms = operations = 0
     began = time.process_time()
@@ -67,7 +67,7 @@ def measure_scripts(scripts: int) -> tuple[float, float, float]:
 
 
 def measure_memory_mib(seeds: int) -> tuple[float, float]:
-    """Resident memory, early and at the end. Scripts are drawn: that takes memory too."""
+    """Return resident memory, early and at the end, including that of generating scripts."""
     early_mib = 0.0
     for seed in range(seeds):
         run(trial_of_seed(seed))
@@ -82,18 +82,18 @@ def _resident_mib() -> float:
 
 
 class _Load:
-    """One producer, and the cluster that it writes to."""
+    """One producer and its cluster."""
 
     def __init__(self) -> None:
         self.cluster = SimulatedCluster(3)
         assert self.cluster.await_ready()
         self._numbers = count()
-        self._answers = 0
+        self._responses = 0
         topic = create_topics.CreatableTopic(
             name="a", num_partitions=1, replication_factor=3, assignments=(), configs=()
         )
         self._connect(1)
-        self._ask(create_topics.CreateTopicsRequest(topics=(topic,), timeout=TIMEOUT, validate_only=False))
+        self._request(create_topics.CreateTopicsRequest(topics=(topic,), timeout=TIMEOUT, validate_only=False))
         self._await(lambda: self._leader() is not None)
         self._connect(self._leader())
 
@@ -102,22 +102,22 @@ class _Load:
         return None if found is None else found.leader
 
     def _connect(self, node_id: int) -> None:
-        self._connection = self.cluster.connect("client", node_id, self._answered, lambda: None)
+        self._connection = self.cluster.connect("client", node_id, self._received, lambda: None)
 
-    def _answered(self, _data: bytes) -> None:
-        self._answers += 1
+    def _received(self, _data: bytes) -> None:
+        self._responses += 1
 
     def _await(self, condition: Callable[[], bool]) -> None:
         assert self.cluster.scheduler.run_until(condition, end_ms=self.cluster.scheduler.now_ms + 10_000)
 
-    def _ask(self, entity: object) -> None:
-        expected = self._answers + 1
+    def _request(self, entity: object) -> None:
+        expected = self._responses + 1
         frame = encode_request(entity, next(self._numbers), "bench")
         self._connection.send(len(frame).to_bytes(4, "big") + frame)
-        self._await(lambda: self._answers == expected)
+        self._await(lambda: self._responses == expected)
 
     def write(self, records: int) -> None:
-        """Write batches until so many records are acknowledged by all."""
+        """Write batches until the number of records is acknowledged by all replicas."""
         batch = encode_batch(
             RecordBatch(tuple(Record(b"x" * 20, timestamp_ms=WALL_START_MS) for _ in range(RECORDS_PER_BATCH)))
         )
@@ -125,11 +125,11 @@ class _Load:
         topic = produce.TopicProduceData(name="a", partition_data=(partition,))
         request = produce.ProduceRequest(transactional_id=None, acks=-1, timeout=TIMEOUT, topic_data=(topic,))
         for _ in range(0, records, RECORDS_PER_BATCH):
-            self._ask(request)
+            self._request(request)
 
 
 def measure_event_us(records_before: int, records: int = 20_000) -> float:
-    """CPU time of an event while records are written to a log that has some already."""
+    """Return the CPU time of an event while records are appended to a log."""
     load = _Load()
     load.write(records_before)
     scheduler = load.cluster.scheduler
@@ -141,14 +141,16 @@ def measure_event_us(records_before: int, records: int = 20_000) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--scripts", type=int, default=30)
-    parser.add_argument("--seeds", type=int, default=2_000, help="to see whether memory grows; 0: do not look")
-    parser.add_argument("--records", type=int, default=100_000, help="in the long log")
+    parser.add_argument(
+        "--seeds", type=int, default=2_000, help="Number of seeds for the growth of memory; 0 skips it."
+    )
+    parser.add_argument("--records", type=int, default=100_000, help="Number of records in the long log.")
     arguments = parser.parse_args()
     per_s, times, operations = measure_scripts(arguments.scripts)
-    print(f"{per_s:.1f} scripts a second, of {operations:.0f} operations (goal: at least {SCRIPTS_MIN_PER_S})")
+    print(f"{per_s:.1f} scripts per second, of {operations:.0f} operations (goal: at least {SCRIPTS_MIN_PER_S})")
     print(f"{times:,.0f} times real time (goal: at least {TIMES_REAL_TIME_MIN})", flush=True)
     short_us, long_us = measure_event_us(0), measure_event_us(arguments.records)
-    print(f"{short_us:.0f} us an event, {long_us:.0f} us behind {arguments.records:,} records", flush=True)
+    print(f"{short_us:.0f} us per event, {long_us:.0f} us after {arguments.records:,} records", flush=True)
     is_flat = True
     if arguments.seeds:
         early_mib, late_mib = measure_memory_mib(arguments.seeds)

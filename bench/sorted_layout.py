@@ -92,7 +92,7 @@ SORTS: Mapping[str, tuple[str, str]] = {
     "positions": (_small_sql("positions"), "op_id"),
     "states": (_small_sql("states"), "asked_ns"),
 }
-"""What is sorted by log and a column."""
+"""Queries of the tables that are sorted by log and a column, and that column."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +146,7 @@ class SortedFiles:
                     self._groups.setdefault(name, []).append((path, number, spans[0], spans[1]))
 
     def of(self, logs: Sequence[int], keys: Mapping[str, tuple[int, int]]) -> dict[str, list[Rows]]:
-        """As `runs.Index.of`."""
+        """Return the index, as `runs.Index.of` does."""
         found: dict[str, list[Rows]] = {}
         for name, (low, high) in keys.items():
             for path, number, (first, last), (lowest, highest) in self._groups.get(name, ()):

@@ -3,13 +3,13 @@
     .venv/bin/python bench/checkers/against_porcupine.py [--rounds 5] [--json FILE]
 
 Both judge the same events in the same run, one thread each: 102 logs of Jepsen against etcd, and a key-value store with
-10 and 50 clients, lawful and not. The histories come with porcupine's module, which Go fetches; nothing of it is kept
-here. Each is read into memory first and is not timed. What counts is the processor's time, on a machine that others may
-use too. Rounds alternate between the two, since its speed drifts; for each history the shortest of all rounds counts.
-As `timeit` does, Python's cycle collector is switched off while a history is timed. A ratio below 1.0 means that this
-checker is faster.
+10 and 50 clients, linearizable and not. The histories are part of porcupine's module, which Go downloads; none is kept
+here. Reading them into memory is not timed. The time is processor time, since the machine may have other load. Rounds
+alternate between the two, since the machine's speed drifts; the shortest time of all rounds counts for each history.
+As with `timeit`, Python's cycle collector is off while a history is timed. A ratio below 1.0 means that this checker is
+faster.
 
-kv c50-bad has keys that no search has decided yet: it is judged key by key, with a budget, and the keys are told.
+kv c50-bad has keys that no search has decided yet: it is judged key by key, with a budget, and these keys are printed.
 """
 
 import argparse
@@ -41,12 +41,12 @@ TIMER = Path(__file__).parent / "porcupine_timer"
 MODULE = "github.com/anishathalye/porcupine"
 ETCD, STORE = "etcd", "kv"
 NOT_USED = "etcd_095"
-"""Porcupine's tests leave this log out."""
+"""Porcupine's tests skip this log."""
 REPEATS = 3
 NO_LIMIT = Budget(time_s=None, memory_mb=None)
 HARD_BUDGET = Budget(time_s=20, memory_mb=2048)
 GOALS = {"etcd, 102 logs": 0.10, "etcd_002": 0.03, "etcd_007": 0.03, "c50-ok": 1.5}
-"""Times relative to porcupine's are to stay below these."""
+"""Maximum times relative to porcupine's."""
 VERDICTS = {"Ok": Verdict.OK, "Illegal": Verdict.VIOLATION, "Unknown": Verdict.UNKNOWN}
 
 
@@ -86,8 +86,8 @@ class Porcupine:
         lines = "".join(json.dumps(self._request(history)) + "\n" for history in histories)
         environment = {**os.environ, "GOMAXPROCS": "1"}
         done = subprocess.run([self._binary], input=lines, env=environment, capture_output=True, text=True, check=True)
-        answers = [json.loads(line) for line in done.stdout.splitlines()]
-        return {answer["name"]: Timed(answer["ns"], VERDICTS[answer["result"]]) for answer in answers}
+        results = [json.loads(line) for line in done.stdout.splitlines()]
+        return {result["name"]: Timed(result["ns"], VERDICTS[result["result"]]) for result in results}
 
     @staticmethod
     def _request(history: History) -> dict[str, Any]:
@@ -109,28 +109,28 @@ class Porcupine:
 
 
 def porcupine_events(events: Sequence[Event]) -> list[list[Any]]:
-    """As the Go program reads them, which knows no unknown operations: each ends at last, and allows any answer."""
+    """Return events for the Go program. It has no unknown operations: each one ends last, with any result permitted."""
     lines: list[list[Any]] = []
     running: dict[Any, Event] = {}
     for event in events:
         if event.kind is EventKind.INVOKE:
             running[event.op_id] = event
-            lines.append([0, event.op_id, int(event.process), *_asked(event.value)])
+            lines.append([0, event.op_id, int(event.process), *_arguments(event.value)])
         elif event.kind is EventKind.OK:
             f = running.pop(event.op_id).value[0]
-            lines.append([1, event.op_id, int(event.process), f, "", *_answered(f, event.value)])
+            lines.append([1, event.op_id, int(event.process), f, "", *_result(f, event.value)])
     unknown = 2
     ends = [[1, op_id, int(event.process), event.value[0], "", 0, unknown] for op_id, event in running.items()]
     return lines + ends
 
 
-def _asked(given: tuple[Any, ...]) -> list[Any]:
+def _arguments(given: tuple[Any, ...]) -> list[Any]:
     if given[0] in ("get", "put", "append"):
         return [given[0], given[1], given[2] if len(given) > 2 else "", 0]
     return [given[0], "", *given[1:], *[0] * (3 - len(given))]
 
 
-def _answered(f: str, output: Any) -> list[Any]:
+def _result(f: str, output: Any) -> list[Any]:
     if f in ("get", "put", "append"):
         return [output or "", 0]
     return [-1 if output is None else int(output), int(f == "cas" and output)]
@@ -144,7 +144,7 @@ def histories_of(test_data: Path) -> list[History]:
 
 
 def our_time(history: History) -> Timed:
-    """The shortest of some; it ends at the first violation, as porcupine does."""
+    """Return the shortest of some times; a check ends at the first violation, as porcupine's does."""
     model, best, verdict = history.model, sys.maxsize, Verdict.UNKNOWN
     for _ in range(REPEATS):
         gc.disable()
@@ -172,7 +172,7 @@ def measure(
 def rows_of(
     histories: Sequence[History], theirs: dict[str, Timed], ours: dict[str, Timed]
 ) -> list[tuple[str, float, float, float | None]]:
-    """(what, porcupine's milliseconds, ours, the goal of their ratio)."""
+    """Return (name, porcupine's milliseconds, ours, the goal of their ratio)."""
     etcd = [history.name for history in histories if history.kind == ETCD]
     groups = {f"etcd, {len(etcd)} logs": etcd}
     groups |= {name: [name] for name in ("etcd_002", "etcd_007", "c10-ok", "c10-bad", "c50-ok", "c50-bad")}

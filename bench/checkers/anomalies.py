@@ -1,9 +1,9 @@
-"""All anomalies on lawful histories in memory, as the local engine judges smaller ones: time, and how it grows.
+"""All anomalies on valid histories in memory, as the local engine judges smaller ones: time and its growth.
 
     .venv/bin/python bench/checkers/anomalies.py [--records 10000000] [--json FILE]
 
-Each history is judged in a process of its own, once it is written and before it has been read: validation, every
-anomaly, the verdict. `growth` is the time relative to a tenth of the records, on as many partitions: 10 is linear.
+Each history is judged in a new process, after it is written and before it is read: validation, every anomaly, the
+verdict. `growth` is the time relative to a tenth of the records, on the same number of partitions: 10 is linear.
 """
 
 import argparse
@@ -27,7 +27,7 @@ from linearizability.synthetic.writing import Request, synthesize
 PARTITIONS = (1, 1000)
 GOAL_RECORDS = 10_000_000
 GOAL_S, GOAL_MB, GOAL_GROWTH = 60.0, 4096.0, 15.0
-"""Seconds of processor time, megabytes, and what counts as near linear: sorting, and caches that no longer hold all."""
+"""Seconds of processor time, megabytes, and growth that is near linear: sorting, and data above the cache size."""
 
 
 def judge_lawful(run_dir: Path) -> None:
@@ -42,8 +42,8 @@ def measure(records: int, partitions: int) -> Cost:
         run_dir = Path(directory) / "run"
         synthesize(run_dir, Request(records, partitions), lambda _: None)
         command = [sys.executable, __file__, "--measure", str(run_dir)]
-        told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    return Cost(**json.loads(told))
+        output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return Cost(**json.loads(output))
 
 
 def main() -> int:

@@ -1,4 +1,4 @@
-"""One partition as a linearizable log, a million operations of fifty clients: time and memory, with their goals.
+"""One partition as a linearizable log with a million operations of fifty clients: time and memory, with goals.
 
     .venv/bin/python bench/checkers/kafka_log.py [--operations 1000000] [--rounds 5] [--json FILE]
 
@@ -36,7 +36,7 @@ def judge(run_dir: Path) -> None:
 
 
 def measure(run_dir: Path, rounds: int) -> dict[str, Cost]:
-    """In this process, which does nothing else."""
+    """Measure in this process, which does nothing else."""
     whole = cost_of(lambda: judge(run_dir))
     columns = load(run_dir)
     plain = min((cost_of(columns.find_conflict) for _ in range(rounds)), key=lambda cost: cost.cpu_s)
@@ -75,10 +75,10 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as directory:
         log_of_one_partition(Path(directory), arguments.operations)
         command = [sys.executable, __file__, "--measure", directory, "--rounds", str(arguments.rounds)]
-        told = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+        measured = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
     if arguments.json:
-        arguments.json.write_text(json.dumps(told, indent=2))
-    return 0 if print_costs(Console(), {what: Cost(**cost) for what, cost in told.items()}) else 1
+        arguments.json.write_text(json.dumps(measured, indent=2))
+    return 0 if print_costs(Console(), {what: Cost(**cost) for what, cost in measured.items()}) else 1
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""What a call costs in a process of its own: time on the clock, time on the processor, and memory at its highest.
+"""Cost of a call in a separate process: wall time, processor time, and peak memory.
 
-On a machine that others use too, the processor's time says more than the clock's.
+On a machine with other load, processor time is a better measure than wall time.
 """
 
 import os
@@ -12,7 +12,7 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Seconds on the clock and on the processor, of all threads; megabytes resident at the most, ever."""
+    """Wall and processor time of all threads, in seconds; peak resident memory of the process, in megabytes."""
 
     wall_s: float
     cpu_s: float
@@ -20,7 +20,7 @@ class Cost:
 
 
 def cost_of(call: Callable[[], object]) -> Cost:
-    """What one call costs; the peak is that of the process so far."""
+    """Return the cost of one call; the peak is that of the process up to now."""
     before, begin = os.times(), time.perf_counter()
     call()
     wall_s, after = time.perf_counter() - begin, os.times()

@@ -1,15 +1,15 @@
-"""Judging a large history: DuckDB's SQL, the local engine and Spark side by side, and what laying it out takes.
+"""Judging a large history: DuckDB's SQL, the local engine and Spark side by side, and the cost of its layout.
 
     .venv/bin/python bench/spark/large_histories.py [--records 1000000 10000000] [--skew 0 0.4] [--cores 2]
 
-A lawful history is synthesized, and laid out in passing; then each way judges it once, in a process of its own. DuckDB
-counts nine anomalies by the SQL of `tests/linearizability/shards/anomalies.sql`, the engines look for all; `layout`
-lays the tables out as if they had come without. Times are of the clock, after imports and after Spark's session is up,
-which is told apart; with them the processor's, of all processes, which says more on a machine that others use too.
-Memory is the highest sum of what all processes had resident.
+A valid history is synthesized and laid out at the same time; then each way judges it once, in a separate process.
+DuckDB counts nine anomalies by the SQL of `tests/linearizability/shards/anomalies.sql`, the engines check all;
+`layout` lays out the tables again. Wall times begin after imports and after the start of Spark's session, which is
+printed separately; processor times are of all processes, and a better measure on a machine with other load. Memory is
+the highest sum of the resident memory of all processes.
 
-Of several numbers of records each is a case with the first skew, and of several skews each is one with the last number
-of records, for the engines alone. What is told at the end is how the engines' times and memory grow from case to case.
+With several numbers of records each is a case with the first skew; with several skews each is a case with the last
+number of records, for the engines only. The growth of the engines' times and memory from case to case is printed last.
 """
 
 import argparse
@@ -65,7 +65,7 @@ def local(run, cores):
 
     with Processes(cores) as processes:
         yield
-        told(judge_in_shards(open_history(run), processes))
+        report(judge_in_shards(open_history(run), processes))
 
 
 def spark(run, cores):
@@ -74,10 +74,10 @@ def spark(run, cores):
 
     with spark_session(f"local[{cores}]"):
         yield
-        told(judge_with_spark(run))
+        report(judge_with_spark(run))
 
 
-def told(judgement):
+def report(judgement):
     sys.stderr.write(f"{judgement.verdict} {[(a.name, a.count) for a in judgement.anomalies]}\n")
 
 
@@ -88,7 +88,7 @@ def main():
     parser.add_argument("--skew", type=float, nargs="+", default=[0.0])
     parser.add_argument("--cores", type=int, default=2)
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=WAYS)
-    parser.add_argument("--run", type=Path, help="a run directory that is there, instead of one made for this")
+    parser.add_argument("--run", type=Path, help="existing run directory to use instead of a new one")
     parser.add_argument("--json", type=Path, help="write the figures to this file too")
     parser.add_argument("--measure", choices=WAYS, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -136,7 +136,7 @@ def figures_of_run(ways, run, cores):
 
 def figures_of(way, run, cores):
     for kept in run.glob(f"{HISTORY_FOLDER}/{SHARDS_FOLDER}/*/{RESULT}"):
-        kept.unlink()  # or the second engine would read what the first one said
+        kept.unlink()  # otherwise the second engine would read the result of the first
     command = [sys.executable, __file__, "--measure", way, "--run", str(run), "--cores", str(cores)]
     return json.loads(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout)
 
@@ -152,7 +152,7 @@ def show(figures):
 
 
 def show_growth(cases):
-    """From each case to the one before: how many times the time, and the memory."""
+    """Print the ratios of times and memory of each case to the previous one."""
     table = Table("", "", "clock", "processor", "memory")
     names = list(cases)
     for before, name in itertools.pairwise(names):

@@ -1,9 +1,9 @@
-"""How long a Spark session takes to start: as a JVM does by itself, with one compiler, with the class archive too.
+"""Start time of a Spark session: with the JVM's defaults, with one compiler, and with the class archive too.
 
     python bench/spark/session.py [ROUNDS]
 
-Each start is a process of its own, the three ways in turn, so that a machine that is busy is busy for all; medians, and
-ratios to the first way. The time is from the call of `spark_session` to a session that is ready, JVM included.
+Each start is a new process, the three ways in turn, so that other load affects all; medians, and ratios to the first
+way. The time is from the call of `spark_session` to a session that is ready, including the JVM.
 """
 
 import os
