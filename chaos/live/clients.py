@@ -27,11 +27,11 @@ from conformance.concurrent import script
 from conformance.concurrent.actors import Actor, actor_of
 from conformance.concurrent.script import Phase
 from conformance.concurrent.surroundings import Surroundings
-from fixtures.clients.answers import ProducerIdentity
 from fixtures.clients.drivers import Producer
 from fixtures.clients.outcomes import Outcome
 from fixtures.clients.recorded import RecordedRawClient
 from fixtures.clients.recorded_group import RecordedGroupClient
+from fixtures.clients.responses import ProducerIdentity
 from fixtures.clients.stage import Event
 
 _AGAIN_S: Final = 0.05

@@ -5,9 +5,10 @@ from contextlib import suppress
 from typing import Final
 
 from conformance.concurrent.surroundings import Surroundings
+from fixtures.clients.administration import Election
 from fixtures.clients.answers import Answer
 from fixtures.clients.outcomes import NETWORK_EXCEPTION, REQUEST_TIMED_OUT
-from fixtures.clients.recorded_admin import Election, RecordedAdminClient
+from fixtures.clients.recorded_admin import RecordedAdminClient
 from fixtures.clients.stage import Event, Task
 from fixtures.targets.controls import MembershipControl
 from fixtures.targets.target import TargetError

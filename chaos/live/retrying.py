@@ -18,13 +18,13 @@ from chaos.trial import Retrying
 from conformance.concurrent.script import Phase
 from conformance.concurrent.surroundings import Surroundings
 from fixtures.clients import requests
-from fixtures.clients.answers import ProducerIdentity
 from fixtures.clients.messages import ApiKey, error_name
 from fixtures.clients.outcomes import REQUEST_TIMED_OUT, Outcome
 from fixtures.clients.payload import from_record
 from fixtures.clients.raw import RawClientError
 from fixtures.clients.record_batch import Record, RecordBatch, encode_batch
 from fixtures.clients.recorded import RecordedRawClient
+from fixtures.clients.responses import ProducerIdentity
 from fixtures.clients.stage import Event
 from fixtures.clients.topic_ids import topic_id_from_text
 from linearizability.history.recorder import Sent
@@ -32,8 +32,6 @@ from linearizability.history.recorder import Sent
 IN_FLIGHT: Final = "max.in.flight.requests.per.connection"
 _TIMEOUT_MS: Final = 5_000
 _AGAIN_S: Final = 0.05
-_LAST_VERSION_BY_NAME: Final = 12
-"""Of Produce: later versions name the topic by its id (KIP-516)."""
 _FORGOTTEN: Final = "OUT_OF_ORDER_SEQUENCE_NUMBER"
 _APPENDED: Final = (None, "DUPLICATE_SEQUENCE_NUMBER")
 
@@ -137,7 +135,7 @@ class RetryingProducer:
         )
         text = self._surroundings.topic_ids.get(topic)
         topic_id = None if text is None else topic_id_from_text(text)
-        schema = client.client.schema_for(ApiKey.PRODUCE, None if topic_id else _LAST_VERSION_BY_NAME)
+        schema = client.client.schema_for(ApiKey.PRODUCE, None if topic_id else requests.LAST_VERSION_BY_NAME)
         return client.client.send(
             requests.produce(schema, topic, self._partition, data, acks=-1, timeout_ms=_TIMEOUT_MS, topic_id=topic_id)
         )

@@ -3,14 +3,13 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
-from chaos.simulation.clients.administration import Request, administer, elect, unregister
+from chaos.simulation.clients.administration import ADMIN_TIMEOUT_MS
 from chaos.simulation.clients.process import place_of
-from chaos.simulation.clients.questions import alter_topic
 from chaos.simulation.damage import SimulatedFiles
 from chaos.simulation.roles import Roles
 from chaos.simulation.simulated_controls import SimulatedControls
-from chaos.trial import AlterTopicConfig, ReassignPartition
-from fixtures.clients.recorded_admin import Election
+from fixtures.clients import administration
+from fixtures.clients.administration import AdminRequest, Election
 from fixtures.faults.context import FaultContext, Losses, record_forfeit
 from linearizability.history.recorder import Recorder
 from reference_broker.simulation.cluster import SimulatedCluster
@@ -23,7 +22,7 @@ def fault_context(
     topic: str,
     *,
     clients: Iterable[int],
-    administer: Callable[[Request], None],
+    administer: Callable[[AdminRequest], None],
     lost: Callable[[int], None],
     on_unclean_election: Callable[[str, int], None],
 ) -> FaultContext:
@@ -55,7 +54,7 @@ class SimulatedAdministration:
         self,
         cluster: SimulatedCluster,
         topic: str,
-        administer: Callable[[Request], None],
+        administer: Callable[[AdminRequest], None],
         on_unclean_election: Callable[[str, int], None],
     ) -> None:
         self._cluster = cluster
@@ -65,26 +64,26 @@ class SimulatedAdministration:
 
     def alter_topic(self, name: str, value: str) -> None:
         """Set a property of the topic."""
-        self._send(administer(AlterTopicConfig(name, value, self._topic)))
+        self._send(administration.alter_topic_config(self._topic, name, value))
 
     def reset_topic(self, name: str) -> None:
         """Delete a property of the topic."""
-        altered = administer(AlterTopicConfig(name, "", self._topic))
-        self._send(Request(altered.f, self._topic, None, alter_topic(self._topic, name, None), altered.codes_of))
+        self._send(administration.alter_topic_config(self._topic, name, None))
 
     def elect(self, *, unclean: bool) -> None:
         """Send ElectLeaders for the first partition."""
         if unclean:
             self._on_unclean_election(self._topic, 0)
-        self._send(elect(self._topic, 0, Election.UNCLEAN if unclean else Election.PREFERRED))
+        election = Election.UNCLEAN if unclean else Election.PREFERRED
+        self._send(administration.elect_leaders(self._topic, 0, election, timeout_ms=ADMIN_TIMEOUT_MS))
 
     def reassign(self, replicas: Sequence[int]) -> None:
         """Reassign the first partition."""
-        self._send(administer(ReassignPartition(tuple(replicas), self._topic)))
+        self._send(administration.reassign(self._topic, 0, replicas, timeout_ms=ADMIN_TIMEOUT_MS))
 
     def unregister(self, node: int) -> Callable[[], object]:
         """Send UnregisterBroker, whose response is not waited for: a node that registers before it is started again."""
-        self._send(unregister(node))
+        self._send(administration.unregister_broker(node))
         return lambda: None
 
     def next_broker(self, wanted: int) -> int | None:

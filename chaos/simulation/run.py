@@ -19,7 +19,6 @@ from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
-from chaos.simulation.clients.administration import Request
 from chaos.simulation.clients.asked import WrongAnswerError
 from chaos.simulation.clients.client import Surroundings
 from chaos.simulation.clients.consumer import Consumer
@@ -41,6 +40,7 @@ from chaos.trial import Consumer as ConsumerSteps
 from chaos.trial import Producer as ProducerSteps
 from chaos.trial import RequestClient as RequestClientSteps
 from chaos.trial.unrolled import unrolled
+from fixtures.clients.administration import AdminRequest
 from fixtures.faults import Timed, Unregister
 from fixtures.targets.trial_properties import trial_properties
 from linearizability.history.reader import History
@@ -382,7 +382,7 @@ class _Run:
         process.close()
         return done
 
-    def _administer(self, request: Request) -> None:
+    def _administer(self, request: AdminRequest) -> None:
         """A fault asks the cluster for something."""
         helper = self._raw()
         helper.process.start(helper.administer(request))

@@ -26,8 +26,8 @@ from conformance.concurrent.script import (
     WatermarkReader,
 )
 from conformance.concurrent.surroundings import Surroundings
-from fixtures.clients.answers import ProducerIdentity
 from fixtures.clients.outcomes import Outcome
+from fixtures.clients.responses import ProducerIdentity
 from fixtures.clients.stage import Event
 
 PRODUCE_TIMEOUT_MS = 30_000

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from fixtures.clients.recorded_admin import CLUSTER_METADATA
+from fixtures.clients.requests import CLUSTER_METADATA
 from linearizability.history.reader import History
 
 Row = Mapping[str, Any]

@@ -50,7 +50,7 @@ from conformance.concurrent.script import (
     TopicSettings,
     Trickle,
 )
-from fixtures.clients.recorded_admin import Election
+from fixtures.clients.administration import Election
 from fixtures.faults.damage import Damage
 from fixtures.targets.controls import Lost
 from fixtures.targets.target import Target

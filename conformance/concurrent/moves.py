@@ -11,7 +11,7 @@ cluster: its replicas in the order of the assignment, of which the first leads.
 from dataclasses import dataclass
 from enum import StrEnum
 
-from fixtures.clients.recorded_admin import Election
+from fixtures.clients.administration import Election
 from fixtures.faults.damage import Damage
 from fixtures.python_source import AsPython
 from fixtures.targets.controls import Listener, Lost

@@ -17,7 +17,8 @@ from conformance.concurrent.script import SendRecords
 from conformance.concurrent.scripted_faults import ScriptedFaults
 from conformance.concurrent.surroundings import ScriptNotRunError, Surroundings
 from fixtures import faults
-from fixtures.clients.recorded_admin import Election, RecordedAdminClient
+from fixtures.clients.administration import Election
+from fixtures.clients.recorded_admin import RecordedAdminClient
 from fixtures.targets.controls import MembershipControl
 from fixtures.targets.target import TargetError
 

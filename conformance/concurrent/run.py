@@ -18,11 +18,11 @@ from conformance.concurrent.nemesis import Moves
 from conformance.concurrent.replica_reads import record_replicas
 from conformance.concurrent.script import ConcurrentScript, Phase, Placement, TopicSettings
 from conformance.concurrent.surroundings import Replicas, ScriptNotRunError, Surroundings
-from fixtures.clients.answers import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from fixtures.clients.outcomes import Outcome
 from fixtures.clients.raw import RawClient
 from fixtures.clients.recorded import RecordedRawClient
 from fixtures.clients.recorded_admin import RecordedAdminClient
+from fixtures.clients.responses import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from fixtures.clients.stage import Event, Stage, Task
 from fixtures.clients.transport import Transport
 from fixtures.targets.target import Target

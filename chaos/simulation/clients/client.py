@@ -5,21 +5,23 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from chaos.simulation.clients import questions
 from chaos.simulation.clients.process import Answer, Ask, Process, Sleep, Wait
 from chaos.simulation.clients.view import NO_NODE, Place, View
-from fixtures.clients.messages import error_name
-from fixtures.clients.recorded_connection import known
+from fixtures.clients import requests
+from fixtures.clients.client_request import ClientRequest, cached_request
+from fixtures.clients.messages import ApiKey, error_name
+from fixtures.clients.responses import ISOLATION_LEVELS, READ_UNCOMMITTED, listed_columns, listed_offset, placed_columns
 from fixtures.clients.topic_ids import topic_id_text
 from fixtures.faults import Node
 from linearizability.history.recorder import Recorder
 from reference_broker.simulation.clock import WALL_START_MS
 
-READ_UNCOMMITTED = "read_uncommitted"
-ISOLATION_LEVELS = {READ_UNCOMMITTED: 0, "read_committed": 1}
 METADATA_TIMEOUT_MS = 2_000
 BACKOFF_MAX_MS = 1_000
 """`retry.backoff.max.ms`."""
+
+_INIT_PRODUCER_ID_VERSION = 4
+"""The last one before transactions version 2 (KIP-890)."""
 
 Steps = Generator[Ask | Sleep | Wait, Any, Any]
 
@@ -64,6 +66,16 @@ class Surroundings:
     keeps_timestamps: bool = True
     topic_ids: Mapping[str, UUID] = field(default_factory=dict)
     passing: frozenset[str] = frozenset()
+
+
+def metadata_request(topics: tuple[str, ...]) -> ClientRequest:
+    """Return a Metadata of some topics."""
+    return cached_request(ApiKey.METADATA, requests.metadata, topics)
+
+
+def init_producer_id_request() -> ClientRequest:
+    """Return an InitProducerId of a producer without transactions."""
+    return cached_request(ApiKey.INIT_PRODUCER_ID, requests.init_producer_id, version=_INIT_PRODUCER_ID_VERSION)
 
 
 def backoff_ms(first_ms: int, attempts: int) -> int:
@@ -138,7 +150,7 @@ class Client:
         """
         asked_ns = self.recorder.now_ns() if tells else 0
         asked = self.next_node() if node is None else node
-        answer: Answer = yield Ask(asked, questions.metadata(tuple(topics)), METADATA_TIMEOUT_MS)
+        answer: Answer = yield Ask(asked, metadata_request(tuple(topics)), METADATA_TIMEOUT_MS)
         if answer.response is not None:
             self.view.learn(answer.response)
             if tells:
@@ -155,9 +167,7 @@ class Client:
                     node,
                     error_name(of_partition.error_code),
                     topic_id=topic_id_text(of_topic.topic_id),
-                    leader=known(of_partition.leader_id),
-                    leader_epoch=known(of_partition.leader_epoch),
-                    isr=[int(member) for member in of_partition.isr_nodes],
+                    **placed_columns(of_partition),
                 )
 
     def find_leader(self, place: Place, *, deadline_ms: int, backoff_ms: int) -> Steps:
@@ -184,18 +194,19 @@ class Client:
     ) -> Steps:
         """One ListOffsets, with its row of `states`; returns error, offset and leader epoch, null where not told."""
         asked_ns = self.recorder.now_ns()
-        question = questions.list_offsets(*place, timestamp, ISOLATION_LEVELS[isolation], leader_epoch)
-        answer: Answer = yield Ask(node, question, timeout_ms)
+        request = cached_request(
+            ApiKey.LIST_OFFSETS,
+            requests.list_offsets,
+            *place,
+            timestamp,
+            isolation_level=ISOLATION_LEVELS[isolation],
+            leader_epoch=leader_epoch,
+        )
+        answer: Answer = yield Ask(node, request, timeout_ms)
         if answer.response is None:
             return answer.error, None, None
-        of_partition = answer.response.topics[0].partitions[0]
-        error = error_name(of_partition.error_code)
-        offset = known(of_partition.offset) if error is None else None
-        epoch = known(of_partition.leader_epoch) if error is None else None
-        end = "high_watermark" if isolation == READ_UNCOMMITTED else "last_stable_offset"
-        column = {-1: end, -2: "log_start_offset"}.get(timestamp)
-        if column is not None:
-            # Of the log start Kafka answers the epoch of the record that stands there, not the leader's.
-            told = {column: offset, "leader_epoch": epoch if timestamp == -1 else None}
-            self.state("list_offsets", asked_ns, place, node, error, isolation=isolation, **told)
+        error, offset, epoch = listed_offset(answer.response)
+        columns = listed_columns(timestamp, isolation, offset, epoch)
+        if columns is not None:
+            self.state("list_offsets", asked_ns, place, node, error, isolation=isolation, **columns)
         return error, offset, epoch

@@ -14,24 +14,37 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from chaos.simulation.clients import questions
-from chaos.simulation.clients.client import ISOLATION_LEVELS, STALE_METADATA, Client, Steps, Surroundings
+from chaos.simulation.clients.client import STALE_METADATA, Client, Steps, Surroundings
 from chaos.simulation.clients.process import Answer, Ask, Behaviour, Process, Sleep
-from chaos.simulation.clients.reading import fetched_partition, moved_to, passed_over, read_batches
 from chaos.simulation.clients.view import NO_EPOCH, NO_NODE, Place
 from chaos.trial import CommitOffsets, FetchOffsets, Idle, Poll, Seek
 from chaos.trial import Consumer as ConsumerSteps
+from fixtures.clients import requests
+from fixtures.clients.client_request import ClientRequest, cached_request, client_request, newest_version
 from fixtures.clients.messages import ApiKey, error_name
 from fixtures.clients.outcomes import Outcome, outcome_of
 from fixtures.clients.record_batch import MalformedBatch
-from fixtures.clients.recorded_connection import known
+from fixtures.clients.responses import (
+    EARLIEST_TIMESTAMP,
+    ISOLATION_LEVELS,
+    LATEST_TIMESTAMP,
+    committed_codes,
+    fetched_bounds,
+    fetched_offsets,
+    fetched_partition,
+    first_error,
+    found_coordinator,
+    known,
+    only_partition,
+    read_batches,
+    read_position,
+)
 from linearizability.history.recorder import Position
 
 REQUEST_TIMEOUT_MS = 3_000
 _BACKOFF_MS = 100
 _FIND_TIMES = 10
 """The topic of group offsets is made when somebody asks first, and its partitions have no leader at once."""
-_EARLIEST, _LATEST = -2, -1
 _UNDEFINED = -1
 
 
@@ -99,7 +112,8 @@ class Consumer(Client):
     def _move(self, progress: _Progress, offset: int, cause: str, epoch: int = NO_EPOCH) -> Position:
         progress.offset, progress.epoch, progress.must_reset = offset, epoch, False
         progress.validated_epoch = NO_EPOCH
-        return moved_to(progress.place, self.view.topic_id_text(progress.place[0]), offset, cause)
+        topic, partition = progress.place
+        return Position(topic, self.view.topic_id_text(topic), partition, offset, offset, cause)
 
     def _seek(self, step: Seek) -> Steps:
         place = step.topic, step.partition
@@ -157,14 +171,15 @@ class Consumer(Client):
         self, progress: _Progress, node: int, epoch: int, positions: list[Position], records_max: int | None
     ) -> Steps:
         place, script = progress.place, self._script
-        version = questions.newest(ApiKey.FETCH, questions.BY_NAME_MAX if script.by_name else None)
+        version = newest_version(ApiKey.FETCH, requests.LAST_VERSION_BY_NAME if script.by_name else None)
         topic_id = self.view.topic_id_text(place[0])
         known_epoch = epoch if script.checks_epochs else NO_EPOCH
-        question = questions.fetch(
-            place[0],
-            self.view.topic_ids.get(place[0]),
-            place[1],
+        request = cached_request(
+            ApiKey.FETCH,
+            requests.fetch,
+            *place,
             progress.offset,
+            topic_id=self.view.topic_ids.get(place[0]),
             leader_epoch=known_epoch,
             isolation_level=ISOLATION_LEVELS[script.isolation],
             max_wait_ms=script.max_wait_ms,
@@ -172,7 +187,7 @@ class Consumer(Client):
             version=version,
         )
         asked_ns = self.recorder.now_ns()
-        answer: Answer = yield Ask(node, question, script.max_wait_ms + REQUEST_TIMEOUT_MS)
+        answer: Answer = yield Ask(node, request, script.max_wait_ms + REQUEST_TIMEOUT_MS)
         if answer.response is None:
             return answer.error, ()
         of_partition, error = fetched_partition(answer.response)
@@ -182,7 +197,8 @@ class Consumer(Client):
             return error, ()
         before = progress.offset
         try:
-            reads, after, last_epoch = read_batches(of_partition.records or b"", place, topic_id, before, records_max)
+            data = of_partition.records or b""
+            reads, after, last_epoch = read_batches(data, place, topic_id, before, records_max)
         except MalformedBatch:
             return "CORRUPT_MESSAGE", ()
         self._tell_fetched(place, node, known_epoch, asked_ns, of_partition)
@@ -190,7 +206,7 @@ class Consumer(Client):
         progress.validated_epoch = known_epoch
         if last_epoch is not None:
             progress.epoch = last_epoch
-        positions.append(passed_over(place, topic_id, before, after, of_partition))
+        positions.append(read_position(place, topic_id, before, after, of_partition))
         return None, reads
 
     def _tell_fetched(self, place: Place, node: int, epoch: int, asked_ns: int, of_partition: Any) -> None:
@@ -204,9 +220,7 @@ class Consumer(Client):
             topic_id=self.view.topic_id_text(place[0]),
             isolation=self._script.isolation,
             leader_epoch=known(epoch),
-            high_watermark=known(of_partition.high_watermark),
-            last_stable_offset=known(of_partition.last_stable_offset),
-            log_start_offset=known(of_partition.log_start_offset),
+            **fetched_bounds(of_partition),
         )
 
     def drain(self) -> Steps:
@@ -230,7 +244,7 @@ class Consumer(Client):
         leader = self.view.leader(place).node
         node = self.next_node() if leader == NO_NODE else leader
         error, offset, _ = yield from self.list_offsets(
-            place, node, timestamp=_LATEST, isolation=self._script.isolation, timeout_ms=REQUEST_TIMEOUT_MS
+            place, node, timestamp=LATEST_TIMESTAMP, isolation=self._script.isolation, timeout_ms=REQUEST_TIMEOUT_MS
         )
         self._note(error)
         self.recorder.complete(op_id, outcome_of(error, attempts=1), error, node=node, offset=offset)
@@ -246,11 +260,17 @@ class Consumer(Client):
         return leader_epoch not in {NO_EPOCH, progress.validated_epoch}
 
     def _validate(self, progress: _Progress, node: int, leader_epoch: int, positions: list[Position]) -> Steps:
-        question = questions.offset_for_leader_epoch(*progress.place, progress.epoch, leader_epoch)
-        answer: Answer = yield Ask(node, question, REQUEST_TIMEOUT_MS)
+        request = cached_request(
+            ApiKey.OFFSET_FOR_LEADER_EPOCH,
+            requests.offset_for_leader_epoch,
+            *progress.place,
+            progress.epoch,
+            current_leader_epoch=leader_epoch,
+        )
+        answer: Answer = yield Ask(node, request, REQUEST_TIMEOUT_MS)
         if answer.response is None:
             return answer.error
-        of_partition = answer.response.topics[0].partitions[0]
+        of_partition = only_partition(answer.response)
         error = error_name(of_partition.error_code)
         if error is not None:
             return error
@@ -266,7 +286,7 @@ class Consumer(Client):
 
     def _reset(self, progress: _Progress, node: int, positions: list[Position]) -> Steps:
         error, offset, _ = yield from self.list_offsets(
-            progress.place, node, timestamp=_EARLIEST, timeout_ms=REQUEST_TIMEOUT_MS
+            progress.place, node, timestamp=EARLIEST_TIMESTAMP, timeout_ms=REQUEST_TIMEOUT_MS
         )
         if offset is not None:
             positions.append(self._move(progress, offset, "reset"))
@@ -279,11 +299,17 @@ class Consumer(Client):
         offsets = tuple((*place, progress.offset, progress.epoch) for place, progress in self._progress.items())
         op_id = self.invoke("commit_offsets", group=self._script.group)
         rows = [self._offset_row((topic, partition), offset, "commit") for topic, partition, offset, _ in offsets]
-        answer = yield from self._ask_coordinator(questions.offset_commit(self._script.group, offsets))
+        request = client_request(
+            ApiKey.OFFSET_COMMIT,
+            requests.offset_commit,
+            self._script.group,
+            [(topic, [(partition, offset, epoch)]) for topic, partition, offset, epoch in offsets],
+            version=requests.LAST_GROUP_VERSION_BY_NAME,
+        )
+        answer = yield from self._ask_coordinator(request)
         error, node, sent = answer.error, self._coordinator, answer.sent
         if answer.response is not None:
-            codes = [part.error_code for topic in answer.response.topics for part in topic.partitions]
-            error = next((name for code in codes if (name := error_name(code)) is not None), None)
+            error = first_error(committed_codes(answer.response))
         self.recorder.group_offsets(op_id, rows)
         self.recorder.complete(op_id, outcome_of(error, attempts=1, sent=sent), error, node=node)
         if error is not None:
@@ -295,18 +321,20 @@ class Consumer(Client):
     def fetch_offsets(self, places: Sequence[Place]) -> Steps:
         """One `fetch_offsets`; returns an error."""
         op_id = self.invoke("fetch_offsets", group=self._script.group)
-        answer = yield from self._ask_coordinator(questions.offset_fetch(self._script.group, tuple(places)))
+        request = cached_request(
+            ApiKey.OFFSET_FETCH,
+            requests.offset_fetch,
+            self._script.group,
+            tuple(places),
+            require_stable=True,
+            version=requests.LAST_GROUP_VERSION_BY_NAME,
+        )
+        answer = yield from self._ask_coordinator(request)
         error, node = answer.error, self._coordinator
         if answer.response is not None:
-            of_group = answer.response.groups[0]
-            error = error_name(of_group.error_code)
-            parts = [(topic.name, part) for topic in of_group.topics for part in topic.partitions]
-            error = error or next((name for _, part in parts if (name := error_name(part.error_code))), None)
+            error, offsets = fetched_offsets(answer.response)
             if error is None:
-                rows = [
-                    self._offset_row((topic, part.partition_index), known(part.committed_offset), "fetched")
-                    for topic, part in parts
-                ]
+                rows = [self._offset_row(place, offset, "fetched") for place, offset in offsets.items()]
                 self.recorder.group_offsets(op_id, rows)
         self.recorder.complete(op_id, outcome_of(error, attempts=1), error, node=node)
         if error is not None:
@@ -323,27 +351,26 @@ class Consumer(Client):
             "direction": direction,
         }
 
-    def _ask_coordinator(self, question: questions.Question) -> Steps:
+    def _ask_coordinator(self, request: ClientRequest) -> Steps:
         """The coordinator's answer, or that of whoever should have known it."""
         if self._coordinator is None:
             error = yield from self._find_coordinator()
             if error is not None:
                 return Answer(error=error, sent=False)
         assert self._coordinator is not None
-        answer: Answer = yield Ask(self._coordinator, question, REQUEST_TIMEOUT_MS)
+        answer: Answer = yield Ask(self._coordinator, request, REQUEST_TIMEOUT_MS)
         return answer
 
     def _find_coordinator(self) -> Steps:
         """Ask who coordinates the group until somebody knows, some times; returns the last error."""
-        question, error = questions.find_coordinator(self._script.group), None
+        request = cached_request(ApiKey.FIND_COORDINATOR, requests.find_coordinator, self._script.group)
+        error: str | None = None
         for _ in range(_FIND_TIMES):
-            found: Answer = yield Ask(self.next_node(), question, REQUEST_TIMEOUT_MS)
+            found: Answer = yield Ask(self.next_node(), request, REQUEST_TIMEOUT_MS)
             error = found.error
             if found.response is not None:
-                of_group = found.response.coordinators[0]
-                error = error_name(of_group.error_code)
+                error, self._coordinator = found_coordinator(found.response)
                 if error is None:
-                    self._coordinator = int(of_group.node_id)
                     return None
             yield Sleep(_BACKOFF_MS)
         return error

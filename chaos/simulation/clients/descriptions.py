@@ -1,20 +1,20 @@
-"""What a client may ask to be described, by name: questions of which a script draws some, to see what is answered.
+"""Describing requests by subject, of which a trial has some, so that their responses are checked.
 
-Each asks for all that its API can tell, and, where it names things, also for one that is not there.
+Each requests all that its API can return, and includes a name that does not exist, if it contains names.
 """
 
 from collections.abc import Callable, Mapping
 from datetime import timedelta
-from functools import lru_cache
 from types import MappingProxyType, ModuleType
 from typing import Any, Final
 
-from chaos.simulation.clients.questions import ADMIN_TIMEOUT_MS, Question, administer
+from fixtures.clients.administration import AdminRequest
 from fixtures.clients.messages import ApiKey
 
 _NOWHERE: Final = "nowhere"
-"""A topic that is never made."""
+"""A topic that is never created."""
 _TOPIC, _BROKER = 2, 4
+_TIMEOUT: Final = timedelta(milliseconds=2_000)
 _METADATA_TOPIC: Final = "__cluster_metadata"
 _FIRST_NODE: Final = "1"
 
@@ -64,11 +64,11 @@ def _property(schema: ModuleType, topic: str) -> Any:
     return schema.DescribeConfigsRequest(resources=(resource,))
 
 
-def _movements(schema: ModuleType, topic: str) -> Any:
+def _reassignments(schema: ModuleType, topic: str) -> Any:
     return schema.ListPartitionReassignmentsRequest(timeout=_TIMEOUT, topics=None)
 
 
-def _movements_of_topic(schema: ModuleType, topic: str) -> Any:
+def _reassignments_of_topic(schema: ModuleType, topic: str) -> Any:
     topics = tuple(
         schema.ListPartitionReassignmentsTopics(name=name, partition_indexes=(0, 7)) for name in (topic, _NOWHERE)
     )
@@ -80,8 +80,7 @@ def _quorum(schema: ModuleType, topic: str) -> Any:
     return schema.DescribeQuorumRequest(topics=(schema.TopicData(topic_name=_METADATA_TOPIC, partitions=(partition,)),))
 
 
-_TIMEOUT: Final = timedelta(milliseconds=ADMIN_TIMEOUT_MS)
-_QUESTIONS: Final[Mapping[str, tuple[ApiKey, Callable[[ModuleType, str], Any]]]] = MappingProxyType(
+_REQUESTS: Final[Mapping[str, tuple[ApiKey, Callable[[ModuleType, str], Any]]]] = MappingProxyType(
     {
         "cluster": (ApiKey.DESCRIBE_CLUSTER, _cluster),
         "metadata": (ApiKey.METADATA, _metadata),
@@ -90,17 +89,15 @@ _QUESTIONS: Final[Mapping[str, tuple[ApiKey, Callable[[ModuleType, str], Any]]]]
         "a page of partitions": (ApiKey.DESCRIBE_TOPIC_PARTITIONS, _page),
         "properties": (ApiKey.DESCRIBE_CONFIGS, _properties),
         "a property": (ApiKey.DESCRIBE_CONFIGS, _property),
-        "movements": (ApiKey.LIST_PARTITION_REASSIGNMENTS, _movements),
-        "movements of a topic": (ApiKey.LIST_PARTITION_REASSIGNMENTS, _movements_of_topic),
+        "movements": (ApiKey.LIST_PARTITION_REASSIGNMENTS, _reassignments),
+        "movements of a topic": (ApiKey.LIST_PARTITION_REASSIGNMENTS, _reassignments_of_topic),
         "quorum": (ApiKey.DESCRIBE_QUORUM, _quorum),
     }
 )
-SUBJECTS: Final = tuple(_QUESTIONS)
-"""What can be asked for."""
+SUBJECTS: Final = tuple(_REQUESTS)
 
 
-@lru_cache
-def describe(subject: str, topic: str) -> Question:
-    """The question about a subject; about a topic, where it is about one."""
-    api_key, make = _QUESTIONS[subject]
-    return administer(api_key, lambda schema: make(schema, topic))
+def description(subject: str, topic: str) -> AdminRequest:
+    """Return the request for a subject; for this topic, if it is about one. Its errors are not recorded."""
+    api_key, build = _REQUESTS[subject]
+    return AdminRequest("describe", None, None, api_key, lambda schema: build(schema, topic), lambda _: ())

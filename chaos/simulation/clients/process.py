@@ -1,6 +1,6 @@
 """A simulated client's process: generators that ask nodes and wait, resumed by the scheduler.
 
-    answer = yield Ask(node=1, question=question, timeout_ms=2_000)
+    answer = yield Ask(node=1, request=request, timeout_ms=2_000)
     yield Sleep(100)
     yield Wait(signal)
 
@@ -18,7 +18,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from chaos.simulation.clients.answers import check_answer
-from chaos.simulation.clients.questions import Question
+from fixtures.clients.client_request import ClientRequest
 from fixtures.clients.outcomes import NETWORK_EXCEPTION, REQUEST_TIMED_OUT
 from fixtures.clients.raw import MalformedResponse
 from reference_broker.core.connection import DEFAULT_LISTENER
@@ -83,7 +83,7 @@ class Environment(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What became of a question.
+    """What became of a request.
 
     :ivar response: kio's; null where none came.
     :ivar error: Kafka's name of what kept it from coming.
@@ -97,10 +97,10 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """Send a question to a node, and go on with its `Answer`. One that is not answered goes on at once."""
+    """Send a request to a node, and go on with its `Answer`. One that is not answered goes on at once."""
 
     node: int
-    question: Question
+    request: ClientRequest
     timeout_ms: int
     listener: str = DEFAULT_LISTENER
 
@@ -213,7 +213,7 @@ def place_of(number: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Pending:
-    question: Question
+    request: ClientRequest
     resume: Callable[[Answer], None]
     deadline_ms: int
     asked_ms: int
@@ -233,13 +233,13 @@ class _Connection:
     def ask(self, ask: Ask, resume: Callable[[Answer], None]) -> None:
         self._correlation_id += 1
         number = self._correlation_id
-        self._wire.send(ask.question.frame(number))
-        if not ask.question.is_answered:
+        self._wire.send(ask.request.frame(number))
+        if not ask.request.expects_response:
             self._scheduler.after(0, lambda: resume(Answer()))
             return
         now_ms = self._scheduler.now_ms
         deadline_ms = now_ms + ask.timeout_ms
-        self._pending[number] = _Pending(ask.question, resume, deadline_ms, now_ms)
+        self._pending[number] = _Pending(ask.request, resume, deadline_ms, now_ms)
         self._set_alarm(deadline_ms)
 
     def close(self, *, first: int | None = None) -> None:
@@ -259,11 +259,11 @@ class _Connection:
         if pending is None:
             raise MalformedAnswerError(f"an answer with correlation id {number}, which nothing asked for")
         try:
-            response = pending.question.read(data[_LENGTH_BYTES:])
+            response = pending.request.read(data[_LENGTH_BYTES:])
         except MalformedResponse as error:
             raise MalformedAnswerError(str(error)) from error
-        if pending.question.asked is not None:
-            check_answer(pending.question.asked, response, self._scheduler.now_ms - pending.asked_ms)
+        if pending.request.body is not None:
+            check_answer(pending.request.body, response, self._scheduler.now_ms - pending.asked_ms)
         pending.resume(Answer(response))
 
     def _set_alarm(self, deadline_ms: int) -> None:

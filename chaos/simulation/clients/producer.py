@@ -21,17 +21,26 @@ from functools import partial
 from itertools import count, islice
 from typing import Any
 
-from chaos.simulation.clients import questions
 from chaos.simulation.clients.batches import VALUES_PER_PROCESS, Batch, PartitionBatches, SentIn, crc_of
-from chaos.simulation.clients.client import STALE_METADATA, Client, Steps, Surroundings, backoff_ms
+from chaos.simulation.clients.client import (
+    STALE_METADATA,
+    Client,
+    Steps,
+    Surroundings,
+    backoff_ms,
+    init_producer_id_request,
+)
 from chaos.simulation.clients.process import Answer, Ask, Behaviour, Process, Signal, Sleep, Wait
 from chaos.simulation.clients.view import NO_NODE, Place
 from chaos.trial import Flush, Idle, SendBatches
 from chaos.trial import Producer as ProducerSteps
-from fixtures.clients.messages import ApiKey, error_name
+from fixtures.clients import requests
+from fixtures.clients.client_request import client_request, newest_version
+from fixtures.clients.messages import ApiKey
 from fixtures.clients.outcomes import REQUEST_TIMED_OUT, Outcome, outcome_of
 from fixtures.clients.payload import SIZE_MIN, to_record
 from fixtures.clients.record_batch import Compression, Record, RecordBatch, encode_batch
+from fixtures.clients.responses import produced, producer_identity
 from fixtures.clients.topic_ids import topic_id_text
 from linearizability.history.recorder import Sent
 
@@ -229,7 +238,7 @@ class Producer(Client):
     def _exchange(self, partition: PartitionBatches, batch: Batch, node: int) -> Behaviour:
         topic, index = partition.place
         script = self._script
-        version = questions.newest(ApiKey.PRODUCE, questions.BY_NAME_MAX if script.by_name else None)
+        version = newest_version(ApiKey.PRODUCE, requests.LAST_VERSION_BY_NAME if script.by_name else None)
         data = encode_batch(
             RecordBatch(
                 batch.records,
@@ -240,14 +249,22 @@ class Producer(Client):
             )
         )
         batch.crc = crc_of(data)
-        question = questions.produce(
-            topic, batch.topic_id, index, data, acks=script.acks, timeout_ms=script.request_timeout_ms, version=version
+        request = client_request(
+            ApiKey.PRODUCE,
+            requests.produce,
+            topic,
+            index,
+            data,
+            acks=script.acks,
+            timeout_ms=script.request_timeout_ms,
+            topic_id=batch.topic_id,
+            version=version,
         )
-        request = SentIn(node, version, (batch.producer_epoch, batch.sequence))
-        answer: Answer = yield Ask(node, question, script.request_timeout_ms + _ANSWER_MS)
+        sent_in = SentIn(node, version, (batch.producer_epoch, batch.sequence))
+        answer: Answer = yield Ask(node, request, script.request_timeout_ms + _ANSWER_MS)
         batch.is_out = False
         if not batch.is_over:
-            self._answered(partition, batch, request, answer)
+            self._answered(partition, batch, sent_in, answer)
         self._changed.give()
 
     # Answers
@@ -255,9 +272,7 @@ class Producer(Client):
     def _answered(self, partition: PartitionBatches, batch: Batch, request: SentIn, answer: Answer) -> None:
         error, base_offset = answer.error, None
         if answer.response is not None:
-            of_partition = answer.response.responses[0].partition_responses[0]
-            error = error_name(of_partition.error_code)
-            base_offset = None if error else int(of_partition.base_offset)
+            error, base_offset = produced(answer.response)
         elif self._script.acks == 0:
             self._end(partition, batch, None, request=request)
             return
@@ -354,14 +369,13 @@ class Producer(Client):
         while not (self._has_ended and not self._open):
             op_id = self.invoke("init_producer_id")
             node = self.next_node()
-            answer: Answer = yield Ask(node, questions.init_producer_id(), self._script.request_timeout_ms)
+            answer: Answer = yield Ask(node, init_producer_id_request(), self._script.request_timeout_ms)
             error = answer.error
             handed_out: dict[str, Any] = {}
             if answer.response is not None:
-                error = error_name(answer.response.error_code)
-                if error is None:
-                    self._producer_id = int(answer.response.producer_id)
-                    self._producer_epoch = int(answer.response.producer_epoch)
+                error, identity = producer_identity(answer.response)
+                if identity is not None:
+                    self._producer_id, self._producer_epoch = identity.producer_id, identity.producer_epoch
                     handed_out = {"producer_id": self._producer_id, "producer_epoch": self._producer_epoch}
             outcome = Outcome.OK if error is None else Outcome.INFO
             self.recorder.complete(op_id, outcome, error, node=node, **handed_out)

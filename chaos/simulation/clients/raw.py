@@ -9,19 +9,21 @@ from collections.abc import Sequence
 from itertools import count, islice
 from typing import Any
 
-from chaos.simulation.clients import questions
-from chaos.simulation.clients.administration import ADMINISTRATIVE_STEPS, AdministrativeStep, Request, administer
+from chaos.simulation.clients.administration import (
+    ADMIN_TIMEOUT_MS,
+    ADMINISTRATIVE_STEPS,
+    AdministrativeStep,
+    admin_request,
+)
 from chaos.simulation.clients.batches import VALUES_PER_PROCESS, crc_of
 from chaos.simulation.clients.client import (
-    ISOLATION_LEVELS,
-    READ_UNCOMMITTED,
     STALE_METADATA,
     Client,
     Steps,
     Surroundings,
+    init_producer_id_request,
 )
 from chaos.simulation.clients.process import Answer, Ask, Behaviour, Process, Sleep
-from chaos.simulation.clients.reading import fetched_partition, passed_over, read_batches
 from chaos.simulation.clients.view import NO_EPOCH, NO_NODE, Place
 from chaos.trial import (
     ApiVersions,
@@ -37,14 +39,30 @@ from chaos.trial import (
 )
 from chaos.trial import Node as NodeName
 from chaos.trial import RequestClient as RequestClientSteps
+from fixtures.clients import requests
+from fixtures.clients.administration import AdminRequest
+from fixtures.clients.client_request import cached_request, client_request, malformed_request, newest_version
 from fixtures.clients.messages import ApiKey, error_name
 from fixtures.clients.outcomes import Outcome, outcome_of
 from fixtures.clients.payload import to_record
 from fixtures.clients.record_batch import MalformedBatch, RecordBatch, encode_batch
-from fixtures.clients.recorded_connection import known
+from fixtures.clients.responses import (
+    EARLIEST_TIMESTAMP,
+    ISOLATION_LEVELS,
+    LATEST_TIMESTAMP,
+    READ_UNCOMMITTED,
+    ProducerIdentity,
+    epoch_end,
+    fetched_partition,
+    known,
+    only_partition,
+    produced,
+    producer_identity,
+    read_batches,
+    read_position,
+)
 from linearizability.history.recorder import Position, Read, Sent
 
-_LATEST, _EARLIEST = -1, -2
 _MAX_WAIT_MS = 50
 _MAX_BYTES = 65_536
 _LAST_BYTE = 1
@@ -60,7 +78,7 @@ class RequestClient(Client):
         self._script = script
         self._values = count(process.number * VALUES_PER_PROCESS)
         self._high_watermarks: dict[Place, int] = {}
-        self._identity: tuple[int, int] | None = None
+        self._identity: ProducerIdentity | None = None
         self._sequences: dict[Place, int] = {}
         self._versions: dict[int, dict[int, int]] = {}
         self.recorder.client(process.number, {})
@@ -125,9 +143,9 @@ class RequestClient(Client):
         error, offset, _ = yield from self.list_offsets(
             place, node, timestamp=timestamp, isolation=step.isolation, timeout_ms=self._script.timeout_ms
         )
-        told = offset if step.timestamp in {_LATEST, _EARLIEST} else None
+        told = offset if step.timestamp in {LATEST_TIMESTAMP, EARLIEST_TIMESTAMP} else None
         self.recorder.complete(op_id, outcome_of(error, attempts=1), error, node=node, offset=told)
-        if offset is not None and step.timestamp == _LATEST:
+        if offset is not None and step.timestamp == LATEST_TIMESTAMP:
             self._high_watermarks[place] = offset
         yield from self._learn(place, error)
 
@@ -137,21 +155,18 @@ class RequestClient(Client):
         epoch = max(self.view.leader(place).epoch - step.epochs_ago, 0)
         asked_ns = self.recorder.now_ns()
         op_id = self.invoke("offset_for_leader_epoch", place)
-        question = questions.offset_for_leader_epoch(*place, epoch, NO_EPOCH)
-        answer: Answer = yield Ask(node, question, self._script.timeout_ms)
+        request = cached_request(
+            ApiKey.OFFSET_FOR_LEADER_EPOCH,
+            requests.offset_for_leader_epoch,
+            *place,
+            epoch,
+            current_leader_epoch=NO_EPOCH,
+        )
+        answer: Answer = yield Ask(node, request, self._script.timeout_ms)
         error = answer.error
         if answer.response is not None:
-            of_partition = answer.response.topics[0].partitions[0]
-            error = error_name(of_partition.error_code)
-            self.state(
-                "offset_for_leader_epoch",
-                asked_ns,
-                place,
-                node,
-                error,
-                leader_epoch=known(of_partition.leader_epoch),
-                log_end_offset=known(of_partition.end_offset),
-            )
+            error, columns = epoch_end(answer.response)
+            self.state("offset_for_leader_epoch", asked_ns, place, node, error, **columns)
         self.recorder.complete(op_id, outcome_of(error, attempts=1), error, node=node)
         yield from self._learn(place, error)
 
@@ -173,14 +188,16 @@ class RequestClient(Client):
     def _ask_versions(self, step: ApiVersions) -> Steps:
         node = yield from self.node_of(step.node, ("", 0))
         op_id = self.invoke("api_versions")
-        answer: Answer = yield Ask(node, questions.api_versions(), self._script.timeout_ms)
+        answer: Answer = yield Ask(
+            node, cached_request(ApiKey.API_VERSIONS, requests.api_versions), self._script.timeout_ms
+        )
         if answer.response is not None:
             self._versions[node] = {each.api_key: each.max_version for each in answer.response.api_keys}
         self.recorder.complete(op_id, outcome_of(answer.error, attempts=1), answer.error, node=node)
 
     def _version(self, node: int, api_key: int, highest: int | None) -> int:
         """The newest that the client knows, and the node, if it was asked: at most `highest`."""
-        newest = questions.newest(api_key, highest)
+        newest = newest_version(api_key, highest)
         return min(newest, self._versions.get(node, {}).get(api_key, newest))
 
     def _read_at(self, step: Fetch) -> Steps:
@@ -196,18 +213,19 @@ class RequestClient(Client):
 
     def _fetch(self, place: Place, node: int, offset: int, claimed_epoch: int) -> Steps:
         topic_id = self.view.topic_ids.get(place[0])
-        question = questions.fetch(
-            place[0],
-            topic_id,
-            place[1],
+        request = cached_request(
+            ApiKey.FETCH,
+            requests.fetch,
+            *place,
             offset,
+            topic_id=topic_id,
             leader_epoch=claimed_epoch,
             isolation_level=ISOLATION_LEVELS[READ_UNCOMMITTED],
             max_wait_ms=_MAX_WAIT_MS,
             max_bytes=_MAX_BYTES,
-            version=self._version(node, ApiKey.FETCH, None if topic_id else questions.BY_NAME_MAX),
+            version=self._version(node, ApiKey.FETCH, None if topic_id else requests.LAST_VERSION_BY_NAME),
         )
-        answer: Answer = yield Ask(node, question, self._script.timeout_ms)
+        answer: Answer = yield Ask(node, request, self._script.timeout_ms)
         if answer.response is None:
             return answer.error, (), ()
         of_partition, error = fetched_partition(answer.response)
@@ -219,7 +237,7 @@ class RequestClient(Client):
             reads, after, _ = read_batches(of_partition.records or b"", place, text, offset)
         except MalformedBatch:
             return "CORRUPT_MESSAGE", (), ()
-        positions: list[Position] = [passed_over(place, text, offset, after, of_partition)]
+        positions: list[Position] = [read_position(place, text, offset, after, of_partition)]
         self._high_watermarks[place] = max(int(of_partition.high_watermark), 0)
         return None, reads, positions
 
@@ -234,14 +252,14 @@ class RequestClient(Client):
                 return
         timestamp_ms = self.wall_ms
         values, kept = list(islice(self._values, step.records)), self.surroundings.keeps_timestamps
-        producer_id, producer_epoch = self._identity if step.idempotent and self._identity else (-1, -1)
+        identity = self._identity if step.idempotent and self._identity else ProducerIdentity(-1, -1)
         first = self._sequences.get(place, self._script.first_sequence)
         sequence = (first + step.skips) % _SEQUENCES if step.idempotent else -1
         data = encode_batch(
             RecordBatch(
                 tuple(to_record(value, timestamp_ms=timestamp_ms, timestamp_kept=kept) for value in values),
-                producer_id=producer_id,
-                producer_epoch=producer_epoch,
+                producer_id=identity.producer_id,
+                producer_epoch=identity.producer_epoch,
                 base_sequence=sequence,
             )
         )
@@ -255,8 +273,8 @@ class RequestClient(Client):
             by_id=True,
             sends=[Sent(value, None, timestamp_ms) for value in values],
             acks=step.acks,
-            producer_id=producer_id if step.idempotent else None,
-            producer_epoch=producer_epoch if step.idempotent else None,
+            producer_id=identity.producer_id if step.idempotent else None,
+            producer_epoch=identity.producer_epoch if step.idempotent else None,
         )
         error, base_offset, sent = yield from self._produce(step, place, node, data)
         outcome = outcome_of(error, acks=step.acks, attempts=step.copies, sent=sent)
@@ -280,51 +298,54 @@ class RequestClient(Client):
         yield from self._learn(place, error)
 
     def _epoch(self, place: Place, node: int) -> Steps:
-        _, _, epoch = yield from self.list_offsets(place, node, timestamp=_LATEST, timeout_ms=self._script.timeout_ms)
+        _, _, epoch = yield from self.list_offsets(
+            place, node, timestamp=LATEST_TIMESTAMP, timeout_ms=self._script.timeout_ms
+        )
         return epoch
 
     def _produce(self, step: Produce, place: Place, node: int, data: bytes) -> Steps:
         """Send all copies, one after the other; the first acknowledgement counts, else the last error."""
         topic_id = self.view.topic_ids.get(place[0])
-        highest = step.api_version if topic_id else min(step.api_version or 99, questions.BY_NAME_MAX)
-        question = questions.produce(
-            place[0],
-            topic_id,
-            place[1],
+        highest = step.api_version if topic_id else min(step.api_version or 99, requests.LAST_VERSION_BY_NAME)
+        request = client_request(
+            ApiKey.PRODUCE,
+            requests.produce,
+            *place,
             data,
             acks=step.acks,
             timeout_ms=self._script.timeout_ms,
+            topic_id=topic_id,
             version=self._version(node, ApiKey.PRODUCE, highest),
         )
         error: str | None = None
         acknowledged: int | None = None
         sent = False
         for _ in range(step.copies):
-            answer: Answer = yield Ask(node, question, self._script.timeout_ms + _MAX_WAIT_MS)
+            answer: Answer = yield Ask(node, request, self._script.timeout_ms + _MAX_WAIT_MS)
             sent = sent or answer.sent
             error = answer.error
             if answer.response is not None:
-                of_partition = answer.response.responses[0].partition_responses[0]
-                error = error_name(of_partition.error_code)
+                error, base_offset = produced(answer.response)
                 if error is None and acknowledged is None:
-                    acknowledged = known(of_partition.base_offset)
+                    acknowledged = known(base_offset)
         return (None if acknowledged is not None else error), acknowledged, sent
 
     def _get_producer_id(self, node: int) -> Steps:
         op_id = self.invoke("init_producer_id")
-        answer: Answer = yield Ask(node, questions.init_producer_id(), self._script.timeout_ms)
-        error = answer.error if answer.response is None else error_name(answer.response.error_code)
-        columns: dict[str, Any] = {}
-        if error is None:
-            self._identity = int(answer.response.producer_id), int(answer.response.producer_epoch)
-            columns = dict(zip(("producer_id", "producer_epoch"), self._identity, strict=True))
+        answer: Answer = yield Ask(node, init_producer_id_request(), self._script.timeout_ms)
+        error, columns = answer.error, dict[str, Any]()
+        if answer.response is not None:
+            error, identity = producer_identity(answer.response)
+            if identity is not None:
+                self._identity = identity
+                columns = {"producer_id": identity.producer_id, "producer_epoch": identity.producer_epoch}
         self.recorder.complete(op_id, outcome_of(error, attempts=1), error, node=node, **columns)
 
     def _send_nonsense(self, step: MalformedRequest) -> Steps:
         node = yield from self.node_of(step.node, ("", 0))
         op_id = self.invoke("nonsense")
-        question = questions.nonsense(step.api_key, step.api_version, step.size)
-        answer: Answer = yield Ask(node, question, self._script.timeout_ms)
+        request = malformed_request(step.api_key, step.api_version, step.size)
+        answer: Answer = yield Ask(node, request, self._script.timeout_ms)
         self.recorder.complete(op_id, Outcome.INFO, answer.error, node=node)
 
     def _delete_records(self, step: DeleteRecords) -> Steps:
@@ -332,29 +353,31 @@ class RequestClient(Client):
         node = yield from self.node_of(None, place)
         before = -1 if step.before is None else step.before
         op_id = self.invoke("delete_records", place, offset=known(before))
-        question = questions.delete_records(*place, before, self._script.timeout_ms // 2)
-        answer: Answer = yield Ask(node, question, self._script.timeout_ms + _MAX_WAIT_MS)
+        request = client_request(
+            ApiKey.DELETE_RECORDS, requests.delete_records, *place, before, timeout_ms=self._script.timeout_ms // 2
+        )
+        answer: Answer = yield Ask(node, request, self._script.timeout_ms + _MAX_WAIT_MS)
         error, columns = answer.error, dict[str, Any]()
         if answer.response is not None:
-            of_partition = answer.response.topics[0].partitions[0]
-            error = error_name(of_partition.error_code)
+            part = only_partition(answer.response)
+            error = error_name(part.error_code)
             if error is None:
-                columns["offset"] = known(of_partition.low_watermark)
+                columns["offset"] = known(part.low_watermark)
         self.recorder.complete(op_id, outcome_of(error, attempts=1), error, node=node, **columns)
         yield from self._learn(place, error)
 
     # Administration
 
     def administer_step(self, step: AdministrativeStep) -> Steps:
-        """What a step asks for, of any node; returns an error."""
-        error = yield from self.administer(administer(step))
+        """Send the request of a step to any node; return the error."""
+        error = yield from self.administer(admin_request(step))
         return error
 
-    def administer(self, asked: Request) -> Steps:
-        """One request of an administrator, to any node; returns an error."""
-        op_id = self.invoke(asked.f, topic=asked.topic, partition=asked.partition)
+    def administer(self, request: AdminRequest) -> Steps:
+        """Send one administrative request to any node; return the error."""
+        op_id = self.invoke(request.f, topic=request.topic, partition=request.partition)
         node = self.next_node()
-        answer: Answer = yield Ask(node, asked.question, self._script.timeout_ms + questions.ADMIN_TIMEOUT_MS)
-        error = answer.error if answer.response is None else asked.error_of(answer.response)
+        answer: Answer = yield Ask(node, request.encoded(), self._script.timeout_ms + ADMIN_TIMEOUT_MS)
+        error = answer.error if answer.response is None else request.error_of(answer.response)
         self.recorder.complete(op_id, outcome_of(error, attempts=1, sent=answer.sent), error, node=node)
         return error

@@ -12,11 +12,11 @@ from typing import Any, Final
 
 from chaos.simulation.clients.asked import WrongAnswerError
 from chaos.simulation.clients.process import Answer, Ask, Behaviour, Sleep, Wait
-from chaos.simulation.clients.questions import question_of
 from chaos.simulation.examination import of_clients, of_controllers, of_quorum
 from chaos.simulation.examination.exam import Exam, Facts, Whom, errors_of
 from chaos.simulation.roles import Roles
 from chaos.trial import Trial
+from fixtures.clients.client_request import encoded
 from fixtures.faults import Role
 from reference_broker.simulation.cluster import CLIENT, CONTROLLER, SimulatedCluster
 
@@ -89,8 +89,8 @@ def _answers(exam: Exam, facts: Facts, node: int) -> Generator[Ask | Sleep | Wai
         if isinstance(request, Sleep):
             yield request
             continue
-        question = replace(question_of(request), asked=None)
-        answer: Answer = yield Ask(node, question, _TIMEOUT_MS, listener)
+        unchecked = replace(encoded(request), body=None)
+        answer: Answer = yield Ask(node, unchecked, _TIMEOUT_MS, listener)
         if answer.response is None:
             return None
         found += errors_of(answer.response)

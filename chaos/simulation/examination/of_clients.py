@@ -108,7 +108,7 @@ def _offsets_without_coordinator(facts: Facts) -> Any:
     """Return requests for a group before any broker is a coordinator: the topic of groups may not exist."""
     fetched, committed = request_schema(ApiKey.OFFSET_FETCH, 9), request_schema(ApiKey.OFFSET_COMMIT, 9)
     return [
-        requests.offset_fetch(fetched, "exam", {facts.topic: [0]}),
+        requests.offset_fetch(fetched, "exam", [(facts.topic, 0)]),
         requests.offset_commit(committed, "exam", [(facts.topic, [(0, 0, -1)])]),
     ]
 

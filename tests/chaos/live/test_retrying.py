@@ -8,8 +8,8 @@ import pytest
 from chaos.live.records import Records
 from chaos.live.retrying import RetryingProducer
 from chaos.trial import Retrying
-from fixtures.clients.answers import ProducerIdentity
 from fixtures.clients.raw import RawClientError
+from fixtures.clients.responses import ProducerIdentity
 
 NONE, NOT_ENOUGH_REPLICAS, FORGOTTEN, DUPLICATE = 0, 19, 45, 46
 LOST = None

@@ -8,10 +8,10 @@ import pytest
 
 from chaos.live.sockets import SocketEnvironment
 from chaos.simulation.clients.process import Answer, Ask, MalformedAnswerError, Process, Signal, Sleep, Wait
-from chaos.simulation.clients.questions import nonsense
+from fixtures.clients.client_request import malformed_request
 from fixtures.clients.outcomes import NETWORK_EXCEPTION, REQUEST_TIMED_OUT
 
-QUESTION = nonsense(3, 1, 4)
+REQUEST = malformed_request(3, 1, 4)
 """Its response is any frame."""
 TIMEOUT_MS = 300
 
@@ -38,7 +38,7 @@ async def exchange(peer, requests=1):
     process = Process(7, environment)
 
     def ask():
-        answers.append((yield Ask(1, QUESTION, TIMEOUT_MS)))
+        answers.append((yield Ask(1, REQUEST, TIMEOUT_MS)))
 
     for _ in range(requests):
         process.start(ask())
@@ -116,7 +116,7 @@ def test_a_request_to_nothing_is_not_sent(addresses):
         process = Process(7, environment)
 
         def ask():
-            answers.append((yield Ask(1, QUESTION, TIMEOUT_MS)))
+            answers.append((yield Ask(1, REQUEST, TIMEOUT_MS)))
 
         process.start(ask())
         await finished(process, environment)

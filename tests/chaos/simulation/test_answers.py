@@ -6,11 +6,14 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from kio.index import load_response_from_request
 from kio.schema.errors import ErrorCode
 
-from chaos.simulation.clients import questions
 from chaos.simulation.clients.answers import check_answer
 from chaos.simulation.clients.asked import WrongAnswerError
+from fixtures.clients import requests
+from fixtures.clients.client_request import newest_version
+from fixtures.clients.messages import ApiKey, request_schema
 from fixtures.clients.payload import to_record
 from fixtures.clients.record_batch import RecordBatch, encode_batch
 from reference_broker.protocol.messages import Replies
@@ -20,9 +23,21 @@ BATCH = encode_batch(RecordBatch((to_record(1),), base_offset=4))
 """One record, at offset 4."""
 
 
+def newest(api_key: ApiKey) -> Any:
+    return request_schema(api_key, newest_version(api_key))
+
+
+def produce(data: bytes, acks: int) -> Any:
+    return requests.produce(newest(ApiKey.PRODUCE), "a", 0, data, acks=acks, timeout_ms=1, topic_id=TOPIC_ID)
+
+
+def list_offsets(timestamp: int) -> Any:
+    return requests.list_offsets(newest(ApiKey.LIST_OFFSETS), "a", 0, timestamp, leader_epoch=0)
+
+
 def answer_to(asked: Any, kind: str, /, **fields: Any) -> Any:
     """One of the classes of the answer's module."""
-    module = import_module(questions._response_type(type(asked)).__module__)
+    module = import_module(load_response_from_request(type(asked)).__module__)
     return getattr(Replies(module), kind)(**fields)
 
 
@@ -42,17 +57,17 @@ def fetched(asked: Any, **changed: Any) -> Any:
 
 
 def fetch(offset: int = 4, *, isolation_level: int = 0, max_bytes: int = 10_000) -> Any:
-    return questions.fetch(
+    return requests.fetch(
+        newest(ApiKey.FETCH),
         "a",
-        TOPIC_ID,
         0,
         offset,
         leader_epoch=0,
         isolation_level=isolation_level,
         max_wait_ms=100,
         max_bytes=max_bytes,
-        version=questions.newest(1),
-    ).asked
+        topic_id=TOPIC_ID,
+    )
 
 
 def test_a_lawful_fetch_passes() -> None:
@@ -97,7 +112,7 @@ def test_read_committed_sees_nothing_above_the_last_stable_offset() -> None:
 
 @pytest.mark.parametrize(("epoch", "end", "is_lawful"), [(1, 4, True), (-1, -1, True), (3, 4, False), (1, -1, False)])
 def test_the_end_of_an_epoch(epoch: int, end: int, is_lawful: bool) -> None:
-    asked = questions.offset_for_leader_epoch("a", 0, 2, -1).asked
+    asked = requests.offset_for_leader_epoch(newest(ApiKey.OFFSET_FOR_LEADER_EPOCH), "a", 0, 2)
     part = answer_to(
         asked, "EpochEndOffset", error_code=ErrorCode.none, partition=0, leader_epoch=epoch, end_offset=end
     )
@@ -141,7 +156,7 @@ def placed(asked: Any, **changed: Any) -> Any:
 
 
 def test_lawful_metadata_pass() -> None:
-    asked = questions.metadata(("a",)).asked
+    asked = requests.metadata(newest(ApiKey.METADATA), ("a",))
     check_answer(asked, placed(asked), 1)
 
 
@@ -157,7 +172,7 @@ def test_lawful_metadata_pass() -> None:
     ],
 )
 def test_metadata_are_wrong(changed: dict[str, Any], said: str) -> None:
-    asked = questions.metadata(("a",)).asked
+    asked = requests.metadata(newest(ApiKey.METADATA), ("a",))
     with pytest.raises(WrongAnswerError, match=said):
         check_answer(asked, placed(asked, **changed), 1)
 
@@ -188,7 +203,7 @@ def produced(asked: Any, **changed: Any) -> Any:
     ],
 )
 def test_a_produce(acks: int, changed: dict[str, Any], said: str) -> None:
-    asked = questions.produce("a", TOPIC_ID, 0, BATCH, acks=acks, timeout_ms=1, version=questions.newest(0)).asked
+    asked = produce(BATCH, acks)
     if not said:
         check_answer(asked, produced(asked, **changed), 1)
         return
@@ -198,7 +213,7 @@ def test_a_produce(acks: int, changed: dict[str, Any], said: str) -> None:
 
 def test_a_damaged_batch_is_not_taken() -> None:
     damaged = BATCH[:-1] + bytes([BATCH[-1] ^ 1])
-    asked = questions.produce("a", TOPIC_ID, 0, damaged, acks=1, timeout_ms=1, version=questions.newest(0)).asked
+    asked = produce(damaged, 1)
     with pytest.raises(WrongAnswerError, match="does not fit"):
         check_answer(asked, produced(asked), 1)
     check_answer(asked, produced(asked, error_code=ErrorCode.corrupt_message, base_offset=-1), 1)
@@ -225,7 +240,7 @@ def listed(asked: Any, **changed: Any) -> Any:
     ],
 )
 def test_a_list_of_offsets(timestamp: int, changed: dict[str, Any], said: str) -> None:
-    asked = questions.list_offsets("a", 0, timestamp, 0, 0).asked
+    asked = list_offsets(timestamp)
     if not said:
         check_answer(asked, listed(asked, **changed), 1)
         return
@@ -235,7 +250,7 @@ def test_a_list_of_offsets(timestamp: int, changed: dict[str, Any], said: str) -
 
 def test_every_check_knows_its_own_answers() -> None:
     """The same question with another topic's answer is wrong, whatever else it says."""
-    asked = questions.list_offsets("a", 0, -1, 0, 0).asked
+    asked = list_offsets(-1)
     answer = listed(asked)
     other = replace(answer, topics=(replace(answer.topics[0], name="b"),))
     with pytest.raises(WrongAnswerError, match="an answer about"):

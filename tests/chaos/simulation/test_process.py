@@ -3,10 +3,10 @@
 from types import SimpleNamespace
 
 from chaos.simulation.clients.process import Ask, Process
-from chaos.simulation.clients.questions import nonsense
+from fixtures.clients.client_request import malformed_request
 from fixtures.clients.outcomes import NETWORK_EXCEPTION
 
-QUESTION = nonsense(3, 1, 4)
+REQUEST = malformed_request(3, 1, 4)
 
 
 class Environment:
@@ -28,8 +28,8 @@ def test_a_client_that_would_try_other_nodes_opens_no_connection():
     process = Process(7, environment)
 
     def ask(first):
-        errors.append((yield Ask(first, QUESTION, 60_000)).error)
-        errors.append((yield Ask(first + 2, QUESTION, 60_000)).error)
+        errors.append((yield Ask(first, REQUEST, 60_000)).error)
+        errors.append((yield Ask(first + 2, REQUEST, 60_000)).error)
 
     for node in (1, 2):
         process.start(ask(node))

@@ -16,7 +16,7 @@ from conformance.concurrent.program import program_of
 from conformance.concurrent.requirements import EXAMINATIONS, PROMISES, REQUIREMENTS
 from conformance.concurrent.script import ConcurrentScript, PipelinedProducer, SendRecords, TopicSettings
 from conformance.registry import REQUIREMENTS as REGISTERED
-from fixtures.clients.recorded_admin import Election
+from fixtures.clients.administration import Election
 from fixtures.faults.damage import Damage
 from fixtures.targets.controls import Lost
 from fixtures.targets.target import Capability
