@@ -1,8 +1,8 @@
-"""What `make trial` and `make test` do, once the Makefile has made `.venv`.
+"""The work of `make trial` and `make test`, after the Makefile has created `.venv`.
 
-A step is a command; its command line is printed before it runs. Its output is not held back, except that of steps that
-run beside another one: it is printed when both have ended. A tool that is missing (Java, Go) costs the steps that need
-it, with one line that says so; with CI=true it is a failure, because there nobody reads that line.
+A step is a command; its command line is printed before it runs. Its output is printed at once, except that of steps
+that run beside another one, which is printed when both have ended. If a tool (Java, Go) is missing, the steps that need
+it are skipped with one line; with CI=true that is a failure, because such a line would be overlooked.
 """
 
 import argparse
@@ -29,9 +29,9 @@ from kafkatrial.exit_codes import ExitCode
 
 BIN = Path(sys.executable).parent  # noqa: TID251
 KAFKA = f"apache-kafka:{DEFAULT_KAFKA_VERSION}"
-"""What the tests try the suite on, beside the reference broker."""
+"""The target of the tests beside the reference broker."""
 OTHER_KAFKAS = tuple(f"apache-kafka:{version}" for version in locked_versions() if version != DEFAULT_KAFKA_VERSION)
-"""Each has a test that it starts."""
+"""A test starts each of them."""
 KFAKE = "docs/examples/kfake"
 CHAOS = "power-cut"
 """The findings that CI shows; the others, and generated rounds, are part of `make nightly`."""
@@ -40,8 +40,8 @@ IN_PARALLEL = (f"--numprocesses={len(os.sched_getaffinity(0)) + 1}", "--dist=loa
 SLOWEST = "--durations=30"
 
 
-class Stop(Exception):  # noqa: N818  it ends the work, and is not always an error
-    """Leave with this exit code; what there is to say was said."""
+class Stop(Exception):  # noqa: N818  not always an error
+    """End with this exit code; the reason has been printed."""
 
     def __init__(self, exit_code: int) -> None:
         super().__init__(exit_code)
@@ -63,7 +63,7 @@ class Tools:
 
 
 def main() -> int:
-    """Do what the command line says; return the exit code."""
+    """Run the task of the command line; return the exit code."""
     parser = argparse.ArgumentParser(prog="make.py", description=__doc__)
     tasks = parser.add_subparsers(dest="task", required=True)
     tasks.add_parser("test", help="everything that CI runs")
@@ -83,7 +83,7 @@ def main() -> int:
 
 
 def run_trial(kafka_version: str | None) -> None:
-    """The suite on the reference broker and, side by side, on Apache Kafka if a version is given."""
+    """Run the suite on the reference broker and, side by side, on Apache Kafka if a version is given."""
     targets = ["reference"]
     if kafka_version:
         targets.append(f"apache-kafka:{kafka_version}")
@@ -94,7 +94,7 @@ def run_trial(kafka_version: str | None) -> None:
 
 
 def test() -> None:
-    """Lint, our own tests, then the suite on real targets through pytest."""
+    """Run the linters, the tests, and the suite on real targets through pytest."""
     is_ci = os.environ.get("CI") == "true"
     step("ruff", "check", ".")
     step("ruff", "format", "--check", ".")
@@ -117,7 +117,7 @@ def test() -> None:
 
 
 def install_kafka(target: str, *, needed: bool) -> bool:
-    """Install Apache Kafka where there is Java; False where there is none."""
+    """Install Apache Kafka; False if there is no Java."""
     try:
         java = find_java()
         say(f"Java {java.version}: {install(target, _progress)}")
@@ -130,7 +130,7 @@ def install_kafka(target: str, *, needed: bool) -> bool:
 
 
 def install_toxiproxy(*, needed: bool) -> bool:
-    """Install Toxiproxy where it is not, and there is Go; False where there is none."""
+    """Install Toxiproxy; False if there is neither Toxiproxy nor Go."""
     try:
         say(f"Toxiproxy: {install('toxiproxy', _progress)}")
     except NotInstalledError as error:
@@ -142,7 +142,7 @@ def install_toxiproxy(*, needed: bool) -> bool:
 
 
 def build_kfake(*, needed: bool) -> None:
-    """Build the broker that docs/targets.md takes for its example, where there is Go."""
+    """Build the broker of the example in docs/targets.md, if there is Go."""
     if go := shutil.which("go"):
         say(f"building {KFAKE} with Go")
         if subprocess.call([go, "build", "-C", KFAKE, "."]):
@@ -171,7 +171,7 @@ def _progress(text: str, done: int, total: int) -> None:
 def running_beside(commands: Sequence[Sequence[str]]) -> Iterator[None]:
     """Run commands one after the other while the body runs; then print their output. Raises `Stop` if one failed.
 
-    They mostly wait for clusters, as tests do, so that a machine of two cores has time for both.
+    Like the tests, they mostly wait for clusters, so that two cores suffice for both.
     """
     for command in commands:
         say(f"{shlex.join(command)}, beside the next step")
@@ -203,13 +203,13 @@ def _run_held_back(commands: Sequence[Sequence[str]], output: TextIO, is_over: E
 
 
 def step(*command: str) -> None:
-    """Run one of our tools; the first that fails ends everything with its exit code."""
+    """Run a tool; raise `Stop` with its exit code if it fails."""
     if code := _run(command, sys.stdout):
         raise Stop(code)
 
 
 def _run(command: Sequence[str], output: TextIO) -> int:
-    """Run one of our tools with its output there; return the exit code of make."""
+    """Run a tool with this output; return the exit code of make."""
     say(shlex.join(command), output)
     began = time.monotonic()
     is_held_back = output is not sys.stdout
@@ -226,7 +226,7 @@ def _run(command: Sequence[str], output: TextIO) -> int:
 
 
 def say(line: str, output: TextIO | None = None) -> None:
-    """A line of progress, ahead of what the next command prints."""
+    """Print a line of progress before the output of the next command."""
     output = output or sys.stdout
     output.write(f"make: {line}\n")
     output.flush()

@@ -1,7 +1,7 @@
-"""What goes beside every round of a session of chaos: its history to a topic, a look at it while it is made.
+"""Companions of the rounds of a chaos session: a history sent to a topic, a live view of the history.
 
 A companion is a context manager over a round's run directory, entered when the round begins and left when its history
-has ended. What goes wrong beside a round is told and harms neither the round nor those that follow.
+has ended. An error in a companion is reported, and affects neither this round nor those that follow.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,21 +14,21 @@ from conformance.events import Event
 from kafkatrial.errors import complain, exit_code_of
 
 Companion = Callable[[Path], AbstractContextManager[object]]
-"""Makes one for a run directory, which need not be there yet."""
+"""Creates one for a run directory, which need not exist yet."""
 
 
 class Companions:
-    """The companions of the round that runs."""
+    """The companions of the current round."""
 
     def __init__(self, kinds: Sequence[Companion]) -> None:
         self._kinds = kinds
         self._run_dir: Path | None = None
         self._stack = ExitStack()
         self.failed = False
-        """Whether anything went wrong beside a round."""
+        """Whether a companion has failed."""
 
     def handle(self, event: Event) -> None:
-        """Begin and end with rounds. Rounds that shrink a failure go without."""
+        """Start and end companions with rounds, except rounds that shrink a failure."""
         match event:
             case RoundStarted():
                 self._run_dir = Path(event.run_dir)

@@ -10,7 +10,7 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path
 
-import chaos.targets  # noqa: F401  registers the simulation, which is refused by its name
+import chaos.targets  # noqa: F401  registers the simulation, which is rejected by name
 from chaos.campaign.counterexample import SIMULATION
 from chaos.campaign.interruption import interruptible
 from chaos.campaign.saved import load_failure
@@ -71,12 +71,12 @@ def plan_chaos(choices: Choices) -> Plan:
         UnknownTargetError: there is no such target.
     """
     if choices.minutes is not None and not 0 < choices.minutes < float("inf"):
-        raise UsageError(f"--minutes: {choices.minutes:g} is no time to run for")
+        raise UsageError(f"--minutes: {choices.minutes:g} is not a positive number of minutes")
     for kind in choices.kinds:
         if kind not in KINDS:
             close = difflib.get_close_matches(kind, KINDS, n=1)
             meant = f"did you mean {close[0]}?" if close else f"there are {', '.join(KINDS)}"
-            raise UsageError(f"--fault: no kind of faults is called {kind}; {meant}")
+            raise UsageError(f"--fault: there is no kind of fault {kind!r}; {meant}")
     for name in choices.targets:
         fitted(name, Trial(), choices.disk)
     sought = None if choices.sought is None else finding(choices.sought)
@@ -100,14 +100,14 @@ def plan_chaos(choices: Choices) -> Plan:
 
 
 def disk_named(name: str | None) -> DiskKind | None:
-    """A kind of disk. Raises `UsageError` where there is none of that name."""
+    """Return a kind of disk. Raises `UsageError` if there is none of that name."""
     if name is None or name in {*DiskKind}:
         return None if name is None else DiskKind(name)
-    raise UsageError(f"--disk: no kind of disk is called {name}; there are {', '.join(DiskKind)}")
+    raise UsageError(f"--disk: there is no kind of disk {name!r}; there are {', '.join(DiskKind)}")
 
 
 def installed_targets() -> tuple[str, ...]:
-    """The clusters of processes that can start here."""
+    """Return the clusters of processes that can start on this machine."""
     kinds = {row.kind: row for row in target_kinds()}
     return tuple(name for name in _TARGETS if kinds[name].is_installed((*kinds[name].versions, "")[0]))
 
@@ -124,20 +124,20 @@ class Breaking:
         self._results = ChaosResults()
 
     def run(self) -> ExitCode:
-        """Run to the end, or until an interruption, and say what came of it."""
+        """Run to the end, or until an interruption, and print the result."""
         results = self._results
         with interruptible(), chaos_progress(self._console) as progress:
-            companions = Companions((*self._beside, *([partial(_looked_at, progress)] if self._is_live else ())))
+            companions = Companions((*self._beside, *([partial(_live_view, progress)] if self._is_live else ())))
 
-            def tell(event: Event) -> None:
+            def handle(event: Event) -> None:
                 results.handle(event)
                 if isinstance(event, ChaosStarted | RoundJudged | RoundNotRun):
-                    self._write_summary()  # so that a session that is killed leaves how far it got
+                    self._write_summary()  # so that a killed session leaves its results
                 progress.handle(event, results)
                 companions.handle(event)
 
             try:
-                run_chaos(self._plan, tell)
+                run_chaos(self._plan, handle)
             except KeyboardInterrupt:
                 complain(self._interrupted())
             except NothingRunsError as error:
@@ -158,11 +158,11 @@ class Breaking:
     def _interrupted(self) -> str:
         if not any(self._plan.out.glob(f"*/{RUN_FILE}")):
             return "interrupted; no round has run"
-        return f"interrupted; all is healed, and the histories so far are in {self._plan.out}"
+        return f"interrupted; all faults are healed, and the histories so far are in {self._plan.out}"
 
 
-def _looked_at(progress: ChaosProgress, run_dir: Path) -> AbstractContextManager[object]:
-    """A look at a round every few seconds, by Spark."""
+def _live_view(progress: ChaosProgress, run_dir: Path) -> AbstractContextManager[object]:
+    """Return a live view of a round by Spark."""
     from reports.spark.live import LiveRun
     from reports.spark.session import LOG_NAME, spark_session
 
@@ -171,13 +171,13 @@ def _looked_at(progress: ChaosProgress, run_dir: Path) -> AbstractContextManager
 
 
 def beside(choices: Choices) -> Sequence[Companion]:
-    """What goes beside the rounds. Raises `UsageError` and `HistoryTopicError` before anything else starts."""
+    """Return the companions of the rounds. Raises `UsageError` and `HistoryTopicError` before anything starts."""
     if choices.history_topic is None:
         if choices.history_bootstrap is not None:
-            raise UsageError("--history-bootstrap: say which topic with --history-topic")
+            raise UsageError("--history-bootstrap: name the topic with --history-topic")
         return ()
     if choices.history_bootstrap is None:
-        raise UsageError("--history-topic: say where with --history-bootstrap, a Kafka that is not on trial")
+        raise UsageError("--history-topic: name its Kafka with --history-bootstrap, which must not be the target")
     from fixtures.clients.history_topic import HistoryTopic, SentHistory
 
     topic = HistoryTopic(choices.history_bootstrap, choices.history_topic)
@@ -185,7 +185,7 @@ def beside(choices: Choices) -> Sequence[Companion]:
 
 
 def run_again(directory: Path, targets: list[str] | None, disk: DiskKind | None = None) -> ExitCode:
-    """Run a kept failure once more, on its own target if no other is named.
+    """Run a saved failure again, on its own target if no other is named.
 
     Raises `SavedFailureError` and `TrialNotApplicableError`.
     """

@@ -1,4 +1,4 @@
-"""What a person sees while a session of chaos runs: a line for each fault and round; on a terminal a live one below."""
+"""Progress of a chaos session: a line for each fault and round, and a live line on a terminal."""
 
 from rich.console import Console
 from rich.text import Text
@@ -22,45 +22,47 @@ _STYLES = {Verdict.OK: "green", Verdict.UNKNOWN: "yellow", Verdict.VIOLATION: "b
 
 
 class ChaosProgress(LiveLine):
-    """A context manager that is told every event, with the results so far."""
+    """A context manager that shows every event, with the results so far."""
 
     def __init__(self, console: Console) -> None:
         super().__init__(console)
         self._noted = Text("")
 
     def handle(self, event: Event, results: ChaosResults) -> None:
-        """Say it."""
+        """Print the event."""
         match event:
             case ChaosStarted():
-                self._say(_banner(event))
+                self._print(_banner(event))
             case RoundStarted(target, trial, refused):
                 self._noted = Text("")
                 self._doing = Text(f"round {len(results.rounds) + 1}: seed {trial.seed} on {target}")
                 for fault, reason in refused:
-                    self._say(Text(printable(f"  left out {fault}: {reason}"), "yellow"))
+                    self._print(Text(printable(f"  left out {fault}: {reason}"), "yellow"))
             case FaultInjected(injected):
                 missed = "" if injected.found else f" ({injected.refused or 'nothing to break'})"
-                self._say(Text(printable(f"  {injected.timed}{missed}"), "dim"))
+                self._print(Text(printable(f"  {injected.timed}{missed}"), "dim"))
             case RoundJudged():
-                self._say(_judged(event))
+                self._print(_judged(event))
             case RoundNotRun(target, trial, reason):
-                self._say(Text(printable(f"{target} seed {trial.seed} did not run: {reason}"), "bold red"))
+                self._print(Text(printable(f"{target} seed {trial.seed} did not run: {reason}"), "bold red"))
             case ShrinkingStarted(target, seed, name, seconds_max):
-                self._say(Text(f"shrinking {name} of seed {seed} on {target}, at most {seconds_max / 60:.0f} minutes"))
+                self._print(
+                    Text(f"shrinking {name} of seed {seed} on {target}, at most {seconds_max / 60:.0f} minutes")
+                )
             case Shrunk(found, directory):
                 standing = " (flaky: it did not show again)" if found.is_confirmed is False else ""
-                self._say(Text(f"{found.name} kept in {directory}{standing}"))
+                self._print(Text(f"{found.name} kept in {directory}{standing}"))
             case _:
                 pass
 
     def note(self, look: object) -> None:
-        """Show what is known of the round that runs, of which there is something new every few seconds."""
+        """Show the live view of the current round, which is updated every few seconds."""
         if self._is_shown:
             self._noted = Text(printable(look), "dim")
         else:
-            self._say(Text(printable(f"  live: {look}")))
+            self._print(Text(printable(f"  live: {look}")))
 
-    def _say(self, text: Text) -> None:
+    def _print(self, text: Text) -> None:
         self._console.print(text, soft_wrap=True, highlight=False)
 
     def _parts(self) -> tuple[Text, ...]:
@@ -68,7 +70,7 @@ class ChaosProgress(LiveLine):
 
 
 def chaos_progress(console: Console) -> ChaosProgress:
-    """A live line where somebody watches."""
+    """Return the progress of a session, with a live line on an interactive terminal."""
     return ChaosProgress(console)
 
 

@@ -1,4 +1,4 @@
-"""What a session of chaos comes to: folded from its events."""
+"""Results of a chaos session, folded from its events."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -60,12 +60,12 @@ class ChaosResults:
 
     @property
     def failing(self) -> list[RoundJudged]:
-        """Rounds that have shown a violation."""
+        """Rounds with a violation."""
         return [judged for judged in self.rounds if judged.report.violations]
 
     @property
     def acknowledged(self) -> int:
-        """Records."""
+        """Number of acknowledged records."""
         return sum(judged.report.acknowledged for judged in self.rounds)
 
     @property
@@ -75,13 +75,13 @@ class ChaosResults:
 
     @property
     def never_reached(self) -> list[str]:
-        """States that no round came to."""
+        """States that no round reached."""
         reached = self.reached
         return [state for state in STATES if not reached[state]]
 
     @property
     def exit_code(self) -> ExitCode:
-        """What the command says to its caller."""
+        """The exit code of the command."""
         if self.failing:
             return ExitCode.VIOLATION
         if not self.complete:

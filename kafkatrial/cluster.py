@@ -106,7 +106,7 @@ class KafkaCluster:
             if not control_url:
                 process.communicate(timeout=_STOP_TIMEOUT_S)
                 errors.seek(0)
-                lines = errors.read().strip().splitlines() or ["kafkatrial broker ended and said nothing"]
+                lines = errors.read().strip().splitlines() or ["kafkatrial broker ended and printed nothing"]
                 raise ClusterError(lines[-1])
         return cls(process, bootstrap_servers, control_url, os.environ.get(CONTROL_TOKEN))
 

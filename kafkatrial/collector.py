@@ -1,4 +1,4 @@
-"""Fold the engine's events into results: the one handler that every report is drawn from."""
+"""Results of a run, folded from the events of the engine; every report is generated from them."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -47,7 +47,7 @@ class Collector:
 
 
 def exit_code_of_results(results: Results) -> ExitCode:
-    """What a run that ended (`complete` or interrupted) tells its caller."""
+    """Return the exit code of a run that has ended, complete or interrupted."""
     if not results.complete:
         return ExitCode.INTERRUPTED
     standings = results.counts()

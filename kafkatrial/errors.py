@@ -1,7 +1,7 @@
-"""Every error that a person can cause or mend: one clear line on standard error, and the exit code it means.
+"""Errors that a user can cause or fix: one line on standard error, and the exit code.
 
-An error of another kind is a mistake of ours. Its traceback goes to a file, so that the line can say where it is and
-the terminal stays readable.
+Any other error is a bug of kafkatrial. Its traceback is saved to a file that the line names, so that the terminal stays
+readable.
 """
 
 import errno
@@ -25,7 +25,7 @@ _FIRST_LINE_MAX: Final = 1_000
 
 
 class CommandError(Exception):
-    """A command cannot go on. The message is one line: what was wrong, where, what to do."""
+    """A command cannot continue. The message is one line: the error, its place, and what to do."""
 
     exit_code = ExitCode.INTERNAL
 
@@ -67,7 +67,7 @@ _NO_PATH = (errno.ENAMETOOLONG, errno.ELOOP)
 _OUT_OF_MEMORY = {"builtins.MemoryError", "duckdb.OutOfMemoryException", "_duckdb.OutOfMemoryException"}
 """By package and name; PyArrow's is a MemoryError."""
 _NO_TEMPORARY_DIRECTORY = "No usable temporary directory"
-"""So begins what `tempfile` raises where every directory that it knows is full, or cannot be written."""
+"""Start of the message that `tempfile` raises if every directory that it knows is full or not writable."""
 _NO_THREAD = re.compile("can't start new thread|Failed to launch worker thread")
 """Message of Python and PyArrow if there is no memory for the stack of another thread."""
 _MEMORY_MIN = 512 << 20
@@ -76,7 +76,7 @@ _NO_ROOM = 1 << 16
 
 
 def exit_code_of(error: BaseException) -> ExitCode | None:
-    """The exit code of a known error, None for one that nobody foresaw."""
+    """Return the exit code of a known error, None for an unexpected one."""
     if isinstance(error, CommandError):
         return error.exit_code
     names = (f"{cls.__module__}.{cls.__qualname__}" for cls in type(error).__mro__)
@@ -84,9 +84,9 @@ def exit_code_of(error: BaseException) -> ExitCode | None:
 
 
 def report(error: Exception, run_dir: Path | None = None) -> ExitCode:
-    """Print the error's one line, save the traceback of an unforeseen one, and return the exit code."""
+    """Print the error's one line, save the traceback of an unexpected one, and return the exit code."""
     if not isinstance(error, CommandError) and (lacking := what_is_lacking(error, run_dir)):
-        complain(lacking)  # a damaged history, say, is none where there was no memory to read it
+        complain(lacking)  # without memory, an intact history may look damaged
         return ExitCode.INTERNAL
     code = exit_code_of(error)
     if code is not None:
@@ -120,7 +120,7 @@ def what_is_lacking(error: BaseException, run_dir: Path | None = None) -> str | 
 
 
 def require_memory() -> None:
-    """Raise CommandError where this process may not use what NumPy takes to load: it would end with exit code 1."""
+    """Raise CommandError if this process has too little memory to import NumPy, which would end with exit code 1."""
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     if limit != resource.RLIM_INFINITY and limit < _MEMORY_MIN:
         raise CommandError(f"out of memory{_memory_limit()}: at least {_MEMORY_MIN >> 20} MiB are needed")
@@ -143,20 +143,20 @@ def _full_directory(error: OSError, run_dir: Path | None) -> Path | None:
 
 
 def _memory_limit() -> str:
-    """The limit of this process's address space, where it has one."""
+    """Return a text with the limit of the address space of this process, empty if there is none."""
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     return "" if limit == resource.RLIM_INFINITY else f" (this process may use {limit >> 20:,} MiB, by ulimit -v)"
 
 
 def complain(line: str) -> None:
-    """Print one line on standard error, whatever the text holds. Nothing is printed where nothing reads it."""
+    """Print one line on standard error, with any text escaped. Nothing is printed if the reader has ended."""
     if sys.stderr is not None:
         with suppress(BrokenPipeError):
             sys.stderr.write(f"kafkatrial: {one_line(line)}\n")
 
 
 def _save_traceback(error: Exception, run_dir: Path | None) -> str:
-    """Save the traceback to a file; where that is, or why it is nowhere."""
+    """Save the traceback to a file; return its place, or the reason why there is none."""
     text = "".join(traceback.format_exception(error))
     try:
         path = _traceback_path(run_dir)

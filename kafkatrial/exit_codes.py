@@ -1,29 +1,29 @@
-"""Exit codes of every command, as the design fixes them."""
+"""Exit codes of every command."""
 
 from enum import IntEnum
 
 
 class ExitCode(IntEnum):
-    """What the process says to its caller."""
+    """Exit code of the process."""
 
     OK = 0
-    """Everything ok, or as expected."""
+    """Every verdict is ok or as expected."""
     VIOLATION = 1
-    """A violation, or an expected one that did not happen."""
+    """A violation, or an expected one that did not occur."""
     INTERRUPTED = 2
     INTERNAL = 3
-    """An internal error, a target that did not start, a disk that is full."""
+    """An internal error, a target that did not start, a full disk."""
     USAGE = 4
     """Wrong usage, something not installed, or input that cannot be read: no run directory, a damaged history."""
     NOTHING_RAN = 5
     INCONCLUSIVE = 6
     """Nothing worse than unknown."""
     OUTPUT_CLOSED = 141
-    """Standard output was a pipe, and its reader has gone: what a shell shows for a process that SIGPIPE ended."""
+    """Standard output was a pipe whose reader has ended: the code that a shell shows for SIGPIPE."""
 
     @property
     def meaning(self) -> str:
-        """For the last line of a run."""
+        """Text for the last line of a run."""
         return _MEANINGS[self]
 
 
@@ -34,6 +34,6 @@ _MEANINGS = {
     ExitCode.INTERNAL: "an internal error, or a target that did not start",
     ExitCode.USAGE: "wrong usage, something not installed, or a history that cannot be read",
     ExitCode.NOTHING_RAN: "nothing ran",
-    ExitCode.OUTPUT_CLOSED: "the reader of standard output has gone",
+    ExitCode.OUTPUT_CLOSED: "the reader of standard output has ended",
     ExitCode.INCONCLUSIVE: "inconclusive: nothing worse than unknown",
 }

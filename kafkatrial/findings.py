@@ -1,4 +1,4 @@
-"""What chaos finds, shown on a cluster by one command each."""
+"""The known findings of chaos, each shown on a cluster by one command."""
 
 import shutil
 from datetime import datetime
@@ -22,14 +22,14 @@ from reports.program import render_program
 LIST = "list"
 NOT_SHOWN = CHAOS / "not-shown"
 _WORST_FIRST = (ExitCode.VIOLATION, ExitCode.OK, ExitCode.NOTHING_RAN)
-"""Of several targets: something ran where one of them could do the round."""
+"""Exit codes of several targets: nothing ran only if no target could run the round."""
 
 
 def show_finding(name: str, targets: tuple[str, ...], disk: DiskKind | None = None) -> ExitCode:
-    """Run a finding's round on each target; a finding that does not show is a violation of ours.
+    """Run a finding's round on each target; a finding that is not shown is a violation.
 
     Raises:
-        UnknownFindingError: there is no such one.
+        UnknownFindingError: there is no such finding.
     """
     console = stdout_console(quiet=False)
     if name == LIST:
@@ -51,18 +51,18 @@ def _shown_on(target: str, sought: Finding, disk: DiskKind | None, console: Cons
     with TemporaryFolder() as directory:
         run_dir = Path(directory) / "run"
         report = run_on(target, sought.trial, run_dir, disk=disk)
-        seen = sought.shows(report)
-        style = "green" if seen else "bold red"
-        said = Text.assemble(f"{target}: ", ("shown" if seen else "not shown", style), f"\n{told(report)}")
-        if not seen:
-            said.append(f"\nhistory and logs in {_kept(run_dir, target, sought)}")
-    show(console, said)
-    return ExitCode.OK if seen else ExitCode.VIOLATION
+        shown = sought.shows(report)
+        style = "green" if shown else "bold red"
+        text = Text.assemble(f"{target}: ", ("shown" if shown else "not shown", style), f"\n{told(report)}")
+        if not shown:
+            text.append(f"\nhistory and logs in {_keep(run_dir, target, sought)}")
+    show(console, text)
+    return ExitCode.OK if shown else ExitCode.VIOLATION
 
 
-def _kept(run_dir: Path, target: str, sought: Finding) -> Path:
-    """Where the run of a finding that did not show is from now on."""
+def _keep(run_dir: Path, target: str, sought: Finding) -> Path:
+    """Copy the run of a finding that was not shown, and return its new directory."""
     now = datetime.now().astimezone()
-    kept = NOT_SHOWN / f"{now:%Y%m%dT%H%M%S}-{target.replace(':', '-')}-{sought.name}"
-    shutil.copytree(run_dir, kept, dirs_exist_ok=True)
-    return kept
+    directory = NOT_SHOWN / f"{now:%Y%m%dT%H%M%S}-{target.replace(':', '-')}-{sought.name}"
+    shutil.copytree(run_dir, directory, dirs_exist_ok=True)
+    return directory

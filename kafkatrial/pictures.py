@@ -1,6 +1,6 @@
 """Pictures of violations, one page each: for `kafkatrial check --picture`, and in a run's `failures/<n>/`.
 
-A page shows the first piece of evidence of one anomaly. The first violation's page has the name that was asked for, the
+A page shows the first piece of evidence of one anomaly. The first violation's page has the requested name, the
 next one's `-2` behind it, and so on.
 """
 

@@ -1,4 +1,4 @@
-"""What a person sees while a run goes on: one live line on a terminal, plain lines anywhere else.
+"""Progress of a run: one live line on a terminal, plain lines anywhere else.
 
 Plain lines are whole sentences, one per verdict, so that a CI log reads by itself and nothing is lost when it is cut.
 Both go to standard output; colour follows NO_COLOR, as Rich does.
@@ -103,7 +103,7 @@ class LiveProgress(LiveLine):
 
 
 def progress_for(console: Console) -> Progress:
-    """The live line where somebody watches, plain lines elsewhere."""
+    """Return the live line on an interactive terminal, else plain lines."""
     return LiveProgress(console) if console.is_terminal and console.is_interactive else PlainProgress(console)
 
 

@@ -1,7 +1,7 @@
-"""Findings and a drawn round as pytest items: `pytest -m chaos --target apache-kafka --seed 7`.
+"""Findings and generated rounds as pytest items: `pytest -m chaos --target apache-kafka --seed 7`.
 
-Each item is one `kafkatrial chaos` in a child process of its own, so that an item that is interrupted heals and stops
-its cluster by itself, and the items need nothing of each other.
+Each item is one `kafkatrial chaos` in a separate child process, so that an interrupted item heals and stops its cluster
+on its own, and items do not depend on each other.
 """
 
 import os
@@ -24,7 +24,7 @@ from linearizability.isolated_python import script_command
 
 _KAFKATRIAL = suite.command()
 _GUARD = suite.directory() / "fixtures" / "targets" / "guard.py"
-"""By its path: what is imported here is imported into a user's own tests, and they may have `fixtures` of their own."""
+"""By its path: this module runs in the process of a user's tests, which may have another `fixtures` package."""
 _TIMEOUT_S = 3600.0
 """An item takes a minute or two."""
 _STOP_TIMEOUT_S = 120.0
@@ -34,98 +34,98 @@ _TAIL_LINES = 40
 
 
 def draw_seed() -> str:
-    """Return a seed for the drawn rounds of a session that was given none."""
+    """Return a random seed for the generated rounds of a session without `--seed`."""
     return str(secrets.randbits(_SEED_BITS))
 
 
 class ChaosSession:
-    """The items of one pytest session. `seed` is that of the drawn rounds."""
+    """The items of one pytest session. `seed` is that of the generated rounds."""
 
     def __init__(self, targets: Sequence[str], seed: str) -> None:
         self._targets = tuple(targets) or ("reference",)
         self._seed = seed
 
     def collect(self, session: pytest.Session) -> Iterator["ChaosItem"]:
-        """An item per finding and target, and one for a drawn round on each."""
+        """Yield an item per finding and target, and one for the generated rounds on each target."""
         suite = ChaosSuite.from_parent(session, name="chaos", nodeid="chaos")
         listed = _run("chaos", "--show", "list")
         if listed.code:
-            pytest.exit(listed.said.strip() or "kafkatrial chaos said nothing", returncode=listed.code)
-        names = [line.split()[0] for line in listed.said.splitlines() if line.strip()]
+            pytest.exit(listed.output.strip() or "kafkatrial chaos printed nothing", returncode=listed.code)
+        names = [line.split()[0] for line in listed.output.splitlines() if line.strip()]
         for target in self._targets:
             for name in names:
-                words = ("--target", target, "--show", name)
-                yield ChaosItem.from_parent(suite, name=f"{name}[{target}]", words=words)
-            drawn = ("--target", target, "--seed", self._seed, "--rounds", "2", "--shrink-minutes", "0")
-            yield ChaosItem.from_parent(suite, name=f"drawn-rounds[{target}]", words=drawn)
+                arguments = ("--target", target, "--show", name)
+                yield ChaosItem.from_parent(suite, name=f"{name}[{target}]", arguments=arguments)
+            generated = ("--target", target, "--seed", self._seed, "--rounds", "2", "--shrink-minutes", "0")
+            yield ChaosItem.from_parent(suite, name=f"generated-rounds[{target}]", arguments=generated)
 
 
 class ChaosSuite(pytest.Collector):
     """Parent of the items, with the node id `chaos`."""
 
     def collect(self) -> list[pytest.Item]:
-        """Nothing: the items are appended once the user's own are collected."""
+        """Return nothing: the items are appended after those of the user."""
         return []
 
 
 class NotShownError(Exception):
-    """The command failed. The message is what it said last."""
+    """The command failed. The message has the end of its output."""
 
 
 class ChaosItem(pytest.Item):
     """`chaos::<finding>[target]`."""
 
-    def __init__(self, *, words: Sequence[str], **kwargs: Any) -> None:
+    def __init__(self, *, arguments: Sequence[str], **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self._words = words
+        self._arguments = arguments
         self.add_marker(pytest.mark.chaos)
 
     def runtest(self) -> None:
-        """Run the command and turn its exit code into pytest's words."""
-        ran = _run("chaos", *self._words)
-        said = ran.said.strip().splitlines() or ["it said nothing"]
+        """Run the command and report its exit code as an outcome of pytest."""
+        ran = _run("chaos", *self._arguments)
+        output = ran.output.strip().splitlines() or ["the command printed nothing"]
         if ran.code == ExitCode.NOTHING_RAN:
-            pytest.skip(said[-1])
+            pytest.skip(output[-1])
         if ran.code != ExitCode.OK:
-            command = " ".join(("kafkatrial", "chaos", *self._words))
-            lines = [f"{command} exited with {ran.code}", *said[-_TAIL_LINES:], *_traceback_named(said[-_TAIL_LINES:])]
-            raise NotShownError("\n".join(lines))
+            command = " ".join(("kafkatrial", "chaos", *self._arguments))
+            tail = output[-_TAIL_LINES:]
+            raise NotShownError("\n".join((f"{command} exited with {ran.code}", *tail, *_traceback_named_in(tail))))
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """What the command said alone: a traceback through this file helps nobody."""
+        """Return only the output of the command, without a traceback through this file."""
         if isinstance(excinfo.value, NotShownError):
             return str(excinfo.value)
         return super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Path, None, str]:
-        """No file of the user's: the finding is the place."""
+        """Return the finding as the location, since no file of the user is."""
         return self.path, None, f"chaos::{self.name}"
 
 
 @dataclass(frozen=True, slots=True)
 class _Ran:
-    """A command of ours that has ended: its exit code, and all that it said."""
+    """A finished command: its exit code, and its output with standard error."""
 
     code: int
-    said: str
+    output: str
 
 
-def _traceback_named(said: Sequence[str]) -> Iterator[str]:
-    """The lines of a traceback that a command kept in a file: in CI that file is gone with the machine."""
-    for line in said:
+def _traceback_named_in(output: Sequence[str]) -> Iterator[str]:
+    """Yield the lines of a traceback that a command saved to a file, which in CI does not outlive the machine."""
+    for line in output:
         if named := _TRACEBACK.search(line):
             with suppress(OSError):
                 yield from Path(named[1]).read_text(errors="replace").splitlines()
 
 
-def _run(*words: str) -> _Ran:
-    """A command of ours, which ends with this process, however that ends.
+def _run(*arguments: str) -> _Ran:
+    """Run a kafkatrial command, which ends with this process.
 
-    Interrupted, it heals and stops before this goes on; where this process is killed, it is killed as well, and those
-    that watch it clean up.
+    If this process is interrupted, the command heals and stops its cluster first. If this process is killed, the
+    command is killed as well, and its watchdogs clean up.
     """
     with TemporaryFile() as output:
-        with _guarded((*_KAFKATRIAL, *words), output) as guard:
+        with _guarded((*_KAFKATRIAL, *arguments), output) as guard:
             assert guard.stdout is not None
             pid, late = int(guard.stdout.readline()), ""
             try:
@@ -140,7 +140,7 @@ def _run(*words: str) -> _Ran:
 
 
 def _guarded(command: Sequence[str], output: BinaryIO) -> "subprocess.Popen[bytes]":
-    """A command below the suite's guard, which says its pid first, and kills it once our end of its input is closed."""
+    """Start a command under the guard, which writes its pid first, and kills it when the guard's input is closed."""
     return subprocess.Popen(
         script_command(_GUARD, *command),
         stdin=subprocess.PIPE,
@@ -151,7 +151,7 @@ def _guarded(command: Sequence[str], output: BinaryIO) -> "subprocess.Popen[byte
 
 
 def _end(guard: "subprocess.Popen[bytes]", pid: int) -> None:
-    """Let the command heal and stop."""
+    """Stop the command, so that it heals and stops its cluster."""
     with suppress(ProcessLookupError, subprocess.TimeoutExpired):
         if guard.poll() is None:
             os.killpg(pid, signal.SIGTERM)

@@ -1,8 +1,8 @@
 """Requirements as pytest items, judged by one `kafkatrial run` in a child process.
 
 The first item that runs starts the child, with the requirements of all items that were selected; each item then waits
-for its own verdict. The child writes its events as lines of JSON to a pipe; it gets its own session, so that a Ctrl-C
-reaches it once and through us.
+for its own verdict. The child writes its events as lines of JSON to a pipe. It has a separate session, so that a Ctrl-C
+reaches it once, through this process.
 """
 
 import json
@@ -42,7 +42,7 @@ class ConformanceRun:
     # --- collection
 
     def collect(self, session: pytest.Session) -> Iterator["RequirementItem"]:
-        """An item per requirement and target."""
+        """Yield an item per requirement and target."""
         suite = ConformanceSuite.from_parent(session, name="conformance", nodeid="conformance")
         for requirement in self._plan["requirements"]:
             for target in self._plan["targets"]:
@@ -62,7 +62,7 @@ class ConformanceRun:
     # --- the child
 
     def verdict(self, requirement: str, target: str) -> dict[str, Any]:
-        """Wait for a verdict; ends the session if the child ended without it."""
+        """Wait for a verdict; end the session if the child ended without it."""
         self._start()
         with self._changed:
             self._changed.wait_for(lambda: self._ended or (requirement, target) in self._verdicts)
@@ -70,7 +70,7 @@ class ConformanceRun:
         if verdict is None:
             assert self._child is not None
             code = self._child.wait()
-            pytest.exit(self._last_words(code), returncode=code or ExitCode.INTERNAL)
+            pytest.exit(self._last_line(code), returncode=code or ExitCode.INTERNAL)
         return verdict
 
     def _start(self) -> None:
@@ -106,7 +106,7 @@ class ConformanceRun:
             self._changed.notify_all()
 
     def stop(self) -> None:
-        """End the child, if it has not ended, so that its clusters are stopped and its reports drawn."""
+        """End the child, if it still runs, so that it stops its clusters and writes its reports."""
         if self._child is not None:
             complete = len({requirement for requirement, _ in self._verdicts}) == len(self._wanted)
             if not complete and self._child.poll() is None:
@@ -118,24 +118,24 @@ class ConformanceRun:
                 self._child.wait()
         self._errors.close()
 
-    def _last_words(self, code: int) -> str:
+    def _last_line(self, code: int) -> str:
         self._errors.seek(0)
         lines = self._errors.read().strip().splitlines()
-        return lines[-1] if lines else f"kafkatrial run ended with {code} and said nothing"
+        return lines[-1] if lines else f"kafkatrial run ended with {code} and printed nothing"
 
     # --- the session's end
 
     def count_unknown(self) -> None:
-        """One more item failed only because its verdict is unknown."""
+        """Count an item that failed only because its verdict is unknown."""
         self._unknown += 1
 
     def exit_status(self, status: int, failed: int) -> int:
-        """6 where all that failed is unknown."""
+        """Return 6 if every failed item is unknown, else `status`."""
         inconclusive = status == pytest.ExitCode.TESTS_FAILED and failed == self._unknown > 0
         return ExitCode.INCONCLUSIVE if inconclusive else status
 
     def summary(self) -> Iterator[str]:
-        """Lines for the end of the session."""
+        """Yield lines for the end of the session."""
         if self._child is not None:
             yield f"kafkatrial seed {self._plan['seed']}"
             if self._run_dir:
@@ -143,12 +143,12 @@ class ConformanceRun:
 
 
 def _plan(options: Sequence[str]) -> dict[str, Any]:
-    """Targets, requirements and seed as `kafkatrial run` understands the options, with nothing started."""
-    asked = subprocess.run([*_KAFKATRIAL, "run", "--plan", *options], capture_output=True, text=True, check=False)
-    if asked.returncode:
-        lines = asked.stderr.strip().splitlines() or ["kafkatrial run --plan said nothing"]
-        pytest.exit(lines[-1], returncode=asked.returncode)
-    plan: dict[str, Any] = json.loads(asked.stdout)
+    """Return targets, requirements and seed as `kafkatrial run` reads the options, without starting anything."""
+    planned = subprocess.run([*_KAFKATRIAL, "run", "--plan", *options], capture_output=True, text=True, check=False)
+    if planned.returncode:
+        lines = planned.stderr.strip().splitlines() or ["kafkatrial run --plan printed nothing"]
+        pytest.exit(lines[-1], returncode=planned.returncode)
+    plan: dict[str, Any] = json.loads(planned.stdout)
     return plan
 
 
@@ -156,12 +156,12 @@ class ConformanceSuite(pytest.Collector):
     """Parent of the items, with the node id `conformance`."""
 
     def collect(self) -> list[pytest.Item]:
-        """Nothing: the items are appended once the user's own are collected."""
+        """Return nothing: the items are appended after those of the user."""
         return []
 
 
 class NotHeldError(Exception):
-    """A requirement is violated, unknown, or holds although it was expected not to. The message is the finding."""
+    """A requirement is violated, unknown, or holds despite an expected violation. The message is the finding."""
 
 
 class RequirementItem(pytest.Item):
@@ -175,7 +175,7 @@ class RequirementItem(pytest.Item):
         self.add_marker(pytest.mark.conformance)
 
     def runtest(self) -> None:
-        """Wait for the verdict and turn it into pytest's words."""
+        """Wait for the verdict and report it as an outcome of pytest."""
         verdict = self._run.verdict(self.requirement, self._target)
         match verdict["standing"]:
             case "ok":
@@ -189,11 +189,11 @@ class RequirementItem(pytest.Item):
         raise NotHeldError(verdict["text"])
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """The finding alone: a traceback through this file helps nobody."""
+        """Return only the finding, without a traceback through this file."""
         if isinstance(excinfo.value, NotHeldError):
             return str(excinfo.value)
         return super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Path, None, str]:
-        """No file of the user's: the requirement is the place."""
+        """Return the requirement as the location, since no file of the user is."""
         return self.path, None, f"conformance::{self.name}"

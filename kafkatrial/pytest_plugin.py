@@ -1,8 +1,8 @@
 """kafkatrial in pytest: `pytest -m conformance --target apache-kafka:4.3.1`, `-m chaos`, the fixture `kafka_cluster`.
 
-This module and what it imports are all of ours that a user's test process ever holds, and unless one of the two is
-used, this module is all: it takes part in every pytest run of everybody who has kafkatrial installed. The suite works
-in child processes, so that a user's own `fixtures` or `reports` package is never in the way of ours.
+A user's test process imports only this module and, if the suite or the fixture is used, the modules that it names:
+pytest loads it in every run of every user who has kafkatrial installed. The suite runs in child processes, so that a
+`fixtures` or `reports` package of the user cannot conflict with those of kafkatrial.
 """
 
 from __future__ import annotations
@@ -24,12 +24,16 @@ _MARKERS = {
     "slow": "takes longer than ten seconds",
 }
 _OPTIONS: dict[str, dict[str, Any]] = {
-    "target": {"action": "append", "metavar": "KIND[:VERSION]", "help": "cluster to try; repeat it for several"},
-    "nodes": {"metavar": "N", "help": "brokers per cluster"},
-    "seed": {"metavar": "N", "help": "draw the same scripts again"},
-    "level": {"metavar": "must|should", "help": "weakest promise to check"},
-    "profile": {"metavar": "ci|nightly", "help": "how much to try"},
-    "expectations": {"metavar": "FILE", "help": "TOML file of violations that are known"},
+    "target": {
+        "action": "append",
+        "metavar": "KIND[:VERSION]",
+        "help": "cluster to test; may be repeated to compare (default: reference)",
+    },
+    "nodes": {"metavar": "N", "help": "number of brokers per cluster (default: 3)"},
+    "seed": {"metavar": "N", "help": "seed of the generated scripts (default: a random one, printed)"},
+    "level": {"metavar": "must|should", "help": "weakest level of requirement to check (default: should)"},
+    "profile": {"metavar": "ci|nightly", "help": "number of scripts per requirement (default: ci)"},
+    "expectations": {"metavar": "FILE", "help": "TOML file of known violations (default: none)"},
 }
 _CLUSTER_SCOPE = "kafkatrial_cluster_scope"
 _SCOPES = ("function", "class", "module", "package", "session")
@@ -41,7 +45,7 @@ _RUN: pytest.StashKey[ConformanceRun] = pytest.StashKey()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """The prefixed options, which nobody else has."""
+    """Add the options with the prefix `kafkatrial`, which no other plugin has."""
     group = parser.getgroup("kafkatrial", "kafkatrial: conformance of Kafka brokers")
     for name, attributes in _OPTIONS.items():
         group.addoption(f"--kafkatrial-{name}", dest=_dest(name), **attributes)

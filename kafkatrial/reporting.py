@@ -1,4 +1,4 @@
-"""Makes a report in a directory of its own: the page and the tables are there when all is done, or not at all."""
+"""Reports of runs, each in a new directory: page and tables are renamed into it when both are complete."""
 
 import shutil
 from collections.abc import Callable, Iterator, Sequence
@@ -31,16 +31,16 @@ _HISTORIES = "histories/"
 """Where `kafkatrial run` keeps them."""
 
 Engines = tuple[Judge, Callable[[], AbstractContextManager[Engine]]]
-"""What judges a run, and what opens the engine of the tables."""
+"""The judge of a run, and the factory of the engine for the tables."""
 
 
 def report_runs(
     directories: Sequence[Path], out: Path | None = None, *, spark: Spark | None = None, memory_mb: int | None = None
 ) -> ExitCode:
-    """Make a report of the runs in some directories, show its main figures, and answer the worst verdict's exit code.
+    """Make a report of the runs in some directories, show its main figures, and return the worst verdict's exit code.
 
-    On this machine, where DuckDB has so much memory; or on Spark. Raises UsageError, HistoryError and what an engine
-    raises, each in one line. Nothing is left behind then, but Spark's log where Spark broke down.
+    It is computed by DuckDB with `memory_mb`, or by Spark. Raises UsageError, HistoryError and the errors of an engine,
+    each in one line. After an error nothing is left behind, except Spark's log if Spark failed.
     """
     run_dirs = _runs_in(directories)
     unfinished = [reason for directory in directories for reason in unfinished_reasons(directory)]
@@ -51,11 +51,11 @@ def report_runs(
         return EXIT_CODES[Verdict.UNKNOWN]
     with interruptible(), _draft(out) as (place, draft):
         scratch = draft / "scratch"
-        with spark_progress(doing="starting") as tell:
-            opened = _on_spark(spark, place / SPARK_LOG, tell) if spark else _here(scratch / "local", memory_mb)
+        with spark_progress(doing="starting") as progress:
+            opened = _on_spark(spark, place / SPARK_LOG, progress) if spark else _here(scratch / "local", memory_mb)
             with opened as (judge, engine):
-                made = make_report(run_dirs, scratch, judge, engine, tell)
-            tell("writing the report")
+                made = make_report(run_dirs, scratch, judge, engine, progress)
+            progress("writing the report")
             _write(made, draft / "whole", place)
     show(stdout_console(), render_report(made, place))
     show_unfinished(unfinished)
@@ -64,19 +64,18 @@ def report_runs(
 
 
 def show_unfinished(reasons: Sequence[str]) -> None:
-    """Print why histories are missing."""
+    """Print the reasons for missing histories."""
     console = stdout_console()
     for reason in reasons:
         show(console, Text(f"unknown because {reason}", "yellow"))
 
 
 def _runs_in(directories: Sequence[Path]) -> dict[Path, str]:
-    """Every run directory, and its name: empty for one that was named itself, else the place in the one named."""
+    """Return every run directory with its name: empty for one that was given, else its path in the given one."""
     found: dict[Path, str] = {}
     for directory in directories:
         if directory.is_file():
-            made = "make it one with `kafkatrial export`"
-            raise UsageError(f"{directory}: a report is of run directories; {made}")
+            raise UsageError(f"{directory}: not a run directory; convert the file with `kafkatrial export`")
         for name, path in histories_in(directory).items():
             if path.resolve() in found:
                 raise UsageError(f"{path}: named twice")
@@ -93,19 +92,19 @@ def _here(scratch: Path, memory_mb: int | None) -> Iterator[Engines]:
 
 
 @contextmanager
-def _on_spark(spark: Spark, log: Path, tell: Progress) -> Iterator[Engines]:
-    """Spark starts once for both."""
+def _on_spark(spark: Spark, log: Path, progress: Progress) -> Iterator[Engines]:
+    """Start Spark once for both."""
     from reports.spark.check import judge_with_spark
     from reports.spark.jobs import spark_engine
     from reports.spark.session import spark_session
 
     with spark_session(spark.master, spark.settings, log):
-        yield partial(judge_with_spark, tell=tell), partial(spark_engine, tell=tell)
+        yield partial(judge_with_spark, tell=progress), partial(spark_engine, tell=progress)
 
 
 @contextmanager
 def _draft(out: Path | None) -> Iterator[tuple[Path, Path]]:
-    """The directory of the report, and one inside it for what is not whole yet."""
+    """Create the directory of the report, and one inside it for incomplete files."""
     place = make_report_directory(out, now=datetime.now(UTC))
     draft = place / _DRAFT
     try:

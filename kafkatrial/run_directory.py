@@ -1,4 +1,4 @@
-"""Where runs and reports are kept, below `.kafkatrial` unless `--out` says otherwise."""
+"""Directories of runs and reports, below `.kafkatrial` unless `--out` names another one."""
 
 from datetime import datetime
 from pathlib import Path

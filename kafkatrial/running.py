@@ -1,8 +1,8 @@
 """One run from its settings to its reports.
 
 The engine yields events; each is folded into the results, shown, and, for the pytest plugin, written as a line of
-JSON. results.json is written anew at every verdict, so that a run that is killed leaves what it had found. However a
-run ends, its reports are drawn and its seed is the last thing said.
+JSON. results.json is rewritten at every verdict, so that a killed run leaves its findings. However a run ends, its
+reports are written and its seed is printed last.
 """
 
 import json
@@ -44,7 +44,7 @@ _SEED_BITS = 32
 
 @dataclass(frozen=True, slots=True)
 class RunPlan:
-    """Everything that was chosen or drawn, checked, with nothing started."""
+    """The checked choices of a run, with its seed; nothing has started."""
 
     targets: tuple[Target, ...]
     requirements: tuple[Requirement, ...]

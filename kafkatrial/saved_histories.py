@@ -1,8 +1,8 @@
 """The histories that a directory holds, and one judgement over them.
 
-A directory in the public format holds one history, and is judged as it is. A run of ours holds one per requirement and
-target, one of chaos one per round; its judgement adds their counts up and names the history in each piece of evidence.
-Where such a run was interrupted or killed, the requirements and rounds that are missing make it unknown at best.
+A directory in the public format holds one history. A run of the suite holds one per requirement and target, a chaos
+session one per round; the judgement adds up their counts and names the history in each piece of evidence. If such a run
+was interrupted or killed, the missing requirements and rounds make the verdict unknown at best.
 """
 
 import json
@@ -37,7 +37,7 @@ EXIT_CODES = {
 
 @dataclass(frozen=True, slots=True)
 class Spark:
-    """Where and how Spark runs, as the command line says."""
+    """Master, settings and log of Spark, from the command line."""
 
     master: str | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
@@ -134,7 +134,7 @@ def judge_each(
     """Judge every history for anomalies, here or on Spark, which say the same; or by a model, within a budget.
 
     Raises:
-        HistoryError: one is broken; where there are several, the message says which.
+        HistoryError: one is damaged; if there are several, the message names it.
     """
     judgements: dict[str, Judgement] = {}
     with _judging(model, budget, spark) as judge:
@@ -165,8 +165,8 @@ def _judging(model: str | None, budget: Budget | None, spark: Spark | None) -> I
     from reports.spark.check import judge_with_spark
     from reports.spark.session import spark_session
 
-    with spark_progress() as tell, spark_session(spark.master, spark.settings, spark.log):
-        yield partial(judge_with_spark, tell=tell)
+    with spark_progress() as progress, spark_session(spark.master, spark.settings, spark.log):
+        yield partial(judge_with_spark, tell=progress)
 
 
 def combine(judgements: Mapping[str, Judgement], unfinished: Sequence[str] = ()) -> Judgement:

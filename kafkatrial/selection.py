@@ -27,7 +27,7 @@ def select_requirements(wanted: Sequence[str], level: str) -> tuple[Requirement,
 
 
 def did_you_mean(name: str, known: Collection[str]) -> str:
-    """Why a name is refused, with what may have been meant."""
+    """Return why a name is invalid, with a similar valid one."""
     close = difflib.get_close_matches(name, known, n=1)
     hint = f"did you mean {close[0]}?" if close else "kafkatrial requirements lists them"
     return f"{name}: no requirement and no area of that name; {hint}"

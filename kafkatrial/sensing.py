@@ -1,4 +1,4 @@
-"""One trial of the suite by seeded defects, from its command line to its reports."""
+"""One sensitivity measurement by seeded defects, from its command line to its reports."""
 
 import json
 import os
@@ -50,14 +50,14 @@ def plan_sensitivity(choices: Choices) -> Plan:
 
 
 def select_defects(names: tuple[str, ...]) -> list[Defect]:
-    """Defects by their names or areas, in their order; all, where none is named. Raises `UnknownDefectError`."""
+    """Return defects by names or areas, in their order; all if none is named. Raises `UnknownDefectError`."""
     areas = {area for area in Area if area.value in names}
     wanted = {defect(name).name for name in names if name not in {area.value for area in areas}}
     return [each for each in DEFECTS.values() if not names or each.area in areas or each.name in wanted]
 
 
 def list_defects(names: tuple[str, ...], *, as_json: bool) -> None:
-    """Show the defects, without trying them."""
+    """Print the defects, without seeding them."""
     selected = select_defects(names)
     if as_json:
         print(json.dumps([_facts(each) for each in selected], indent=1))  # noqa: T201  the command's output
@@ -93,7 +93,7 @@ class Sensing:
         )
 
     def run(self) -> ExitCode:
-        """Run to the end, or until an interruption, and say what came of it."""
+        """Run to the end, or until an interruption, and print the result."""
         results = self._results
         with interruptible():
             try:
@@ -128,7 +128,7 @@ class Sensing:
                 results.complete, results.seconds = event.complete, event.seconds
 
     def _alarm(self, *alarms: FalseAlarm) -> None:
-        """Several defects may come upon the same one, and the clean broker alone again."""
+        """Add false alarms, each once: several defects may show the same one, and so may the clean broker."""
         known = {row.seed for row in self._results.false_alarms}
         rows = [FalseAlarmRow(**asdict(alarm)) for alarm in alarms]
         self._results.false_alarms += [row for row in rows if row.seed not in known]
@@ -143,12 +143,12 @@ class Sensing:
 
 
 def row_of(tried: DefectTried) -> DefectRow:
-    """All that is to be told of a defect."""
+    """Return the row of a defect in the report."""
     found = defect(tried.defect)
     saved = saved_counterexample(found.name)
     if tried.seed is not None:
         reproduce = f"kafkatrial simulate --seeds {tried.seed} --defect {found.name}"
-    elif tried.name:  # the same requirement, or the same saved trial, comes before all else
+    elif tried.name:  # the requirement or the saved trial runs first again
         reproduce = f"kafkatrial sensitivity {'' if '/' in tried.name else '--known-first '}{found.name}"
     else:
         reproduce = ""
@@ -171,7 +171,7 @@ def row_of(tried: DefectTried) -> DefectRow:
 
 
 def exit_code_of(results: Sensitivity) -> ExitCode:
-    """A defect that is missed is a violation of ours, and so is a false alarm."""
+    """Return the exit code: a missed defect is a violation, and so is a false alarm."""
     if results.missed or results.false_alarms:
         return ExitCode.VIOLATION
     if not results.complete:

@@ -15,7 +15,7 @@ _CLEAN_PERIOD = 250
 
 
 class SensitivityProgress(Protocol):
-    """A context manager that is told every event, with the results so far."""
+    """A context manager that shows every event, with the results so far."""
 
     def handle(self, event: Event, results: Sensitivity) -> None:
         """Show it."""
@@ -47,7 +47,7 @@ class PlainProgress:
 
 
 class LiveProgress(LiveLine):
-    """A line that says how far it is; defects scroll above it."""
+    """A line with the progress; defects scroll above it."""
 
     def handle(self, event: Event, results: Sensitivity) -> None:
         """Change the live line, and print above it."""
@@ -58,7 +58,7 @@ class LiveProgress(LiveLine):
 
 
 def sensitivity_progress(console: Console) -> SensitivityProgress:
-    """The live line where somebody watches, plain lines elsewhere."""
+    """Return the live line on an interactive terminal, else plain lines."""
     return LiveProgress(console) if console.is_terminal and console.is_interactive else PlainProgress(console)
 
 
@@ -71,7 +71,7 @@ def how_far(event: Event, results: Sensitivity) -> str:
 
 
 def line_of(event: Event, results: Sensitivity) -> Text | None:
-    """What is said of an event, if anything."""
+    """Return the line for an event; null: none."""
     match event:
         case SensitivityStarted():
             workers = "1 worker" if event.workers == 1 else f"{event.workers} workers"

@@ -1,8 +1,8 @@
-"""What a run is told: command line over environment over file.
+"""Settings of a run: the command line overrides the environment, which overrides the file.
 
-The environment says `KAFKATRIAL_TARGET=reference,apache-kafka:4.3.1`, the file is `[tool.kafkatrial]` in the
-pyproject.toml of the current directory, with the same names as the options. A name that does not exist is refused,
-because a misspelt setting that is silently ignored is a test that silently does not run.
+An environment variable has the form `KAFKATRIAL_TARGET=reference,apache-kafka:4.3.1`. The file is `[tool.kafkatrial]`
+in the pyproject.toml of the current directory, with the names of the options. An unknown name is an error, because a
+misspelt setting that is ignored means a test that does not run.
 """
 
 import difflib
@@ -59,10 +59,10 @@ class RunSettings(BaseSettings):
 
 
 def load_settings(from_command_line: Mapping[str, object]) -> RunSettings:
-    """Settings from all three places. Null and empty values of the command line mean "not given".
+    """Return the settings from all three sources. Null and empty values of the command line mean "not given".
 
     Raises:
-        UsageError: a value or a name is wrong; the line says which, and where it came from.
+        UsageError: a value or a name is wrong; the line names it and its source.
     """
     given = {name: value for name, value in from_command_line.items() if value not in (None, (), [])}
     try:

@@ -1,7 +1,7 @@
 """One simulation campaign from its command line to its reports.
 
-Each counterexample is run once more here, with its trace kept, and saved: its program, its diagram, and its history as
-a run directory that `kafkatrial check` judges again.
+Each counterexample runs once more with a trace, and is saved: its program, its diagram, and its history as a run
+directory for `kafkatrial check`.
 """
 
 import json
@@ -36,7 +36,7 @@ _SEEDS_MAX = 2**63
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """The command line. `failures_max` is null where all seeds run, whatever fails."""
+    """The command line. `failures_max` is null if all seeds run, however many fail."""
 
     seeds: str | None
     minutes: float | None
@@ -53,7 +53,7 @@ def plan_simulation(choices: Choices) -> Plan:
         UnknownDefectError: there is no such defect.
     """
     if choices.minutes is not None and not 0 < choices.minutes < float("inf"):
-        raise UsageError(f"--minutes: {choices.minutes:g} is no time to run for")
+        raise UsageError(f"--minutes: {choices.minutes:g} is not a positive number of minutes")
     with seeded(choices.defect):
         pass
     first, last = _range(choices.seeds, timed=choices.minutes is not None)
@@ -73,7 +73,7 @@ def _range(seeds: str | None, *, timed: bool) -> tuple[int, int | None]:
         return (secrets.randbits(_SEED_BITS), None) if timed else (0, _DEFAULT_LAST)
     found = _SEEDS.fullmatch(seeds.strip())
     if found is None:
-        raise UsageError(f"--seeds: {seeds} is no range; write 0..999, or one seed")
+        raise UsageError(f"--seeds: {seeds} is neither a range like 0..999 nor a seed")
     first, last = int(found[1]), int(found[2] or found[1])
     if first > last:
         raise UsageError(f"--seeds: {seeds} is empty; the first seed is above the last")
@@ -83,10 +83,10 @@ def _range(seeds: str | None, *, timed: bool) -> tuple[int, int | None]:
 
 
 def _check_can_be_saved_in(directory: Path) -> None:
-    """Refuse it before anything runs, not when there is a failure that would be lost."""
+    """Raise UsageError before anything runs, instead of when a failure would be lost."""
     existing = next(path for path in (directory, *directory.absolute().parents) if path.exists())
     if not existing.is_dir():
-        raise UsageError(f"{directory}: a failure cannot be saved there: {existing} is no directory")
+        raise UsageError(f"{directory}: a failure cannot be saved there: {existing} is not a directory")
     if not os.access(existing, os.W_OK | os.X_OK):
         raise UsageError(f"{directory}: a failure cannot be saved there: {existing} cannot be written to")
 
@@ -105,17 +105,17 @@ class Simulating:
         self._saved = load_failures(self._failures)
 
     def run(self) -> ExitCode:
-        """Run to the end, or until an interruption, and say what came of it."""
+        """Run to the end, or until an interruption, and print the result."""
         with interruptible():
             try:
                 self._follow_campaign()
             except KeyboardInterrupt:
                 complain("interrupted")
         if self._as_json:
-            said = self._results.as_json()
+            result = self._results.as_json()
             if self._digests is not None:
-                said["digests"] = self._digests
-            print(json.dumps(said))  # noqa: T201  the command's output
+                result["digests"] = self._digests
+            print(json.dumps(result))  # noqa: T201  the command's output
         else:
             show(self._console, render_simulation(self._results))
         return self._results.exit_code
@@ -142,6 +142,6 @@ class Simulating:
         if found.name != ENDLESS:
             try:
                 draw_counterexample(found, directory)
-            except Exception as error:  # noqa: BLE001  a picture is a help, the lack of it is no error
+            except Exception as error:  # noqa: BLE001  a missing picture is no error
                 complain(f"no picture of {found.name}: {' '.join(str(error).split())}")
         return directory

@@ -22,7 +22,7 @@ _PLAIN_PERIOD_S = 10.0
 
 
 class SimulationProgress(Protocol):
-    """A context manager that is told every event, with the results so far."""
+    """A context manager that shows every event, with the results so far."""
 
     def handle(self, event: Event, results: SimulationResults) -> None:
         """Show it."""
@@ -72,7 +72,7 @@ class PlainProgress:
 
 
 class LiveProgress(LiveLine):
-    """A line that says how far it is; failures scroll above it."""
+    """A line with the progress; failures scroll above it."""
 
     def __init__(self, console: Console, *, digests: bool = False) -> None:
         super().__init__(console)
@@ -104,19 +104,19 @@ class LiveProgress(LiveLine):
 
 
 def simulation_progress(console: Console, *, digests: bool) -> SimulationProgress:
-    """The live line where somebody watches, plain lines elsewhere."""
+    """Return the live line on an interactive terminal, else plain lines."""
     if console.is_terminal and console.is_interactive:
         return LiveProgress(console, digests=digests)
     return PlainProgress(console, digests=digests)
 
 
 def total_of(event: CampaignStarted) -> int | None:
-    """How many seeds there are; null where time says so."""
+    """Return the number of seeds; null if the time is the limit."""
     return None if event.last is None else event.last - event.first + 1
 
 
 def banner(event: CampaignStarted) -> Text:
-    """Everything that was drawn or chosen, before anything happens; of a single seed its whole trial."""
+    """Return the selected options, and the whole trial of a single seed."""
     seeds = f"seeds {event.first}..{'' if event.last is None else event.last}"
     if event.last == event.first:
         seeds = f"seed {event.first}"
@@ -140,7 +140,7 @@ def how_far(results: SimulationResults, total: int | None, elapsed_s: float) -> 
 
 
 def seed_line(event: SeedRan, *, digest: bool) -> Text:
-    """A seed, its digest where asked for, and what it violates."""
+    """Return a seed, its digest if `digest`, and its violation."""
     line = Text(f"seed {event.seed}")
     if digest:
         line.append(f" {event.digest}")
@@ -150,14 +150,14 @@ def seed_line(event: SeedRan, *, digest: bool) -> Text:
 
 
 def replayed_line(event: FailureReplayed) -> Text:
-    """What became of a saved failure."""
+    """Return the result of a saved failure."""
     line = Text(f"saved failure {event.directory} ({event.saved_name}): ")
     if event.standing is Standing.FIXED:
-        return line.append(f"{event.standing}; delete it if it is to be forgotten", "green")
+        return line.append(f"{event.standing}; delete the directory to forget it", "green")
     return line.append(str(event.standing), "bold red").append(f": {event.name}: {event.text}")
 
 
 def shrinking_line(event: ShrinkingStarted) -> Text:
-    """What takes a while now."""
+    """Return the line for shrinking, which takes a while."""
     seeds = ", ".join(map(str, event.seeds))
     return Text(f"shrinking {'seed' if len(event.seeds) == 1 else 'seeds'} {seeds}: {event.seconds_max:.0f} s at most")

@@ -1,4 +1,4 @@
-"""What a simulation campaign came to, folded from its events."""
+"""Results of a simulation campaign, folded from its events."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -60,17 +60,17 @@ class SimulationResults:
 
     @property
     def times_real(self) -> float:
-        """Virtual time over the processor's."""
+        """Virtual time divided by processor time."""
         return self.virtual_ms / 1000 / self.worker_seconds if self.worker_seconds else 0.0
 
     @property
     def events_per_s(self) -> float:
-        """Of one worker."""
+        """Events per second of one worker."""
         return self.events / self.worker_seconds if self.worker_seconds else 0.0
 
     @property
     def exit_code(self) -> ExitCode:
-        """What the command says to its caller."""
+        """The exit code of the command."""
         if self.failing or any(replayed.standing is not Standing.FIXED for replayed in self.replayed):
             return ExitCode.VIOLATION
         if not self.complete:
@@ -79,7 +79,7 @@ class SimulationResults:
 
     @property
     def never_reached(self) -> list[str]:
-        """The states and transitions that no seed has come to."""
+        """The states and transitions that no seed has reached."""
         return [state for state in STATES if not self.coverage[state]]
 
     def as_json(self) -> dict[str, Any]:

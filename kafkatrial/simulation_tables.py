@@ -15,7 +15,7 @@ from kafkatrial.simulation_results import SimulationResults
 from linearizability.printable import printable
 from reports.program import render_command, render_program
 
-_TOLD_MAX = 10
+_LISTED_MAX = 10
 
 
 def render_simulation(results: SimulationResults) -> RenderableType:
@@ -64,8 +64,8 @@ def _failing(results: SimulationResults) -> RenderableType:
     for ran in results.failing:
         by_name.setdefault(ran.name, []).append(ran.seed)
     for name, seeds in by_name.items():
-        told = ", ".join(map(str, seeds[:_TOLD_MAX]))
-        table.add_row(name, f"{told}, and {len(seeds) - _TOLD_MAX} more" if len(seeds) > _TOLD_MAX else told)
+        listed = ", ".join(map(str, seeds[:_LISTED_MAX]))
+        table.add_row(name, f"{listed}, and {len(seeds) - _LISTED_MAX} more" if len(seeds) > _LISTED_MAX else listed)
     return table
 
 

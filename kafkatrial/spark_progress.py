@@ -1,4 +1,4 @@
-"""How far Spark or a report is, on standard error (standard output may be JSON): a live line, or one now and then."""
+"""Progress of Spark or a report: a live line or periodic lines, on standard error since standard output may be JSON."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -18,7 +18,7 @@ PLAIN_INTERVAL_S: Final = 30.0
 
 @contextmanager
 def spark_progress(console: Console | None = None, doing: str = "starting Spark") -> Iterator[Callable[[object], None]]:
-    """A function that shows what it is told, whichever thread calls it."""
+    """Yield a function that shows its argument, from any thread."""
     console = console or DataConsole(stderr=True)
     if not (console.is_terminal and console.is_interactive):
         yield _Plain(console)

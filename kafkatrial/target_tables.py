@@ -44,7 +44,7 @@ def render_findings(findings: Iterable[Finding]) -> RenderableType:
 
 
 def render_probe(facts: BrokerFacts) -> RenderableType:
-    """A broker's answer to `targets probe`."""
+    """Return the response of a broker to `targets probe`."""
     has_controller = facts.controller_id is not None and facts.controller_id >= 0
     controller = f"node {facts.controller_id}" if has_controller else "unknown"
     head = Text(f"cluster {facts.cluster_id or 'without an id'}, controller {controller}")

@@ -69,8 +69,8 @@ def test_mistake_of_ours_is_not_hidden():
 @pytest.mark.parametrize(
     ("given", "line"),
     [
-        ({"history_topic": "t"}, "--history-topic: say where with --history-bootstrap"),
-        ({"history_bootstrap": "h:1"}, "--history-bootstrap: say which topic with --history-topic"),
+        ({"history_topic": "t"}, "--history-topic: name its Kafka with --history-bootstrap"),
+        ({"history_bootstrap": "h:1"}, "--history-bootstrap: name the topic with --history-topic"),
     ],
 )
 def test_topic_and_its_kafka_go_together(given, line):

@@ -24,10 +24,10 @@ COMMAND = (sys.executable, "-m", "kafkatrial", "chaos")
 @pytest.mark.parametrize(
     ("words", "line"),
     [
-        (["--minutes", "0"], "--minutes: 0 is no time to run for"),
-        (["--fault", "kil"], "--fault: no kind of faults is called kil; did you mean kill?"),
+        (["--minutes", "0"], "--minutes: 0 is not a positive number of minutes"),
+        (["--fault", "kil"], "--fault: there is no kind of fault 'kil'; did you mean kill?"),
         (["--target", "referense"], "referense: unknown target; did you mean reference?"),
-        (["--disk", "ext3"], "--disk: no kind of disk is called ext3; there are fuse, ext4, xfs"),
+        (["--disk", "ext3"], "--disk: there is no kind of disk 'ext3'; there are fuse, ext4, xfs"),
         (["--show", "deposed"], "deposed: no finding of that name; did you mean deposed-leader?"),
         (["--find", "deposed"], "deposed: no finding of that name; did you mean deposed-leader?"),
         (["--again", "nowhere"], "nowhere: no failure.json, so no failure that can be run again"),
@@ -108,7 +108,7 @@ def test_an_interruption_heals_keeps_the_history_and_leaves_nothing_running(tmp_
     session.send_signal(number)
     said, _ = session.communicate(timeout=60)
     assert session.returncode == ExitCode.INTERRUPTED, "".join(began) + said
-    assert "interrupted; all is healed" in said
+    assert "interrupted; all faults are healed" in said
     deadline = time.monotonic() + 10
     while any(child.is_running() for child in children) and time.monotonic() < deadline:
         time.sleep(0.1)

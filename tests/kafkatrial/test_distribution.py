@@ -138,4 +138,4 @@ def test_somebody_elses_project_runs_the_suite(python, project):
 
 def test_somebody_elses_project_runs_chaos(python, project):
     out = run(python, "-m", "pytest", "-q", "-m", "chaos", "--collect-only", "-p", "no:cacheprovider", cwd=project)
-    assert "chaos::drawn-rounds[reference]" in out
+    assert "chaos::generated-rounds[reference]" in out

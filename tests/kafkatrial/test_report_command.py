@@ -134,7 +134,7 @@ def test_a_broken_run_is_one_line_and_leaves_nothing(tmp_path, capsys, what, lin
     [
         (["nowhere"], "nowhere: no such file or directory"),
         (["empty"], "empty: not a run directory"),
-        (["history.ndjson"], "history.ndjson: a report is of run directories; make it one with `kafkatrial export`"),
+        (["history.ndjson"], "history.ndjson: not a run directory; convert the file with `kafkatrial export`"),
         (["clean", "clean"], "clean: named twice"),
         (["clean", "copy"], "a report tells runs apart by it"),
         (["clean", "--master", "local[2]"], "--master and --spark-conf need --engine spark"),

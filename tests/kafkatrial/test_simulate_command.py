@@ -27,12 +27,12 @@ def simulate(directory, *words, hash_seed="0"):
 @pytest.mark.parametrize(
     ("words", "line"),
     [
-        (["--seeds", "five"], "kafkatrial: --seeds: five is no range; write 0..999, or one seed"),
+        (["--seeds", "five"], "kafkatrial: --seeds: five is neither a range like 0..999 nor a seed"),
         (["--seeds", "9..3"], "kafkatrial: --seeds: 9..3 is empty; the first seed is above the last"),
-        (["--seeds", "-3"], "kafkatrial: --seeds: -3 is no range; write 0..999, or one seed"),
+        (["--seeds", "-3"], "kafkatrial: --seeds: -3 is neither a range like 0..999 nor a seed"),
         (["--seeds", f"0..{2**63}"], f"kafkatrial: --seeds: 0..{2**63} is beyond 2^63 - 1"),
-        (["--minutes", "0"], "kafkatrial: --minutes: 0 is no time to run for"),
-        (["--minutes", "nan"], "kafkatrial: --minutes: nan is no time to run for"),
+        (["--minutes", "0"], "kafkatrial: --minutes: 0 is not a positive number of minutes"),
+        (["--minutes", "nan"], "kafkatrial: --minutes: nan is not a positive number of minutes"),
         (
             ["--defect", "nope"],
             "kafkatrial: there is no defect 'nope'; `kafkatrial sensitivity --list` has their names",
@@ -58,7 +58,7 @@ def test_a_place_where_no_failure_can_be_saved_is_refused_before_anything_runs(c
     for out in (taken, taken / "below"):
         assert exit_code(["simulate", "--seeds", "1", "--out", str(out)]) is ExitCode.USAGE
         seen = capsys.readouterr()
-        assert seen.err.strip() == f"kafkatrial: {out}: a failure cannot be saved there: {taken} is no directory"
+        assert seen.err.strip() == f"kafkatrial: {out}: a failure cannot be saved there: {taken} is not a directory"
         assert not seen.out
 
 
