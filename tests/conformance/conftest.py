@@ -1,4 +1,4 @@
-"""Honest brokers for all tests of this folder: one alone, and three."""
+"""Reference brokers for all tests of this folder: one node, and a cluster of three."""
 
 from collections.abc import Iterator
 

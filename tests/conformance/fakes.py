@@ -1,4 +1,4 @@
-"""Targets and requirements without a broker, for tests of what lies around the checks."""
+"""Targets and requirements without a broker, for tests of the engine."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from linearizability.finding import Finding
 
 @dataclass
 class FakeTarget:
-    """A target that only counts what is done to it."""
+    """A target that only counts its starts and stops."""
 
     name: str = "fake:4.3.1"
     capabilities: frozenset[Capability] = frozenset({Capability.TOPIC_ADMIN})
@@ -53,5 +53,5 @@ def requirement(
 
 
 def finds(finding: Finding) -> Callable[[CheckContext], Mapping[str, Finding]]:
-    """A check with the same finding for each target."""
+    """Return a check with the same finding for each target."""
     return lambda context: {target.name: finding for target in context.targets}

@@ -1,4 +1,4 @@
-"""The loop around the checks: events, verdicts, failures on disk, and what happens when something dies."""
+"""Engine: events, verdicts, failures on disk, and targets and checks that fail."""
 
 import json
 import os
@@ -43,7 +43,7 @@ def judged(events):
     return [event.finding for event in events if isinstance(event, RequirementJudged)]
 
 
-def test_events_tell_the_run_from_start_to_end(tmp_path):
+def test_events_cover_the_run_from_start_to_end(tmp_path):
     target = FakeTarget()
 
     def check(context):
@@ -61,7 +61,7 @@ def test_events_tell_the_run_from_start_to_end(tmp_path):
     assert all(json.dumps(event.as_json()) for event in events)
 
 
-def test_a_trial_has_the_profile_and_a_seed_of_its_own(tmp_path):
+def test_each_check_has_the_profile_and_its_own_seed(tmp_path):
     seen = []
 
     def check(context):
@@ -74,7 +74,7 @@ def test_a_trial_has_the_profile_and_a_seed_of_its_own(tmp_path):
     assert len({path for context in seen for path in context.history_dirs.values()}) == 2
 
 
-def test_a_violation_is_saved_with_all_that_shows_it_again(tmp_path):
+def test_a_violation_is_saved_with_the_files_that_reproduce_it(tmp_path):
     (event,) = judged(run([requirement(finds(VIOLATION))], tmp_path, [FakeTarget(nodes=())]))
     failure = tmp_path / "failures" / "1"
     assert event.failure_dir == str(failure)
@@ -95,13 +95,13 @@ def test_a_violation_is_saved_with_all_that_shows_it_again(tmp_path):
     )
 
 
-def test_reproduce_asks_an_existing_cluster_for_no_number_of_nodes():
+def test_reproduce_has_no_number_of_nodes_for_an_existing_cluster():
     assert (
         reproduce_command({"bootstrap:h:1": 3}, 5, "ci", "a/b") == "kafkatrial run --target bootstrap:h:1 --seed 5 a/b"
     )
 
 
-def test_reproduce_names_both_targets_where_it_takes_two():
+def test_reproduce_names_both_targets_if_both_are_needed():
     command = reproduce_command({"reference": 1, "apache-kafka:4.3.1": 3}, 5, "ci", "a/b")
     assert command == "kafkatrial run --target reference --target apache-kafka:4.3.1 --seed 5 a/b"
     same = reproduce_command({"apache-kafka:3.9.2": 3, "apache-kafka:4.3.1": 3}, 5, "ci", "a/b")
@@ -121,7 +121,7 @@ def test_reproduce_names_a_profile_that_is_not_the_default():
         ({"until": "4.2"}, "holds until Kafka 4.2, this is 4.3.1"),
     ],
 )
-def test_what_does_not_apply_is_not_run(fields, reason, tmp_path):
+def test_a_requirement_that_does_not_apply_is_not_run(fields, reason, tmp_path):
     def check(context):
         raise AssertionError("ran")
 
@@ -135,14 +135,14 @@ def test_version_ranges_include_their_ends(fields, tmp_path):
     assert event.verdict == "ok"
 
 
-def test_a_target_of_unknown_version_is_held_to_everything(tmp_path):
-    held = requirement(finds(OK), since="9.0")
-    assert judged(run([held], tmp_path, [FakeTarget("reference")]))[0].verdict == "ok"
+def test_every_requirement_applies_to_a_target_of_unknown_version(tmp_path):
+    later = requirement(finds(OK), since="9.0")
+    assert judged(run([later], tmp_path, [FakeTarget("reference")]))[0].verdict == "ok"
 
 
 def test_each_target_gets_its_own_verdict(tmp_path):
-    held = requirement(lambda context: {"a:1": OK, "b:1": VIOLATION})
-    events = judged(run([held], tmp_path, [FakeTarget("a:1"), FakeTarget("b:1")]))
+    differing = requirement(lambda context: {"a:1": OK, "b:1": VIOLATION})
+    events = judged(run([differing], tmp_path, [FakeTarget("a:1"), FakeTarget("b:1")]))
     assert [(event.target, event.verdict) for event in events] == [("a:1", "ok"), ("b:1", "violation")]
 
 
@@ -150,20 +150,20 @@ def expected(reason="known"):
     return {"fake:4.3.1": {"area/words": ExpectedViolation("area/words", reason, "https://example.org/7")}}
 
 
-def test_an_expected_violation_says_why(tmp_path):
+def test_an_expected_violation_has_its_known_reason(tmp_path):
     (event,) = judged(run([requirement(finds(VIOLATION))], tmp_path, expectations=expected()))
     assert event.expected_violation
     assert event.reason == "it was 1, not 2 (expected: known, https://example.org/7)"
 
 
-def test_an_expected_violation_that_does_not_happen_is_said(tmp_path):
+def test_an_expected_violation_that_does_not_happen_is_reported(tmp_path):
     (event,) = judged(run([requirement(finds(OK))], tmp_path, expectations=expected()))
     assert event.verdict == "ok"
     assert event.expected_violation
     assert "remove it from the expectations" in event.reason
 
 
-def test_what_is_not_offered_is_not_applicable(tmp_path):
+def test_a_missing_api_is_not_applicable(tmp_path):
     finding = Finding(Verdict.NOT_APPLICABLE, "does not offer DeleteRecords")
     (event,) = judged(run([requirement(finds(finding))], tmp_path))
     assert (event.verdict, event.reason) == (Verdict.NOT_APPLICABLE, "does not offer DeleteRecords")
@@ -187,7 +187,7 @@ def test_an_error_in_a_check_is_raised_and_the_targets_are_stopped(tmp_path):
     assert target.stops == 1
 
 
-def test_a_listener_that_leaves_stops_the_targets(tmp_path):
+def test_closing_the_event_stream_stops_the_targets(tmp_path):
     target = FakeTarget()
     events = run_requirements([target], [requirement(finds(OK))], seed=1, profile=PROFILE, run_dir=tmp_path)
     while not isinstance(next(events), RequirementStarted):
@@ -207,7 +207,7 @@ def test_a_target_that_died_is_started_again(tmp_path):
     assert target.starts == 3
 
 
-def test_a_target_that_stays_down_is_unknown_from_then_on(tmp_path):
+def test_later_verdicts_of_a_target_that_stays_down_are_unknown(tmp_path):
     target = FakeTarget(nodes=(Node(1, "127.0.0.1", closed_port()),))
 
     def check(context):
@@ -220,7 +220,7 @@ def test_a_target_that_stays_down_is_unknown_from_then_on(tmp_path):
     assert "went down and did not start again" in second.reason
 
 
-def test_an_interrupted_run_stops_the_targets_and_says_that_it_is_not_complete(tmp_path):
+def test_an_interrupted_run_stops_the_targets_and_is_not_complete(tmp_path):
     """KeyboardInterrupt while the engine waits for a check; the check ends at its next report of progress."""
     target = FakeTarget()
     stopped = threading.Event()
@@ -243,7 +243,7 @@ def test_an_interrupted_run_stops_the_targets_and_says_that_it_is_not_complete(t
 
 
 def test_a_broker_that_is_killed_serves_the_next_requirement(tmp_path):
-    """With the reference broker: killed inside one requirement, and the next one has its records written and read."""
+    """The reference broker is killed during one requirement; records are written and read for the next one."""
     target = parse_target("reference", nodes=1, work_dir=tmp_path / "brokers")
     (dense,) = select(["produce/offsets-are-dense"])
 

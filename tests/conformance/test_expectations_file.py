@@ -1,4 +1,4 @@
-"""The TOML file of expected violations, and its errors for a person."""
+"""The TOML file of expected violations, and the messages of its errors."""
 
 import pytest
 

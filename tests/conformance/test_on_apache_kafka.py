@@ -1,4 +1,4 @@
-"""Three nodes of Apache Kafka pass the sequential requirements, and the reference cluster differs in nothing big.
+"""Three nodes of Apache Kafka pass the sequential requirements, and the reference cluster has no severe difference.
 
 CI compares a sample, because its step `pytest -m conformance` checks every requirement on both targets.
 """

@@ -1,7 +1,7 @@
-"""Lawful histories of fault scripts in round numbers, as rows to be changed in one place.
+"""Valid histories of fault scripts with rounded times, as rows that tests change in one place.
 
-Each story is what one of `fault_scripts` shows on Apache Kafka 4.3.1, cut down to what the examinations look at. Times
-are seconds. `change` is how a test plants something that must not be.
+Each story is the history of one of `fault_scripts` on Apache Kafka 4.3.1, reduced to the rows that the post-run checks
+read. Times are in seconds. Tests plant violations with `change`.
 """
 
 SECOND_NS = 1_000_000_000
@@ -19,7 +19,7 @@ class Table(list):
 
 
 class Story:
-    """Rows of the tables that examinations read; also a `History` as far as they need one."""
+    """Rows of the tables that post-run checks read, with the methods of a `History` that they need."""
 
     def __init__(self):
         self.rows = {"operations": Table(), "records": Table(), "states": Table(), "faults": Table()}
@@ -42,7 +42,7 @@ class Story:
         self._record(op_id, "send", value, offset if error is None else None, None, partition)
 
     def replica(self, node, *entries, partition=0):
-        """What a node has on its disk: (value, leader epoch) from offset 0 on."""
+        """Add the log of a node: (value, leader epoch) from offset 0 on."""
         op_id = self.call("read_replica", 50, 51, node=node, partition=partition)
         for offset, (value, epoch) in enumerate(entries):
             self._record(op_id, "read", value, offset, epoch, partition)
@@ -61,8 +61,8 @@ class Story:
         self._state(source, at, 3, TOPIC, 0, leader_epoch=epoch, log_end_offset=end_offset)
 
     def quorum(self, at, leader, epoch, high_watermark, *, node=2):
-        told = {"leader": leader, "leader_epoch": epoch, "high_watermark": high_watermark}
-        self._state("describe_quorum", at, node, QUORUM, 0, isr=[1, 2, 3], **told)
+        described = {"leader": leader, "leader_epoch": epoch, "high_watermark": high_watermark}
+        self._state("describe_quorum", at, node, QUORUM, 0, isr=[1, 2, 3], **described)
 
     def brokers(self, at, *nodes):
         self._state("describe_cluster", at, 2, QUORUM, 0, isr=list(nodes))
@@ -79,16 +79,16 @@ class Story:
     # --- planting
 
     def change(self, table, where, **columns):
-        """Change all rows that have these values; a test that meets none has planted nothing."""
-        met = [row for row in self.rows[table] if all(row[name] == value for name, value in where.items())]
-        assert met, f"no row of {table} has {where}"
-        for row in met:
+        """Change all rows that have these values; fail if there are none."""
+        found = [row for row in self.rows[table] if all(row[name] == value for name, value in where.items())]
+        assert found, f"no row of {table} has {where}"
+        for row in found:
             row.update(columns)
 
     def drop(self, table, **where):
-        met = [row for row in self.rows[table] if all(row[name] == value for name, value in where.items())]
-        assert met, f"no row of {table} has {where}"
-        for row in met:
+        found = [row for row in self.rows[table] if all(row[name] == value for name, value in where.items())]
+        assert found, f"no row of {table} has {where}"
+        for row in found:
             self.rows[table].remove(row)
 
 

@@ -1,7 +1,7 @@
-"""Each concurrent requirement of a single broker is held by an honest one and violated by one that lies about it.
+"""Each concurrent requirement of a single broker holds on an honest one and is violated by one that lies about it.
 
-Method: the reference broker behind a proxy that breaks one promise. The anomaly, or the words of the examination, that
-must show are named with each lie, so that a lie is not caught by accident alone. Those that need three nodes are in
+Method: the reference broker behind a proxy that breaks one promise. Each lie has the expected anomaly or message of a
+post-run check, so that no lie is detected by accident. Requirements of three nodes are in
 `test_replication_requirements.py`.
 """
 
@@ -27,7 +27,7 @@ ON_ONE_NODE = [requirement for requirement in REQUIREMENTS if requirement.nodes_
 
 
 class CuttableLiar(Liar):
-    """A liar whose client link can be cut, which does nothing: the lie alone is to be seen."""
+    """A liar whose client link can be cut, without effect, so that only the lie is visible."""
 
     def __init__(self, *args):
         super().__init__(*args)
@@ -52,7 +52,7 @@ def check(requirement, target, run_dir, *, scripts_max=10, shrink_seconds=0.5):
 
 
 def fetched(change):
-    """A lie about the batches of every Fetch answer."""
+    """Return a lie about the batches of every Fetch response."""
 
     def partition(_request, part):
         batches = list(decode_batches(part.records or b""))
@@ -62,7 +62,7 @@ def fetched(change):
 
 
 def with_contents(batches, contents):
-    """The batches with the contents of their records taken one after the other from elsewhere."""
+    """Return the batches with the contents of their records replaced one after the other."""
     source = iter(contents)
 
     def record(kept):
@@ -73,23 +73,23 @@ def with_contents(batches, contents):
 
 
 def reversed_log(batches):
-    """The records of the whole answer from last to first, at the offsets from first to last."""
+    """Return the records of the whole response in reverse order, at ascending offsets."""
     return with_contents(batches, [record for batch in batches for record in batch.records][::-1])
 
 
 def fickle_log():
-    """Every other time the log is reversed."""
+    """Return a lie that reverses the log in every second response."""
     times = itertools.count()
     return fetched(lambda batches: reversed_log(batches) if next(times) % 2 else batches)
 
 
 def drops_a_record(batches):
-    """Not the last one of a batch, so that nothing seems to be missing at the end."""
+    """Drop the first record of each batch, so that the log end stays."""
     return [replace(batch, records=batch.records[1:], last_offset_delta=batch.last_offset_delta) for batch in batches]
 
 
 def writes_twice(request, forward):
-    """Append every batch two times, as one that nobody numbered."""
+    """Append every batch twice, without producer id and sequence."""
     if api(request) != "Produce":
         return forward(request)
 
@@ -153,7 +153,7 @@ def test_every_requirement_of_one_node_has_a_lie():
     assert LIES.keys() == {requirement.id for requirement in ON_ONE_NODE}
 
 
-def test_a_violation_that_does_not_come_back_is_flaky(broker, tmp_path):
+def test_a_violation_that_is_not_repeated_is_flaky(broker, tmp_path):
     lies_left = itertools.count()
 
     def at_first(batches):
@@ -166,11 +166,11 @@ def test_a_violation_that_does_not_come_back_is_flaky(broker, tmp_path):
     assert finding.program
 
 
-def test_a_broker_that_makes_no_topic_leaves_the_promise_unknown(broker, tmp_path):
+def test_a_broker_that_creates_no_topic_leaves_the_verdict_unknown(broker, tmp_path):
     from kio.schema.errors import ErrorCode
 
-    refuses = altered_responses("CreateTopics", lambda _, part: replace(part, error_code=ErrorCode.policy_violation))
-    with CuttableLiar(broker, refuses) as liar:
+    rejects = altered_responses("CreateTopics", lambda _, part: replace(part, error_code=ErrorCode.policy_violation))
+    with CuttableLiar(broker, rejects) as liar:
         finding = check(BY_ID["ordering/read-order-is-append-order"], liar, tmp_path)
     assert finding.verdict is Verdict.UNKNOWN
     assert finding.reason == "CreateTopics answered POLICY_VIOLATION"

@@ -1,4 +1,4 @@
-"""Examinations of one broker's history: lawful ones pass, each change of one row is named, and a slow oracle agrees."""
+"""Post-run checks of one broker's history: valid ones pass, each change of one row is reported, an oracle agrees."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -59,7 +59,7 @@ def verdicts(shortcomings):
 # --- reads ascend
 
 
-def test_ascending_reads_of_two_processes_are_fine():
+def test_ascending_reads_of_two_processes_are_valid():
     history = History(
         operations=[operation(1, 1), operation(2, 2), operation(3, 1)],
         records=[record(3, 0, 2), record(1, 0, 0), record(1, 1, 1), record(2, 0, 0), record(2, 1, 4)],
@@ -83,12 +83,12 @@ def test_a_backward_read_across_two_polls_is_a_violation():
     assert verdicts(reads_ascend(history)) == [Verdict.VIOLATION]
 
 
-def test_partitions_are_told_apart():
+def test_partitions_are_distinguished():
     history = History(operations=[operation(1)], records=[record(1, 0, 7), record(1, 1, 3, partition=1)])
     assert reads_ascend(history) == []
 
 
-def test_without_reads_nothing_is_known():
+def test_a_history_without_reads_is_unknown():
     assert verdicts(reads_ascend(History(records=[record(1, 0, 0, direction="send")]))) == [Verdict.UNKNOWN]
 
 
@@ -104,32 +104,32 @@ def watched(*, high_watermark=2, later_end=2, asked_ns=100):
     )
 
 
-def test_reads_below_both_are_fine():
+def test_reads_below_both_are_valid():
     assert reads_stay_below_watermark(watched()) == []
 
 
-def test_a_record_at_the_watermark_of_its_own_answer_is_a_violation():
+def test_a_record_at_the_watermark_of_its_response_is_a_violation():
     (found,) = reads_stay_below_watermark(watched(high_watermark=1))
     assert found.text == "offset 1 of t-0 (op 1) came with a high watermark of 1"
 
 
-def test_a_record_at_an_end_that_is_answered_later_is_a_violation():
+def test_a_record_at_an_end_that_is_returned_later_is_a_violation():
     (found,) = reads_stay_below_watermark(watched(later_end=1))
     assert found.text == "offset 1 of t-0 (op 1) was read before ListOffsets answered an end of 1"
 
 
-def test_an_end_that_was_asked_for_before_the_read_completed_says_nothing():
+def test_an_end_requested_before_the_read_completed_is_ignored():
     assert reads_stay_below_watermark(watched(later_end=1, asked_ns=49)) == []
 
 
-def test_without_a_watermark_nothing_is_known():
+def test_a_read_without_a_watermark_is_unknown():
     assert verdicts(reads_stay_below_watermark(watched(high_watermark=None))) == [Verdict.UNKNOWN]
 
 
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), max_size=12), st.integers(0, 30))
 def test_the_lowest_later_end_is_found(ends, at_ns):
-    history = History(states=[end(asked_ns, answered) for asked_ns, answered in ends])
-    lowest = min((answered for asked_ns, answered in ends if asked_ns > at_ns), default=None)
+    history = History(states=[end(asked_ns, offset) for asked_ns, offset in ends])
+    lowest = min((offset for asked_ns, offset in ends if asked_ns > at_ns), default=None)
     assert _first_asked_after(_end_offsets(history)["t", 0], at_ns) == lowest
 
 
@@ -140,7 +140,7 @@ def sent(op_id, offset, value):
     return record(op_id, 0, offset, value, direction="send")
 
 
-def test_offsets_of_their_own_are_fine():
+def test_different_offsets_are_valid():
     history = History(operations=[operation(1), operation(2)], records=[sent(1, 0, 10), sent(2, 1, 11)])
     assert acknowledged_offsets_are_unique(history) == []
 
@@ -151,7 +151,7 @@ def test_one_offset_for_two_values_is_a_violation():
     assert found.text == "values 10 and 11 were both acknowledged at offset 0 of t-0"
 
 
-def test_only_what_was_acknowledged_counts():
+def test_only_acknowledged_records_count():
     unknown = History(operations=[operation(1), operation(2, outcome="info")], records=[sent(1, 0, 10), sent(2, 0, 11)])
     assert acknowledged_offsets_are_unique(unknown) == []
     nothing = History(operations=[operation(1)], records=[sent(1, None, 10)])

@@ -1,7 +1,7 @@
-"""Each requirement of a broken cluster is held by the lawful story and violated by one that was changed in one place.
+"""Each requirement of a cluster with faults holds in a valid story and is violated by one with a change in one place.
 
-What the checkers find (lost and divergent records) is tested where they are; here it is each requirement's own
-examinations that judge.
+The anomalies of the checkers (lost and divergent records) have their own tests; here each requirement is judged by its
+post-run checks.
 """
 
 import pytest
@@ -32,11 +32,11 @@ def findings(promise, story):
     return [found for examine in promise.examinations(Target()) for found in examine(story)]
 
 
-def lawful(promise):
+def valid_story(promise):
     return STORIES[promise.family.name]()
 
 
-# --- what is planted
+# --- planted violations
 
 PLANTS = {
     "replication/isr-shrinks-and-expands": [
@@ -252,9 +252,9 @@ def _replica(story, node):
 
 
 CASES = [
-    pytest.param(BY_ID[id_], plant, words, id=f"{id_} {number}")
+    pytest.param(BY_ID[id_], plant, message, id=f"{id_} {number}")
     for id_, plants in PLANTS.items()
-    for number, (plant, words) in enumerate(plants, start=1)
+    for number, (plant, message) in enumerate(plants, start=1)
 ]
 
 
@@ -262,17 +262,17 @@ CASES = [
 
 
 @pytest.mark.parametrize("promise", PROMISES, ids=lambda promise: promise.id)
-def test_the_lawful_story_is_ok(promise):
-    assert findings(promise, lawful(promise)) == []
+def test_the_valid_story_is_ok(promise):
+    assert findings(promise, valid_story(promise)) == []
 
 
-@pytest.mark.parametrize(("promise", "plant", "words"), CASES)
-def test_what_is_planted_is_a_violation(promise, plant, words):
-    story = lawful(promise)
+@pytest.mark.parametrize(("promise", "plant", "message"), CASES)
+def test_a_planted_change_is_a_violation(promise, plant, message):
+    story = valid_story(promise)
     plant(story)
     found = findings(promise, story)
     assert {each.verdict for each in found} == {Verdict.VIOLATION}
-    assert any(words in each.text for each in found), [each.text for each in found]
+    assert any(message in each.text for each in found), [each.text for each in found]
     assert all(each.topic == "t" for each in found)
 
 
@@ -289,8 +289,8 @@ def test_a_slow_follower_may_return_until_its_own_link_is_cut():
 
 
 @pytest.mark.parametrize("promise", PROMISES, ids=lambda promise: promise.id)
-def test_without_its_faults_nothing_is_known(promise):
-    """A requirement is not held by a cluster that nothing happened to."""
+def test_without_its_faults_a_requirement_is_unknown(promise):
+    """A requirement is unknown for a cluster without faults."""
     story = Story()
     story.call("create_topic", 0, 0.1)
     story.metadata(0.2, 1, 0, (1, 2, 3))

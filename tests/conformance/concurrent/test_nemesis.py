@@ -1,4 +1,4 @@
-"""The nemesis: what it does to a target, in which order it is written down, and that it leaves the target whole."""
+"""Nemesis: its actions on a target, their order in the history, and the restoration of the target."""
 
 import itertools
 from contextlib import contextmanager
@@ -34,7 +34,7 @@ from fixtures.targets.target import Node, TargetError
 
 
 class Target:
-    """Writes down what is done to it, as does its recorder."""
+    """Fake target and recorder that record all actions."""
 
     name = "fake"
     transport, stage = SOCKETS, THREADS
@@ -48,8 +48,8 @@ class Target:
             kill=self._kill, shut_down=self._shut_down, restart=self._restart, pause=self._pause, ended=self._ended
         )
         self.log_directory = log_directory
-        self.refuses_to_start = False
-        self.refuses_to_shut_down = False
+        self.fails_to_start = False
+        self.fails_to_shut_down = False
 
     def _ended(self):
         return dict.fromkeys(self.down, "killed")
@@ -59,13 +59,13 @@ class Target:
         self.down.add(node)
 
     def _shut_down(self, node):
-        if self.refuses_to_shut_down:
+        if self.fails_to_shut_down:
             raise TargetError("it did not end")
         self.done.append(f"shut down {node}")
         self.down.add(node)
 
     def _restart(self, node):
-        if self.refuses_to_start:
+        if self.fails_to_start:
             raise TargetError("no")
         self.done.append(f"restart {node}")
         self.down.discard(node)
@@ -120,7 +120,7 @@ def make(target, *moves):
         nemesis.make(moves)
 
 
-def test_a_fault_begins_before_and_ends_after_what_is_done(target):
+def test_a_fault_begins_before_and_ends_after_its_actions(target):
     make(
         target,
         Cut(InitialRole.FOLLOWER, InitialRole.LEADER),
@@ -134,7 +134,7 @@ def test_a_fault_begins_before_and_ends_after_what_is_done(target):
     ]
 
 
-def test_a_node_is_down_until_it_was_started(target):
+def test_a_node_is_down_until_it_is_started(target):
     make(
         target,
         Kill(InitialRole.LEADER),
@@ -148,14 +148,14 @@ def test_a_node_is_down_until_it_was_started(target):
     ]
 
 
-def test_a_disk_is_damaged_until_the_node_was_started(target):
+def test_a_disk_is_damaged_until_the_node_is_started(target):
     (target.log_directory / "t-0").mkdir()
     make(target, Kill(InitialRole.LEADER), DamageDisk(InitialRole.LEADER, Damage.REPLICA), Restart(InitialRole.LEADER))
     assert target.done == ["[kill 2", "kill 2", "[wipe 2", "restart 2", "wipe 2]", "kill 2]"]
     assert not (target.log_directory / "t-0").exists()
 
 
-def test_whatever_is_still_broken_is_healed_at_the_end(target):
+def test_remaining_faults_are_healed_at_the_end(target):
     make(target, Kill(InitialRole.LEADER), PauseNode(InitialRole.FOLLOWER), Cut(InitialRole.CLIENT, InitialRole.LEADER))
     assert {"restart 2", "resume 3", "heal client->2"} <= set(target.done)
 
@@ -166,20 +166,20 @@ def test_a_broker_that_joined_leaves_once(target):
     assert target.done == ["add 4", "remove 4"] * 2
 
 
-def test_also_when_a_move_cannot_be_made(target):
+def test_faults_are_healed_if_a_move_cannot_be_made(target):
     with pytest.raises(ScriptNotRunError, match="there is no node that is last-follower of the topic"):
         make(target, Kill(InitialRole.LEADER), PauseNode(InitialRole.LAST_FOLLOWER))
     assert target.done[-2:] == ["restart 2", "kill 2]"]
 
 
-def test_a_move_that_the_target_refuses_ends_the_script(target):
-    target.refuses_to_shut_down = True
+def test_a_move_that_the_target_rejects_ends_the_script(target):
+    target.fails_to_shut_down = True
     with pytest.raises(ScriptNotRunError, match="it did not end"):
         make(target, ShutDown(InitialRole.LEADER))
 
 
 def test_a_node_that_does_not_start_leaves_its_fault_open(target):
-    target.refuses_to_start = True
+    target.fails_to_start = True
     make(target, Kill(InitialRole.LEADER), Restart(InitialRole.LEADER), Cut(InitialRole.FOLLOWER, InitialRole.LEADER))
     assert "kill 2]" not in target.done
     assert target.done[-1] == "cut 3->2]"
@@ -208,7 +208,7 @@ def test_clients_end_even_if_a_move_cannot_be_made(target):
     assert surroundings.moved.is_set()
 
 
-def test_clients_that_wait_for_a_strike_go_on_when_a_node_is_struck(target):
+def test_clients_that_wait_for_a_strike_continue_when_a_node_is_struck(target):
     surroundings = surroundings_on(target)
     with Nemesis(surroundings) as nemesis:
         nemesis.make([Cut(InitialRole.FOLLOWER, InitialRole.LEADER), ShutDown(InitialRole.OUTSIDER)])
@@ -217,23 +217,23 @@ def test_clients_that_wait_for_a_strike_go_on_when_a_node_is_struck(target):
         assert surroundings.struck.is_set()
 
 
-def test_clients_that_wait_for_a_strike_go_on_when_there_will_be_none(target):
+def test_clients_that_wait_for_a_strike_continue_when_there_will_be_none(target):
     surroundings = surroundings_on(target)
     Moves(surroundings, ())()
     assert surroundings.struck.is_set()
 
 
 class Slow:
-    """A node that learns of the cluster's brokers when it has been asked so often; it leads from then on, too."""
+    """A node that knows the cluster's brokers, and its own leadership, after a number of requests."""
 
-    def __init__(self, asked_max):
-        self.asked_max = asked_max
-        self.asked = 0
-        self.asked_in = []
+    def __init__(self, requests_min):
+        self.requests_min = requests_min
+        self.requests = 0
+        self.probes = []
 
     def _knows(self):
-        self.asked += 1
-        return self.asked >= self.asked_max
+        self.requests += 1
+        return self.requests >= self.requests_min
 
     def describe_cluster(self):
         return Answer(Outcome.OK, None, SimpleNamespace(brokers=[1, 2, 3] if self._knows() else [1, 2]))
@@ -245,7 +245,7 @@ class Slow:
         return None
 
     def ask_in_epoch(self, topic, partition, epoch, words):
-        self.asked_in.append((epoch, words))
+        self.probes.append((epoch, words))
 
 
 @pytest.fixture
@@ -256,16 +256,16 @@ def slow_nodes(monkeypatch):
     return nodes
 
 
-def test_a_wait_lasts_until_every_node_that_is_up_says_so(target, slow_nodes):
+def test_a_wait_lasts_until_every_running_node_reports_it(target, slow_nodes):
     make(target, AwaitBrokers(3))
-    assert all(node.asked >= node.asked_max for node in slow_nodes.values())
+    assert all(node.requests >= node.requests_min for node in slow_nodes.values())
 
 
 def test_nodes_that_are_down_are_not_waited_for(target, slow_nodes):
     make(target, Kill(InitialRole.LEADER), AwaitBrokers(3))
-    assert slow_nodes[2].asked == 0
+    assert slow_nodes[2].requests == 0
 
 
-def test_a_leader_that_does_not_know_its_epoch_yet_is_asked_until_it_does(target, slow_nodes):
+def test_a_leader_without_a_known_epoch_is_queried_until_it_has_one(target, slow_nodes):
     make(target, ProbeLeaderEpochs(InitialRole.LEADER))
-    assert slow_nodes[2].asked_in == [(3, "in_old_epoch"), (5, "in_epoch_to_come")]
+    assert slow_nodes[2].probes == [(3, "in_old_epoch"), (5, "in_epoch_to_come")]

@@ -1,8 +1,8 @@
-"""What the requirements of three nodes find in a history: a lawful one, and ones that were changed in one place.
+"""Findings of the requirements of three nodes in a valid history, and in ones that were changed in one place.
 
-The lawful history is that of one script with a follower's link cut, as Apache Kafka 4.3.1 gives it, in round numbers:
-cut at 1 s, lag time 3 s, the follower out of the ISR at 4.5 s, healed at 10 s, back at 11 s. The tests write it with
-the real writer, changed in one place, and have the requirement's own examinations and the checkers judge it.
+The valid history is that of a script that cuts a follower's link on Apache Kafka 4.3.1, with rounded times: cut at 1 s,
+lag time 3 s, the follower removed from the ISR at 4.5 s, healed at 10 s, in the ISR at 11 s. The tests write it with
+the real writer, changed in one place, and it is judged by the requirement's post-run checks and the checkers.
 """
 
 import pytest
@@ -25,8 +25,8 @@ class Target:
         self.cluster_properties = {"replica.lag.time.max.ms": "3000"}
 
 
-class Lawful:
-    """The history's facts. A test changes one and writes it."""
+class ValidHistory:
+    """Facts of the history, of which a test changes one before it is written."""
 
     def __init__(self):
         self.cut_s = (1.0, 10.0)
@@ -94,11 +94,11 @@ def verdict_of(history, requirement_id, tmp_path):
 
 @pytest.fixture
 def history():
-    return Lawful()
+    return ValidHistory()
 
 
 @pytest.mark.parametrize("requirement_id", [SHRINKS, HOLDS])
-def test_the_lawful_history_is_ok(requirement_id, history, tmp_path):
+def test_the_valid_history_is_ok(requirement_id, history, tmp_path):
     result = verdict_of(history, requirement_id, tmp_path)
     assert (result.verdict, result.reason) == (Verdict.OK, "")
 
@@ -110,7 +110,7 @@ def test_an_isr_that_never_shrinks_is_a_violation(history, tmp_path):
     assert result.reason == "node 2 was in every ISR while it was cut for 9.0 s"
 
 
-def test_an_isr_that_does_not_heal_is_a_violation(history, tmp_path):
+def test_an_isr_that_does_not_expand_is_a_violation(history, tmp_path):
     history.isrs[-1] = (11.0, SHRUNK)
     result = verdict_of(history, SHRINKS, tmp_path)
     assert result.verdict is Verdict.VIOLATION
@@ -137,12 +137,12 @@ def test_a_held_record_that_is_lost_is_a_violation(history, tmp_path):
 
 
 @pytest.mark.parametrize("requirement_id", [SHRINKS, HOLDS])
-def test_without_a_cut_nothing_is_known(requirement_id, history, tmp_path):
+def test_a_history_without_a_cut_is_unknown(requirement_id, history, tmp_path):
     history.cut_s = None
     assert verdict_of(history, requirement_id, tmp_path).verdict is Verdict.UNKNOWN
 
 
-def test_without_a_record_during_the_cut_nothing_is_known(history, tmp_path):
+def test_a_history_without_a_record_during_the_cut_is_unknown(history, tmp_path):
     history.produces[1] = (5.0, 5.05)
     result = verdict_of(history, HOLDS, tmp_path)
     assert result.verdict is Verdict.UNKNOWN

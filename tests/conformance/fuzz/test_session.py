@@ -63,7 +63,7 @@ def test_an_hour_of_requests_harms_no_node_and_no_record(name, tmp_path):
 
 
 def assert_unharmed(name, tmp_path, *, seed, seconds):
-    """A late response counts if the same requests cause it again: a busy machine causes others."""
+    """Assert that there is no violation. A late response counts only if the same requests reproduce it."""
 
     def cluster(directory):
         return parse_target(name, 3, work_dir=directory, mesh=False)
@@ -88,7 +88,7 @@ def test_a_response_is_late_only_where_the_node_had_a_processor():
 
 
 @pytest.mark.parametrize("text", [None, "", "[]", "{}", '{"format": 2}', '{"format": 1, "target": "reference"}'])
-def test_a_file_that_holds_no_finding_is_one_line(text, tmp_path):
+def test_a_file_without_a_finding_is_reported_in_one_line(text, tmp_path):
     if text is not None:
         (tmp_path / "f.json").write_text(text)
     with pytest.raises(NotAFindingError, match=r"f\.json: ") as error:

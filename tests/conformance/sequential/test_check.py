@@ -117,7 +117,7 @@ def test_the_script_of_a_violation_is_minimal(broker):
     )
 
 
-def test_a_violation_that_does_not_come_back_is_flaky(broker):
+def test_a_violation_that_is_not_repeated_is_flaky(broker):
     fetches = itertools.count()
 
     def once(request, part):

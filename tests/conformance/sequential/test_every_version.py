@@ -18,7 +18,7 @@ from fixtures.clients.messages import ApiKey, known_versions
         (Produce(()), ApiKey.PRODUCE),
     ],
 )
-def test_a_step_comes_once_in_each_version_and_is_otherwise_the_same(step, key):
+def test_steps_differ_only_in_version_and_have_each_version_once(step, key):
     steps = every_version(step)
     assert [each.version for each in steps] == list(known_versions(key))
     assert {replace(each, version=None) for each in steps} == {step}

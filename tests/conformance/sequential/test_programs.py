@@ -1,4 +1,4 @@
-"""A printed script gives the script back."""
+"""Printed scripts evaluate to the same scripts, and printed programs run them."""
 
 import ast
 import subprocess
@@ -95,7 +95,7 @@ def test_a_program_runs_on_every_kind_of_target(tmp_path, target):
     assert f"on {target}" in ran.stdout
 
 
-def test_a_program_knows_every_kind_of_target_that_a_run_knows(tmp_path):
+def test_a_program_has_the_same_kinds_of_targets_as_a_run(tmp_path):
     path = tmp_path / "repro.py"
     path.write_text(program(HONEST, requirement="a/b", target="no-such-target", nodes=1))
     ran = subprocess.run([sys.executable, path], capture_output=True, text=True, check=False)
@@ -103,7 +103,7 @@ def test_a_program_knows_every_kind_of_target_that_a_run_knows(tmp_path):
     assert set(known) == {row.kind for row in target_kinds()} >= {"simulation", "defective", "reference"}
 
 
-def test_a_program_without_its_target_says_so_in_one_line(tmp_path):
+def test_a_program_without_its_target_fails_with_one_line(tmp_path):
     path = tmp_path / "repro.py"
     path.write_text(program(Script((CreateTopic(),)), requirement="a/b", target="reference", nodes=1))
     for target, code in (("no-such-target", 4), ("bootstrap:127.0.0.1:9", 3)):

@@ -1,4 +1,4 @@
-"""A seed means the same scripts in every process."""
+"""A seed generates the same scripts in every process."""
 
 import subprocess
 import sys
