@@ -41,7 +41,7 @@ GOALS = {"ready_s": 0.1, "memory_mb": 0.2}
 """Goals: maximum ratios of time and memory; throughput is at least 1.0, latency and failover at most 1.0."""
 
 
-class Cluster:
+class MeasuredCluster:
     """A running cluster and its measurements."""
 
     def __init__(self, target: Target) -> None:
@@ -79,7 +79,7 @@ class Cluster:
 
 def measure(targets: Sequence[Target]) -> Mapping[str, Mapping[str, float]]:
     """One round."""
-    clusters = [Cluster(target) for target in targets]
+    clusters = [MeasuredCluster(target) for target in targets]
     with ExitStack() as running:
         for number, cluster in enumerate(clusters):
             cluster.start(running, [process for other in clusters[:number] for process in other.brokers.processes])

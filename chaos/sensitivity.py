@@ -18,13 +18,13 @@ from functools import partial
 from pathlib import Path
 from typing import ClassVar, Final
 
+from chaos.campaign.violation import Violation
 from chaos.campaign.workers import Job, in_order
 from chaos.defects.defect import Defect
 from chaos.defects.registry import defect as defect_of
 from chaos.defects.saved import saved_counterexample
 from chaos.simulation.campaign_events import SeedRan
 from chaos.simulation.computing_time import EndlessTrialError, bounded
-from chaos.simulation.judge import Violation
 from chaos.simulation.run import run
 from chaos.simulation.seeds import trial_of_seed
 from chaos.simulation.target import Simulation

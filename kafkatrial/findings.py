@@ -9,7 +9,7 @@ from rich.text import Text
 
 from chaos.campaign.interruption import interruptible
 from chaos.live.failure import told
-from chaos.live.findings import FINDINGS, Finding, finding
+from chaos.live.findings import FINDINGS, ChaosFinding, finding
 from chaos.live.session import fitted, run_on
 from chaos.trial.source import printed
 from fixtures.disk.kinds import DiskKind
@@ -43,7 +43,7 @@ def show_finding(name: str, targets: tuple[str, ...], disk: DiskKind | None = No
     return min(codes, key=_WORST_FIRST.index)
 
 
-def _shown_on(target: str, sought: Finding, disk: DiskKind | None, console: Console) -> ExitCode:
+def _shown_on(target: str, sought: ChaosFinding, disk: DiskKind | None, console: Console) -> ExitCode:
     fitting = fitted(target, sought.trial, disk)
     if fitting.refused:
         show(console, Text(f"{target}: not applicable: {'; '.join(fitting.refused.values())}", "yellow"))
@@ -60,7 +60,7 @@ def _shown_on(target: str, sought: Finding, disk: DiskKind | None, console: Cons
     return ExitCode.OK if shown else ExitCode.VIOLATION
 
 
-def _keep(run_dir: Path, target: str, sought: Finding) -> Path:
+def _keep(run_dir: Path, target: str, sought: ChaosFinding) -> Path:
     """Copy the run of a finding that was not shown, and return its new directory."""
     now = datetime.now().astimezone()
     directory = NOT_SHOWN / f"{now:%Y%m%dT%H%M%S}-{target.replace(':', '-')}-{sought.name}"

@@ -12,7 +12,7 @@ import chaos.targets  # noqa: F401 - registers the target `simulation`
 from fixtures.disk.kinds import DiskKind, why_not
 from fixtures.network.toxiproxy_binary import find_toxiproxy
 from fixtures.targets.catalogue import target_kinds
-from fixtures.targets.machine import Finding
+from fixtures.targets.machine import Prerequisite
 from fixtures.targets.probe import BrokerFacts
 
 
@@ -33,13 +33,13 @@ def render_kinds() -> RenderableType:
     return table
 
 
-def render_findings(findings: Iterable[Finding]) -> RenderableType:
-    """What this machine has, and below, line by line, how to get the rest."""
-    found = tuple(findings)
+def render_prerequisites(prerequisites: Iterable[Prerequisite]) -> RenderableType:
+    """Return a table of what this machine has, and below it a line for each that is missing: how to install it."""
+    rows = tuple(prerequisites)
     table = _table("What", "Gives", "Here")
-    for finding in found:
-        table.add_row(finding.what, finding.gives, Text("no", "yellow") if finding.missing else Text("yes", "green"))
-    missing = [Text(finding.missing) for finding in found if finding.missing]
+    for row in rows:
+        table.add_row(row.what, row.gives, Text("no", "yellow") if row.missing else Text("yes", "green"))
+    missing = [Text(row.missing) for row in rows if row.missing]
     return Group(table, *([Text(), *missing] if missing else []))
 
 

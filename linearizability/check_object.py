@@ -26,10 +26,9 @@ from linearizability.history.validate import validate
 from linearizability.judgement import EVIDENCE_MAX, Anomaly, Evidence, Judgement, Verdict
 from linearizability.model import Model, ModelError
 from linearizability.models.committed_offset import committed_offset
-from linearizability.operation import UNKNOWN, Event, EventKind, Operation
-from linearizability.operation import Outcome as Ended
+from linearizability.operation import UNKNOWN, Event, EventKind, Operation, Outcome
 from linearizability.partition_log import partition_columns
-from linearizability.verify import Budget, Outcome, Verification, check
+from linearizability.verify import Budget, SubhistoryVerdict, Verification, check
 
 NOT_LINEARIZABLE: Final = "not-linearizable"
 EXPLANATION_STEPS: Final = 500_000
@@ -171,13 +170,13 @@ _DELETES: Final = f"{DELETES_OFFSETS}|^delete.*topic"
 
 
 def _offset_operation(row: Mapping[str, Any], call: Mapping[str, Any], key: object) -> Operation:
-    commits, outcome = row["direction"] == "commit", Ended(call["outcome"])
-    if outcome is Ended.OK and call["complete_ns"] is None:
-        outcome = Ended.INFO
+    commits, outcome = row["direction"] == "commit", Outcome(call["outcome"])
+    if outcome is Outcome.OK and call["complete_ns"] is None:
+        outcome = Outcome.INFO
     return Operation(
         op_id=row["op_id"],
         input=("commit", key, row["offset"]) if commits else ("fetch", key),
-        output=UNKNOWN if outcome is not Ended.OK else None if commits else row["offset"],
+        output=UNKNOWN if outcome is not Outcome.OK else None if commits else row["offset"],
         invoke_ns=call["invoke_ns"],
         complete_ns=call["complete_ns"],
         outcome=outcome,
@@ -216,16 +215,16 @@ def _undecided(verification: Verification) -> tuple[str, ...]:
     return tuple(f"{_subhistory(one)}{one.reason}" for one in unknown)
 
 
-def _subhistory(outcome: Outcome) -> str:
+def _subhistory(outcome: SubhistoryVerdict) -> str:
     return "" if outcome.key is None else f"key {outcome.key!r}: "
 
 
-def _blocked(outcome: Outcome) -> Evidence:
+def _blocked(outcome: SubhistoryVerdict) -> Evidence:
     assert outcome.blocked is not None
     return _evidence([outcome.blocked.op_id], f"{_subhistory(outcome)}{outcome.reason}")
 
 
-def _explained(outcome: Outcome, explanation: Explanation) -> Evidence:
+def _explained(outcome: SubhistoryVerdict, explanation: Explanation) -> Evidence:
     """The few operations that show it, and where the search got to at best."""
     few = sorted(explanation.shrunk, key=lambda operation: operation.invoke_ns)
     best = next((f"; in state {path.state}: {path.reason}" for path in explanation.partial_linearizations), "")

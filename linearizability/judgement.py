@@ -41,7 +41,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Anomaly:
-    """All findings of one name and one verdict."""
+    """All occurrences with one name and one verdict, in a shard or in a whole history; `evidence` has the lowest."""
 
     name: str
     verdict: Verdict

@@ -56,7 +56,7 @@ class Budget:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class SubhistoryVerdict:
     """What was found of one subhistory. `key` is its partition, None if the model has none.
 
     `reason` says why a verdict is unknown, and which operation a violation is about. `steps` are attempts to place one
@@ -77,7 +77,7 @@ class Outcome:
 class Verification:
     """What was found of a history: one outcome for each subhistory, in order of their first operation."""
 
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[SubhistoryVerdict, ...]
     model: Model
     _contests: tuple[Contest, ...] = field(repr=False, compare=False)
     _prepared: Prepared = field(repr=False, compare=False)
@@ -88,7 +88,7 @@ class Verification:
         verdicts = {outcome.verdict for outcome in self.outcomes}
         return next((bad for bad in (Verdict.VIOLATION, Verdict.UNKNOWN) if bad in verdicts), Verdict.OK)
 
-    def explain(self, outcome: Outcome | None = None, *, steps: int = 2_000_000) -> Explanation:
+    def explain(self, outcome: SubhistoryVerdict | None = None, *, steps: int = 2_000_000) -> Explanation:
         """Why a subhistory, the first one in violation if none is named, cannot be linearized.
 
         Raises ValueError if it is no violation.
@@ -205,14 +205,14 @@ class _Scheduler:
         return {id(contest): reason for contest in undecided}
 
 
-def _outcome(prepared: Prepared, model: Model, contest: Contest, reasons: dict[int, str]) -> Outcome:
+def _outcome(prepared: Prepared, model: Model, contest: Contest, reasons: dict[int, str]) -> SubhistoryVerdict:
     timeline, finding = contest.timeline, contest.finding
     size, used = len(timeline.classes), (contest.steps, contest.peak_bytes)
     if finding is None:
-        return Outcome(timeline.key, Verdict.UNKNOWN, size, *used, reason=reasons[id(contest)])
+        return SubhistoryVerdict(timeline.key, Verdict.UNKNOWN, size, *used, reason=reasons[id(contest)])
     if finding.blocked is None:
-        return Outcome(timeline.key, Verdict.OK, size, *used, contest.winner)
+        return SubhistoryVerdict(timeline.key, Verdict.OK, size, *used, contest.winner)
     blocked = prepared.operation(timeline.origins[finding.blocked])
     text = model.tell_operation(blocked.input, blocked.output)
     reason = f"operation {blocked.op_id!r}, {text}, cannot be placed: no order explains what completed up to then"
-    return Outcome(timeline.key, Verdict.VIOLATION, size, *used, contest.winner, blocked, reason)
+    return SubhistoryVerdict(timeline.key, Verdict.VIOLATION, size, *used, contest.winner, blocked, reason)

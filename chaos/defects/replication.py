@@ -9,7 +9,7 @@ from reference_broker.core.replication.fetch_state import FetchState
 from reference_broker.core.replication.fetcher import Fetcher
 from reference_broker.core.replication.follower_progress import FollowerProgress
 from reference_broker.core.replication.followers import Followers
-from reference_broker.core.replication.partition import Partition, Role
+from reference_broker.core.replication.partition import Partition, ReplicaRole
 from reference_broker.core.replication.partition_reader import PartitionReader
 from reference_broker.protocol.errors import ErrorCode
 from reference_broker.protocol.metadata_records import PartitionRecord
@@ -38,7 +38,7 @@ def truncate_to_high_watermark(self: Partition, record: PartitionRecord, now: No
     is elected with a log that lacks acknowledged records, and they are lost for good.
     """
     is_new_epoch = _apply(self, record, now)
-    if is_new_epoch and self.role is Role.FOLLOWER:
+    if is_new_epoch and self.role is ReplicaRole.FOLLOWER:
         self.truncate_to(self.high_watermark, now)
     return is_new_epoch
 

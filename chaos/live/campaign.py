@@ -27,7 +27,7 @@ from chaos.live.events import (
 )
 from chaos.live.failure import shows, text_of
 from chaos.live.fault_kinds import KINDS
-from chaos.live.findings import Finding, search_round
+from chaos.live.findings import ChaosFinding, search_round
 from chaos.live.report import Report
 from chaos.live.session import fitted, run_on
 from chaos.live.shrinking import smallest
@@ -75,7 +75,7 @@ class Plan:
     failures_max: int | None = 1
     shrink_seconds_max: float = 300.0
     keep_histories: bool = True
-    sought: Finding | None = None
+    sought: ChaosFinding | None = None
     disk: DiskKind | None = None
     load: int = 1
 

@@ -28,11 +28,11 @@ from conformance.concurrent.actors import Actor, actor_of
 from conformance.concurrent.script import Phase
 from conformance.concurrent.surroundings import Surroundings
 from fixtures.clients.drivers import Producer
-from fixtures.clients.outcomes import Outcome
 from fixtures.clients.recorded import RecordedRawClient
 from fixtures.clients.recorded_group import RecordedGroupClient
 from fixtures.clients.responses import ProducerIdentity
 from fixtures.clients.stage import Event
+from linearizability.operation import Outcome
 
 _AGAIN_S: Final = 0.05
 """How long a client that found no leader waits before it asks again."""

@@ -21,7 +21,7 @@ _HELD_S: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class ChaosFinding:
     """Something that chaos finds.
 
     :ivar name: on the command line.
@@ -49,7 +49,7 @@ class UnknownFindingError(Exception):
     """There is no such finding. The message is one line."""
 
 
-def finding(name: str) -> Finding:
+def finding(name: str) -> ChaosFinding:
     """By name. Raises `UnknownFindingError`."""
     if name not in FINDINGS:
         close = difflib.get_close_matches(name, FINDINGS, n=1)
@@ -118,7 +118,7 @@ _UNACKNOWLEDGED: Final = (
 """All nodes are killed while the responses to the batches in flight are held, and those responses are lost."""
 
 _EVERY: Final = (
-    Finding(
+    ChaosFinding(
         "acks-1-lost-at-a-leader-kill",
         "Records that a leader acknowledged with acks=1 are lost when it is killed before its followers have them.",
         _round(
@@ -127,7 +127,7 @@ _EVERY: Final = (
         lambda report: _has_lost(report, 1) and _has_killed(report),
         ("lonely-leader", "kill"),
     ),
-    Finding(
+    ChaosFinding(
         "acks-all-kept-at-a-leader-kill",
         "Records acknowledged with acks=all are not lost then.",
         _round((OneByOne(pause_ms=20), Tail()), *_SUDDEN),
@@ -135,7 +135,7 @@ _EVERY: Final = (
         ("lonely-leader", "kill"),
         is_of_all=True,
     ),
-    Finding(
+    ChaosFinding(
         "unclean-election-loses",
         "With unclean.leader.election.enable, records acknowledged with acks=all are lost when a replica leads that was"
         " out of sync.",
@@ -143,7 +143,7 @@ _EVERY: Final = (
         lambda report: _has_lost(report, ALL),
         ("lonely-leader",),
     ),
-    Finding(
+    ChaosFinding(
         "clean-election-keeps",
         "Without it the partition has no leader until a replica of the ISR is back, and nothing is lost.",
         _round((OneByOne(), Tail()), *_LONELY, min_insync_replicas=1),
@@ -151,14 +151,14 @@ _EVERY: Final = (
         ("lonely-leader",),
         is_of_all=True,
     ),
-    Finding(
+    ChaosFinding(
         "too-few-in-sync",
         "With fewer replicas in sync than min.insync.replicas, acks=all is answered NOT_ENOUGH_REPLICAS.",
         _round((OneByOne(), Tail()), Timed(0, Kill(Role.FOLLOWER), 6_000), min_insync_replicas=3),
         lambda report: report.errors[ALL, "NOT_ENOUGH_REPLICAS"] > 0 and _has_kept(report, ALL),
         ("kill", "pause"),
     ),
-    Finding(
+    ChaosFinding(
         "acks-all-waits-for-a-follower",
         "While a follower that is in sync is cut off, acks=all is held until the ISR has shrunk; acks=1 goes on.",
         _round(
@@ -168,7 +168,7 @@ _EVERY: Final = (
         lambda report: _is_held(report) and report.coverage["ISR shrunk"] > 0,
         ("cut", "isolate"),
     ),
-    Finding(
+    ChaosFinding(
         "deposed-leader",
         "A leader that is cut off from the cluster and does not know that it is deposed acknowledges acks=1, which is"
         " truncated when it is back (permitted), and never acks=all.",
@@ -176,14 +176,14 @@ _EVERY: Final = (
         lambda report: _has_lost(report, 1) and _has_kept(report, ALL) and report.coverage["leader elected"] > 0,
         ("deposed-leader", "isolate"),
     ),
-    Finding(
+    ChaosFinding(
         "power-cut-of-all-loses",
         "A power cut of all replicas at once loses records acknowledged with acks=all: by default nothing is flushed.",
         _round((OneByOne(), Pipelined(), Tail()), *_BLACKOUT),
         lambda report: _has_lost(report, ALL),
         ("blackout",),
     ),
-    Finding(
+    ChaosFinding(
         "power-cut-of-all-with-flush-keeps",
         "With flush.messages=1 it loses none.",
         _round((OneByOne(), Pipelined(), Tail()), *_BLACKOUT, flushes=True),
@@ -191,7 +191,7 @@ _EVERY: Final = (
         ("blackout",),
         is_of_all=True,
     ),
-    Finding(
+    ChaosFinding(
         "idempotent-duplicate-after-restart",
         "An idempotent producer with several requests in flight writes records twice when the leader restarts before it"
         " has acknowledged them: a producer snapshot holds the last batch alone, and the client bumps its epoch.",
@@ -203,6 +203,6 @@ _EVERY: Final = (
 FINDINGS: Final = {each.name: each for each in _EVERY}
 
 
-def search_round(sought: Finding, drawn: Trial) -> Trial:
+def search_round(sought: ChaosFinding, drawn: Trial) -> Trial:
     """A drawn round's schedule, on the cluster, topic and clients of a finding."""
     return replace(sought.trial, seed=drawn.seed, schedule=drawn.schedule)

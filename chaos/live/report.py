@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
 
+from chaos.campaign.violation import Violation
 from chaos.live.coverage import coverage_of
 from chaos.live.injector import Injected
 from chaos.trial import Trial
@@ -17,17 +18,6 @@ from linearizability.history.reader import History
 from linearizability.judgement import Judgement, Verdict
 
 Row = Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Violation:
-    """Something that must never be.
-
-    :ivar name: of an anomaly, or `node-ended`, `replicas-differ`, `not-recovered`, `residue`.
-    """
-
-    name: str
-    text: str
 
 
 class Kept(StrEnum):

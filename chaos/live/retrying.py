@@ -19,7 +19,7 @@ from conformance.concurrent.script import Phase
 from conformance.concurrent.surroundings import Surroundings
 from fixtures.clients import requests
 from fixtures.clients.messages import ApiKey, error_name
-from fixtures.clients.outcomes import REQUEST_TIMED_OUT, Outcome
+from fixtures.clients.outcomes import REQUEST_TIMED_OUT
 from fixtures.clients.payload import from_record
 from fixtures.clients.raw import RawClientError
 from fixtures.clients.record_batch import Record, RecordBatch, encode_batch
@@ -28,6 +28,7 @@ from fixtures.clients.responses import ProducerIdentity
 from fixtures.clients.stage import Event
 from fixtures.clients.topic_ids import topic_id_from_text
 from linearizability.history.recorder import Sent
+from linearizability.operation import Outcome
 
 IN_FLIGHT: Final = "max.in.flight.requests.per.connection"
 _TIMEOUT_MS: Final = 5_000

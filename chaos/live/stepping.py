@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from chaos.live.report import Violation
+from chaos.campaign.violation import Violation
 from chaos.live.sockets import SocketEnvironment, addresses_of
 from chaos.simulation.clients import client
 from chaos.simulation.clients.asked import WrongAnswerError

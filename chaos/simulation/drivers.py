@@ -20,11 +20,12 @@ from chaos.trial import Consumer as ConsumerSteps
 from chaos.trial import Producer as ProducerSteps
 from fixtures.clients import drivers
 from fixtures.clients.confluent import Properties
-from fixtures.clients.outcomes import REQUEST_TIMED_OUT, Outcome
+from fixtures.clients.outcomes import REQUEST_TIMED_OUT
 from fixtures.clients.payload import from_record
 from fixtures.clients.record_batch import Record
 from fixtures.clients.topic_ids import topic_id_from_text
 from linearizability.history.recorder import Read, Recorder, Sent
+from linearizability.operation import Outcome
 from reference_broker.simulation.cluster import SimulatedCluster
 
 _IN_FLIGHT_MAX: Final = 5

@@ -1,31 +1,15 @@
 """The verdict on a simulated run's history and on what lies on its disks."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from itertools import combinations
 from uuid import UUID
 
+from chaos.campaign.violation import Violation
 from linearizability.check import judge_history
 from linearizability.history.reader import History
 from linearizability.judgement import Judgement, Verdict, in_report_order
 from reference_broker.simulation.cluster import SimulatedCluster
 from reference_broker.simulation.disk import SimulatedDisk
-
-
-@dataclass(frozen=True, slots=True)
-class Violation:
-    """What a run has shown that must never be.
-
-    :ivar name: of an anomaly or an invariant; `exception`; `not-converged`; `not-housekept`; `not-stopped`.
-    :ivar text: a sentence for a person.
-    :ivar at_ms: in virtual time; of what the history shows, when the first operation of the evidence was invoked.
-    :ivar evidence: op_ids.
-    """
-
-    name: str
-    text: str
-    at_ms: int
-    evidence: tuple[int, ...] = ()
 
 
 def judge(history: History) -> tuple[Violation | None, tuple[str, ...]]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from fixtures.clients.messages import api_name
 from linearizability.picture.space_time import Happening
-from reference_broker.core.quorum.quorum_state import Role, State
+from reference_broker.core.quorum.quorum_state import QuorumRole, State
 from reference_broker.core.tracer import QuorumStateChanged
 from reference_broker.simulation.invariants.log_mirror import LogChange
 from reference_broker.simulation.invariants.watch import Before, Observer, Replica, Watch, Watched
@@ -193,7 +193,7 @@ class Narrator(Observer):
         self._tell(watched, why, Happening.END)
 
     def _tell_leader(self, watched: Watched, state: State | QuorumStateChanged) -> None:
-        if state.role is Role.LEADER:
+        if state.role is QuorumRole.LEADER:
             self._tell(watched, f"leads the quorum in epoch {state.epoch}", Happening.ELECTION)
 
     def opened(self, watched: Watched, replica: Replica, log: LogChange) -> None:

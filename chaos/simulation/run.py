@@ -19,6 +19,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
+from chaos.campaign.violation import Violation
 from chaos.simulation.clients.asked import WrongAnswerError
 from chaos.simulation.clients.client import Surroundings
 from chaos.simulation.clients.consumer import Consumer
@@ -31,7 +32,7 @@ from chaos.simulation.fault_context import fault_context
 from chaos.simulation.forfeits import Forfeits
 from chaos.simulation.history import HistoryInMemory
 from chaos.simulation.inject import Injector
-from chaos.simulation.judge import Violation, judge, replicas_differ
+from chaos.simulation.judge import judge, replicas_differ
 from chaos.simulation.recording import Narrator, Record, RecordingTrace
 from chaos.simulation.roles import Roles
 from chaos.trial import CLIENTS_MS, CreateTopic, SendBatches, Trial
@@ -77,7 +78,7 @@ _FIRST_HELPER = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class SimulatedRun:
     """What became of a run.
 
     :ivar digest: of the trace: equal runs have equal ones.
@@ -107,7 +108,7 @@ class _Failed(Exception):  # noqa: N818 - a verdict, no error of the program
         self.name = name
 
 
-def run(trial: Trial, *, record: Record | None = None) -> Outcome:
+def run(trial: Trial, *, record: Record | None = None) -> SimulatedRun:
     """Run a trial and judge it. The same trial gives the same outcome.
 
     :param record: takes in all that happens, for a diagram.
@@ -121,7 +122,7 @@ def run(trial: Trial, *, record: Record | None = None) -> Outcome:
     if violation is None:
         violation, unknown = judge(history)
     cluster = live.cluster
-    return Outcome(
+    return SimulatedRun(
         digest=cluster.trace.digest,
         events=cluster.scheduler.events,
         virtual_ms=cluster.scheduler.now_ms,

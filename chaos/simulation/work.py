@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from chaos.campaign.counterexample import Counterexample
 from chaos.campaign.shrinking import smallest
 from chaos.simulation.campaign_events import SeedRan
-from chaos.simulation.run import Outcome, run
+from chaos.simulation.run import SimulatedRun, run
 from chaos.simulation.seeding import seeded
 from chaos.simulation.seeds import trial_of_seed
 from chaos.trial import Trial
@@ -74,7 +74,7 @@ def shrink_seed(ran: SeedRan, *, defect: str, runs_max: int, seconds_max: float)
     )
 
 
-def seed_ran(seed: int, outcome: Outcome, seconds: float) -> SeedRan:
+def seed_ran(seed: int, outcome: SimulatedRun, seconds: float) -> SeedRan:
     """The event of an outcome."""
     violation = outcome.violation
     return SeedRan(

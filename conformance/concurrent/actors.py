@@ -26,9 +26,9 @@ from conformance.concurrent.script import (
     WatermarkReader,
 )
 from conformance.concurrent.surroundings import Surroundings
-from fixtures.clients.outcomes import Outcome
 from fixtures.clients.responses import ProducerIdentity
 from fixtures.clients.stage import Event
+from linearizability.operation import Outcome
 
 PRODUCE_TIMEOUT_MS = 30_000
 """How long a record may wait for its outcome: longer than any cut of a script, and than an ISR takes to shrink."""

@@ -18,7 +18,6 @@ from conformance.concurrent.nemesis import Moves
 from conformance.concurrent.replica_reads import record_replicas
 from conformance.concurrent.script import ConcurrentScript, Phase, Placement, TopicSettings
 from conformance.concurrent.surroundings import Replicas, ScriptNotRunError, Surroundings
-from fixtures.clients.outcomes import Outcome
 from fixtures.clients.raw import RawClient
 from fixtures.clients.recorded import RecordedRawClient
 from fixtures.clients.recorded_admin import RecordedAdminClient
@@ -30,6 +29,7 @@ from linearizability.check import LARGE_ROWS
 from linearizability.history.recorder import Recorder
 from linearizability.history.run import RunInfo
 from linearizability.history.writer import HistoryWriter
+from linearizability.operation import Outcome
 from linearizability.shards.writing import LargeLayout
 
 READY_TIMEOUT_S = 30.0

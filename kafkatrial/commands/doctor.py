@@ -9,7 +9,7 @@ def doctor() -> ExitCode:
     """Check which clusters and faults this machine can provide, and how to get the others."""
     from fixtures.targets.machine import examine
     from kafkatrial.console import show, stdout_console
-    from kafkatrial.target_tables import render_findings
+    from kafkatrial.target_tables import render_prerequisites
 
-    show(stdout_console(), render_findings(examine()))
+    show(stdout_console(), render_prerequisites(examine()))
     return ExitCode.OK

@@ -7,14 +7,13 @@ import numpy as np
 
 from linearizability.anomalies.columns import FAIL, READ_COMMITTED
 from linearizability.anomalies.definition import Definition, Shown, finding, name_of, op, place, value_of
-from linearizability.anomalies.finding import Finding
 from linearizability.anomalies.log import PartitionLog
-from linearizability.judgement import Verdict
+from linearizability.judgement import Anomaly, Verdict
 
 NAME = "aborted-read"
 
 
-def find(log: PartitionLog) -> Iterable[Finding]:
+def find(log: PartitionLog) -> Iterable[Anomaly]:
     """Per record, at the lowest offset where such a read returned it."""
     if log.ambiguous:
         return

@@ -26,7 +26,6 @@ from linearizability.anomalies.double_ownership import DOUBLE_OWNERSHIP
 from linearizability.anomalies.duplicate import DUPLICATE
 from linearizability.anomalies.epoch_regress import EPOCH_REGRESS
 from linearizability.anomalies.fenced_leader_write import FENCED_LEADER_WRITE
-from linearizability.anomalies.finding import Finding
 from linearizability.anomalies.log import PartitionLog
 from linearizability.anomalies.lost_write import LOST_WRITE
 from linearizability.anomalies.not_converged import NOT_CONVERGED
@@ -48,6 +47,7 @@ from linearizability.anomalies.unseen import UNSEEN
 from linearizability.anomalies.watermark_regress import WATERMARK_REGRESS
 from linearizability.anomalies.whole_run import Facts, FactTables, RunDefinition, WholeRun, gather_facts, merge_facts
 from linearizability.anomalies.zombie_producer import ZOMBIE_PRODUCER
+from linearizability.judgement import Anomaly
 
 ANOMALIES: Final[tuple[Definition, ...]] = (
     LOST_WRITE,
@@ -86,7 +86,7 @@ FACTS: Final[tuple[Facts, ...]] = (TORN_TRANSACTION_FACTS, OUTAGE_FACTS, VOTER_F
 class ShardJudgement:
     """What is said of some shards: picklable, so that it can travel."""
 
-    findings: tuple[Finding, ...]
+    findings: tuple[Anomaly, ...]
     facts: FactTables
 
 
@@ -104,7 +104,7 @@ def merge_shards(parts: Iterable[ShardJudgement]) -> ShardJudgement:
     return ShardJudgement(findings, merge_facts(FACTS, [part.facts for part in whole]))
 
 
-def judge_run(shards: Iterable[ShardJudgement], transactional: pa.Table, context: Context) -> Iterable[Finding]:
+def judge_run(shards: Iterable[ShardJudgement], transactional: pa.Table, context: Context) -> Iterable[Anomaly]:
     """Every anomaly of a run, of whose shards these are the judgements; `transactional`: `WholeRun.transactional`."""
     whole = merge_shards(shards)
     run = WholeRun(context, transactional, whole.facts)

@@ -6,14 +6,14 @@ What counts as a commit, and when it had ended, `group_offsets` says.
 from collections.abc import Iterable
 
 from linearizability.anomalies.definition import Definition
-from linearizability.anomalies.finding import Finding
 from linearizability.anomalies.group_offsets import stale_findings
 from linearizability.anomalies.log import PartitionLog
+from linearizability.judgement import Anomaly
 
 NAME = "commit-lost"
 
 
-def find(log: PartitionLog) -> Iterable[Finding]:
+def find(log: PartitionLog) -> Iterable[Anomaly]:
     """Per group and partition, at the offset that should have been found."""
     if log.ambiguous:
         return

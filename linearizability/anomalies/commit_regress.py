@@ -7,14 +7,14 @@ What counts as a commit, and when it may stand last, `group_offsets` says. Not j
 from collections.abc import Iterable
 
 from linearizability.anomalies.definition import Definition
-from linearizability.anomalies.finding import Finding
 from linearizability.anomalies.group_offsets import Stale, stale_findings
 from linearizability.anomalies.log import PartitionLog
+from linearizability.judgement import Anomaly
 
 NAME = "commit-regress"
 
 
-def find(log: PartitionLog) -> Iterable[Finding]:
+def find(log: PartitionLog) -> Iterable[Anomaly]:
     """Per group and partition, at the offset that should have been found."""
     if any(client.get("enable.auto.commit") == "true" for client in log.context.clients.values()):
         return

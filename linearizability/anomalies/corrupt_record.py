@@ -7,14 +7,13 @@ import numpy as np
 
 from linearizability.anomalies.columns import NO_OFFSET
 from linearizability.anomalies.definition import Definition, Shown, finding, name_of, op, place, value_of
-from linearizability.anomalies.finding import Finding
 from linearizability.anomalies.log import PartitionLog
-from linearizability.judgement import Verdict
+from linearizability.judgement import Anomaly, Verdict
 
 NAME = "corrupt-record"
 
 
-def find(log: PartitionLog) -> Iterable[Finding]:
+def find(log: PartitionLog) -> Iterable[Anomaly]:
     """Per record, at the lowest offset where it was read corrupt."""
     corrupt = np.flatnonzero(log.rows.reads.corrupt)
     if not len(corrupt):

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from linearizability.anomalies.columns import NO_OFFSET, Flags, Indexes, Int64s
-from linearizability.anomalies.finding import Finding, lowest_evidence
 from linearizability.anomalies.log import PartitionLog
-from linearizability.judgement import EVIDENCE_MAX, Evidence, Verdict
+from linearizability.anomalies.merging import lowest_evidence
+from linearizability.judgement import EVIDENCE_MAX, Anomaly, Evidence, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Definition:
     """What its count counts."""
     evidence: str
     """What the op_ids of its evidence are."""
-    find: Callable[[PartitionLog], Iterable[Finding]]
+    find: Callable[[PartitionLog], Iterable[Anomaly]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,14 +45,14 @@ def finding(
     *,
     offsets: Int64s,
     show: Callable[[int], Shown],
-) -> Iterable[Finding]:
+) -> Iterable[Anomaly]:
     """The finding of one verdict, if there is any: `found` items, at `offsets`; `show` explains one of the lowest."""
     indexes: Indexes = np.flatnonzero(found) if found.dtype == np.bool_ else found.astype(np.intp)
     if not len(indexes):
         return
     lowest = _lowest(indexes, offsets)
     evidence = lowest_evidence(_evidence(log, int(offsets[index]), show(index)) for index in lowest)
-    yield Finding(name, verdict, len(indexes), evidence)
+    yield Anomaly(name, verdict, len(indexes), evidence)
 
 
 def _lowest(indexes: Indexes, offsets: Int64s) -> list[int]:

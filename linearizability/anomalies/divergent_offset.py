@@ -13,11 +13,10 @@ import numpy as np
 
 from linearizability.anomalies.columns import NO_OFFSET, Flags, Indexes, Int64s
 from linearizability.anomalies.definition import Definition, Shown, finding, name_of, op, place, value_of
-from linearizability.anomalies.finding import Finding
 from linearizability.anomalies.log import PartitionLog
 from linearizability.anomalies.loss import before_end
 from linearizability.anomalies.promise import NOT_PROMISED
-from linearizability.judgement import Verdict
+from linearizability.judgement import Anomaly, Verdict
 
 NAME = "divergent-offset"
 
@@ -46,7 +45,7 @@ class _Sightings:
         )
 
 
-def find(log: PartitionLog) -> Iterable[Finding]:
+def find(log: PartitionLog) -> Iterable[Anomaly]:
     """Per offset."""
     if log.ambiguous:
         return

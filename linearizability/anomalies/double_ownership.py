@@ -19,9 +19,9 @@ from linearizability.anomalies.acknowledgements import nowhere
 from linearizability.anomalies.columns import NO_OFFSET
 from linearizability.anomalies.definition import Definition, Shown, finding, place
 from linearizability.anomalies.faults import NEVER_NS
-from linearizability.anomalies.finding import Finding
 from linearizability.anomalies.group_offsets import level
 from linearizability.anomalies.log import PartitionLog
+from linearizability.judgement import Anomaly
 
 NAME = "double-ownership"
 
@@ -37,7 +37,7 @@ class Ownership:
     instance_id: str | None
 
 
-def find(log: PartitionLog) -> Iterable[Finding]:
+def find(log: PartitionLog) -> Iterable[Anomaly]:
     """Per group and generation."""
     if log.ambiguous:
         return

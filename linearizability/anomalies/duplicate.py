@@ -15,15 +15,14 @@ import numpy as np
 
 from linearizability.anomalies.columns import NO_OFFSET, Flags, Int64s
 from linearizability.anomalies.definition import Definition, Shown, finding, name_of, op, place, value_of
-from linearizability.anomalies.finding import Finding
 from linearizability.anomalies.idempotence import retries_forgotten
 from linearizability.anomalies.log import PartitionLog
-from linearizability.judgement import Verdict
+from linearizability.judgement import Anomaly, Verdict
 
 NAME = "duplicate"
 
 
-def find(log: PartitionLog) -> Iterable[Finding]:
+def find(log: PartitionLog) -> Iterable[Anomaly]:
     """Per record."""
     if log.ambiguous:
         return

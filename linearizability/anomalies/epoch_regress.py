@@ -12,10 +12,9 @@ import numpy as np
 
 from linearizability.anomalies.columns import NO_EPOCH, NO_OFFSET, Flags, Indexes, Int32s, Int64s
 from linearizability.anomalies.definition import Definition, Shown, finding, op, place
-from linearizability.anomalies.finding import Finding
 from linearizability.anomalies.log import PartitionLog
 from linearizability.anomalies.promise import NOT_PROMISED
-from linearizability.judgement import Verdict
+from linearizability.judgement import Anomaly, Verdict
 
 NAME = "epoch-regress"
 
@@ -31,7 +30,7 @@ class _Sightings:
     """When what was read then was no longer promised: equal ends are one span of time in which nothing may go."""
 
 
-def find(log: PartitionLog) -> Iterable[Finding]:
+def find(log: PartitionLog) -> Iterable[Anomaly]:
     """Per offset: the higher one."""
     if log.ambiguous:
         return

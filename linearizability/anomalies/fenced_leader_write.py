@@ -11,14 +11,13 @@ import numpy as np
 from linearizability.anomalies.acknowledgements import Acknowledgements, acknowledgements
 from linearizability.anomalies.columns import Flags
 from linearizability.anomalies.definition import Definition, Shown, finding, op, place
-from linearizability.anomalies.finding import Finding
 from linearizability.anomalies.log import PartitionLog
-from linearizability.judgement import Verdict
+from linearizability.judgement import Anomaly, Verdict
 
 NAME = "fenced-leader-write"
 
 
-def find(log: PartitionLog) -> Iterable[Finding]:
+def find(log: PartitionLog) -> Iterable[Anomaly]:
     """Per operation: the write in the older epoch."""
     if log.ambiguous:
         return

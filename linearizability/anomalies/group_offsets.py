@@ -28,9 +28,8 @@ from linearizability.anomalies.columns import (
 )
 from linearizability.anomalies.definition import Shown, finding, op, place
 from linearizability.anomalies.faults import NEVER_NS
-from linearizability.anomalies.finding import Finding
 from linearizability.anomalies.log import PartitionLog
-from linearizability.judgement import Verdict
+from linearizability.judgement import Anomaly, Verdict
 
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 _RETENTION_MINUTES_DEFAULT: Final = 7 * 24 * 60
@@ -73,7 +72,7 @@ def judged_groups(log: PartitionLog) -> list[str]:
     return [group for group in np.unique(log.rows.offsets.group).tolist() if not context.groups.may_be_deleted(group)]
 
 
-def stale_findings(log: PartitionLog, name: str, found: Callable[[Stale], str], *, lost: bool) -> Iterable[Finding]:
+def stale_findings(log: PartitionLog, name: str, found: Callable[[Stale], str], *, lost: bool) -> Iterable[Anomaly]:
     """Per group and partition, at the offset that should have been found.
 
     :param found: what the first fetch found, in words.

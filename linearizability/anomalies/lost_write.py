@@ -6,15 +6,14 @@ from functools import partial
 import numpy as np
 
 from linearizability.anomalies.definition import Definition, Shown, finding, name_of, op, place, value_of
-from linearizability.anomalies.finding import Finding
 from linearizability.anomalies.log import PartitionLog
 from linearizability.anomalies.loss import losses, witnesses
-from linearizability.judgement import Verdict
+from linearizability.judgement import Anomaly, Verdict
 
 NAME = "lost-write"
 
 
-def find(log: PartitionLog) -> Iterable[Finding]:
+def find(log: PartitionLog) -> Iterable[Anomaly]:
     """Per record."""
     if log.ambiguous:
         return

@@ -23,10 +23,9 @@ import numpy as np
 
 from linearizability.anomalies.columns import NO_EPOCH, NO_NODE, NO_OFFSET, Flags, Indexes, Int64s, RecordColumns
 from linearizability.anomalies.definition import Definition, Shown, finding, op, place
-from linearizability.anomalies.finding import Finding
 from linearizability.anomalies.healing import BEGINNING_NS, Period
 from linearizability.anomalies.log import PartitionLog
-from linearizability.judgement import Verdict
+from linearizability.judgement import Anomaly, Verdict
 
 NAME = "not-converged"
 
@@ -51,7 +50,7 @@ class _Replicas:
     end: int
 
 
-def find(log: PartitionLog) -> Iterable[Finding]:
+def find(log: PartitionLog) -> Iterable[Anomaly]:
     """Per period whose ISR is not full, and per offset at which replicas differ."""
     if log.ambiguous or not (len(log.rows.states) or log.rows.operations.reads_disk.any()):
         return

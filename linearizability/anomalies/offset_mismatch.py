@@ -12,15 +12,14 @@ import numpy as np
 
 from linearizability.anomalies.columns import NO_OFFSET
 from linearizability.anomalies.definition import Definition, Shown, finding, name_of, op, place, value_of
-from linearizability.anomalies.finding import Finding
 from linearizability.anomalies.log import PartitionLog
 from linearizability.anomalies.loss import before_end, judge_pairs, pairs_at
-from linearizability.judgement import Verdict
+from linearizability.judgement import Anomaly, Verdict
 
 NAME = "offset-mismatch"
 
 
-def find(log: PartitionLog) -> Iterable[Finding]:
+def find(log: PartitionLog) -> Iterable[Anomaly]:
     """Per record. The read that covers the offset must count against the record, and its absence not be lawful."""
     if log.ambiguous:
         return

@@ -6,14 +6,13 @@ from functools import partial
 import numpy as np
 
 from linearizability.anomalies.definition import Definition, Shown, finding, name_of, op, place, value_of
-from linearizability.anomalies.finding import Finding
 from linearizability.anomalies.log import PartitionLog
-from linearizability.judgement import Verdict
+from linearizability.judgement import Anomaly, Verdict
 
 NAME = "phantom-read"
 
 
-def find(log: PartitionLog) -> Iterable[Finding]:
+def find(log: PartitionLog) -> Iterable[Anomaly]:
     """Per record. Certainly failed sends are sends: a read of one is another anomaly."""
     records = log.records
     unsent = records.read & records.valued & (records.send < 0)

@@ -11,17 +11,16 @@ import numpy as np
 
 from linearizability.anomalies.absence import log_starts
 from linearizability.anomalies.definition import Definition, Shown, finding, op, place
-from linearizability.anomalies.finding import Finding
 from linearizability.anomalies.log import PartitionLog
 from linearizability.anomalies.loss import before_end
 from linearizability.anomalies.polls import Steps, steps_between, steps_inside
 from linearizability.anomalies.promise import NOT_PROMISED
-from linearizability.judgement import Verdict
+from linearizability.judgement import Anomaly, Verdict
 
 NAME = "poll-regress"
 
 
-def find(log: PartitionLog) -> Iterable[Finding]:
+def find(log: PartitionLog) -> Iterable[Anomaly]:
     """Per step back."""
     if log.ambiguous:
         return

@@ -15,11 +15,10 @@ from linearizability.anomalies.absence import log_starts
 from linearizability.anomalies.columns import NO_OFFSET, Flags, Indexes, Int64s
 from linearizability.anomalies.definition import Definition, Shown, finding, name_of, op, place, value_of
 from linearizability.anomalies.faults import NEVER_NS
-from linearizability.anomalies.finding import Finding
 from linearizability.anomalies.log import PartitionLog
 from linearizability.anomalies.loss import Pairs, judge_pairs, unreturned
 from linearizability.anomalies.polls import returned_rows, steps_between
-from linearizability.judgement import Verdict
+from linearizability.judgement import Anomaly, Verdict
 
 NAME = "poll-skip"
 
@@ -38,7 +37,7 @@ class _Jumps:
         return _Jumps(self.record[rows], self.reader[rows], self.left[rows], self.promised[rows])
 
 
-def find(log: PartitionLog) -> Iterable[Finding]:
+def find(log: PartitionLog) -> Iterable[Anomaly]:
     """Per jump."""
     if log.ambiguous:
         return

@@ -22,9 +22,8 @@ import numpy as np
 from linearizability.anomalies.columns import NO_OFFSET, OK, Flags, Indexes, Int32s, Int64s
 from linearizability.anomalies.definition import Definition, Shown, finding, name_of, op, place, value_of
 from linearizability.anomalies.faults import NEVER_NS
-from linearizability.anomalies.finding import Finding
 from linearizability.anomalies.log import PartitionLog
-from linearizability.judgement import Verdict
+from linearizability.judgement import Anomaly, Verdict
 
 NAME = "producer-order"
 
@@ -71,7 +70,7 @@ def _opened(log: PartitionLog, operation: Int32s) -> Int64s:
     return opened
 
 
-def find(log: PartitionLog) -> Iterable[Finding]:
+def find(log: PartitionLog) -> Iterable[Anomaly]:
     """Per record: the one that was sent later and stands lower."""
     if log.ambiguous:
         return

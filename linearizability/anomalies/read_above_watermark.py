@@ -14,16 +14,15 @@ from linearizability.anomalies.answered_ends import answered_ends
 from linearizability.anomalies.columns import NO_EPOCH, NO_OFFSET, Indexes, Int64s
 from linearizability.anomalies.definition import Definition, Shown, finding, name_of, op, place, value_of
 from linearizability.anomalies.faults import NEVER_NS
-from linearizability.anomalies.finding import Finding
 from linearizability.anomalies.log import PartitionLog
 from linearizability.anomalies.loss import before_end
 from linearizability.anomalies.promise import NOT_PROMISED
-from linearizability.judgement import Verdict
+from linearizability.judgement import Anomaly, Verdict
 
 NAME = "read-above-watermark"
 
 
-def find(log: PartitionLog) -> Iterable[Finding]:
+def find(log: PartitionLog) -> Iterable[Anomaly]:
     """Per record that was read, at the lowest offset at which it went."""
     reads = log.rows.reads
     rows = np.flatnonzero(reads.offset != NO_OFFSET)
@@ -41,7 +40,7 @@ def find(log: PartitionLog) -> Iterable[Finding]:
         yield from _findings(log, verdict, kept)
 
 
-def _findings(log: PartitionLog, verdict: Verdict, rows: Indexes) -> Iterable[Finding]:
+def _findings(log: PartitionLog, verdict: Verdict, rows: Indexes) -> Iterable[Anomaly]:
     """One per record, by the lowest of its read rows."""
     reads, ids = log.rows.reads, log.read_ids
     order = rows[np.lexsort((reads.operation[rows], reads.offset[rows], ids[rows]))]

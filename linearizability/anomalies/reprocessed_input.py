@@ -15,15 +15,14 @@ import numpy as np
 from linearizability.anomalies.columns import FAIL, NO_OFFSET, Flags, Indexes, Int64s, OffsetColumns
 from linearizability.anomalies.definition import Definition, Shown, finding, op, place
 from linearizability.anomalies.faults import NEVER_NS
-from linearizability.anomalies.finding import Finding
 from linearizability.anomalies.group_offsets import judged_groups, level
 from linearizability.anomalies.log import PartitionLog
-from linearizability.judgement import Verdict
+from linearizability.judgement import Anomaly, Verdict
 
 NAME = "reprocessed-input"
 
 
-def find(log: PartitionLog) -> Iterable[Finding]:
+def find(log: PartitionLog) -> Iterable[Anomaly]:
     """Per input record."""
     if not len(log.rows.inputs) or not len(log.context.transactions):
         return

@@ -12,16 +12,15 @@ import numpy as np
 from linearizability.anomalies.answered_ends import answered_ends
 from linearizability.anomalies.columns import NO_EPOCH, NO_OFFSET, Flags, Indexes, Int32s
 from linearizability.anomalies.definition import Definition, Shown, finding, name_of, op, place, value_of
-from linearizability.anomalies.finding import Finding
 from linearizability.anomalies.log import PartitionLog
 from linearizability.anomalies.loss import before_end
 from linearizability.anomalies.promise import NOT_PROMISED
-from linearizability.judgement import Verdict
+from linearizability.judgement import Anomaly, Verdict
 
 NAME = "stale-end-offset"
 
 
-def find(log: PartitionLog) -> Iterable[Finding]:
+def find(log: PartitionLog) -> Iterable[Anomaly]:
     """Per answer."""
     states, records = log.rows.states, log.records
     answers = np.flatnonzero(log.once(answered_ends))

@@ -16,15 +16,15 @@ import pyarrow.compute as pc
 from linearizability.anomalies.columns import Int64s
 from linearizability.anomalies.context import Context, Deletion, LogStartRequest
 from linearizability.anomalies.faults import NEVER_NS, faults_from_rows
-from linearizability.anomalies.finding import Finding, merge_findings
 from linearizability.anomalies.groups import GROUP_FIELDS, Groups, groups_of, last_seen_ns, merge_groups
+from linearizability.anomalies.merging import merge_anomalies
 from linearizability.anomalies.producers import TRANSACTIONAL_FIELDS, TRANSACTIONAL_ROWS, transactional_rows
 from linearizability.anomalies.settings import Settings
 from linearizability.anomalies.transactions import FENCING_ROWS, TRANSACTION_ROWS, transactions_from_rows
 from linearizability.anomalies.whole_run import below_each_other
 from linearizability.history.positions import MOVES
 from linearizability.history.run import RunInfo
-from linearizability.judgement import Judgement
+from linearizability.judgement import Anomaly, Judgement
 
 _TOPIC: Final = ("topic", "topic_id")
 _MOVES_REPLICAS: Final = ".*(reassign|unregister|decommission|remove_broker).*"
@@ -139,14 +139,14 @@ def _by_process(pairs: Iterable[tuple[int, int]]) -> dict[int, Int64s]:
     return {process: np.array(sorted(own), np.int64) for process, own in numbers.items()}
 
 
-def judgement_of(run: RunInfo, summary: Summary, findings: Iterable[Finding]) -> Judgement:
+def judgement_of(run: RunInfo, summary: Summary, findings: Iterable[Anomaly]) -> Judgement:
     """Return the judgement on a run; at best unknown if its end or every read is missing."""
     reasons = list(run.unfinished_reasons)
     if not summary.operations and not summary.records:
         reasons.append("the history is empty")
     elif not summary.reads:
         reasons.append("nothing was read")
-    return Judgement(summary.operations, summary.records, merge_findings(findings), tuple(reasons))
+    return Judgement(summary.operations, summary.records, merge_anomalies(findings), tuple(reasons))
 
 
 def _of_operations(table: pa.Table) -> Summary:

@@ -14,12 +14,11 @@ import pyarrow as pa
 
 from linearizability.anomalies.columns import NO_OFFSET, READ_COMMITTED, Flags, Indexes, Int64s
 from linearizability.anomalies.definition import op, value_of
-from linearizability.anomalies.finding import Finding
 from linearizability.anomalies.log import PartitionLog
 from linearizability.anomalies.loss import Pairs, judge_pairs, pairs_at, unreturned
 from linearizability.anomalies.promise import NOT_PROMISED
 from linearizability.anomalies.whole_run import Facts, RunDefinition, WholeRun, run_finding
-from linearizability.judgement import Evidence, Verdict
+from linearizability.judgement import Anomaly, Evidence, Verdict
 
 NAME = "torn-transaction"
 
@@ -129,7 +128,7 @@ def _judge(log: PartitionLog, pairs: Pairs) -> tuple[Flags, Flags]:
     return held & counts, promised & counts
 
 
-def find(run: WholeRun) -> Iterable[Finding]:
+def find(run: WholeRun) -> Iterable[Anomaly]:
     """Per transaction."""
     rows = run.facts[FACTS.name]
     transaction, missing = rows["transaction"].to_numpy(), rows["misser"].is_valid().to_numpy()

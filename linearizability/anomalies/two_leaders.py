@@ -8,14 +8,13 @@ import numpy as np
 from linearizability.anomalies.acknowledgements import Acknowledgements, acknowledgements, nowhere
 from linearizability.anomalies.columns import NO_OFFSET, Int32s
 from linearizability.anomalies.definition import Definition, Shown, finding, op, place
-from linearizability.anomalies.finding import Finding
 from linearizability.anomalies.log import PartitionLog
-from linearizability.judgement import Verdict
+from linearizability.judgement import Anomaly, Verdict
 
 NAME = "two-leaders"
 
 
-def find(log: PartitionLog) -> Iterable[Finding]:
+def find(log: PartitionLog) -> Iterable[Anomaly]:
     """Per leader epoch."""
     if log.ambiguous:
         return

@@ -32,11 +32,10 @@ import pyarrow as pa
 from linearizability.anomalies.columns import OK, Flags, Indexes, Int32s, Int64s
 from linearizability.anomalies.definition import op
 from linearizability.anomalies.faults import NEVER_NS
-from linearizability.anomalies.finding import Finding
 from linearizability.anomalies.healing import BEGINNING_NS, NOTHING, Nodes, Period, Struck
 from linearizability.anomalies.log import PartitionLog
 from linearizability.anomalies.whole_run import Facts, RunDefinition, WholeRun, run_finding
-from linearizability.judgement import Evidence, Verdict
+from linearizability.judgement import Anomaly, Evidence, Verdict
 
 NAME = "unavailable"
 PAUSE_NS: Final = 5_000_000_000
@@ -160,7 +159,7 @@ def _voters(log: PartitionLog) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=_VOTERS)
 
 
-def find(run: WholeRun) -> Iterable[Finding]:
+def find(run: WholeRun) -> Iterable[Anomaly]:
     """Per outage."""
     told = sorted((row["answered_ns"], row["voters"]) for row in run.facts[_QUORUM].to_pylist())
     evidence = [_evidence(row) for row in run.facts[NAME].to_pylist() if _is_connected(told, row)]

@@ -9,15 +9,14 @@ from linearizability.anomalies.absence import absent_at, log_starts
 from linearizability.anomalies.columns import NO_KEY, NO_OFFSET, Flags
 from linearizability.anomalies.definition import Definition, Shown, finding, name_of, op, place, value_of
 from linearizability.anomalies.faults import NEVER_NS
-from linearizability.anomalies.finding import Finding
 from linearizability.anomalies.log import PartitionLog
 from linearizability.anomalies.loss import losses
-from linearizability.judgement import Verdict
+from linearizability.judgement import Anomaly, Verdict
 
 NAME = "unseen"
 
 
-def find(log: PartitionLog) -> Iterable[Finding]:
+def find(log: PartitionLog) -> Iterable[Anomaly]:
     """Per record."""
     if log.ambiguous:
         return

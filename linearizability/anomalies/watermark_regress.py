@@ -12,9 +12,8 @@ import numpy as np
 
 from linearizability.anomalies.columns import NO_OFFSET, Flags, Indexes, Int64s
 from linearizability.anomalies.definition import Definition, Shown, finding
-from linearizability.anomalies.finding import Finding
 from linearizability.anomalies.log import PartitionLog
-from linearizability.judgement import Verdict
+from linearizability.judgement import Anomaly, Verdict
 
 NAME = "watermark-regress"
 _MARKS: Final = {
@@ -24,7 +23,7 @@ _MARKS: Final = {
 }
 
 
-def find(log: PartitionLog) -> Iterable[Finding]:
+def find(log: PartitionLog) -> Iterable[Anomaly]:
     """Per answer: the later one."""
     if log.ambiguous:
         return

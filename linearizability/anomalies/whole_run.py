@@ -12,10 +12,10 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from linearizability.anomalies.context import Context
-from linearizability.anomalies.finding import Finding, lowest_evidence
 from linearizability.anomalies.log import PartitionLog
+from linearizability.anomalies.merging import lowest_evidence
 from linearizability.history.schema import empty_table
-from linearizability.judgement import Evidence, Verdict
+from linearizability.judgement import Anomaly, Evidence, Verdict
 
 FactTables = Mapping[str, pa.Table]
 """Facts by the name of their kind."""
@@ -60,7 +60,7 @@ class RunDefinition:
     levels: str
     counted: str
     evidence: str
-    find: Callable[[WholeRun], Iterable[Finding]]
+    find: Callable[[WholeRun], Iterable[Anomaly]]
 
 
 def gather_facts(kinds: Iterable[Facts], logs: Sequence[PartitionLog]) -> FactTables:
@@ -81,7 +81,7 @@ def below_each_other(schema: pa.Schema, tables: Iterable[pa.Table]) -> pa.Table:
     return pa.concat_tables(filled) if filled else empty_table(schema)
 
 
-def run_finding(name: str, verdict: Verdict, evidence: Sequence[Evidence]) -> Iterable[Finding]:
+def run_finding(name: str, verdict: Verdict, evidence: Sequence[Evidence]) -> Iterable[Anomaly]:
     """The finding of one verdict, if there is any: one piece of evidence for each item counted."""
     if evidence:
-        yield Finding(name, verdict, len(evidence), lowest_evidence(evidence))
+        yield Anomaly(name, verdict, len(evidence), lowest_evidence(evidence))

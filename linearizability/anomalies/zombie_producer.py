@@ -19,9 +19,8 @@ import pyarrow.compute as pc
 from linearizability.anomalies.arrow import numbers
 from linearizability.anomalies.columns import Flags, Indexes, Int64s
 from linearizability.anomalies.faults import NEVER_NS
-from linearizability.anomalies.finding import Finding
 from linearizability.anomalies.whole_run import RunDefinition, WholeRun
-from linearizability.judgement import EVIDENCE_MAX, Evidence, Verdict
+from linearizability.judgement import EVIDENCE_MAX, Anomaly, Evidence, Verdict
 
 NAME = "zombie-producer"
 _STATE_TOPIC: Final = "__transaction_state"
@@ -43,7 +42,7 @@ class _Uses:
     op_id: Int64s
 
 
-def find(run: WholeRun) -> Iterable[Finding]:
+def find(run: WholeRun) -> Iterable[Anomaly]:
     """Per operation."""
     table = run.transactional
     known = pc.and_(table["ok"], pc.and_(pc.is_valid(table["producer_id"]), pc.is_valid(table["producer_epoch"])))
@@ -58,7 +57,7 @@ def find(run: WholeRun) -> Iterable[Finding]:
     kept = np.array([all(map(run.context.keeps_content, {_STATE_TOPIC, topic} - {None})) for topic in topics], np.bool_)
     for verdict, chosen in ((Verdict.VIOLATION, zombies[kept]), (Verdict.PERMITTED, zombies[~kept])):
         if len(chosen):
-            yield Finding(NAME, verdict, len(chosen), tuple(_lowest(rows, uses, chosen)))
+            yield Anomaly(NAME, verdict, len(chosen), tuple(_lowest(rows, uses, chosen)))
 
 
 def _acts(table: pa.Table) -> Flags:

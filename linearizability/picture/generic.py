@@ -14,8 +14,7 @@ from linearizability.model import Model, State
 from linearizability.operation import UNKNOWN, Operation, Outcome
 from linearizability.picture.drawing import Bar, Break, Lane, LaneKind, Mark, Order, Picture, Step, counted, short
 from linearizability.picture.window import around, gaps
-from linearizability.verify import Outcome as Found
-from linearizability.verify import Verification
+from linearizability.verify import SubhistoryVerdict, Verification
 
 FOCUS_MAX = 40
 EVIDENCE_MAX = 100
@@ -24,7 +23,11 @@ EXPLAIN_STEPS = 500_000
 
 
 def draw_verification(
-    verification: Verification, found: Found | None = None, *, bars_max: int = 240, steps: int = EXPLAIN_STEPS
+    verification: Verification,
+    found: SubhistoryVerdict | None = None,
+    *,
+    bars_max: int = 240,
+    steps: int = EXPLAIN_STEPS,
 ) -> Picture:
     """The picture of a subhistory in violation, the first one if none is named.
 

@@ -11,7 +11,7 @@ from enum import StrEnum
 
 from linearizability.model import Model
 from linearizability.search.depth_first import DepthFirstSearch
-from linearizability.search.engine import Engine, Finding, Progress
+from linearizability.search.engine import Engine, Progress, SearchResult
 from linearizability.search.frontier import FrontierSearch
 from linearizability.search.timeline import Timeline
 
@@ -50,7 +50,7 @@ class Contest:
 
     def __init__(self, timeline: Timeline, model: Model, engines: tuple[EngineName, ...]) -> None:
         self.timeline = timeline
-        self.finding: Finding | None = None
+        self.finding: SearchResult | None = None
         self.winner: EngineName | None = None
         self.contestants = [Contestant(name, Progress()) for name in engines]
         self._model = model

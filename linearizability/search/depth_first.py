@@ -19,7 +19,7 @@ from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
 from linearizability.model import Model, ModelError, Refused, State
-from linearizability.search.engine import Finding, Progress
+from linearizability.search.engine import Progress, SearchResult
 from linearizability.search.timeline import Timeline
 from linearizability.search.weight import Weight
 
@@ -40,7 +40,7 @@ class DepthFirstSearch:
         self._completing, self._admitted = _barriers(timeline)
         self._bits, self._barrier_bit = _bits(timeline, self._completing, self._admitted)
 
-    def run(self) -> Generator[None, None, Finding]:  # noqa: C901, PLR0912, PLR0915
+    def run(self) -> Generator[None, None, SearchResult]:  # noqa: C901, PLR0912, PLR0915
         """Search, yielding whenever the allowance is spent.
 
         Long and flat, because this is where the time goes: a call for each step would double it.
@@ -97,7 +97,7 @@ class DepthFirstSearch:
                             placed += bits[number]
                 if barrier == last:
                     self._note(steps, len(seen))
-                    return Finding(linearizable=True)
+                    return SearchResult(linearizable=True)
                 furthest = max(furthest, barrier)
                 untried = reversed(choices)
                 while True:
@@ -117,7 +117,7 @@ class DepthFirstSearch:
                     else:
                         if not stack:
                             self._note(steps, len(seen))
-                            return Finding(linearizable=False, blocked=self._completing[furthest])
+                            return SearchResult(linearizable=False, blocked=self._completing[furthest])
                         untried, placed, state, barrier, choices, reads = stack.pop()
                         continue
                     break

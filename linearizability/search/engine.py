@@ -1,7 +1,7 @@
 """What every search engine is: a generator that works until its allowance is spent, says so, and is resumed.
 
 `engine.send(None)` starts it; it yields whenever it has taken as many steps as `progress.allowance` says, and ends by
-returning a `Finding`. A step is one attempt to place one operation in one configuration.
+returning a `SearchResult`. A step is one attempt to place one operation in one configuration.
 """
 
 from collections.abc import Generator
@@ -30,11 +30,11 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class SearchResult:
     """What an engine found out. `blocked` is the operation with the earliest completion that cannot be placed."""
 
     linearizable: bool
     blocked: int | None = None
 
 
-Engine = Generator[None, None, Finding]
+Engine = Generator[None, None, SearchResult]

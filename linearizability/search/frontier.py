@@ -19,7 +19,7 @@ After "just-in-time linearization" in G. Lowe, Testing for linearizability (2017
 from collections import defaultdict
 from collections.abc import Generator, Iterable
 
-from linearizability.search.engine import Finding, Path, Progress
+from linearizability.search.engine import Path, Progress, SearchResult
 from linearizability.search.states import STATE_BITS, OperationClass
 from linearizability.search.timeline import Timeline
 
@@ -66,7 +66,7 @@ class FrontierSearch:
         self._live = STATE_MASK
         self._next_bit = 1 << STATE_BITS
 
-    def run(self) -> Generator[None, None, Finding]:
+    def run(self) -> Generator[None, None, SearchResult]:
         """Search, yielding whenever the allowance is spent."""
         timeline, progress, trail = self._timeline, self._progress, self._trail
         classes, optional, bits = timeline.classes, timeline.optional, self._bits
@@ -114,13 +114,13 @@ class FrontierSearch:
                 self.frontier = _either(without, self.frontier, own)
             elif not self.frontier:
                 self._report()
-                return Finding(linearizable=False, blocked=completed)
+                return SearchResult(linearizable=False, blocked=completed)
             del group[completed]
             self._live ^= own
             if bit.bit_length() > BITS_MAX + STATE_BITS and trail is None:
                 bit = self._squeeze()
         self._report()
-        return Finding(linearizable=True)
+        return SearchResult(linearizable=True)
 
     def _is_possible_everywhere(self, own: int) -> bool:
         """True if no configuration holds a pure operation that completes, and it is possible in all of them.

@@ -19,10 +19,9 @@ from typing import Any, Final
 import pyarrow as pa
 
 from linearizability.anomalies.catalogue import FACTS, ShardJudgement
-from linearizability.anomalies.finding import Finding
 from linearizability.history.errors import HistoryError
 from linearizability.history.files import read_bounded
-from linearizability.judgement import Evidence, Verdict
+from linearizability.judgement import Anomaly, Evidence, Verdict
 from linearizability.shards.drafts import draft_of
 from linearizability.shards.manifest import Layout
 
@@ -92,9 +91,9 @@ def _document(judgement: ShardJudgement) -> dict[str, Any]:
     }
 
 
-def _finding(document: dict[str, Any]) -> Finding:
+def _finding(document: dict[str, Any]) -> Anomaly:
     evidence = tuple(Evidence(**{**one, "op_ids": tuple(one["op_ids"])}) for one in document["evidence"])
-    return Finding(document["name"], Verdict(document["verdict"]), document["count"], evidence)
+    return Anomaly(document["name"], Verdict(document["verdict"]), document["count"], evidence)
 
 
 def _bytes(table: pa.Table) -> str:

@@ -17,7 +17,7 @@ from reference_broker.protocol.messages import RequestHeader
 
 Handler = Callable[[Any, Request, Now], Any]
 """Takes the part of the node that the entry names; gives the response, kio's dataclass of the request's version, or an
-`Outcome`."""
+`RequestOutcome`."""
 
 
 class Part(Enum):

@@ -13,7 +13,7 @@ from reference_broker.core.broker import FORWARDING, Broker
 from reference_broker.core.clock import Now
 from reference_broker.core.controller.error_responses import error_response
 from reference_broker.core.envelope import wrap
-from reference_broker.core.request import Outcome, Request
+from reference_broker.core.request import Request, RequestOutcome
 from reference_broker.protocol.errors import ErrorCode
 
 _PATIENCE_MS = 60_000
@@ -21,15 +21,15 @@ _REQUEST_TIMEOUT_MS = 30_000
 _RETRY_BACKOFF_MS = 50
 
 
-def handle(broker: Broker, request: Request, now: Now) -> Outcome:
+def handle(broker: Broker, request: Request, now: Now) -> RequestOutcome:
     """Pass a request on; the handler of every API that is the controller's."""
     return forward(broker, request, lambda answer: broker.runtime.relay(request, answer), now)
 
 
-def forward(broker: Broker, request: Request, answered: Callable[[bytes], None], now: Now) -> Outcome:
+def forward(broker: Broker, request: Request, answered: Callable[[bytes], None], now: Now) -> RequestOutcome:
     """Pass a request on, and do something else with the controller's answer, a response with its header."""
     _Forwarded(broker, request, answered, now.monotonic_ms + _PATIENCE_MS).attempt(now)
-    return Outcome.DEFERRED
+    return RequestOutcome.DEFERRED
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ class Request:
     envelope: "Request | None" = None
 
 
-class Outcome(Enum):
+class RequestOutcome(Enum):
     """What a handler returns in place of a response."""
 
     DEFERRED = auto()

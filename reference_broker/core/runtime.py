@@ -12,7 +12,7 @@ from reference_broker.core.disk import Disk
 from reference_broker.core.envelope import in_envelope
 from reference_broker.core.identity import Identity
 from reference_broker.core.purgatory import Purgatory
-from reference_broker.core.request import Outcome, Request
+from reference_broker.core.request import Request, RequestOutcome
 from reference_broker.core.timers import Timers
 from reference_broker.core.tracer import ResponseSent, Tracer, no_tracer
 from reference_broker.core.work import Work
@@ -75,14 +75,14 @@ class Runtime:
             self.respond(request.envelope, in_envelope(request.envelope, response, data))
 
     def complete(self, request: Request, outcome: Any) -> None:
-        """Do with a request what its handler returned: a response, or an `Outcome`."""
+        """Do with a request what its handler returned: a response, or an `RequestOutcome`."""
         match outcome:
-            case Outcome.DEFERRED:
+            case RequestOutcome.DEFERRED:
                 pass  # or answered meanwhile
-            case Outcome.NO_RESPONSE:
+            case RequestOutcome.NO_RESPONSE:
                 request.connection.busy = False
                 self.emit(Respond(request.connection, b""))
-            case Outcome.CLOSE_CONNECTION:
+            case RequestOutcome.CLOSE_CONNECTION:
                 self.close_connection(request.connection, "a request without a response failed")
             case response:
                 self.respond(request, response)

@@ -31,7 +31,7 @@ from typing import Any
 from kio.schema.index import api_key_map
 
 from reference_broker.core.metadata.image import MetadataImage
-from reference_broker.core.quorum.quorum_state import Role
+from reference_broker.core.quorum.quorum_state import QuorumRole
 from reference_broker.core.tracer import (
     ControllerActivated,
     DuplicateFound,
@@ -53,7 +53,7 @@ from reference_broker.simulation.invariants.watch import Before, Observer, Parti
 
 STATES = (
     *("node-started", "node-ended:kill", "node-ended:power", "node-ended:stop", "node-ended:failed"),
-    *(f"quorum:{role.value.lower()}" for role in Role),
+    *(f"quorum:{role.value.lower()}" for role in QuorumRole),
     *("quorum:truncation", "snapshot:taken", "snapshot:installed", "controller:active", "controller:failover"),
     *("election:clean", "election:unclean", "election:preferred", "partition:offline", "isr:shrink", "isr:expand"),
     *("reassignment:begun", "reassignment:completed"),
@@ -79,7 +79,7 @@ _COUNTED: dict[type[Event], str] = {
 }
 """Events of the core that are counted as they occur."""
 
-_ROLES: dict[Enum, str] = {role: f"quorum:{role.value.lower()}" for role in Role}
+_ROLES: dict[Enum, str] = {role: f"quorum:{role.value.lower()}" for role in QuorumRole}
 
 
 class Coverage(Observer):

@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Final, Protocol
 
 import chaos.targets  # noqa: F401  registers the target `defective`
+from chaos.campaign.violation import Violation
 from chaos.defects.live.rounds import ROUNDS
-from chaos.live.report import Report, Violation
+from chaos.live.report import Report
 from chaos.live.session import fitted, run_on
 from chaos.trial import Trial
 from fixtures.disk.kinds import DiskKind

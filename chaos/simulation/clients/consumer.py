@@ -22,7 +22,7 @@ from chaos.trial import Consumer as ConsumerSteps
 from fixtures.clients import requests
 from fixtures.clients.client_request import ClientRequest, cached_request, client_request, newest_version
 from fixtures.clients.messages import ApiKey, error_name
-from fixtures.clients.outcomes import Outcome, outcome_of
+from fixtures.clients.outcomes import outcome_of
 from fixtures.clients.record_batch import MalformedBatch
 from fixtures.clients.responses import (
     EARLIEST_TIMESTAMP,
@@ -40,6 +40,7 @@ from fixtures.clients.responses import (
     read_position,
 )
 from linearizability.history.recorder import Position
+from linearizability.operation import Outcome
 
 REQUEST_TIMEOUT_MS = 3_000
 _BACKOFF_MS = 100

@@ -37,12 +37,13 @@ from chaos.trial import Producer as ProducerSteps
 from fixtures.clients import requests
 from fixtures.clients.client_request import client_request, newest_version
 from fixtures.clients.messages import ApiKey
-from fixtures.clients.outcomes import REQUEST_TIMED_OUT, Outcome, outcome_of
+from fixtures.clients.outcomes import REQUEST_TIMED_OUT, outcome_of
 from fixtures.clients.payload import SIZE_MIN, to_record
 from fixtures.clients.record_batch import Compression, Record, RecordBatch, encode_batch
 from fixtures.clients.responses import produced, producer_identity
 from fixtures.clients.topic_ids import topic_id_text
 from linearizability.history.recorder import Sent
+from linearizability.operation import Outcome
 
 _RETRIABLE = STALE_METADATA | {
     "NOT_ENOUGH_REPLICAS",

@@ -43,7 +43,7 @@ from fixtures.clients import requests
 from fixtures.clients.administration import AdminRequest
 from fixtures.clients.client_request import cached_request, client_request, malformed_request, newest_version
 from fixtures.clients.messages import ApiKey, error_name
-from fixtures.clients.outcomes import Outcome, outcome_of
+from fixtures.clients.outcomes import outcome_of
 from fixtures.clients.payload import to_record
 from fixtures.clients.record_batch import MalformedBatch, RecordBatch, encode_batch
 from fixtures.clients.responses import (
@@ -62,6 +62,7 @@ from fixtures.clients.responses import (
     read_position,
 )
 from linearizability.history.recorder import Position, Read, Sent
+from linearizability.operation import Outcome
 
 _MAX_WAIT_MS = 50
 _MAX_BYTES = 65_536

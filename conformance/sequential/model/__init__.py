@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from conformance.sequential.expectation import Each, Expectation
 from conformance.sequential.model import admin, configs, connection, elsewhere, groups, produce, read, topics
-from conformance.sequential.model.cluster import Cluster
+from conformance.sequential.model.cluster import ModelCluster
 from conformance.sequential.steps import (
     AlterConfigs,
     AlterReassignment,
@@ -50,7 +50,7 @@ from conformance.sequential.steps import (
     WithUnknownTags,
 )
 
-_RULES: Final[Mapping[type[Step], Callable[[Cluster, Any], Expectation]]] = {
+_RULES: Final[Mapping[type[Step], Callable[[ModelCluster, Any], Expectation]]] = {
     CreateTopic: topics.create_topic,
     DeleteTopic: topics.delete_topic,
     DeleteTopicById: topics.delete_topic_by_id,
@@ -84,11 +84,11 @@ _RULES: Final[Mapping[type[Step], Callable[[Cluster, Any], Expectation]]] = {
 
 def expected(script: Script) -> tuple[Expectation, ...]:
     """Return the response that Kafka returns to each step."""
-    cluster = Cluster()
+    cluster = ModelCluster()
     return tuple(_expected(cluster, step) for step in script.steps)
 
 
-def _expected(cluster: Cluster, step: Step) -> Expectation:
+def _expected(cluster: ModelCluster, step: Step) -> Expectation:
     match step:
         case Pipelined():
             return {"in_order": True, "responses": Each(tuple(_expected(cluster, inner) for inner in step.steps))}

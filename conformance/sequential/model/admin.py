@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from conformance.sequential.expectation import Expectation, OneOf, Satisfies
-from conformance.sequential.model.cluster import Cluster, Partition
+from conformance.sequential.model.cluster import ModelCluster, Partition
 from conformance.sequential.model.topics import PARTITIONS_PER_REQUEST_MAX, UNKNOWN_BROKER, new_partition
 from conformance.sequential.steps import (
     AlterReassignment,
@@ -29,7 +29,7 @@ _TOO_MANY: Final = OneOf(
 _QUORUM_TOPIC: Final = "__cluster_metadata"
 
 
-def create_partitions(cluster: Cluster, step: CreatePartitions) -> Expectation:
+def create_partitions(cluster: ModelCluster, step: CreatePartitions) -> Expectation:
     """Add empty partitions: a topic only grows, and its other partitions do not change (KIP-195)."""
     topic = cluster.topics.get(step.topic)
     if topic is None:
@@ -59,7 +59,7 @@ def _is_assignment(brokers: tuple[int, ...]) -> bool:
     return len(brokers) == len(set(brokers)) > 0 and all(0 < broker < UNKNOWN_BROKER for broker in brokers)
 
 
-def alter_reassignment(cluster: Cluster, step: AlterReassignment) -> Expectation:
+def alter_reassignment(cluster: ModelCluster, step: AlterReassignment) -> Expectation:
     """Replace the replicas by those requested (KIP-455).
 
     The leader stays if it is one of them, otherwise the first is elected. Removing a replica begins a new epoch.
@@ -82,12 +82,12 @@ def alter_reassignment(cluster: Cluster, step: AlterReassignment) -> Expectation
     return {"error": "NONE"}
 
 
-def list_reassignments(_cluster: Cluster, _step: ListReassignments) -> Expectation:
+def list_reassignments(_cluster: ModelCluster, _step: ListReassignments) -> Expectation:
     """Return no reassignment: each is complete eventually."""
     return {"error": "NONE", "ongoing": ()}
 
 
-def elect_leaders(cluster: Cluster, step: ElectLeaders) -> Expectation:
+def elect_leaders(cluster: ModelCluster, step: ElectLeaders) -> Expectation:
     """Elect the first replica, the preferred one; an election that would change nothing is not needed (KIP-460)."""
     partition = cluster.partition(step.topic, step.partition)
     if partition is None:
@@ -99,7 +99,7 @@ def elect_leaders(cluster: Cluster, step: ElectLeaders) -> Expectation:
     return {"error": "NONE"}
 
 
-def await_topic(cluster: Cluster, step: AwaitTopic) -> Expectation:
+def await_topic(cluster: ModelCluster, step: AwaitTopic) -> Expectation:
     """Return the state that every broker describes, with all replicas in sync."""
     partitions = cluster.topics[step.topic].partitions if step.topic in cluster.topics else []
     epochs = tuple(one.leader_epoch for one in partitions)
@@ -117,13 +117,13 @@ def _states(partitions: Sequence[Partition]) -> tuple[object, ...]:
     )
 
 
-def placement(_cluster: Cluster, _step: Placement) -> Expectation:
+def placement(_cluster: ModelCluster, _step: Placement) -> Expectation:
     """Return an even placement: a partition's replicas on different brokers, numbers per broker that differ by 1."""
     even = Satisfies("at most one more than on another broker", lambda unevenness: unevenness <= 1)
     return {"replicas_are_distinct": True, "leaders_unevenness": even, "replicas_unevenness": even}
 
 
-def describe_topic_partitions(cluster: Cluster, step: DescribeTopicPartitions) -> Expectation:
+def describe_topic_partitions(cluster: ModelCluster, step: DescribeTopicPartitions) -> Expectation:
     """Return topics by name and partitions by index from the cursor on; a new cursor at the limit (KIP-966)."""
     from_topic, from_partition = step.cursor or ("", 0)
     topics: list[tuple[str, str]] = []
@@ -154,11 +154,11 @@ def describe_topic_partitions(cluster: Cluster, step: DescribeTopicPartitions) -
     return described if _chosen_by_cluster(partitions) else {**described, "partitions": _listed_states(cluster, listed)}
 
 
-def _listed_states(cluster: Cluster, listed: Sequence[tuple[str, int]]) -> tuple[object, ...]:
+def _listed_states(cluster: ModelCluster, listed: Sequence[tuple[str, int]]) -> tuple[object, ...]:
     return tuple(_states(cluster.topics[name].partitions)[index] for name, index in listed)
 
 
-def describe_log_dirs(cluster: Cluster, step: DescribeLogDirs, broker: int) -> Expectation:
+def describe_log_dirs(cluster: ModelCluster, step: DescribeLogDirs, broker: int) -> Expectation:
     """Return the replica that is assigned to the broker, eventually without lag (KIP-113)."""
     partition = cluster.partition(step.topic, step.partition)
     if partition is None or broker not in (partition.replicas or ()):
@@ -167,7 +167,7 @@ def describe_log_dirs(cluster: Cluster, step: DescribeLogDirs, broker: int) -> E
     return {"error": "NONE", "replicas": 1, "has_bytes": has_bytes, "offset_lag": 0, "is_future": False}
 
 
-def describe_quorum(_cluster: Cluster, step: DescribeQuorum) -> Expectation:
+def describe_quorum(_cluster: ModelCluster, step: DescribeQuorum) -> Expectation:
     """Return the quorum of the metadata partition, led by a voter; other partitions have none (KIP-595)."""
     if (step.topic, step.partition) != (_QUORUM_TOPIC, 0):
         return {"error": _UNKNOWN}
@@ -180,7 +180,7 @@ def describe_quorum(_cluster: Cluster, step: DescribeQuorum) -> Expectation:
     }
 
 
-def describe_cluster(_cluster: Cluster, step: DescribeCluster) -> Expectation:
+def describe_cluster(_cluster: ModelCluster, step: DescribeCluster) -> Expectation:
     """Return the brokers; only a controller describes controllers (KIP-919)."""
     match step.endpoint_type:
         case EndpointType.CONTROLLERS:

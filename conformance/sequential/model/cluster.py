@@ -121,7 +121,7 @@ class CommittedOffset:
 
 
 @dataclass(slots=True)
-class Cluster:
+class ModelCluster:
     """All state that a script can change."""
 
     topics: dict[str, Topic] = field(default_factory=dict)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from conformance.sequential.expectation import Expectation
-from conformance.sequential.model.cluster import Cluster
+from conformance.sequential.model.cluster import ModelCluster
 from conformance.sequential.steps import AlterConfigs, DescribeConfigs, IncrementalAlterConfigs, Operation, ResourceType
 
 THROTTLED: Final = "follower.replication.throttled.replicas"
@@ -16,7 +16,7 @@ BAD_SETTINGS: Final = frozenset({("retention.ms", "soon"), ("cleanup.policy", "b
 _UNKNOWN: Final = "UNKNOWN_TOPIC_OR_PARTITION"
 
 
-def incremental_alter_configs(cluster: Cluster, step: IncrementalAlterConfigs) -> Expectation:
+def incremental_alter_configs(cluster: ModelCluster, step: IncrementalAlterConfigs) -> Expectation:
     """Apply every change, or none if one is invalid; other settings stay."""
     if error := _resource_error(cluster, step.resource_type, step.topic):
         return {"error": error}
@@ -49,20 +49,20 @@ _DEFAULT_LISTS: Final = {"cleanup.policy": "delete"}
 """Inherited values of lists that are not set."""
 
 
-def alter_configs(cluster: Cluster, step: AlterConfigs) -> Expectation:
+def alter_configs(cluster: ModelCluster, step: AlterConfigs) -> Expectation:
     """Replace all settings of the topic; those that are not named are inherited again."""
     if error := _resource_error(cluster, step.resource_type, step.topic):
         return {"error": error}
     return _altered(cluster, step, {name: value or "" for name, value in step.configs})
 
 
-def _resource_error(cluster: Cluster, resource_type: ResourceType, topic: str) -> str | None:
+def _resource_error(cluster: ModelCluster, resource_type: ResourceType, topic: str) -> str | None:
     if resource_type is ResourceType.UNKNOWN:
         return "INVALID_REQUEST"
     return None if topic in cluster.topics else _UNKNOWN
 
 
-def _altered(cluster: Cluster, step: IncrementalAlterConfigs | AlterConfigs, to: Mapping[str, str]) -> Expectation:
+def _altered(cluster: ModelCluster, step: IncrementalAlterConfigs | AlterConfigs, to: Mapping[str, str]) -> Expectation:
     if BAD_SETTINGS & set(to.items()):
         return {"error": "INVALID_CONFIG"}
     if not step.validate_only:
@@ -70,7 +70,7 @@ def _altered(cluster: Cluster, step: IncrementalAlterConfigs | AlterConfigs, to:
     return {"error": "NONE"}
 
 
-def describe_configs(cluster: Cluster, step: DescribeConfigs) -> Expectation:
+def describe_configs(cluster: ModelCluster, step: DescribeConfigs) -> Expectation:
     """Return the topic's own settings with their values, and the names of inherited ones."""
     if error := _resource_error(cluster, step.resource_type, step.topic):
         return {"error": error}

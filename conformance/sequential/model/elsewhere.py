@@ -3,7 +3,7 @@
 from typing import Final
 
 from conformance.sequential.expectation import Expectation
-from conformance.sequential.model.cluster import Cluster, Partition
+from conformance.sequential.model.cluster import ModelCluster, Partition
 from conformance.sequential.steps import DeleteRecords, Fetch, ListOffsets, OffsetForLeaderEpoch, Produce, Step
 
 _NOT_LEADER: Final = "NOT_LEADER_OR_FOLLOWER"
@@ -19,7 +19,7 @@ _NOTHING: Final[dict[type[Step], Expectation]] = {
 }
 
 
-def rejected_by(cluster: Cluster, broker: int, step: Step) -> Expectation | None:
+def rejected_by(cluster: ModelCluster, broker: int, step: Step) -> Expectation | None:
     """Return NOT_LEADER_OR_FOLLOWER and the leader (KIP-951); null if the broker serves the step."""
     if type(step) not in _NOTHING:
         return None

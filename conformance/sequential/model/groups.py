@@ -3,7 +3,7 @@
 from typing import Final
 
 from conformance.sequential.expectation import Expectation
-from conformance.sequential.model.cluster import Cluster, CommittedOffset
+from conformance.sequential.model.cluster import CommittedOffset, ModelCluster
 from conformance.sequential.model.unknown import UNKNOWN_TOPIC
 from conformance.sequential.steps import OffsetCommit, OffsetFetch
 
@@ -11,7 +11,7 @@ METADATA_LENGTH_MAX: Final = 4096
 """Kafka's default of `offset.metadata.max.bytes`."""
 
 
-def offset_commit(cluster: Cluster, step: OffsetCommit) -> Expectation:
+def offset_commit(cluster: ModelCluster, step: OffsetCommit) -> Expectation:
     """Store the offset in place of the previous one; a rejected commit changes nothing."""
     if cluster.partition(step.topic, step.partition) is None:
         return {"error": UNKNOWN_TOPIC}
@@ -24,7 +24,7 @@ def offset_commit(cluster: Cluster, step: OffsetCommit) -> Expectation:
     return {"error": "NONE"}
 
 
-def offset_fetch(cluster: Cluster, step: OffsetFetch) -> Expectation:
+def offset_fetch(cluster: ModelCluster, step: OffsetFetch) -> Expectation:
     """Return the last commit; offset -1, no metadata and no error if there is none."""
     if step.topic is None:
         return {"error": "NONE", "committed": _all_committed(cluster, step.group)}
@@ -41,7 +41,7 @@ def offset_fetch(cluster: Cluster, step: OffsetFetch) -> Expectation:
     }
 
 
-def _all_committed(cluster: Cluster, group: str) -> tuple[tuple[str, int, int], ...]:
+def _all_committed(cluster: ModelCluster, group: str) -> tuple[tuple[str, int, int], ...]:
     """Return topic, partition and offset of each partition that the group has committed."""
     names = {topic.id: name for name, topic in cluster.topics.items()}
     return tuple(

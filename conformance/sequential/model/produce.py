@@ -11,7 +11,7 @@ from conformance.sequential.expectation import Expectation
 from conformance.sequential.model.cluster import (
     BATCHES_REMEMBERED,
     AppendedSequence,
-    Cluster,
+    ModelCluster,
     Partition,
     ProducerState,
     StoredBatch,
@@ -47,19 +47,19 @@ _ZSTD_SINCE: Final = 7
 """The version of Produce since which batches may be compressed with zstd (KIP-110)."""
 
 
-def init_producer_id(cluster: Cluster, _step: InitProducerId) -> Expectation:
+def init_producer_id(cluster: ModelCluster, _step: InitProducerId) -> Expectation:
     """Return a new producer id, at epoch 0."""
     cluster.producers += 1
     return {"error": "NONE", "producer": cluster.producers - 1, "producer_epoch": 0}
 
 
-def produce(cluster: Cluster, step: Produce) -> Expectation:
+def produce(cluster: ModelCluster, step: Produce) -> Expectation:
     """Return the base offset, or the error and -1; no response for acks=0."""
     expectation = _response(cluster, step)
     return {"has_response": False} if step.acks == 0 else expectation
 
 
-def _response(cluster: Cluster, step: Produce) -> Expectation:
+def _response(cluster: ModelCluster, step: Produce) -> Expectation:
     partition = cluster.partition(step.topic, step.partition, step.topic_id)
     if partition is None:
         return _rejected(UNKNOWN_TOPIC)

@@ -3,7 +3,7 @@
 from typing import Final
 
 from conformance.sequential.expectation import Expectation, OneOf, Satisfies
-from conformance.sequential.model.cluster import Cluster, Partition, StoredBatch
+from conformance.sequential.model.cluster import ModelCluster, Partition, StoredBatch
 from conformance.sequential.model.unknown import UNKNOWN_TOPIC
 from conformance.sequential.response import ReadRecord
 from conformance.sequential.steps import (
@@ -29,7 +29,7 @@ def _epoch_error(partition: Partition, client_epoch: int) -> str | None:
     return "UNKNOWN_LEADER_EPOCH" if client_epoch > partition.leader_epoch else "FENCED_LEADER_EPOCH"
 
 
-def fetch(cluster: Cluster, step: Fetch) -> Expectation:
+def fetch(cluster: ModelCluster, step: Fetch) -> Expectation:
     """Return whole batches from the one that has the offset; no high watermark with an error."""
     partition = cluster.partition(step.topic, step.partition, step.topic_id)
     error = UNKNOWN_TOPIC if partition is None else _epoch_error(partition, step.leader_epoch)
@@ -73,7 +73,7 @@ def _whole_batches(batches: list[StoredBatch], limit: int) -> tuple[ReadRecord, 
     return OneOf(tuple(prefixes), "the first batch, and more while they fit")
 
 
-def list_offsets(cluster: Cluster, step: ListOffsets) -> Expectation:
+def list_offsets(cluster: ModelCluster, step: ListOffsets) -> Expectation:
     """Return an offset by timestamp, or by one of the special timestamps."""
     partition = cluster.partition(step.topic, step.partition)
     error = UNKNOWN_TOPIC if partition is None else _epoch_error(partition, step.leader_epoch)
@@ -113,7 +113,7 @@ def _newest(partition: Partition) -> Expectation:
     }
 
 
-def offset_for_leader_epoch(cluster: Cluster, step: OffsetForLeaderEpoch) -> Expectation:
+def offset_for_leader_epoch(cluster: ModelCluster, step: OffsetForLeaderEpoch) -> Expectation:
     """Return the end offset of the newest epoch up to the requested one."""
     partition = cluster.partition(step.topic, step.partition)
     error = UNKNOWN_TOPIC if partition is None else _epoch_error(partition, step.leader_epoch)
@@ -123,7 +123,7 @@ def offset_for_leader_epoch(cluster: Cluster, step: OffsetForLeaderEpoch) -> Exp
     return {"error": "NONE", "leader_epoch": epoch, "end_offset": end}
 
 
-def delete_records(cluster: Cluster, step: DeleteRecords) -> Expectation:
+def delete_records(cluster: ModelCluster, step: DeleteRecords) -> Expectation:
     """Advance the log start offset, never back; beyond the high watermark nothing is deleted."""
     partition = cluster.partition(step.topic, step.partition)
     if partition is None:

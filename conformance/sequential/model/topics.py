@@ -4,7 +4,7 @@ import re
 from typing import Final
 
 from conformance.sequential.expectation import Expectation
-from conformance.sequential.model.cluster import Cluster, Partition, Topic
+from conformance.sequential.model.cluster import ModelCluster, Partition, Topic
 from conformance.sequential.model.configs import BAD_SETTINGS
 from conformance.sequential.steps import CreateTopic, DeleteTopic, DeleteTopicById, Metadata, MetadataById
 
@@ -25,7 +25,7 @@ def is_legal_name(name: str) -> bool:
     return _LEGAL_NAME.fullmatch(name) is not None and len(name) <= TOPIC_NAME_LENGTH_MAX and name not in {".", ".."}
 
 
-def create_topic(cluster: Cluster, step: CreateTopic) -> Expectation:
+def create_topic(cluster: ModelCluster, step: CreateTopic) -> Expectation:
     """Create a topic and return its description; or return the first error and create nothing."""
     if error := _creation_error(cluster, step):
         return {"error": error}
@@ -45,7 +45,7 @@ def new_partition(replicas: tuple[int, ...] | None) -> Partition:
     return Partition(replicas=replicas, leader=replicas[0] if replicas else None)
 
 
-def _creation_error(cluster: Cluster, step: CreateTopic) -> str | None:
+def _creation_error(cluster: ModelCluster, step: CreateTopic) -> str | None:
     if not is_legal_name(step.topic):
         return _INVALID_TOPIC
     if step.topic in cluster.topics:
@@ -71,14 +71,14 @@ def _assignment_error(step: CreateTopic) -> str | None:
     return None
 
 
-def delete_topic(cluster: Cluster, step: DeleteTopic) -> Expectation:
+def delete_topic(cluster: ModelCluster, step: DeleteTopic) -> Expectation:
     """Delete a topic with its id."""
     if cluster.topics.pop(step.topic, None) is None:
         return {"error": "UNKNOWN_TOPIC_OR_PARTITION"}
     return {"error": "NONE"}
 
 
-def delete_topic_by_id(cluster: Cluster, step: DeleteTopicById) -> Expectation:
+def delete_topic_by_id(cluster: ModelCluster, step: DeleteTopicById) -> Expectation:
     """Delete a topic by id; an id that no topic has is UNKNOWN_TOPIC_ID (KIP-516)."""
     name = _name_of(cluster, step.topic_id)
     if name is None:
@@ -87,11 +87,11 @@ def delete_topic_by_id(cluster: Cluster, step: DeleteTopicById) -> Expectation:
     return {"error": "NONE"}
 
 
-def _name_of(cluster: Cluster, topic_id: int) -> str | None:
+def _name_of(cluster: ModelCluster, topic_id: int) -> str | None:
     return next((name for name, topic in cluster.topics.items() if topic.id == topic_id), None)
 
 
-def metadata(cluster: Cluster, step: Metadata) -> Expectation:
+def metadata(cluster: ModelCluster, step: Metadata) -> Expectation:
     """Describe the requested topics; null requests all, an empty list none (since v1)."""
     names = tuple(cluster.topics) if step.topics is None else step.topics
     topics = sorted((name, _metadata_error(cluster, name), _partition_count(cluster, name)) for name in names)
@@ -108,17 +108,17 @@ def metadata(cluster: Cluster, step: Metadata) -> Expectation:
     }
 
 
-def _metadata_error(cluster: Cluster, name: str) -> str:
+def _metadata_error(cluster: ModelCluster, name: str) -> str:
     if not is_legal_name(name):
         return _INVALID_TOPIC
     return "NONE" if name in cluster.topics else "UNKNOWN_TOPIC_OR_PARTITION"
 
 
-def _partition_count(cluster: Cluster, name: str) -> int:
+def _partition_count(cluster: ModelCluster, name: str) -> int:
     return len(cluster.topics[name].partitions) if name in cluster.topics else 0
 
 
-def metadata_by_id(cluster: Cluster, step: MetadataById) -> Expectation:
+def metadata_by_id(cluster: ModelCluster, step: MetadataById) -> Expectation:
     """Return the topic's name; an id that no topic has is UNKNOWN_TOPIC_ID (KIP-516)."""
     name = _name_of(cluster, step.topic_id)
     return {"error": "UNKNOWN_TOPIC_ID", "name": None} if name is None else {"error": "NONE", "name": name}

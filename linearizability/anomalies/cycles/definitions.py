@@ -16,23 +16,23 @@ from typing import Final
 from linearizability.anomalies.cycles.classes import G0, G1C, G2, G_SINGLE, REAL_TIME, Found, classify
 from linearizability.anomalies.cycles.explain import evidence_of, evidence_of_unknown, text_of
 from linearizability.anomalies.cycles.graph import Graph, graph_of
-from linearizability.anomalies.finding import Finding, evidence_order
+from linearizability.anomalies.merging import evidence_order
 from linearizability.anomalies.whole_run import RunDefinition, WholeRun
-from linearizability.judgement import EVIDENCE_MAX, Evidence, Verdict
+from linearizability.judgement import EVIDENCE_MAX, Anomaly, Evidence, Verdict
 
 
 def _cycles(run: WholeRun) -> tuple[Graph, list[Found]]:
     return classify(graph_of(run))
 
 
-def _finder(name: str) -> Callable[[WholeRun], Iterable[Finding]]:
-    def find(run: WholeRun) -> Iterable[Finding]:
+def _finder(name: str) -> Callable[[WholeRun], Iterable[Anomaly]]:
+    def find(run: WholeRun) -> Iterable[Anomaly]:
         """Per strongly connected component."""
         graph, everything = run.once(_cycles)
         for verdict in (Verdict.VIOLATION, Verdict.UNKNOWN, Verdict.PERMITTED):
             found = [own for own in everything if (own.name, own.verdict) == (name, verdict)]
             if found:
-                yield Finding(name, verdict, len(found), _lowest_told(run, graph, found))
+                yield Anomaly(name, verdict, len(found), _lowest_told(run, graph, found))
 
     return find
 

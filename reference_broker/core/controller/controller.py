@@ -29,7 +29,7 @@ from reference_broker.core.controller.errors import ControllerError
 from reference_broker.core.controller.periodic_tasks import PeriodicTasks, ignore_commit
 from reference_broker.core.metadata.bootstrap import bootstrap_records
 from reference_broker.core.metadata.image import MetadataImage
-from reference_broker.core.request import Outcome, Request
+from reference_broker.core.request import Request, RequestOutcome
 from reference_broker.core.runtime import Runtime
 from reference_broker.core.tracer import ControllerActivated, RequestDecided
 from reference_broker.protocol.errors import ErrorCode
@@ -156,7 +156,7 @@ class Controller:
         if not records and not self._waiting:
             return response
         self.write(records, lambda _: self.runtime.respond(request, response), now, request=request)
-        return Outcome.DEFERRED
+        return RequestOutcome.DEFERRED
 
 
 Handle = Callable[[Controller, Request, Now], Any]

@@ -18,7 +18,7 @@ from reference_broker.core.clock import Now
 from reference_broker.core.connection import Connection
 from reference_broker.core.handlers.lookup import find_partition, find_topic
 from reference_broker.core.replication.partition import Partition
-from reference_broker.core.request import Outcome, Request
+from reference_broker.core.request import Request, RequestOutcome
 from reference_broker.core.topic_names import INTERNAL_TOPICS
 from reference_broker.protocol.durations import milliseconds
 from reference_broker.protocol.errors import ErrorCode
@@ -50,7 +50,7 @@ def handle(broker: Broker, request: Request, now: Now) -> Any:
     keys = [result.key for result in results if result.required_offset is not None]
     timeout_ms = milliseconds(request.body.timeout)
     broker.runtime.purgatory.wait(waiting, keys, now.monotonic_ms + timeout_ms)
-    return Outcome.DEFERRED
+    return RequestOutcome.DEFERRED
 
 
 def _delete(broker: Broker, topic: Any, requested: Any, now: Now) -> _Result:

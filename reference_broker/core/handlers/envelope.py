@@ -11,7 +11,7 @@ from typing import Any
 
 from reference_broker.core.api import ServingNode
 from reference_broker.core.clock import Now
-from reference_broker.core.request import Outcome, Request
+from reference_broker.core.request import Request, RequestOutcome
 from reference_broker.protocol.errors import ErrorCode, MalformedRequestError
 from reference_broker.protocol.messages import read_header
 
@@ -27,7 +27,7 @@ def handle(node: ServingNode, request: Request, now: Now) -> Any:
         header = read_header(request.body.request_data)
         if header.api_key in _FORWARDABLE:
             node.serve_enveloped(request, header, now)
-            return Outcome.DEFERRED if request.connection.busy else Outcome.NO_RESPONSE
+            return RequestOutcome.DEFERRED if request.connection.busy else RequestOutcome.NO_RESPONSE
     except MalformedRequestError:
         pass
     return request.replies.EnvelopeResponse(error_code=ErrorCode.invalid_request, response_data=None)

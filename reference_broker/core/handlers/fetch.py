@@ -35,7 +35,7 @@ from reference_broker.core.handlers.lookup import find_partition, find_topic
 from reference_broker.core.replication.brokers import BrokerRun
 from reference_broker.core.replication.partition import NO_EPOCH, Partition
 from reference_broker.core.replication.partition_reader import Isolation, PartitionReader
-from reference_broker.core.request import Outcome, Request
+from reference_broker.core.request import Request, RequestOutcome
 from reference_broker.protocol.durations import milliseconds
 from reference_broker.protocol.errors import ErrorCode
 
@@ -150,11 +150,11 @@ def _check_partition(partition: Partition, requested: Any, reader: PartitionRead
 
 def _wait(
     broker: Broker, request: Request, reader: PartitionReader, statuses: Sequence[_PartitionStatus], deadline_ms: int
-) -> Outcome:
+) -> RequestOutcome:
     requested = {status.partition.key: status.requested for status in statuses if status.partition is not None}
     waiting = DelayedFetch(broker, request, reader.again(), requested)
     broker.purgatory.wait(waiting, tuple(requested), deadline_ms)
-    return Outcome.DEFERRED
+    return RequestOutcome.DEFERRED
 
 
 @dataclass(slots=True)

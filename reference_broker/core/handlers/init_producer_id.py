@@ -15,7 +15,7 @@ from typing import Any
 
 from reference_broker.core.broker import Broker
 from reference_broker.core.clock import Now
-from reference_broker.core.request import Outcome, Request
+from reference_broker.core.request import Request, RequestOutcome
 from reference_broker.protocol.errors import ErrorCode
 
 _NONE = -1
@@ -33,7 +33,7 @@ def handle(broker: Broker, request: Request, now: Now) -> Any:
         broker.runtime.respond(request, error_response if producer_id is None else _response(request, producer_id))
 
     broker.producer_ids.take(on_id, now)
-    return Outcome.DEFERRED
+    return RequestOutcome.DEFERRED
 
 
 def _response(request: Request, producer_id: int) -> Any:

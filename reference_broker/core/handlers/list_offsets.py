@@ -22,7 +22,7 @@ from reference_broker.core.clock import Now
 from reference_broker.core.handlers.lookup import find_partition, find_topic
 from reference_broker.core.log.partition_log import TimestampAndOffset
 from reference_broker.core.replication.partition import NO_EPOCH, Partition
-from reference_broker.core.request import Outcome, Request
+from reference_broker.core.request import Request, RequestOutcome
 from reference_broker.protocol.errors import ErrorCode
 from reference_broker.protocol.steps import Steps
 
@@ -44,7 +44,7 @@ def handle(broker: Broker, request: Request, now: Now) -> Any:
         broker.runtime.respond(request, _response(broker, request, by_time))
 
     broker.runtime.work.run(request, _look_up_all(broker, request), found, now)
-    return Outcome.DEFERRED
+    return RequestOutcome.DEFERRED
 
 
 def _look_up_all(broker: Broker, request: Request) -> Steps[_ByTime]:

@@ -22,7 +22,7 @@ from reference_broker.core.clock import Now
 from reference_broker.core.group_offsets import Commit, GroupOffsets
 from reference_broker.core.handlers.lookup import find_topic
 from reference_broker.core.replication.partition import NO_EPOCH
-from reference_broker.core.request import Outcome, Request
+from reference_broker.core.request import Request, RequestOutcome
 from reference_broker.protocol.errors import ErrorCode
 from reference_broker.protocol.group_records import OffsetCommitKey, OffsetCommitValue
 
@@ -50,7 +50,7 @@ def handle(broker: Broker, request: Request, now: Now) -> Any:
         broker.runtime.respond(request, _response(request, errors, error))
 
     broker.groups.commit(group, commits, on_committed, now)
-    return Outcome.DEFERRED
+    return RequestOutcome.DEFERRED
 
 
 def _known_partitions(broker: Broker, request: Request) -> tuple[list[tuple[str, Any]], dict[int, ErrorCode]]:

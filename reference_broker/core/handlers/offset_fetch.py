@@ -22,7 +22,7 @@ from reference_broker.core.group_offsets import GroupOffsets
 from reference_broker.core.handlers.lookup import find_topic
 from reference_broker.core.metadata.image import TopicImage
 from reference_broker.core.replication.partition import NO_EPOCH
-from reference_broker.core.request import Outcome, Request
+from reference_broker.core.request import Request, RequestOutcome
 from reference_broker.protocol.errors import ErrorCode
 from reference_broker.protocol.group_records import OffsetCommitValue
 
@@ -43,7 +43,7 @@ def handle(broker: Broker, request: Request, now: Now) -> Any:
         broker.runtime.respond(request, _response(broker, request, errors))
 
     broker.groups.await_stable([group for group in groups if isinstance(group, GroupOffsets)], on_stable, now)
-    return Outcome.DEFERRED
+    return RequestOutcome.DEFERRED
 
 
 def _requested_groups(request: Request) -> Any:

@@ -29,7 +29,7 @@ from reference_broker.core.log.append_validation import ValidatedBatch, validate
 from reference_broker.core.log.errors import AppendError, RecordError
 from reference_broker.core.replication.acknowledgement import Acknowledgement, Key
 from reference_broker.core.replication.partition import ACKS_ALL, Partition
-from reference_broker.core.request import Outcome, Request
+from reference_broker.core.request import Request, RequestOutcome
 from reference_broker.core.topic_names import INTERNAL_TOPICS
 from reference_broker.protocol.durations import milliseconds
 from reference_broker.protocol.errors import ErrorCode, error_code
@@ -78,7 +78,7 @@ def handle(broker: Broker, request: Request, now: Now) -> Any:
         broker.runtime.complete(request, _complete(broker, request, results, later))
 
     broker.runtime.work.run(request, _validate_all(broker, request, now), validated, now)
-    return Outcome.DEFERRED
+    return RequestOutcome.DEFERRED
 
 
 def _complete(broker: Broker, request: Request, results: list[_Result], now: Now) -> Any:
@@ -86,7 +86,7 @@ def _complete(broker: Broker, request: Request, results: list[_Result], now: Now
     acks = request.body.acks
     if acks == 0:
         failed = any(result.error is not ErrorCode.none for result in results)
-        return Outcome.CLOSE_CONNECTION if failed else Outcome.NO_RESPONSE
+        return RequestOutcome.CLOSE_CONNECTION if failed else RequestOutcome.NO_RESPONSE
     required = {result.key: result.end_offset for result in results if result.key and result.error is ErrorCode.none}
     if acks != ACKS_ALL or not required:
         return _response(broker, request, results, {})
@@ -97,7 +97,7 @@ def _complete(broker: Broker, request: Request, results: list[_Result], now: Now
         request.connection,
     )
     if broker.replicas.wait(waiting, milliseconds(request.body.timeout), now):
-        return Outcome.DEFERRED
+        return RequestOutcome.DEFERRED
     return _response(broker, request, results, waiting.errors)
 
 

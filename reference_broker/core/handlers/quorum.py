@@ -20,7 +20,7 @@ from reference_broker.core.api import ServingNode
 from reference_broker.core.clock import Now
 from reference_broker.core.quorum.wire import request_from_kio
 from reference_broker.core.quorum.wire_parts import UnknownPartitionError
-from reference_broker.core.request import Outcome, Request
+from reference_broker.core.request import Request, RequestOutcome
 from reference_broker.protocol.errors import ErrorCode
 
 
@@ -56,4 +56,4 @@ def _handle(node: ServingNode, request: Request, now: Now, response: Any, **empt
     except UnknownPartitionError:
         return response(error_code=ErrorCode.invalid_request, **empty)
     node.ask_quorum(request, quorum_request, now)
-    return Outcome.DEFERRED
+    return RequestOutcome.DEFERRED

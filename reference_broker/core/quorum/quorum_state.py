@@ -56,7 +56,7 @@ class QuorumStateError(AssertionError):
     """A transition that the protocol rules out: a defect of this node, for a message cannot cause it."""
 
 
-class Role(Enum):
+class QuorumRole(Enum):
     """The states, by Kafka's names."""
 
     UNATTACHED = "Unattached"
@@ -82,33 +82,33 @@ class Trigger(Enum):
 
 
 TRANSITIONS = {
-    (Role.UNATTACHED, Trigger.HIGHER_EPOCH): Role.UNATTACHED,
-    (Role.UNATTACHED, Trigger.LEADER_FOUND): Role.FOLLOWER,
-    (Role.UNATTACHED, Trigger.ELECTION_TIMEOUT): Role.PROSPECTIVE,
-    (Role.UNATTACHED, Trigger.ONLY_VOTER): Role.PROSPECTIVE,
-    (Role.PROSPECTIVE, Trigger.HIGHER_EPOCH): Role.UNATTACHED,
-    (Role.PROSPECTIVE, Trigger.LEADER_FOUND): Role.FOLLOWER,
-    (Role.PROSPECTIVE, Trigger.ELECTION_LOST): Role.UNATTACHED,
-    (Role.PROSPECTIVE, Trigger.MAJORITY_GRANTED): Role.CANDIDATE,
-    (Role.CANDIDATE, Trigger.HIGHER_EPOCH): Role.UNATTACHED,
-    (Role.CANDIDATE, Trigger.LEADER_FOUND): Role.FOLLOWER,
-    (Role.CANDIDATE, Trigger.ELECTION_TIMEOUT): Role.PROSPECTIVE,
-    (Role.CANDIDATE, Trigger.MAJORITY_GRANTED): Role.LEADER,
-    (Role.LEADER, Trigger.HIGHER_EPOCH): Role.UNATTACHED,
-    (Role.LEADER, Trigger.LEADER_FOUND): Role.FOLLOWER,
-    (Role.LEADER, Trigger.RESIGNATION): Role.RESIGNED,
-    (Role.RESIGNED, Trigger.HIGHER_EPOCH): Role.UNATTACHED,
-    (Role.RESIGNED, Trigger.LEADER_FOUND): Role.FOLLOWER,
-    (Role.RESIGNED, Trigger.ELECTION_TIMEOUT): Role.UNATTACHED,
-    (Role.RESIGNED, Trigger.ONLY_VOTER): Role.PROSPECTIVE,
-    (Role.FOLLOWER, Trigger.HIGHER_EPOCH): Role.UNATTACHED,
-    (Role.FOLLOWER, Trigger.LEADER_FOUND): Role.FOLLOWER,
-    (Role.FOLLOWER, Trigger.FETCH_TIMEOUT): Role.PROSPECTIVE,
-    (Role.FOLLOWER, Trigger.OBSERVER_FETCH_TIMEOUT): Role.UNATTACHED,
+    (QuorumRole.UNATTACHED, Trigger.HIGHER_EPOCH): QuorumRole.UNATTACHED,
+    (QuorumRole.UNATTACHED, Trigger.LEADER_FOUND): QuorumRole.FOLLOWER,
+    (QuorumRole.UNATTACHED, Trigger.ELECTION_TIMEOUT): QuorumRole.PROSPECTIVE,
+    (QuorumRole.UNATTACHED, Trigger.ONLY_VOTER): QuorumRole.PROSPECTIVE,
+    (QuorumRole.PROSPECTIVE, Trigger.HIGHER_EPOCH): QuorumRole.UNATTACHED,
+    (QuorumRole.PROSPECTIVE, Trigger.LEADER_FOUND): QuorumRole.FOLLOWER,
+    (QuorumRole.PROSPECTIVE, Trigger.ELECTION_LOST): QuorumRole.UNATTACHED,
+    (QuorumRole.PROSPECTIVE, Trigger.MAJORITY_GRANTED): QuorumRole.CANDIDATE,
+    (QuorumRole.CANDIDATE, Trigger.HIGHER_EPOCH): QuorumRole.UNATTACHED,
+    (QuorumRole.CANDIDATE, Trigger.LEADER_FOUND): QuorumRole.FOLLOWER,
+    (QuorumRole.CANDIDATE, Trigger.ELECTION_TIMEOUT): QuorumRole.PROSPECTIVE,
+    (QuorumRole.CANDIDATE, Trigger.MAJORITY_GRANTED): QuorumRole.LEADER,
+    (QuorumRole.LEADER, Trigger.HIGHER_EPOCH): QuorumRole.UNATTACHED,
+    (QuorumRole.LEADER, Trigger.LEADER_FOUND): QuorumRole.FOLLOWER,
+    (QuorumRole.LEADER, Trigger.RESIGNATION): QuorumRole.RESIGNED,
+    (QuorumRole.RESIGNED, Trigger.HIGHER_EPOCH): QuorumRole.UNATTACHED,
+    (QuorumRole.RESIGNED, Trigger.LEADER_FOUND): QuorumRole.FOLLOWER,
+    (QuorumRole.RESIGNED, Trigger.ELECTION_TIMEOUT): QuorumRole.UNATTACHED,
+    (QuorumRole.RESIGNED, Trigger.ONLY_VOTER): QuorumRole.PROSPECTIVE,
+    (QuorumRole.FOLLOWER, Trigger.HIGHER_EPOCH): QuorumRole.UNATTACHED,
+    (QuorumRole.FOLLOWER, Trigger.LEADER_FOUND): QuorumRole.FOLLOWER,
+    (QuorumRole.FOLLOWER, Trigger.FETCH_TIMEOUT): QuorumRole.PROSPECTIVE,
+    (QuorumRole.FOLLOWER, Trigger.OBSERVER_FETCH_TIMEOUT): QuorumRole.UNATTACHED,
 }
 
 
-def next_role(role: Role, trigger: Trigger) -> Role:
+def next_role(role: QuorumRole, trigger: Trigger) -> QuorumRole:
     """Return the state that follows. Raises `QuorumStateError` if the table has none."""
     try:
         return TRANSITIONS[role, trigger]
@@ -159,7 +159,7 @@ class Unattached:
     leader_id: int
     voted: ReplicaKey | None
     election_deadline_ms: int
-    role = Role.UNATTACHED
+    role = QuorumRole.UNATTACHED
 
 
 @dataclass(slots=True)
@@ -171,7 +171,7 @@ class Prospective:
     voted: ReplicaKey | None
     election_deadline_ms: int
     election: EpochElection
-    role = Role.PROSPECTIVE
+    role = QuorumRole.PROSPECTIVE
 
 
 @dataclass(slots=True)
@@ -183,7 +183,7 @@ class Candidate:
     election_deadline_ms: int
     election: EpochElection
     leader_id: int = NO_LEADER
-    role = Role.CANDIDATE
+    role = QuorumRole.CANDIDATE
 
 
 @dataclass(slots=True)
@@ -201,13 +201,13 @@ class Follower:
     has_fetched: bool = False
     snapshot_id: OffsetAndEpoch | None = None
     snapshot: bytearray = field(default_factory=bytearray)
-    role = Role.FOLLOWER
+    role = QuorumRole.FOLLOWER
 
 
 class Leader(LeaderState):
     """Leader of its epoch, with the state of each replica."""
 
-    role = Role.LEADER
+    role = QuorumRole.LEADER
 
 
 @dataclass(slots=True)
@@ -225,7 +225,7 @@ class Resigned:
     preferred_successors: tuple[ReplicaKey, ...]
     unacknowledged: set[int]
     unreachable: set[int] = field(default_factory=set)
-    role = Role.RESIGNED
+    role = QuorumRole.RESIGNED
 
 
 State = Unattached | Prospective | Candidate | Leader | Resigned | Follower
@@ -388,7 +388,7 @@ class QuorumState:
     def _transition(self, trigger: Trigger, state: State) -> None:
         role = next_role(self.state.role, trigger)
         assert role is state.role
-        assert role in {Role.UNATTACHED, Role.FOLLOWER} or self.is_voter
+        assert role in {QuorumRole.UNATTACHED, QuorumRole.FOLLOWER} or self.is_voter
         self.state = state
         self._persist()
         self._on_transition()

@@ -21,7 +21,7 @@ from reference_broker.core.connection import Channel
 from reference_broker.core.replication.fetch_settings import FetchSettings
 from reference_broker.core.replication.fetch_state import FetchPhase
 from reference_broker.core.replication.fetcher import Fetcher
-from reference_broker.core.replication.partition import Partition, Role
+from reference_broker.core.replication.partition import Partition, ReplicaRole
 from reference_broker.core.runtime import Runtime
 
 Key = tuple[str, int]
@@ -90,7 +90,7 @@ class Fetchers:
     def update(self, partition: Partition) -> None:
         """Follow what the partition's role says. Nothing is sent before `proceed`."""
         place = self._places.get(partition.key)
-        is_followed = partition.role is Role.FOLLOWER and self._locate(partition.leader) is not None
+        is_followed = partition.role is ReplicaRole.FOLLOWER and self._locate(partition.leader) is not None
         if place is not None and not (is_followed and place.leader == partition.leader):
             self.leave(partition.key)
         if is_followed:

@@ -52,7 +52,7 @@ NO_LEADER = -1
 ACKS_ALL = -1
 
 
-class Role(Enum):
+class ReplicaRole(Enum):
     """What a replica is to its partition."""
 
     OFFLINE = auto()
@@ -61,11 +61,11 @@ class Role(Enum):
     FOLLOWER = auto()
 
 
-ROLES: Mapping[Role, frozenset[Role]] = MappingProxyType(
+ROLES: Mapping[ReplicaRole, frozenset[ReplicaRole]] = MappingProxyType(
     {
-        Role.OFFLINE: frozenset({Role.OFFLINE, Role.LEADER, Role.FOLLOWER}),
-        Role.LEADER: frozenset({Role.LEADER, Role.FOLLOWER, Role.OFFLINE}),
-        Role.FOLLOWER: frozenset({Role.FOLLOWER, Role.LEADER, Role.OFFLINE}),
+        ReplicaRole.OFFLINE: frozenset({ReplicaRole.OFFLINE, ReplicaRole.LEADER, ReplicaRole.FOLLOWER}),
+        ReplicaRole.LEADER: frozenset({ReplicaRole.LEADER, ReplicaRole.FOLLOWER, ReplicaRole.OFFLINE}),
+        ReplicaRole.FOLLOWER: frozenset({ReplicaRole.FOLLOWER, ReplicaRole.LEADER, ReplicaRole.OFFLINE}),
     }
 )
 """What metadata can make of a replica: anything; a leadership that goes on in a new epoch begins anew all the same."""
@@ -126,7 +126,7 @@ class Partition:
         self.log = log
         self.flushed_at_ms = flushed_at_ms
         self.min_insync_replicas = min_insync_replicas
-        self.role = Role.OFFLINE
+        self.role = ReplicaRole.OFFLINE
         self.leader = NO_LEADER
         self.leader_epoch = NO_EPOCH
         self.partition_epoch = -1
@@ -144,7 +144,7 @@ class Partition:
     @property
     def is_leader(self) -> bool:
         """Whether this broker leads it."""
-        return self.role is Role.LEADER
+        return self.role is ReplicaRole.LEADER
 
     @property
     def last_stable_offset(self) -> int:
@@ -201,10 +201,10 @@ class Partition:
         self.high_watermark = offset
         self._trace(HighWatermarkUpdated, offset)
 
-    def _role_in(self, record: PartitionRecord) -> Role:
+    def _role_in(self, record: PartitionRecord) -> ReplicaRole:
         if record.leader == NO_LEADER:
-            return Role.OFFLINE
-        return Role.LEADER if record.leader == self._context.node_id else Role.FOLLOWER
+            return ReplicaRole.OFFLINE
+        return ReplicaRole.LEADER if record.leader == self._context.node_id else ReplicaRole.FOLLOWER
 
     def _lead(self, *, is_new_epoch: bool, is_new_leader: bool, now: Now) -> None:
         self.followers.assign(self.replicas)

@@ -18,7 +18,7 @@ from reference_broker.core.configuration.key import ConfigSource
 from reference_broker.core.configuration.resource import ResourceType
 from reference_broker.core.metadata.image import CLUSTER_DEFAULT
 from reference_broker.core.replication.logs import log_config
-from reference_broker.core.replication.partition import NO_LEADER, Partition, Role
+from reference_broker.core.replication.partition import NO_LEADER, Partition, ReplicaRole
 from reference_broker.protocol.metadata_records import PartitionRecord
 from reference_broker.simulation.invariants.violation import InvariantViolation
 from reference_broker.simulation.invariants.watch import Observer, Watched
@@ -66,8 +66,8 @@ def _check_assignment(node_id: int, broker: Broker) -> None:
 
 
 def _check_role(node_id: int, partition: Partition, record: PartitionRecord) -> None:
-    role = Role.OFFLINE if record.leader == NO_LEADER else Role.FOLLOWER
-    role = Role.LEADER if record.leader == node_id else role
+    role = ReplicaRole.OFFLINE if record.leader == NO_LEADER else ReplicaRole.FOLLOWER
+    role = ReplicaRole.LEADER if record.leader == node_id else role
     expected = record.leader_epoch, record.leader, role, tuple(record.replicas)
     found = partition.leader_epoch, partition.leader, partition.role, partition.replicas
     if found != expected or partition.partition_epoch < record.partition_epoch:
@@ -102,7 +102,7 @@ def _check_fetches(node_id: int, broker: Broker) -> None:
     expected = {
         partition.key: partition.leader
         for partition in broker.replicas
-        if partition.role is Role.FOLLOWER and partition.leader in registered
+        if partition.role is ReplicaRole.FOLLOWER and partition.leader in registered
     }
     found = {key: place.leader for key, place in fetchers.places.items() if place.leader in registered}
     if found != expected:

@@ -25,7 +25,7 @@ from typing import Any, Final
 from reference_broker.core.broker import Broker
 from reference_broker.core.connection import Channel
 from reference_broker.core.lifecycle import BrokerState
-from reference_broker.core.replication.partition import Partition, Role
+from reference_broker.core.replication.partition import Partition, ReplicaRole
 from reference_broker.simulation.invariants.watch import Watched
 
 Comparison = tuple[str, object, object]
@@ -78,7 +78,7 @@ def _compare_follower(partition: Partition | None, channel: Channel, epoch: int)
     """Compare with the state of a follower. The text has no partition name, since formatting it takes too long."""
     if partition is None:
         return "a partition of this broker", None, True
-    actual = partition.key, Role.FOLLOWER, channel.node_id, epoch
+    actual = partition.key, ReplicaRole.FOLLOWER, channel.node_id, epoch
     expected = partition.key, partition.role, partition.leader, partition.leader_epoch
     return "role, leader, current_leader_epoch", actual, expected
 

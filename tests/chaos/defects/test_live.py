@@ -4,12 +4,12 @@ from types import SimpleNamespace
 
 import pytest
 
+from chaos.campaign.violation import Violation
 from chaos.defects.live import __main__ as command
 from chaos.defects.live.registry import LIVE_DEFECTS, live_defect
 from chaos.defects.live.rounds import BLACKOUT_OF_SEGMENTS, ROUNDS
 from chaos.defects.live.trial import CLEAN, LiveTried, reasons_not_to_run, try_defects
 from chaos.defects.registry import DEFECTS
-from chaos.live.report import Violation
 from fixtures.disk.kinds import DiskKind
 from fixtures.targets.catalogue import parse_target
 from fixtures.targets.target import TargetError, UnknownTargetError

@@ -3,6 +3,7 @@
 import pytest
 
 from chaos import sensitivity
+from chaos.campaign.violation import Violation
 from chaos.defects.registry import DEFECTS, UnknownDefectError
 from chaos.sensitivity import (
     CleanRan,
@@ -14,7 +15,6 @@ from chaos.sensitivity import (
     try_defect,
     violation_of,
 )
-from chaos.simulation.judge import Violation
 from chaos.trial import Trial
 
 EASY = DEFECTS["commit-what-the-leader-has"]

@@ -7,7 +7,7 @@ import pytest
 
 from chaos.live import clients
 from chaos.live.clients import write_ends
-from fixtures.clients.outcomes import Outcome
+from linearizability.operation import Outcome
 
 
 class Clock:

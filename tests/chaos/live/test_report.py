@@ -4,7 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from chaos.live.report import Report, Violation, Worked
+from chaos.campaign.violation import Violation
+from chaos.live.report import Report, Worked
 from chaos.live.run import unhealed
 from chaos.trial import Trial
 from linearizability.judgement import Judgement

@@ -2,7 +2,7 @@
 
 import pytest
 
-from chaos.simulation.run import Outcome, run
+from chaos.simulation.run import SimulatedRun, run
 from chaos.trial import (
     CommitOffsets,
     Consumer,
@@ -33,7 +33,7 @@ from reference_broker.core.lifecycle import Lifecycle
 from reference_broker.core.replication.partition import Partition
 
 
-def operations(outcome: Outcome, f: str) -> list[dict[str, object]]:
+def operations(outcome: SimulatedRun, f: str) -> list[dict[str, object]]:
     """Rows of the history."""
     return [row for row in outcome.history.table("operations").to_pylist() if row["f"] == f]
 

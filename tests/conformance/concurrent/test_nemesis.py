@@ -25,12 +25,12 @@ from conformance.concurrent.moves import (
 from conformance.concurrent.nemesis import Moves, Nemesis
 from conformance.concurrent.surroundings import Replicas, ScriptNotRunError, Surroundings
 from fixtures.clients.answers import Answer
-from fixtures.clients.outcomes import Outcome
 from fixtures.clients.stage import THREADS
 from fixtures.clients.transport import SOCKETS
 from fixtures.faults.damage import Damage
 from fixtures.targets.controls import Lost
 from fixtures.targets.target import Node, TargetError
+from linearizability.operation import Outcome
 
 
 class Target:

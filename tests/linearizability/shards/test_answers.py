@@ -3,13 +3,12 @@
 import pyarrow as pa
 
 from linearizability.anomalies.catalogue import ShardJudgement
-from linearizability.anomalies.finding import Finding
-from linearizability.judgement import Evidence, Verdict
+from linearizability.judgement import Anomaly, Evidence, Verdict
 from linearizability.shards.answers import packed, unpacked
 
 
 def test_an_answer_arrives_as_it_was():
-    finding = Finding("duplicate", Verdict.VIOLATION, 1, (Evidence((1, 2), "t", 0, 5, None, "twice"),))
+    finding = Anomaly("duplicate", Verdict.VIOLATION, 1, (Evidence((1, 2), "t", 0, 5, None, "twice"),))
     facts = pa.table({"op_id": pa.array([1, None], pa.int64()), "txn_id": pa.array(["x", "y"]).dictionary_encode()})
     answer = ShardJudgement((finding,), {"edges": facts, "none": facts.slice(0, 0)})
     assert unpacked(packed(answer)) == answer

@@ -20,7 +20,7 @@ from reference_broker.core.disk import MemoryDisk
 from reference_broker.core.identity import Identity
 from reference_broker.core.metadata.bootstrap import METADATA_VERSION, METADATA_VERSION_MAX
 from reference_broker.core.metadata.image import MetadataImage
-from reference_broker.core.request import Outcome, Request
+from reference_broker.core.request import Request, RequestOutcome
 from reference_broker.core.runtime import Runtime
 from reference_broker.protocol.messages import message_codec
 from reference_broker.protocol.metadata_records import ConfigRecord, PartitionRecord, TopicRecord
@@ -100,7 +100,7 @@ class ScriptedController:
         body, replies = request(api, version, **fields), message_codec(key, version).replies
         asked = Request(Connection(is_controller=True), key, version, self._asked, "test", body, replies)
         answer = CONTROLLER_APIS[key].handle(self.controller, asked, self.now)
-        if answer is not Outcome.DEFERRED:
+        if answer is not RequestOutcome.DEFERRED:
             self.runtime.respond(asked, answer)
         return self._asked
 

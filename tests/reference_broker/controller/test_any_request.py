@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from reference_broker.core.api import Part
 from reference_broker.core.apis import CONTROLLER_APIS
 from reference_broker.core.connection import Connection
-from reference_broker.core.request import Outcome, Request
+from reference_broker.core.request import Request, RequestOutcome
 from reference_broker.protocol.messages import message_codec
 from reference_broker.protocol.metadata_records import encode_metadata_record
 from tests.reference_broker.controller.scripted_controller import ScriptedController
@@ -26,7 +26,7 @@ def test_any_request_is_answered(key, version, data):
     body, codec = data.draw(any_request(key, version)), message_codec(key, version)
     asked = Request(Connection(is_controller=True), key, version, 7, "test", body, codec.replies)
     answer = CONTROLLER_APIS[key].handle(controller.controller, asked, controller.now)
-    if answer is Outcome.DEFERRED:
+    if answer is RequestOutcome.DEFERRED:
         controller.commit()
         answer = controller.runtime.answers[7]
     assert codec.write(7, answer)

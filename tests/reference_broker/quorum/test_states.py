@@ -8,8 +8,8 @@ from reference_broker.core.quorum import quorum_state
 from reference_broker.core.quorum.quorum_state import (
     TRANSITIONS,
     EpochElection,
+    QuorumRole,
     QuorumStateError,
-    Role,
     Trigger,
     next_role,
 )
@@ -19,27 +19,29 @@ from reference_broker.core.quorum.voters import ReplicaKey, Voter, VoterSet
 def test_the_header_shows_the_table():
     rows = re.findall(r"^\| (\w+) +\| ([A-Z_]+) +\| (\w+) ", quorum_state.__doc__, re.MULTILINE)
     shown = {
-        (role, Trigger[trigger]): Role(following)
+        (role, Trigger[trigger]): QuorumRole(following)
         for name, trigger, following in rows
-        for role in (Role if name == "any" else [Role(name)])
+        for role in (QuorumRole if name == "any" else [QuorumRole(name)])
     }
     assert shown == TRANSITIONS
 
 
 def test_every_state_gives_way_to_a_newer_epoch():
-    for role in Role:
-        assert next_role(role, Trigger.HIGHER_EPOCH) is Role.UNATTACHED
-        assert next_role(role, Trigger.LEADER_FOUND) is Role.FOLLOWER
+    for role in QuorumRole:
+        assert next_role(role, Trigger.HIGHER_EPOCH) is QuorumRole.UNATTACHED
+        assert next_role(role, Trigger.LEADER_FOUND) is QuorumRole.FOLLOWER
 
 
 def test_a_leader_is_made_by_votes_that_pre_votes_allowed():
-    assert [row for row, role in TRANSITIONS.items() if role is Role.LEADER] == [
-        (Role.CANDIDATE, Trigger.MAJORITY_GRANTED)
+    assert [row for row, role in TRANSITIONS.items() if role is QuorumRole.LEADER] == [
+        (QuorumRole.CANDIDATE, Trigger.MAJORITY_GRANTED)
     ]
-    assert [row for row, role in TRANSITIONS.items() if role is Role.CANDIDATE] == [
-        (Role.PROSPECTIVE, Trigger.MAJORITY_GRANTED)
+    assert [row for row, role in TRANSITIONS.items() if role is QuorumRole.CANDIDATE] == [
+        (QuorumRole.PROSPECTIVE, Trigger.MAJORITY_GRANTED)
     ]
-    assert [row for row, role in TRANSITIONS.items() if role is Role.RESIGNED] == [(Role.LEADER, Trigger.RESIGNATION)]
+    assert [row for row, role in TRANSITIONS.items() if role is QuorumRole.RESIGNED] == [
+        (QuorumRole.LEADER, Trigger.RESIGNATION)
+    ]
 
 
 def test_every_state_can_be_left_without_others():
@@ -49,13 +51,13 @@ def test_every_state_can_be_left_without_others():
         Trigger.RESIGNATION,
         Trigger.ELECTION_LOST,
     }
-    for role in Role:
+    for role in QuorumRole:
         assert any((role, trigger) in TRANSITIONS for trigger in timeouts), role
 
 
 def test_what_is_not_in_the_table_is_refused():
     with pytest.raises(QuorumStateError, match="Follower"):
-        next_role(Role.FOLLOWER, Trigger.MAJORITY_GRANTED)
+        next_role(QuorumRole.FOLLOWER, Trigger.MAJORITY_GRANTED)
 
 
 @pytest.mark.parametrize(("count", "majority"), [(1, 1), (2, 2), (3, 2), (4, 3), (5, 3)])

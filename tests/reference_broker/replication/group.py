@@ -31,7 +31,7 @@ from reference_broker.core.metadata.delta import MetadataDelta
 from reference_broker.core.metadata.image import MetadataImage
 from reference_broker.core.replication.fetchers import Lane, Place
 from reference_broker.core.replication.partition import Partition
-from reference_broker.core.request import Outcome, Request
+from reference_broker.core.request import Request, RequestOutcome
 from reference_broker.core.runtime import Runtime
 from reference_broker.protocol.errors import ErrorCode
 from reference_broker.protocol.messages import message_codec, read_header
@@ -373,7 +373,7 @@ class Group:
         codec = message_codec(api_key, version)
         asked = Request(connection, api_key, version, correlation_id, None, body, codec.replies)
         answer = HANDLERS[api_key](broker, asked, self.now)
-        if not isinstance(answer, Outcome):
+        if not isinstance(answer, RequestOutcome):
             broker.runtime.respond(asked, answer)
         self._collect(node)
 

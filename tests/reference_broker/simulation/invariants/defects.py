@@ -32,7 +32,7 @@ from reference_broker.core.quorum.quorum_state import EpochElection, QuorumState
 from reference_broker.core.quorum.raft_client import KafkaRaftClient
 from reference_broker.core.replication import requests
 from reference_broker.core.replication.followers import Followers
-from reference_broker.core.replication.partition import Partition, Role
+from reference_broker.core.replication.partition import Partition, ReplicaRole
 from reference_broker.core.replication.partition_reader import PartitionReader
 from reference_broker.core.replication.replicas import Replicas
 from reference_broker.protocol.errors import ErrorCode
@@ -48,7 +48,7 @@ def _around(owner: Any, attribute: str, make: Callable[[Any], Any]) -> Any:
 
 
 def _always_leader(self, record):
-    return Role.OFFLINE if record.leader == NO_LEADER else Role.LEADER
+    return ReplicaRole.OFFLINE if record.leader == NO_LEADER else ReplicaRole.LEADER
 
 
 def _drop_the_last(original):
@@ -99,7 +99,7 @@ def _truncate_to_the_watermark(original):
 
     def apply(self, record, now):
         is_new_epoch = original(self, record, now)
-        if is_new_epoch and self.role is Role.FOLLOWER:
+        if is_new_epoch and self.role is ReplicaRole.FOLLOWER:
             self.truncate_to(self.high_watermark, now)
         return is_new_epoch
 

@@ -1,25 +1,14 @@
-"""What a check says of one shard, and how the findings of all shards become a judgement's anomalies.
+"""Merge of the anomalies of all shards into those of a judgement.
 
-A finding counts everything and shows the lowest few: by topic, partition, offset, op_ids, an unknown offset last. The
-lowest of the whole are among the lowest of the parts, so the merge is exact however a history was cut into shards.
+An anomaly counts every occurrence and has the lowest few as evidence: by topic, partition, offset, op_ids, an unknown
+offset last. The lowest of the whole are among the lowest of the parts, so the merge is exact for any shards.
 """
 
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 from linearizability.judgement import EVIDENCE_MAX, Anomaly, Evidence, Verdict, in_report_order
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """All that one check found in one shard under one verdict; `evidence` holds the lowest, at most EVIDENCE_MAX."""
-
-    name: str
-    verdict: Verdict
-    count: int
-    evidence: tuple[Evidence, ...]
 
 
 def evidence_order(evidence: Evidence) -> tuple[Any, ...]:
@@ -42,13 +31,13 @@ def lowest_evidence(evidence: Iterable[Evidence]) -> tuple[Evidence, ...]:
     return tuple(sorted(evidence, key=evidence_order)[:EVIDENCE_MAX])
 
 
-def merge_findings(findings: Iterable[Finding]) -> tuple[Anomaly, ...]:
+def merge_anomalies(anomalies: Iterable[Anomaly]) -> tuple[Anomaly, ...]:
     """One anomaly per name and verdict, in report order."""
     counts: dict[tuple[str, Verdict], int] = defaultdict(int)
     shown: dict[tuple[str, Verdict], list[Evidence]] = defaultdict(list)
-    for finding in findings:
-        key = (finding.name, finding.verdict)
-        counts[key] += finding.count
-        shown[key] = list(lowest_evidence([*shown[key], *finding.evidence]))
+    for anomaly in anomalies:
+        key = (anomaly.name, anomaly.verdict)
+        counts[key] += anomaly.count
+        shown[key] = list(lowest_evidence([*shown[key], *anomaly.evidence]))
     merged = [Anomaly(name, verdict, count, tuple(shown[name, verdict])) for (name, verdict), count in counts.items()]
     return tuple(in_report_order(merged))
