@@ -1,4 +1,4 @@
-"""CreatePartitions, reassignments, elections, and the APIs that describe topics, log directories and the cluster."""
+"""CreatePartitions, reassignments and elections (`ReplicationControlManager`), and descriptions of the cluster."""
 
 from collections.abc import Sequence
 from typing import Final

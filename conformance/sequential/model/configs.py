@@ -1,4 +1,4 @@
-"""Topic configurations: altered incrementally (KIP-339) or as a whole, and described (KIP-226)."""
+"""Topic configurations, altered and described (`ConfigurationControlManager`, KIP-339, KIP-226)."""
 
 from collections.abc import Mapping
 from typing import Final

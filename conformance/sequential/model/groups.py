@@ -1,4 +1,4 @@
-"""OffsetCommit and OffsetFetch of a group without members (KIP-211, KIP-320)."""
+"""OffsetCommit and OffsetFetch of a group without members (`OffsetMetadataManager`, KIP-211, KIP-320)."""
 
 from typing import Final
 

@@ -1,7 +1,7 @@
 """Produce and InitProducerId: which batches are appended, at which offsets, and the errors of the others.
 
-The rules are in the order in which Kafka applies them: the request first, then the batch, its records, and the
-producer's sequence. A rejected batch changes nothing.
+The rules are in the order in which Kafka applies them: the request (`KafkaApis`) first, then the batch and its records
+(`LogValidator`), and the producer's sequence (`ProducerAppendInfo`). A rejected batch changes nothing.
 """
 
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Fetch, ListOffsets, OffsetForLeaderEpoch and DeleteRecords of a partition's log."""
+"""Fetch, ListOffsets, OffsetForLeaderEpoch and DeleteRecords of a log (`UnifiedLog`, `LeaderEpochFileCache`)."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""CreateTopics, DeleteTopics and Metadata: existing topics, and the errors of those that do not exist."""
+"""CreateTopics, DeleteTopics and Metadata (`ReplicationControlManager`, `KafkaApis`)."""
 
 import re
 from typing import Final

@@ -37,7 +37,7 @@ class Pipelined(Step):
 
 @dataclass(frozen=True, slots=True)
 class LongPoll(Step):
-    """A fetch that waits while records are produced on another connection; the fetch's response."""
+    """A fetch that waits while records are produced on another connection. The response is that of the fetch."""
 
     fetch: Fetch
     produces: tuple[Produce, ...]

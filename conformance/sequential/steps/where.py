@@ -15,16 +15,16 @@ class On(Step):
 
 @dataclass(frozen=True, slots=True)
 class OnEveryBroker(Step):
-    """A step sent to each broker in turn; the number that served it, and the errors of the others."""
+    """A step sent to each broker in turn. The response has the number that served it, and the errors of the others."""
 
     step: Step
 
 
 @dataclass(frozen=True, slots=True)
 class Eventually(Step):
-    """A step that only reads, repeated until the response is as expected or until a timeout; its last response.
+    """A step that only reads, repeated until the response is as expected, or until a timeout.
 
-    For effects that Kafka promises without a time: a broker that learns of a change, a follower that catches up.
+    For effects that Kafka promises without a time limit: a broker applies a change, a follower catches up.
     """
 
     step: Step
@@ -39,9 +39,9 @@ class WithUnknownTags(Step):
 
 @dataclass(frozen=True, slots=True)
 class AwaitTopic(Step):
-    """Wait until every broker describes the topic as expected, and the leaders serve; the last description.
+    """Metadata of a topic, repeated until all brokers describe it as expected and its leaders serve, or a timeout.
 
-    Later requests go to the leaders described.
+    Later requests are sent to the described leaders.
     """
 
     topic: str = TOPIC
