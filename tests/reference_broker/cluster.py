@@ -2,7 +2,7 @@
 
     cluster = Cluster(3, min_insync_replicas="2")
     cluster.run_until(lambda: cluster.active_controller)
-    cluster.ask(1, "Metadata", 12, topics=None)
+    cluster.request(1, "Metadata", 12, topics=None)
     cluster.kill(1)
 
 A node that fails by itself ends the test: `OSError`.
@@ -30,7 +30,7 @@ _LENGTH_BYTES = 4
 
 
 class Cluster:
-    """Nodes 1 to `size`, each broker and controller unless `roles` says otherwise; all voters are controllers."""
+    """Nodes 1 to `size`, each broker and controller unless `roles` has another role; all voters are controllers."""
 
     def __init__(
         self, size: int, *, roles: dict[int, str] | None = None, seed: int = 0, latency_ms: int = 1, **properties: str
@@ -70,28 +70,28 @@ class Cluster:
         self._raise_failures()
 
     def kill(self, node_id: int) -> None:
-        """End a node without a word; its disk stays."""
+        """Kill a node; its disk stays."""
         self._simulated.kill(node_id)
 
     def cut_power(self, node_id: int) -> None:
-        """The same, and what its disk had not flushed is lost; nobody hears of it."""
+        """Kill a node and lose what its disk had not flushed, without notice to its peers."""
         self._simulated.cut_power(node_id)
 
     def begin_to_stop(self, node_id: int) -> None:
-        """Tell a node to end in good order, as SIGTERM does."""
+        """Start a clean shutdown of a node, as SIGTERM does."""
         self._simulated.shut_down(node_id)
 
     def stop(self, node_id: int) -> None:
-        """The same, and wait for it."""
+        """Shut a node down cleanly, and wait until it has stopped."""
         self.begin_to_stop(node_id)
         self.run_until(lambda: self._simulated.has_stopped(node_id))
 
     def wipe(self, node_id: int) -> None:
-        """A node that does not run gets a new disk."""
+        """Give a stopped node a new disk."""
         self._simulated.wipe(node_id)
 
     def cut(self, *nodes: int) -> None:
-        """Nothing passes between these any more. What is under way by TCP arrives after `heal`; nobody connects."""
+        """Cut the links between these nodes. TCP data in transit arrives after `heal`; connections fail."""
         for one, other in itertools.permutations(nodes, 2):
             self._simulated.network.set(Link(str(one), str(other)), Condition(cut=Cut.HOLD))
 
@@ -135,42 +135,44 @@ class Cluster:
 
     # Clients
 
-    def ask(
+    def request(
         self, node_id: int, api: str, version: int, *, listener: str = CLIENT, within_ms: int = 30_000, **fields: Any
     ) -> Any:
-        """The answer to a request of a client with a connection of its own; `CLOSED` if it is closed instead."""
-        return self.ask_entity(node_id, request(api, version, **fields), listener=listener, within_ms=within_ms)
+        """Return the response to a request on a new connection, or `CLOSED` if the connection is closed."""
+        return self.request_entity(node_id, request(api, version, **fields), listener=listener, within_ms=within_ms)
 
-    def ask_entity(self, node_id: int, entity: Any, *, listener: str = CLIENT, within_ms: int = 30_000) -> Any:
-        """The same for a request that is there already."""
-        answers = self.asking_entity(node_id, entity, listener=listener)
-        return self.run_until(lambda: answers, within_ms=within_ms)[0]
+    def request_entity(self, node_id: int, entity: Any, *, listener: str = CLIENT, within_ms: int = 30_000) -> Any:
+        """Send a request entity and return its response."""
+        responses = self.start_request_entity(node_id, entity, listener=listener)
+        return self.run_until(lambda: responses, within_ms=within_ms)[0]
 
-    def asking(self, node_id: int, api: str, version: int, *, listener: str = CLIENT, **fields: Any) -> list[Any]:
-        """A list to which the answer comes as time passes."""
-        return self.asking_entity(node_id, request(api, version, **fields), listener=listener)
+    def start_request(
+        self, node_id: int, api: str, version: int, *, listener: str = CLIENT, **fields: Any
+    ) -> list[Any]:
+        """Send a request and return a list to which its response is added as time passes."""
+        return self.start_request_entity(node_id, request(api, version, **fields), listener=listener)
 
-    def asking_entity(self, node_id: int, entity: Any, *, listener: str = CLIENT) -> list[Any]:
-        """The same for a request that is there already."""
+    def start_request_entity(self, node_id: int, entity: Any, *, listener: str = CLIENT) -> list[Any]:
+        """Send a request entity and return a list to which its response is added as time passes."""
         schema = load_response_schema(entity.__api_key__, entity.__version__)
-        answers: list[Any] = []
+        responses: list[Any] = []
         frame = encode_request(entity, next(self._correlation_ids), "test")
         connection = Connection(listener, is_controller=listener == CONTROLLER)
-        self.send_bytes(node_id, connection, frame, schema, lambda sent: answers.append(sent[1]))
-        return answers
+        self.send_bytes(node_id, connection, frame, schema, lambda sent: responses.append(sent[1]))
+        return responses
 
     def send_bytes(
         self, node_id: int, connection: Connection, frame: bytes, schema: Any, sent: Callable[[tuple[Any, Any]], None]
     ) -> None:
-        """Send a frame by a connection that is the client's own; `sent` gets the connection and what came of it.
+        """Send a frame on a connection; `sent` gets the connection and the response or `CLOSED`.
 
-        :param schema: of the response; null for one that is not to be decoded.
+        :param schema: schema of the response; null leaves it as bytes.
         """
 
         def received(data: bytes) -> None:
-            answer = data[_LENGTH_BYTES:]
-            schema = self._schemas.pop((connection, answer[:4]), None)
-            sent((connection, answer if schema is None else decode_response(schema, answer)))
+            response = data[_LENGTH_BYTES:]
+            schema = self._schemas.pop((connection, response[:4]), None)
+            sent((connection, response if schema is None else decode_response(schema, response)))
 
         def closed() -> None:
             del self._connections[connection]
@@ -184,7 +186,7 @@ class Cluster:
         self._connections[connection].send(len(frame).to_bytes(_LENGTH_BYTES, "big") + frame)
 
     def hang_up(self, connection: Connection) -> None:
-        """A client ends its connection."""
+        """Close a client's connection."""
         if connection in self._connections:
             self._connections.pop(connection).close()
 

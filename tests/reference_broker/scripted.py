@@ -1,8 +1,8 @@
-"""A broker without a process: a cluster of one node in memory, driven by requests written as plain words.
+"""A broker without a process: a cluster of one node in memory, driven by requests with plain arguments.
 
-`broker.ask("CreateTopics", 7, topics=[{"name": "orders", "num_partitions": 3}])` sends a request through the node as
-bytes, and decodes the bytes that come back. Messages take no time here, so that what a request brings about is there at
-once, and time stands still unless a script moves it.
+`broker.request("CreateTopics", 7, topics=[{"name": "orders", "num_partitions": 3}])` sends a request through the node
+as bytes, and decodes the bytes that come back. Messages take no time here, so that the effects of a request are there
+at once, and time stands still unless a test advances it.
 """
 
 import itertools
@@ -46,9 +46,9 @@ _STEPWISE_MAX_MS = 120_000
 
 
 class ScriptedBroker:
-    """One broker, its disk, its clock, and a client, which connects again where its connection was closed.
+    """One broker, its disk, its clock, and a client, which reconnects if its connection was closed.
 
-    Of what goes on unasked, only heartbeats are left.
+    The only periodic activity is that of heartbeats.
     """
 
     def __init__(self, **properties: str) -> None:
@@ -82,7 +82,7 @@ class ScriptedBroker:
         return self.cluster.now
 
     def restart(self, *, clean: bool = True) -> None:
-        """Stop, cleanly or as a crash would, and start on the same disk; after a crash the old session has to end."""
+        """Stop or kill the broker, and start it on the same disk; after a kill its old session has to expire first."""
         if clean:
             self.cluster.stop(1)
         else:
@@ -91,36 +91,36 @@ class ScriptedBroker:
         self._begin()
 
     def send(self, api: str, version: int, connection: Connection | None = None, **fields: Any) -> list[Any]:
-        """What was sent in consequence of one request: (connection, response) pairs, response `CLOSED` for a close."""
+        """Send a request and return everything sent as a result: pairs of connection and response, or `CLOSED`."""
         return self.send_entity(request(api, version, **fields), connection)
 
     def send_entity(self, entity: Any, connection: Connection | None = None) -> list[Any]:
-        """The same for a request that is there already."""
+        """Send a request entity and return everything sent as a result."""
         frame = encode_request(entity, next(self._correlation_ids), "test")
         return self.send_bytes(frame, connection, load_response_schema(entity.__api_key__, entity.__version__))
 
     def send_bytes(self, frame: bytes, connection: Connection | None = None, schema: Any = None) -> list[Any]:
-        """The same for a frame as it is; the answers are decoded where a schema is given."""
+        """Send a frame and return everything sent as a result; responses are decoded if there is a schema."""
         if self._is_closed:
             self.connection, self._is_closed = Connection(), False
         self.cluster.send_bytes(1, connection or self.connection, frame, schema, self._sent.append)
         return self._settled()
 
     def disconnect(self, connection: Connection) -> None:
-        """A client goes away."""
+        """Close a client's connection."""
         self.cluster.hang_up(connection)
         self.cluster.run(0)
 
-    def ask(self, api: str, version: int, connection: Connection | None = None, **fields: Any) -> Any:
-        """The answer to a request that is answered at once, and causes nothing else."""
+    def request(self, api: str, version: int, connection: Connection | None = None, **fields: Any) -> Any:
+        """Return the response to a request that gets one at once, and has no other effect on clients."""
         sent = self.send(api, version, connection, **fields)
         assert len(sent) == 1, sent
-        asked, response = sent[0]
-        assert asked is (connection or self.connection)
+        receiver, response = sent[0]
+        assert receiver is (connection or self.connection)
         return response
 
     def advance(self, by_ms: int) -> list[Any]:
-        """Let time pass, all at once if it is much; what was sent meanwhile."""
+        """Let time pass, in one step if it is long, and return everything sent meanwhile."""
         if by_ms <= _STEPWISE_MAX_MS:
             self.cluster.run(by_ms)
         else:
@@ -134,22 +134,22 @@ class ScriptedBroker:
         self._is_closed |= (self.connection, CLOSED) in sent
         return sent
 
-    # Words for what most scripts do
+    # Requests of most tests
 
     def create_topic(self, name: str = "orders", partitions: int = 1, **configs: str) -> UUID:
-        """A topic, by CreateTopics; its id."""
+        """Create a topic and return its id."""
         settings = [{"name": key.replace("_", "."), "value": value} for key, value in configs.items()]
         topic = {"name": name, "num_partitions": partitions, "replication_factor": 1, "configs": settings}
-        [created] = self.ask("CreateTopics", 7, topics=[topic]).topics
+        [created] = self.request("CreateTopics", 7, topics=[topic]).topics
         assert created.error_code == 0, created
         return created.topic_id
 
     def produce(self, records: bytes | None, topic: str = "orders", partition: int = 0, **fields: Any) -> Any:
-        """The answer for one partition, of Produce version 12."""
+        """Send a Produce request of version 12 and return the response of its partition."""
         data = [{"name": topic, "partition_data": [{"index": partition, "records": records}]}]
-        response = self.ask("Produce", 12, **{"acks": -1, "timeout": 1_000, "topic_data": data, **fields})
+        response = self.request("Produce", 12, **{"acks": -1, "timeout": 1_000, "topic_data": data, **fields})
         return response.responses[0].partition_responses[0]
 
     def fetch(self, offset: int, topic: str = "orders", partition: int = 0, **fields: Any) -> Any:
-        """The answer for one partition, of Fetch version 12, at once."""
-        return self.ask("Fetch", 12, **fetch_fields(offset, topic, partition, **fields)).responses[0].partitions[0]
+        """Send a Fetch request of version 12 without waiting and return the response of its partition."""
+        return self.request("Fetch", 12, **fetch_fields(offset, topic, partition, **fields)).responses[0].partitions[0]

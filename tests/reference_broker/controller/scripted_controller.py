@@ -1,10 +1,10 @@
-"""An active controller without a quorum: its log is a list, and the test says when it is committed.
+"""An active controller without a quorum: its log is a list, and the test commits it.
 
 controller = ScriptedController()
 controller.serve(1, 2, 3)
 controller.create("orders", "123")
 controller.kill(1)
-assert controller.told("orders") == "123/23/2"
+assert controller.state("orders") == "123/23/2"
 """
 
 from typing import Any
@@ -31,11 +31,11 @@ SESSION_MS = 9_000
 HEARTBEAT_MS = 2_000
 FEATURES = [{"name": METADATA_VERSION, "min_supported_version": 7, "max_supported_version": METADATA_VERSION_MAX}]
 QUIET = {"metadata.max.idle.interval.ms": "0"}
-"""No records but those that the test causes."""
+"""Configuration in which only the test causes records."""
 
 
 class Log:
-    """What was written: every record, and of each batch where it ends."""
+    """A metadata log in memory."""
 
     def __init__(self, start_offset: int = 0) -> None:
         self.records: list[Any] = []
@@ -47,13 +47,13 @@ class Log:
         return self.end_offset
 
 
-class AnsweringRuntime(Runtime):
-    """Keeps answers as they are."""
+class RecordingRuntime(Runtime):
+    """A runtime that stores the responses by correlation id."""
 
-    answers: dict[int, Any]
+    responses: dict[int, Any]
 
     def respond(self, request: Request, response: Any) -> None:
-        self.answers[request.correlation_id] = response
+        self.responses[request.correlation_id] = response
 
 
 def incarnation(broker_id: int, life: int = 0) -> UUID:
@@ -65,21 +65,21 @@ def directory(broker_id: int) -> UUID:
 
 
 class ScriptedController:
-    """One controller, the brokers that talk to it, and a clock that stands still unless `advance` moves it."""
+    """One controller, its brokers, and a clock that stands still unless a method advances it."""
 
     def __init__(self, **properties: str) -> None:
         named = {name.replace("_", "."): value for name, value in properties.items()}
         identity = Identity(0, CLUSTER, (), UUID(int=77), UUID(int=88))
-        self.runtime = AnsweringRuntime(
+        self.runtime = RecordingRuntime(
             identity, BrokerConfiguration(QUIET | named), MemoryDisk(), lambda: UUID(int=99), lambda _: 0
         )
-        self.runtime.answers = {}
+        self.runtime.responses = {}
         self.now = Now(START_MS, 1_000)
         self.log = Log()
         self.controller = Controller(self.runtime, self.log)
         self.controller.activate(1, MetadataImage(), self.now)
         self.commit()
-        self._asked = 0
+        self._correlation_id = 0
 
     @property
     def image(self) -> MetadataImage:
@@ -87,29 +87,30 @@ class ScriptedController:
 
     # Requests
 
-    def ask(self, api: str, version: int, **fields: Any) -> Any:
-        """The answer to a request, once all is committed."""
+    def request(self, api: str, version: int, **fields: Any) -> Any:
+        """Send a request, commit everything, and return the response."""
         number = self.send(api, version, **fields)
         self.commit()
-        return self.runtime.answers.pop(number)
+        return self.runtime.responses.pop(number)
 
     def send(self, api: str, version: int, **fields: Any) -> int:
-        """The number under which the answer will come (`runtime.answers`)."""
-        self._asked += 1
+        """Send a request and return its correlation id, the key of the response in `runtime.responses`."""
+        self._correlation_id += 1
         key = API_KEYS[api]
         body, replies = request(api, version, **fields), message_codec(key, version).replies
-        asked = Request(Connection(is_controller=True), key, version, self._asked, "test", body, replies)
-        answer = CONTROLLER_APIS[key].handle(self.controller, asked, self.now)
-        if answer is not RequestOutcome.DEFERRED:
-            self.runtime.respond(asked, answer)
-        return self._asked
+        number = self._correlation_id
+        received = Request(Connection(is_controller=True), key, version, number, "test", body, replies)
+        response = CONTROLLER_APIS[key].handle(self.controller, received, self.now)
+        if response is not RequestOutcome.DEFERRED:
+            self.runtime.respond(received, response)
+        return number
 
     def commit(self) -> None:
-        """All that was written is on a majority now."""
+        """Commit everything that was written."""
         self.controller.handle_commit(self.log.end_offset, self.now)
 
     def advance(self, by_ms: int) -> None:
-        """Let time pass, and be committed what comes of it."""
+        """Let time pass, and commit the resulting records."""
         end_ms = self.now.monotonic_ms + by_ms
         while (at_ms := self.runtime.timers.next_ms) is not None and at_ms <= end_ms:
             self._set_clock(max(at_ms, self.now.monotonic_ms))
@@ -118,7 +119,7 @@ class ScriptedController:
         self._set_clock(end_ms)
 
     def sleep(self, for_ms: int) -> None:
-        """Let time pass without the controller, as when its process is stopped."""
+        """Let time pass while the controller's process is stopped."""
         self._set_clock(self.now.monotonic_ms + for_ms)
         self.runtime.timers.fire(self.now)
         self.commit()
@@ -127,17 +128,17 @@ class ScriptedController:
         self.now = Now(START_MS + at_ms, at_ms)
 
     def fail_over(self) -> None:
-        """Another controller takes over what is committed."""
+        """Make another controller take over with the committed image."""
         image = self.image.copy()
         self.controller.deactivate(self.now)
         self.controller.activate(2, image, self.now)
         self.commit()
 
-    # What brokers do
+    # Requests of brokers
 
     def register(self, broker_id: int, life: int = 0, **fields: Any) -> Any:
-        """The answer to a registration; `life` counts the starts of the process."""
-        asked = {
+        """Register a broker and return the response; `life` counts the starts of its process."""
+        defaults = {
             "cluster_id": CLUSTER,
             "incarnation_id": incarnation(broker_id, life),
             "log_dirs": (directory(broker_id),),
@@ -145,40 +146,40 @@ class ScriptedController:
             "listeners": [{"name": "REPLICATION", "host": f"b{broker_id}", "port": 9093, "security_protocol": 0}],
             **fields,
         }
-        return self.ask("BrokerRegistration", 4, broker_id=broker_id, **asked)
+        return self.request("BrokerRegistration", 4, broker_id=broker_id, **defaults)
 
     def heartbeat(self, broker_id: int, **fields: Any) -> Any:
-        """The answer to a heartbeat of a broker that has all metadata and wants to serve."""
-        return self.ask("BrokerHeartbeat", 1, **self.heartbeat_fields(broker_id, **fields))
+        """Send a heartbeat of a broker that has applied all metadata, and return the response."""
+        return self.request("BrokerHeartbeat", 1, **self.heartbeat_fields(broker_id, **fields))
 
     def heartbeat_fields(self, broker_id: int, **fields: Any) -> dict[str, Any]:
         epoch = self.image.brokers[broker_id].broker_epoch
-        asked = {"broker_epoch": epoch, "current_metadata_offset": self.log.end_offset - 1, **fields}
-        return {"broker_id": broker_id, **asked}
+        defaults = {"broker_epoch": epoch, "current_metadata_offset": self.log.end_offset - 1, **fields}
+        return {"broker_id": broker_id, **defaults}
 
     def serve(self, *broker_ids: int, life: int = 0) -> None:
-        """Brokers register and are unfenced."""
+        """Register and unfence brokers."""
         for broker_id in broker_ids:
             assert self.register(broker_id, life).error_code == 0
             assert not self.heartbeat(broker_id).is_fenced
 
     def keep_alive(self, *broker_ids: int, for_ms: int) -> None:
-        """Let time pass, in which only these send heartbeats."""
+        """Let time pass while only these brokers send heartbeats."""
         for _ in range(for_ms // HEARTBEAT_MS):
             self.advance(HEARTBEAT_MS)
             for broker_id in broker_ids:
                 self.heartbeat(broker_id)
 
     def kill(self, broker_id: int) -> None:
-        """A broker is not heard of until it is fenced; all others are."""
+        """Let the session of one broker expire while all others send heartbeats."""
         others = [other for other, broker in self.image.brokers.items() if other != broker_id and not broker.fenced]
         self.keep_alive(*others, for_ms=SESSION_MS + HEARTBEAT_MS)
         assert self.image.brokers[broker_id].fenced
 
-    # What there is
+    # State
 
     def create(self, topic: str, replicas: str, isr: str | None = None, leader: int | None = None) -> UUID:
-        """A topic with one partition, as it stands after some life; written without further ado."""
+        """Write a topic with one partition in a given state."""
         topic_id = UUID(int=30_000 + len(self.image.topics))
         on_brokers = tuple(int(digit) for digit in replicas)
         record = PartitionRecord(
@@ -196,7 +197,7 @@ class ScriptedController:
         return topic_id
 
     def configure(self, resource_type: ResourceType, resource: str, name: str, value: str | None) -> None:
-        """A property is set."""
+        """Set a property."""
         record = ConfigRecord(resource_type=resource_type, resource_name=resource, name=name, value=value)
         self.controller.write([record], lambda _: None, self.now)
         self.commit()
@@ -206,14 +207,14 @@ class ScriptedController:
         assert found is not None
         return found
 
-    def told(self, topic: str) -> str:
-        """`replicas/ISR/leader` of a topic's partition, the leader `-` if there is none."""
+    def state(self, topic: str) -> str:
+        """Return `replicas/ISR/leader` of a topic's partition, with `-` for no leader."""
         now = self.partition(topic)
         leader = "-" if now.leader < 0 else str(now.leader)
         return f"{''.join(map(str, now.replicas))}/{''.join(map(str, now.isr))}/{leader}"
 
     def propose(self, topic: str, isr: str, **fields: Any) -> Any:
-        """The answer to the leader's wish for an ISR; fields of the request and of its partition may be given."""
+        """Propose an ISR as the leader; `fields` override those of the request and of its partition."""
         now = self.partition(topic)
         broker_id = fields.pop("broker_id", now.leader)
         epochs = fields.pop("epochs", {})
@@ -232,7 +233,7 @@ class ScriptedController:
             **fields,
         }
         topics = [{"topic_id": topic_id, "partitions": [partition]}]
-        response = self.ask("AlterPartition", 3, broker_id=broker_id, broker_epoch=broker_epoch, topics=topics)
+        response = self.request("AlterPartition", 3, broker_id=broker_id, broker_epoch=broker_epoch, topics=topics)
         return response.topics[0].partitions[0] if response.topics else response
 
     def _epoch_of(self, broker_id: int) -> int:

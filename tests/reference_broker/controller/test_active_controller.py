@@ -1,4 +1,4 @@
-"""An answer is given when all that it rests upon is committed, and NOT_CONTROLLER if that is not to be."""
+"""Responses wait for the commit of all that they depend on, and fail with NOT_CONTROLLER on deactivation."""
 
 from reference_broker.core.metadata.image import MetadataImage
 from reference_broker.protocol.errors import error_code
@@ -16,65 +16,65 @@ def registration(controller, broker_id):
     return controller.send("BrokerRegistration", 4, broker_id=broker_id, **fields)
 
 
-def test_the_first_controller_of_a_cluster_begins_with_its_features():
+def test_the_first_controller_writes_the_feature_levels():
     controller = ScriptedController()
     assert controller.log.records == [FeatureLevelRecord(name="metadata.version", feature_level=30)]
     controller.fail_over()
     assert len(controller.log.records) == 1
 
 
-def test_an_answer_waits_for_the_commit():
+def test_a_response_waits_for_the_commit():
     controller = ScriptedController()
     number = registration(controller, 1)
-    assert controller.runtime.answers == {}
+    assert controller.runtime.responses == {}
     controller.controller.handle_commit(controller.log.end_offset - 1, controller.now)
-    assert controller.runtime.answers == {}
+    assert controller.runtime.responses == {}
     controller.commit()
-    assert controller.runtime.answers[number].broker_epoch == 1
+    assert controller.runtime.responses[number].broker_epoch == 1
 
 
-def test_a_decision_that_writes_nothing_waits_for_what_it_saw():
+def test_a_decision_without_records_waits_for_the_records_that_it_depends_on():
     controller = ScriptedController()
     controller.register(1)
     registration(controller, 2)
     heartbeat = controller.send("BrokerHeartbeat", 1, **controller.heartbeat_fields(1, want_fence=True))
-    assert controller.runtime.answers == {}
+    assert controller.runtime.responses == {}
     controller.commit()
-    assert controller.runtime.answers[heartbeat].is_fenced
+    assert controller.runtime.responses[heartbeat].is_fenced
 
 
-def test_a_decision_that_writes_nothing_and_waits_for_nothing_is_answered_at_once():
+def test_a_decision_without_records_responds_at_once_if_everything_is_committed():
     controller = ScriptedController()
     controller.register(1)
     heartbeat = controller.send("BrokerHeartbeat", 1, **controller.heartbeat_fields(1, want_fence=True))
-    assert controller.runtime.answers[heartbeat].is_fenced
+    assert controller.runtime.responses[heartbeat].is_fenced
 
 
-def test_a_decision_builds_on_what_is_not_committed_yet():
+def test_a_decision_builds_on_uncommitted_records():
     controller = ScriptedController()
     registration(controller, 1)
     number = registration(controller, 2)
     controller.commit()
-    assert controller.runtime.answers[number].broker_epoch == 2
+    assert controller.runtime.responses[number].broker_epoch == 2
 
 
-def test_a_deposed_controller_tells_all_that_wait():
+def test_a_deactivated_controller_rejects_all_waiting_requests():
     controller = ScriptedController()
     numbers = [registration(controller, 1), registration(controller, 2)]
     controller.controller.deactivate(controller.now)
     controller.commit()
-    assert [controller.runtime.answers[number].error_code for number in numbers] == [error_code("NOT_CONTROLLER")] * 2
+    assert [controller.runtime.responses[number].error_code for number in numbers] == [error_code("NOT_CONTROLLER")] * 2
     assert controller.image.brokers == {}
 
 
-def test_a_controller_on_standby_decides_nothing():
+def test_a_standby_controller_returns_not_controller():
     controller = ScriptedController()
     controller.controller.deactivate(controller.now)
     assert controller.register(1).error_code == error_code("NOT_CONTROLLER")
     assert not controller.controller.is_active
 
 
-def test_what_a_deposed_controller_had_not_committed_is_not_seen_by_the_next():
+def test_uncommitted_records_are_discarded_with_their_controller():
     controller = ScriptedController()
     registration(controller, 1)
     controller.controller.deactivate(controller.now)

@@ -1,8 +1,8 @@
-"""Whatever brokers, leaders and administrators do in whatever order, some things are never so.
+"""Invariants of the controller after any sequence of steps by brokers, leaders and administrators.
 
-After every step: no leader that is not alive; a leader is in the ISR; an ISR has only replicas, and of those that are
-not active only the last one, which nobody may replace; epochs only grow, and in one leader epoch there is one leader.
-After every record: the same image comes of the records alone.
+After every step: a leader is active and in the ISR; an ISR has only replicas, and an inactive member only if it is the
+last one; epochs only grow, and each leader epoch has one leader. At the end: replaying the records gives the same
+image.
 """
 
 from dataclasses import dataclass, field
@@ -38,8 +38,8 @@ steps = st.one_of(
 
 
 @dataclass
-class Life:
-    """A cluster, and what was seen of it."""
+class History:
+    """A cluster, and its observed leaders and epochs."""
 
     controller: ScriptedController
     lives: dict[int, int] = field(default_factory=lambda: dict.fromkeys(BROKERS, 0))
@@ -47,8 +47,8 @@ class Life:
     epochs: dict[str, tuple[int, int]] = field(default_factory=dict)
     unclean: bool = False
     shutting_down: set[int] = field(default_factory=set)
-    """Brokers that want to shut down, and go on to: a broker without that wish would be unfenced and elected although
-    its registration says that it is in controlled shutdown, by Kafka too (`brokerToAdd`, ReplicationControlManager)."""
+    """Brokers that keep requesting their shutdown: without that, a broker would be unfenced and elected although its
+    registration is in controlled shutdown, in Kafka too (`brokerToAdd`, ReplicationControlManager)."""
 
     def start(self, broker_id):
         self.lives[broker_id] += 1
@@ -97,7 +97,7 @@ class Life:
         self.controller.fail_over()
 
     def unregister(self, broker_id):
-        self.controller.ask("UnregisterBroker", 0, broker_id=broker_id)
+        self.controller.request("UnregisterBroker", 0, broker_id=broker_id)
 
     def check(self):
         for topic in TOPICS:
@@ -121,20 +121,20 @@ class Life:
 
 @settings(max_examples=100)
 @given(st.lists(steps, max_size=30))
-def test_any_life_of_a_cluster(story):
+def test_invariants_hold_after_any_steps(story):
     controller = ScriptedController()
     controller.serve(*BROKERS)
     for topic, replicas in TOPICS.items():
         controller.create(topic, replicas)
-    life = Life(controller)
-    life.check()
+    history = History(controller)
+    history.check()
     in_sync = {topic: set(controller.partition(topic).isr) for topic in TOPICS}
     for name, *arguments in story:
-        getattr(life, name)(*arguments)
-        life.check()
+        getattr(history, name)(*arguments)
+        history.check()
         for topic, before in in_sync.items():
             now = controller.partition(topic)
-            assert life.unclean or now.leader in before | {NO_LEADER}, "a leader that was not in sync"
+            assert history.unclean or now.leader in before | {NO_LEADER}, "a leader that was not in sync"
             in_sync[topic] = set(now.isr)
     assert controller.image.records() == replayed(controller.log.records).records()
 

@@ -1,4 +1,4 @@
-"""Whatever a broker sends to the controller's listener is answered, and the answer can be written."""
+"""Every request to the controller's listener gets a response that can be encoded."""
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -19,16 +19,16 @@ VERSIONS = [(api.key, api.max_version) for api in CONTROLLER_APIS.values() if ap
 @pytest.mark.parametrize(("key", "version"), VERSIONS)
 @settings(max_examples=10, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(st.data())
-def test_any_request_is_answered(key, version, data):
+def test_any_request_gets_a_response(key, version, data):
     controller = ScriptedController()
     controller.serve(1)
     controller.create("orders", "1")
     body, codec = data.draw(any_request(key, version)), message_codec(key, version)
-    asked = Request(Connection(is_controller=True), key, version, 7, "test", body, codec.replies)
-    answer = CONTROLLER_APIS[key].handle(controller.controller, asked, controller.now)
-    if answer is RequestOutcome.DEFERRED:
+    received = Request(Connection(is_controller=True), key, version, 7, "test", body, codec.replies)
+    response = CONTROLLER_APIS[key].handle(controller.controller, received, controller.now)
+    if response is RequestOutcome.DEFERRED:
         controller.commit()
-        answer = controller.runtime.answers[7]
-    assert codec.write(7, answer)
+        response = controller.runtime.responses[7]
+    assert codec.write(7, response)
     for record in controller.log.records:
         assert encode_metadata_record(record)

@@ -1,4 +1,4 @@
-"""Who leads, and when that changes without a broker's asking. Partitions are told as `replicas/ISR/leader`."""
+"""Leader elections. Partition states are written `replicas/ISR/leader`."""
 
 import pytest
 
@@ -14,7 +14,7 @@ UNCLEAN = "unclean.leader.election.enable"
 
 
 def with_lost_leader(**properties):
-    """1 was the last in sync, and is gone; 2 is alive."""
+    """Broker 1 was the last in-sync replica and is fenced; broker 2 is active."""
     controller = ScriptedController(**properties)
     controller.serve(1, 2)
     controller.create("orders", "12", isr="1")
@@ -22,13 +22,13 @@ def with_lost_leader(**properties):
     return controller
 
 
-def test_a_replica_out_of_sync_does_not_lead():
-    assert with_lost_leader().told("orders") == "12/1/-"
+def test_a_replica_outside_of_the_isr_does_not_lead():
+    assert with_lost_leader().state("orders") == "12/1/-"
 
 
-def test_unless_the_cluster_permits_it():
+def test_an_unclean_leader_is_elected_if_the_cluster_permits_it():
     controller = with_lost_leader(unclean_leader_election_enable="true")
-    assert controller.told("orders") == "12/2/2"
+    assert controller.state("orders") == "12/2/2"
     assert controller.partition("orders").leader_recovery_state == LeaderRecoveryState.RECOVERING
 
 
@@ -36,41 +36,41 @@ def test_unless_the_cluster_permits_it():
     ("resource_type", "resource"),
     [(ResourceType.TOPIC, "orders"), (ResourceType.BROKER, ""), (ResourceType.BROKER, "0")],
 )
-def test_it_leads_as_soon_as_a_setting_permits_it(resource_type, resource):
+def test_an_unclean_leader_is_elected_when_a_property_permits_it(resource_type, resource):
     controller = with_lost_leader()
     controller.configure(resource_type, resource, UNCLEAN, "true")
-    assert controller.told("orders") == "12/2/2"
+    assert controller.state("orders") == "12/2/2"
 
 
-def test_the_topic_has_the_last_word():
+def test_the_topic_property_takes_precedence():
     controller = with_lost_leader()
     controller.configure(ResourceType.TOPIC, "orders", UNCLEAN, "false")
     controller.configure(ResourceType.BROKER, "", UNCLEAN, "true")
-    assert controller.told("orders") == "12/1/-"
+    assert controller.state("orders") == "12/1/-"
     controller.configure(ResourceType.TOPIC, "orders", UNCLEAN, None)
-    assert controller.told("orders") == "12/2/2"
+    assert controller.state("orders") == "12/2/2"
 
 
-def test_another_broker_s_setting_is_none_of_the_controllers():
+def test_the_property_of_another_broker_is_ignored():
     controller = with_lost_leader()
     controller.configure(ResourceType.BROKER, "2", UNCLEAN, "true")
-    assert controller.told("orders") == "12/1/-"
+    assert controller.state("orders") == "12/1/-"
 
 
-def test_a_broker_that_comes_leads_where_it_is_permitted():
+def test_an_unfenced_broker_is_elected_uncleanly_if_permitted():
     controller = ScriptedController()
     controller.serve(1, 2)
     controller.create("orders", "123", isr="1")
     controller.configure(ResourceType.TOPIC, "orders", UNCLEAN, "true")
     controller.heartbeat(2, want_shut_down=True)
     controller.heartbeat(1, want_fence=True)
-    assert controller.told("orders") == "123/1/-"
+    assert controller.state("orders") == "123/1/-"
     controller.serve(3)
-    assert controller.told("orders") == "123/3/3"
+    assert controller.state("orders") == "123/3/3"
 
 
-def test_a_new_controller_elects_what_the_old_one_had_not_after_an_interval():
-    """`PeriodicTaskControlManager.activate` begins each periodic task with its delay."""
+def test_a_new_controller_elects_uncleanly_after_an_interval():
+    """`PeriodicTaskControlManager.activate` starts each task with its delay."""
     controller = ScriptedController()
     controller.serve(2)
     controller.create("orders", "12", isr="1", leader=-1)
@@ -79,9 +79,9 @@ def test_a_new_controller_elects_what_the_old_one_had_not_after_an_interval():
     )
     controller.fail_over()
     controller.advance(999)
-    assert controller.told("orders") == "12/1/-"
+    assert controller.state("orders") == "12/1/-"
     controller.advance(1)
-    assert controller.told("orders") == "12/2/2"
+    assert controller.state("orders") == "12/2/2"
 
 
 # ElectLeaders: the decision
@@ -90,11 +90,11 @@ def test_a_new_controller_elects_what_the_old_one_had_not_after_an_interval():
 def elected(controller, election_type):
     change = controller.controller.elections.elect_leader("orders", 0, election_type)
     controller.controller.write([change], lambda _: None, controller.now)
-    return controller.told("orders")
+    return controller.state("orders")
 
 
 @pytest.mark.parametrize(
-    ("isr", "leader", "election_type", "becomes"),
+    ("isr", "leader", "election_type", "result"),
     [
         ("12", 2, ElectionType.PREFERRED, "12/12/1"),
         ("12", 1, ElectionType.PREFERRED, "ELECTION_NOT_NEEDED"),
@@ -104,64 +104,64 @@ def elected(controller, election_type):
         ("3", -1, ElectionType.UNCLEAN, "12/1/1"),
     ],
 )
-def test_an_administrator_wants_an_election(isr, leader, election_type, becomes):
+def test_requested_elections(isr, leader, election_type, result):
     controller = ScriptedController()
     controller.serve(1, 2)
     controller.create("orders", "12", isr=isr, leader=leader)
-    if "/" in becomes:
-        assert elected(controller, election_type) == becomes
+    if "/" in result:
+        assert elected(controller, election_type) == result
     else:
-        with pytest.raises(ControllerError) as refused:
+        with pytest.raises(ControllerError) as raised:
             elected(controller, election_type)
-        assert refused.value.code == error_code(becomes)
+        assert raised.value.code == error_code(result)
 
 
-def test_nobody_can_be_elected():
+def test_no_eligible_leader_is_available():
     controller = ScriptedController()
     controller.serve(3)
     controller.create("orders", "12", leader=-1)
-    with pytest.raises(ControllerError) as refused:
+    with pytest.raises(ControllerError) as raised:
         elected(controller, ElectionType.UNCLEAN)
-    assert refused.value.code == error_code("ELIGIBLE_LEADERS_NOT_AVAILABLE")
+    assert raised.value.code == error_code("ELIGIBLE_LEADERS_NOT_AVAILABLE")
 
 
 @pytest.mark.parametrize(("topic", "index"), [("orders", 1), ("other", 0)])
-def test_what_does_not_exist_has_no_leader(topic, index):
+def test_unknown_partitions_have_no_election(topic, index):
     controller = ScriptedController()
     controller.serve(1)
     controller.create("orders", "1")
-    with pytest.raises(ControllerError) as refused:
+    with pytest.raises(ControllerError) as raised:
         controller.controller.elections.elect_leader(topic, index, ElectionType.PREFERRED)
-    assert refused.value.code == error_code("UNKNOWN_TOPIC_OR_PARTITION")
+    assert raised.value.code == error_code("UNKNOWN_TOPIC_OR_PARTITION")
 
 
 # Timers
 
 
-def test_first_replicas_lead_again_after_a_while():
+def test_preferred_leaders_are_elected_after_an_interval():
     controller = ScriptedController(leader_imbalance_check_interval_seconds="5")
     controller.serve(1, 2)
     controller.create("orders", "12", leader=2)
     controller.create("others", "12", isr="2", leader=2)
     controller.advance(4_000)
-    assert controller.told("orders") == "12/12/2"
+    assert controller.state("orders") == "12/12/2"
     controller.advance(1_000)
-    assert controller.told("orders") == "12/12/1"
-    assert controller.told("others") == "12/2/2"
+    assert controller.state("orders") == "12/12/1"
+    assert controller.state("others") == "12/2/2"
     controller.create("more", "12", leader=2)
     controller.keep_alive(1, 2, for_ms=6_000)
-    assert controller.told("more") == "12/12/1"
+    assert controller.state("more") == "12/12/1"
 
 
-def test_leaders_stay_where_they_are_if_that_is_wanted():
+def test_leaders_stay_without_auto_leader_rebalance():
     controller = ScriptedController(leader_imbalance_check_interval_seconds="5", auto_leader_rebalance_enable="false")
     controller.serve(1, 2)
     controller.create("orders", "12", leader=2)
     controller.keep_alive(1, 2, for_ms=2 * SESSION_MS)
-    assert controller.told("orders") == "12/12/2"
+    assert controller.state("orders") == "12/12/2"
 
 
-def test_an_idle_controller_writes_that_it_lives():
+def test_an_idle_controller_writes_no_op_records():
     controller = ScriptedController(metadata_max_idle_interval_ms="500")
     end_offset = controller.log.end_offset
     controller.advance(1_600)
@@ -174,20 +174,20 @@ def test_an_idle_controller_writes_that_it_lives():
 # Directories (KIP-858)
 
 
-def test_a_replica_in_a_directory_that_its_broker_lacks_does_not_lead():
-    """Its disk was replaced: what the replica had is gone."""
+def test_a_replica_in_an_unregistered_directory_does_not_lead():
+    """The disk was replaced, so the replica has lost its records."""
     controller = ScriptedController()
     controller.serve(1, 2)
     controller.create("orders", "12")
     controller.kill(1)
     controller.kill(2)
-    assert controller.told("orders") == "12/2/-"
+    assert controller.state("orders") == "12/2/-"
     controller.register(2, life=1, log_dirs=(directory(22),))
     controller.heartbeat(2)
-    assert controller.told("orders") == "12/2/-"
+    assert controller.state("orders") == "12/2/-"
 
 
-def test_it_leads_when_its_broker_has_said_where_it_lies_now():
+def test_a_replica_can_lead_after_its_directory_is_assigned():
     controller = ScriptedController()
     controller.serve(1, 2)
     topic_id = controller.create("orders", "12")
@@ -199,9 +199,9 @@ def test_it_leads_when_its_broker_has_said_where_it_lies_now():
         topics = [{"topic_id": topic_id, "partitions": [{"partition_index": index}]}]
         epoch = controller.image.brokers[broker_id].broker_epoch
         directories = [{"id_": directory(11), "topics": topics}]
-        asked = {"broker_id": broker_id, "broker_epoch": epoch, "directories": directories}
-        answer = controller.ask("AssignReplicasToDirs", 0, **asked)
-        return answer.directories[0].topics[0].partitions[0].error_code
+        fields = {"broker_id": broker_id, "broker_epoch": epoch, "directories": directories}
+        response = controller.request("AssignReplicasToDirs", 0, **fields)
+        return response.directories[0].topics[0].partitions[0].error_code
 
     controller.serve(3)
     assert assign(1, directory(5), 0) == error_code("UNKNOWN_TOPIC_ID")

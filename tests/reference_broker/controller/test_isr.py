@@ -1,4 +1,4 @@
-"""A leader changes its in-sync replicas, or is told why not."""
+"""Changes of the in-sync replicas by AlterPartition."""
 
 from uuid import UUID
 
@@ -12,7 +12,7 @@ from tests.reference_broker.controller.scripted_controller import ScriptedContro
 
 @pytest.fixture
 def controller():
-    """Four brokers, and a partition of three that 1 leads, in its epoch 0."""
+    """Four brokers, and a partition with three replicas that broker 1 leads in epoch 0."""
     scripted = ScriptedController()
     scripted.serve(1, 2, 3, 4)
     scripted.create("orders", "123")
@@ -20,17 +20,17 @@ def controller():
 
 
 def test_the_isr_shrinks_and_grows_in_one_leader_epoch(controller):
-    answer = controller.propose("orders", "12")
-    assert (answer.error_code, answer.isr, answer.leader_id) == (0, (1, 2), 1)
-    assert (answer.leader_epoch, answer.partition_epoch) == (0, 1)
-    answer = controller.propose("orders", "132")
-    assert (answer.isr, answer.leader_epoch, answer.partition_epoch) == ((1, 3, 2), 0, 2)
+    response = controller.propose("orders", "12")
+    assert (response.error_code, response.isr, response.leader_id) == (0, (1, 2), 1)
+    assert (response.leader_epoch, response.partition_epoch) == (0, 1)
+    response = controller.propose("orders", "132")
+    assert (response.isr, response.leader_epoch, response.partition_epoch) == ((1, 3, 2), 0, 2)
 
 
-def test_what_changes_nothing_is_answered_and_not_written(controller):
+def test_a_proposal_without_a_change_succeeds_and_writes_nothing(controller):
     end_offset = controller.log.end_offset
-    answer = controller.propose("orders", "123")
-    assert (answer.error_code, answer.partition_epoch) == (0, 0)
+    response = controller.propose("orders", "123")
+    assert (response.error_code, response.partition_epoch) == (0, 0)
     assert controller.log.end_offset == end_offset
 
 
@@ -52,14 +52,14 @@ def test_what_changes_nothing_is_answered_and_not_written(controller):
         ({"epochs": {2: 1_000}}, "INELIGIBLE_REPLICA"),
     ],
 )
-def test_a_proposal_is_refused(controller, wrong, error):
+def test_invalid_proposals_are_rejected(controller, wrong, error):
     end_offset = controller.log.end_offset
     assert controller.propose("orders", **{"isr": "12", **wrong}).error_code == error_code(error)
     assert controller.log.end_offset == end_offset
 
 
-def test_the_first_thing_that_is_wrong_is_the_answer(controller):
-    """Each line takes away what was the answer before."""
+def test_the_first_failed_check_determines_the_error(controller):
+    """Each line fixes the problem of the line before."""
     wrong = {"isr": "4", "broker_id": 2, "leader_epoch": -1, "partition_epoch": 6, "partition_index": 1}
     fixes = [
         ({}, "UNKNOWN_TOPIC_OR_PARTITION"),
@@ -76,67 +76,67 @@ def test_the_first_thing_that_is_wrong_is_the_answer(controller):
         assert controller.propose("orders", **wrong).error_code == error_code(error), fix
 
 
-def test_a_broker_epoch_that_is_not_checked(controller):
-    """A leader that does not know it says -1; so does version 2 of every member."""
+def test_broker_epoch_minus_one_is_not_checked(controller):
+    """A leader sends -1 if it does not know the epoch; version 2 sends -1 for every member."""
     assert controller.propose("orders", "12", epochs={2: -1}).error_code == 0
 
 
-def test_a_stale_leader_is_refused_as_a_whole(controller):
-    answer = controller.propose("orders", "12", broker_epoch=0)
-    assert answer.error_code == error_code("STALE_BROKER_EPOCH")
+def test_a_stale_broker_epoch_rejects_the_whole_request(controller):
+    response = controller.propose("orders", "12", broker_epoch=0)
+    assert response.error_code == error_code("STALE_BROKER_EPOCH")
 
 
-def test_a_restarted_replica_does_not_come_in_by_its_id(controller):
-    """The leader proposes what it saw before the restart (KIP-903)."""
+def test_a_restarted_replica_is_ineligible_by_its_old_epoch(controller):
+    """The leader proposes the epoch from before the restart (KIP-903)."""
     old_epoch = controller.image.brokers[3].broker_epoch
     controller.kill(3)
     controller.serve(3, life=1)
-    answer = controller.propose("orders", "123", epochs={3: old_epoch})
-    assert answer.error_code == error_code("INELIGIBLE_REPLICA")
+    response = controller.propose("orders", "123", epochs={3: old_epoch})
+    assert response.error_code == error_code("INELIGIBLE_REPLICA")
     assert controller.propose("orders", "123").error_code == 0
 
 
-@pytest.mark.parametrize("wish", [{"want_fence": True}, {"want_shut_down": True}])
-def test_a_broker_that_is_fenced_or_leaving_does_not_come_in(controller, wish):
+@pytest.mark.parametrize("fields", [{"want_fence": True}, {"want_shut_down": True}])
+def test_a_fenced_or_stopping_broker_is_ineligible(controller, fields):
     controller.create("other", "321", isr="3")
-    controller.heartbeat(3, **wish)
-    assert controller.told("orders") == "123/12/1"
+    controller.heartbeat(3, **fields)
+    assert controller.state("orders") == "123/12/1"
     assert controller.propose("orders", "123").error_code == error_code("INELIGIBLE_REPLICA")
 
 
-def test_a_leader_that_recovers_is_alone_until_it_has(controller):
+def test_a_recovering_leader_stays_alone_in_the_isr(controller):
     topic_id = controller.create("lost", "123", isr="1")
     recovering = PartitionChangeRecord(partition_id=0, topic_id=topic_id, leader_recovery_state=1)
     controller.controller.write([recovering], lambda _: None, controller.now)
     controller.commit()
     assert controller.propose("lost", "12").error_code == error_code("INVALID_REQUEST")
-    answer = controller.propose("lost", "1", leader_recovery_state=LeaderRecoveryState.RECOVERED)
-    assert (answer.error_code, answer.leader_recovery_state) == (0, 0)
+    response = controller.propose("lost", "1", leader_recovery_state=LeaderRecoveryState.RECOVERED)
+    assert (response.error_code, response.leader_recovery_state) == (0, 0)
     assert controller.propose("lost", "12").error_code == 0
 
 
-def test_completing_a_reassignment_tells_the_leader_that_it_is_one_no_more(controller):
+def test_completing_a_reassignment_returns_new_leader_elected(controller):
     topic_id = controller.create("moving", "3412", isr="12", leader=1)
     begun = PartitionChangeRecord(partition_id=0, topic_id=topic_id, removing_replicas=(1, 2), adding_replicas=(3, 4))
     controller.controller.write([begun], lambda _: None, controller.now)
     assert controller.propose("moving", "123").error_code == 0
-    assert controller.told("moving") == "3412/123/1"
+    assert controller.state("moving") == "3412/123/1"
     assert controller.propose("moving", "1234").error_code == error_code("NEW_LEADER_ELECTED")
-    assert controller.told("moving") == "34/34/3"
+    assert controller.state("moving") == "34/34/3"
 
 
 def test_versions_before_broker_epochs(controller):
     partition = {"partition_index": 0, "leader_epoch": 0, "partition_epoch": 0, "new_isr": (1, 3)}
     topics = [{"topic_id": controller.partition("orders").topic_id, "partitions": [partition]}]
     epoch = controller.image.brokers[1].broker_epoch
-    answer = controller.ask("AlterPartition", 2, broker_id=1, broker_epoch=epoch, topics=topics)
-    assert answer.topics[0].partitions[0].isr == (1, 3)
+    response = controller.request("AlterPartition", 2, broker_id=1, broker_epoch=epoch, topics=topics)
+    assert response.topics[0].partitions[0].isr == (1, 3)
 
 
-def test_a_fenced_leader_is_told_so(controller):
-    """It does not know yet that it was fenced, and wants others out."""
+def test_a_fenced_leader_gets_fenced_leader_epoch(controller):
+    """It has not applied its fencing yet, and proposes to remove others."""
     known = controller.partition("orders")
     controller.kill(1)
-    assert controller.told("orders") == "123/23/2"
-    answer = controller.propose("orders", "1", broker_id=1, leader_epoch=known.leader_epoch, partition_epoch=0)
-    assert answer.error_code == error_code("FENCED_LEADER_EPOCH")
+    assert controller.state("orders") == "123/23/2"
+    response = controller.propose("orders", "1", broker_id=1, leader_epoch=known.leader_epoch, partition_epoch=0)
+    assert response.error_code == error_code("FENCED_LEADER_EPOCH")

@@ -1,4 +1,4 @@
-"""Brokers join, live, are fenced, and leave."""
+"""Registration, sessions, fencing and shutdown of brokers."""
 
 from uuid import UUID
 
@@ -56,14 +56,14 @@ def test_a_broker_starts_fenced_with_the_offset_of_its_registration_as_its_epoch
         ({"features": []}, "INVALID_REGISTRATION"),
     ],
 )
-def test_a_registration_is_refused(controller, wrong, error):
+def test_invalid_registrations_are_rejected(controller, wrong, error):
     controller.serve(2)
     end_offset = controller.log.end_offset
     assert controller.register(1, **wrong).error_code == error_code(error)
     assert controller.log.end_offset == end_offset
 
 
-def test_the_first_thing_that_is_wrong_is_the_answer(controller):
+def test_the_first_failed_check_determines_the_error(controller):
     controller.serve(1)
     wrong = {"cluster_id": "another", "log_dirs": (), "features": []}
     assert controller.register(1, life=1, **wrong).error_code == error_code("INCONSISTENT_CLUSTER_ID")
@@ -71,7 +71,7 @@ def test_the_first_thing_that_is_wrong_is_the_answer(controller):
     assert controller.register(1, life=1, **wrong).error_code == error_code("DUPLICATE_BROKER_REGISTRATION")
 
 
-def test_an_id_is_taken_while_the_session_of_its_broker_lasts(controller):
+def test_a_duplicate_id_is_rejected_while_the_session_is_valid(controller):
     controller.serve(1)
     controller.advance(SESSION_MS)
     assert controller.register(1, life=1).error_code == error_code("DUPLICATE_BROKER_REGISTRATION")
@@ -79,7 +79,7 @@ def test_an_id_is_taken_while_the_session_of_its_broker_lasts(controller):
     assert controller.register(1, life=1).error_code == 0
 
 
-def test_a_broker_that_was_let_go_is_back_at_once(controller):
+def test_a_broker_can_register_again_right_after_its_shutdown(controller):
     controller.serve(1)
     assert controller.heartbeat(1, want_shut_down=True).should_shut_down
     epoch = controller.image.brokers[1].broker_epoch
@@ -94,32 +94,32 @@ def test_the_same_incarnation_again_keeps_its_epoch_and_state(controller):
     assert controller.image.brokers[1].rack == "b"
 
 
-def test_a_new_incarnation_is_in_no_isr_before_its_leader_says_so(controller):
+def test_a_new_incarnation_is_removed_from_every_isr(controller):
     controller.serve(1, 2)
     controller.create("orders", "12")
     controller.create("alone", "1")
     controller.keep_alive(2, for_ms=SESSION_MS - 1_000)
     controller.heartbeat(1, want_fence=True)
-    controller.image.apply(  # as an older controller may have left it: fenced, and in an ISR
+    controller.image.apply(  # the state that an older controller may leave: fenced, and in an ISR
         PartitionChangeRecord(partition_id=0, topic_id=controller.partition("orders").topic_id, isr=(1, 2), leader=1)
     )
     controller.register(1, life=1)
-    assert controller.told("orders") == "12/2/2"
-    assert controller.told("alone") == "1/1/-"
+    assert controller.state("orders") == "12/2/2"
+    assert controller.state("alone") == "1/1/-"
     assert isinstance(controller.log.records[-1], RegisterBrokerRecord)
 
 
 # Sessions
 
 
-def test_a_broker_is_unfenced_when_it_knows_its_own_registration(controller):
+def test_a_broker_is_unfenced_when_it_has_applied_its_registration(controller):
     epoch = controller.register(1).broker_epoch
-    answer = controller.heartbeat(1, current_metadata_offset=epoch - 1)
-    assert (answer.is_caught_up, answer.is_fenced) == (False, True)
-    answer = controller.heartbeat(1, current_metadata_offset=epoch, want_fence=True)
-    assert (answer.is_caught_up, answer.is_fenced) == (True, True)
-    answer = controller.heartbeat(1, current_metadata_offset=epoch)
-    assert (answer.is_caught_up, answer.is_fenced) == (True, False)
+    response = controller.heartbeat(1, current_metadata_offset=epoch - 1)
+    assert (response.is_caught_up, response.is_fenced) == (False, True)
+    response = controller.heartbeat(1, current_metadata_offset=epoch, want_fence=True)
+    assert (response.is_caught_up, response.is_fenced) == (True, True)
+    response = controller.heartbeat(1, current_metadata_offset=epoch)
+    assert (response.is_caught_up, response.is_fenced) == (True, False)
     assert controller.log.records[-1] == BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=epoch, fenced=-1)
 
 
@@ -131,17 +131,17 @@ def test_heartbeats_of_a_broker_that_is_unfenced_write_nothing(controller):
 
 
 @pytest.mark.parametrize("epoch", [-1, 0, 99])
-def test_another_epoch_than_that_of_the_registration_is_stale(controller, epoch):
+def test_other_broker_epochs_are_stale(controller, epoch):
     controller.serve(1)
     assert controller.heartbeat(1, broker_epoch=epoch).error_code == error_code("STALE_BROKER_EPOCH")
 
 
-def test_a_broker_that_is_not_registered_is_stale(controller):
-    answer = controller.ask("BrokerHeartbeat", 1, broker_id=9, broker_epoch=0, current_metadata_offset=0)
-    assert answer.error_code == error_code("STALE_BROKER_EPOCH")
+def test_an_unregistered_broker_is_stale(controller):
+    response = controller.request("BrokerHeartbeat", 1, broker_id=9, broker_epoch=0, current_metadata_offset=0)
+    assert response.error_code == error_code("STALE_BROKER_EPOCH")
 
 
-def test_a_broker_that_is_silent_is_fenced_and_leads_no_more_in_one_batch(controller):
+def test_an_expired_broker_is_fenced_and_loses_its_leaderships_in_one_batch(controller):
     controller.serve(1, 2, 3)
     topic_id = controller.create("orders", "123")
     controller.keep_alive(2, 3, for_ms=SESSION_MS - 1_000)
@@ -155,27 +155,27 @@ def test_a_broker_that_is_silent_is_fenced_and_leads_no_more_in_one_batch(contro
     ]
 
 
-def test_a_broker_asks_to_be_fenced(controller):
+def test_a_broker_is_fenced_on_request(controller):
     controller.serve(1, 2)
     controller.create("orders", "12")
     assert controller.heartbeat(1, want_fence=True).is_fenced
-    assert controller.told("orders") == "12/2/2"
+    assert controller.state("orders") == "12/2/2"
 
 
-def test_the_last_in_sync_replica_stays_in_the_isr_and_leads_when_it_is_back(controller):
+def test_the_last_in_sync_replica_stays_in_the_isr_and_leads_when_it_returns(controller):
     controller.serve(1, 2)
     controller.create("orders", "12")
     controller.kill(2)
     controller.keep_alive(for_ms=SESSION_MS + HEARTBEAT_MS)
-    assert controller.told("orders") == "12/1/-"
+    assert controller.state("orders") == "12/1/-"
     controller.serve(2, life=1)
-    assert controller.told("orders") == "12/1/-"
+    assert controller.state("orders") == "12/1/-"
     controller.serve(1, life=1)
-    assert controller.told("orders") == "12/1/1"
+    assert controller.state("orders") == "12/1/1"
     assert controller.partition("orders").leader_epoch == 2
 
 
-def test_a_new_controller_gives_every_broker_the_time_of_a_session(controller):
+def test_a_new_controller_starts_a_session_for_every_broker(controller):
     controller.serve(1, 2)
     controller.keep_alive(2, for_ms=SESSION_MS - 1_000)
     controller.fail_over()
@@ -186,7 +186,7 @@ def test_a_new_controller_gives_every_broker_the_time_of_a_session(controller):
     assert not controller.image.brokers[2].fenced
 
 
-def test_a_controller_that_slept_reads_what_came_meanwhile_before_it_fences(controller):
+def test_a_stopped_controller_handles_pending_heartbeats_before_it_fences(controller):
     controller.serve(1, 2)
     controller.sleep(60_000)
     assert not controller.image.brokers[1].fenced
@@ -198,41 +198,41 @@ def test_a_controller_that_slept_reads_what_came_meanwhile_before_it_fences(cont
 # Controlled shutdown
 
 
-def test_a_broker_that_leads_nothing_may_go_at_once(controller):
+def test_a_broker_that_leads_nothing_shuts_down_at_once(controller):
     controller.serve(1, 2)
     controller.create("orders", "21")
-    answer = controller.heartbeat(1, want_shut_down=True)
-    assert (answer.should_shut_down, answer.is_fenced) == (True, True)
-    assert controller.told("orders") == "21/2/2"
+    response = controller.heartbeat(1, want_shut_down=True)
+    assert (response.should_shut_down, response.is_fenced) == (True, True)
+    assert controller.state("orders") == "21/2/2"
 
 
-def test_a_leader_goes_when_every_other_broker_knows_that_it_leads_no_more(controller):
+def test_a_leader_shuts_down_when_all_others_have_caught_up(controller):
     controller.serve(1, 2, 3)
     controller.create("orders", "123")
     before = controller.log.end_offset - 1
-    answer = controller.heartbeat(1, want_shut_down=True)
-    assert (answer.should_shut_down, answer.is_fenced) == (False, False)
+    response = controller.heartbeat(1, want_shut_down=True)
+    assert (response.should_shut_down, response.is_fenced) == (False, False)
     assert controller.image.brokers[1].in_controlled_shutdown
-    assert controller.told("orders") == "123/23/2"
+    assert controller.state("orders") == "123/23/2"
     controller.heartbeat(2)
     controller.heartbeat(3, current_metadata_offset=before)
     assert not controller.heartbeat(1, want_shut_down=True).should_shut_down
     controller.heartbeat(3)
-    answer = controller.heartbeat(1, want_shut_down=True)
-    assert (answer.should_shut_down, answer.is_fenced) == (True, True)
+    response = controller.heartbeat(1, want_shut_down=True)
+    assert (response.should_shut_down, response.is_fenced) == (True, True)
     assert controller.image.brokers[1].fenced
 
 
-def test_a_leader_goes_when_nobody_can_take_over(controller):
+def test_a_leader_shuts_down_even_if_no_replica_can_take_over(controller):
     controller.serve(1, 2)
     controller.create("orders", "12", isr="1")
     assert not controller.heartbeat(1, want_shut_down=True).should_shut_down
-    assert controller.told("orders") == "12/1/-"
+    assert controller.state("orders") == "12/1/-"
     controller.heartbeat(2)
     assert controller.heartbeat(1, want_shut_down=True).should_shut_down
 
 
-def test_a_controlled_shutdown_goes_on_under_a_new_controller(controller):
+def test_a_controlled_shutdown_continues_under_a_new_controller(controller):
     controller.serve(1, 2)
     controller.create("orders", "12")
     controller.heartbeat(1, want_shut_down=True)
@@ -240,7 +240,7 @@ def test_a_controlled_shutdown_goes_on_under_a_new_controller(controller):
     assert controller.heartbeat(1, want_shut_down=True).should_shut_down
 
 
-def test_the_table_has_an_answer_for_every_state_and_wish():
+def test_the_table_covers_every_state_and_desired_state():
     states = set(BrokerControlState) - {BrokerControlState.SHUTDOWN_NOW}
     assert set(TRANSITIONS) == {(state, desired) for state in states for desired in DesiredState}
     assert all(rows[-1][0].name == "ALWAYS" for rows in TRANSITIONS.values())
@@ -249,33 +249,33 @@ def test_the_table_has_an_answer_for_every_state_and_wish():
 # Unregistration, controllers, producer ids
 
 
-def test_a_broker_is_taken_out(controller):
+def test_a_broker_is_unregistered(controller):
     controller.serve(1, 2)
     controller.create("orders", "12")
     epoch = controller.image.brokers[1].broker_epoch
-    assert controller.ask("UnregisterBroker", 0, broker_id=1).error_code == 0
+    assert controller.request("UnregisterBroker", 0, broker_id=1).error_code == 0
     assert 1 not in controller.image.brokers
-    assert controller.told("orders") == "12/2/2"
-    answer = controller.ask("BrokerHeartbeat", 1, broker_id=1, broker_epoch=epoch, current_metadata_offset=9)
-    assert answer.error_code == error_code("STALE_BROKER_EPOCH")
-    answer = controller.ask("UnregisterBroker", 0, broker_id=1)
-    assert answer.error_code == error_code("BROKER_ID_NOT_REGISTERED")
+    assert controller.state("orders") == "12/2/2"
+    response = controller.request("BrokerHeartbeat", 1, broker_id=1, broker_epoch=epoch, current_metadata_offset=9)
+    assert response.error_code == error_code("STALE_BROKER_EPOCH")
+    response = controller.request("UnregisterBroker", 0, broker_id=1)
+    assert response.error_code == error_code("BROKER_ID_NOT_REGISTERED")
 
 
-def test_a_controller_tells_of_itself(controller):
-    asked = {"controller_id": 3, "incarnation_id": incarnation(3), "features": FEATURES, "listeners": []}
-    assert controller.ask("ControllerRegistration", 0, **asked).error_code == 0
+def test_a_controller_registers(controller):
+    requested = {"controller_id": 3, "incarnation_id": incarnation(3), "features": FEATURES, "listeners": []}
+    assert controller.request("ControllerRegistration", 0, **requested).error_code == 0
     assert controller.image.controllers[3].incarnation_id == incarnation(3)
 
 
-def test_producer_ids_are_never_given_twice(controller):
+def test_producer_ids_are_never_allocated_twice(controller):
     controller.serve(1, 2)
     blocks = []
     for broker_id in (1, 2, 1):
         epoch = controller.image.brokers[broker_id].broker_epoch
-        answer = controller.ask("AllocateProducerIds", 0, broker_id=broker_id, broker_epoch=epoch)
-        blocks.append((answer.producer_id_start, answer.producer_id_len))
+        response = controller.request("AllocateProducerIds", 0, broker_id=broker_id, broker_epoch=epoch)
+        blocks.append((response.producer_id_start, response.producer_id_len))
         controller.fail_over()
     assert blocks == [(0, 1000), (1000, 1000), (2000, 1000)]
-    answer = controller.ask("AllocateProducerIds", 0, broker_id=1, broker_epoch=99)
-    assert answer.error_code == error_code("STALE_BROKER_EPOCH")
+    response = controller.request("AllocateProducerIds", 0, broker_id=1, broker_epoch=99)
+    assert response.error_code == error_code("STALE_BROKER_EPOCH")

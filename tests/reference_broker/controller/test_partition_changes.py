@@ -1,4 +1,4 @@
-"""What becomes of a partition, told as short stories; and a slow way to find the same out, for any story.
+"""Partition changes: examples, and random cases against a slow model.
 
 Partitions are written `replicas / ISR / leader`: `partition("123", "12", 1)`.
 """
@@ -162,7 +162,7 @@ stories = st.builds(
 
 @given(stories, some_brokers)
 def test_every_change_against_a_slow_way_to_choose(story, gone):
-    """Try every broker for leader, and keep the best by a rank that says nothing of how it is found."""
+    """Find the leader by ranking every broker, independently of the order of search."""
     before, alive, election = story
     isr = tuple(replica for replica in before.isr if replica not in gone)
     change = partition_change(

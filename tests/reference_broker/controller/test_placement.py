@@ -1,4 +1,4 @@
-"""Replicas of new partitions: what must hold for any cluster, against a slow count; and stripes as Kafka lays them."""
+"""Placement of replicas: properties that hold for any cluster, and the stripes of Kafka's own example."""
 
 import random
 from collections import Counter
@@ -28,7 +28,7 @@ def placements(draw, of=brokers):
 
 
 def most_even(sizes, count):
-    """How many of `count` replicas each rack gets, ascending: one each in turn, while a rack has brokers left."""
+    """Return the number of replicas per rack, ascending, if racks with free brokers take turns."""
     given = [0] * len(sizes)
     while sum(given) < count:
         least = min(
@@ -39,7 +39,7 @@ def most_even(sizes, count):
 
 
 @given(placements())
-def test_no_broker_twice_and_an_unfenced_one_first(placed):
+def test_replicas_are_distinct_and_start_with_an_unfenced_broker(placed):
     cluster, partitions = placed
     unfenced = {broker.node_id for broker in cluster if not broker.fenced}
     for replicas in partitions:
@@ -49,7 +49,7 @@ def test_no_broker_twice_and_an_unfenced_one_first(placed):
 
 
 @given(placements(brokers.map(lambda cluster: [UsableBroker(broker.node_id, broker.rack) for broker in cluster])))
-def test_racks_share_a_partition_as_evenly_as_they_can(placed):
+def test_replicas_are_spread_evenly_over_racks(placed):
     cluster, partitions = placed
     rack_of = {broker.node_id: broker.rack for broker in cluster}
     sizes = Counter(rack_of.values())
@@ -59,7 +59,7 @@ def test_racks_share_a_partition_as_evenly_as_they_can(placed):
 
 
 @given(placements())
-def test_a_fenced_broker_only_where_its_rack_has_no_other_left(placed):
+def test_fenced_brokers_are_used_last_in_their_rack(placed):
     cluster, partitions = placed
     for replicas in partitions:
         for broker in cluster:
@@ -69,14 +69,14 @@ def test_a_fenced_broker_only_where_its_rack_has_no_other_left(placed):
 
 
 @given(placements(st.integers(1, 7).map(lambda size: [UsableBroker(node_id) for node_id in range(1, size + 1)])))
-def test_brokers_lead_equally_often_but_for_one(placed):
+def test_leaders_are_spread_evenly(placed):
     cluster, partitions = placed
     led = Counter(replicas[0] for replicas in partitions)
     assert max(led.values()) - min(led[broker.node_id] for broker in cluster) <= 1
 
 
 def test_stripes():
-    """The picture in Kafka's own `StripedReplicaPlacer`: three racks of three, where chance begins nowhere else."""
+    """The example in the documentation of `StripedReplicaPlacer`: three racks of three brokers."""
     cluster = [UsableBroker(10 * rack + broker, "abc"[rack]) for rack in range(3) for broker in range(3)]
     placed = place_replicas(cluster, 3, 3, lambda below: below - 1)
     leaders, followers = zip(*((replicas[0], replicas[1:]) for replicas in placed), strict=True)
@@ -92,8 +92,8 @@ def test_stripes():
         ([UsableBroker(1), UsableBroker(2, fenced=True)], 3, "because only 2 broker(s) are registered or some"),
     ],
 )
-def test_what_cannot_be_placed(cluster, factor, message):
-    with pytest.raises(ControllerError) as refused:
+def test_impossible_placements_are_rejected(cluster, factor, message):
+    with pytest.raises(ControllerError) as raised:
         place_replicas(cluster, 1, factor, lambda _: 0)
-    assert refused.value.code is ErrorCode.invalid_replication_factor
-    assert message in str(refused.value)
+    assert raised.value.code is ErrorCode.invalid_replication_factor
+    assert message in str(raised.value)

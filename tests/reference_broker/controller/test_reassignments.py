@@ -1,4 +1,4 @@
-"""Moving partitions, told as KIP-455 does; and any sequence of moves, against what it comes to in the end.
+"""Partition reassignments as in KIP-455, and random sequences of them against a model of the final replicas.
 
 Replicas are digits: `123` is brokers 1, 2 and 3.
 """
@@ -21,23 +21,23 @@ def controller():
 
 
 def reassign(controller, replicas, topic="orders", index=0, **fields):
-    """Error and message; replicas null to give up."""
+    """Return error and message; null replicas cancel the reassignment."""
     partition = {"partition_index": index, "replicas": replicas and [int(digit) for digit in replicas]}
-    response = controller.ask(
+    response = controller.request(
         "AlterPartitionReassignments", 1, topics=[{"name": topic, "partitions": [partition]}], **fields
     )
-    [answer] = response.responses[0].partitions
-    return answer.error_code, answer.error_message
+    [result] = response.responses[0].partitions
+    return result.error_code, result.error_message
 
 
 def moving(controller, topics=None):
-    """What ListPartitionReassignments tells: by topic, `replicas +adding -removing`."""
-    answer = controller.ask("ListPartitionReassignments", 0, topics=topics)
+    """Return the listed reassignments by topic, as `replicas +adding -removing`."""
+    response = controller.request("ListPartitionReassignments", 0, topics=topics)
     return {
         topic.name: "{} +{} -{}".format(
             *("".join(map(str, nodes)) for nodes in (part.replicas, part.adding_replicas, part.removing_replicas))
         )
-        for topic in answer.topics
+        for topic in response.topics
         for part in topic.partitions
     }
 
@@ -45,29 +45,29 @@ def moving(controller, topics=None):
 DONE = (ErrorCode.none, None)
 
 
-def test_a_partition_moves_once_the_new_replicas_are_in_sync(controller):
+def test_a_reassignment_completes_once_the_new_replicas_are_in_sync(controller):
     controller.create("orders", "12")
     assert reassign(controller, "34") == DONE
-    assert controller.told("orders") == "3412/12/1"
+    assert controller.state("orders") == "3412/12/1"
     assert moving(controller) == {"orders": "3412 +34 -12"}
     controller.propose("orders", "123")
     assert moving(controller) == {"orders": "3412 +34 -12"}
     controller.propose("orders", "1234")
-    assert controller.told("orders") == "34/34/3"
+    assert controller.state("orders") == "34/34/3"
     assert moving(controller) == {}
 
 
-def test_taking_replicas_away_is_done_at_once(controller):
+def test_removing_replicas_completes_at_once(controller):
     controller.create("orders", "123")
     assert reassign(controller, "2") == DONE
-    assert controller.told("orders") == "2/2/2"
+    assert controller.state("orders") == "2/2/2"
     assert controller.partition("orders").leader_epoch == 1
 
 
-def test_another_order_is_done_at_once_and_moves_no_leader(controller):
+def test_reordering_replicas_completes_at_once_and_keeps_the_leader(controller):
     controller.create("orders", "123")
     assert reassign(controller, "312") == DONE
-    assert controller.told("orders") == "312/123/1"
+    assert controller.state("orders") == "312/123/1"
     assert controller.partition("orders").leader_epoch == 0
 
 
@@ -78,26 +78,26 @@ def test_the_same_replicas_again_change_nothing(controller):
     assert len(controller.log.records) == written
 
 
-def test_giving_up_takes_out_what_was_added(controller):
+def test_cancelling_removes_the_added_replicas(controller):
     controller.create("orders", "12")
     reassign(controller, "34")
     controller.propose("orders", "123")
     assert reassign(controller, None) == DONE
-    assert controller.told("orders") == "12/12/1"
+    assert controller.state("orders") == "12/12/1"
     assert reassign(controller, None) == (ErrorCode.no_reassignment_in_progress, None)
 
 
-def test_one_move_takes_the_place_of_another(controller):
+def test_a_reassignment_replaces_another(controller):
     controller.create("orders", "12")
     reassign(controller, "34")
     reassign(controller, "15")
     assert moving(controller) == {"orders": "15234 +5 -234"}
     controller.propose("orders", "125")
-    assert controller.told("orders") == "15/15/1"
+    assert controller.state("orders") == "15/15/1"
 
 
-def test_a_move_that_takes_nothing_away_leaves_to_go_what_was_going(controller):
-    """What Kafka's `changePartitionReassignment` does where nothing is to be removed: it does not say so."""
+def test_a_reassignment_without_removals_keeps_the_ongoing_removals(controller):
+    """Kafka's `changePartitionReassignment` does not set the removing replicas if there are none."""
     controller.create("orders", "12")
     reassign(controller, "34")
     assert reassign(controller, "12345") == DONE
@@ -105,18 +105,18 @@ def test_a_move_that_takes_nothing_away_leaves_to_go_what_was_going(controller):
 
 
 @pytest.mark.parametrize("unclean", ["false", "true"])
-def test_giving_up_what_only_new_replicas_have_is_an_unclean_election(unclean):
+def test_cancelling_is_an_unclean_election_if_only_new_replicas_are_in_sync(unclean):
     controller = ScriptedController(unclean_leader_election_enable=unclean)
     controller.serve(*map(int, BROKERS))
     controller.create("orders", "12")
     reassign(controller, "345")
     controller.propose("orders", "13")
     controller.kill(1)
-    assert controller.told("orders") == "34512/3/3"
+    assert controller.state("orders") == "34512/3/3"
     error, message = reassign(controller, None)
     if unclean == "true":
         assert error == ErrorCode.none
-        assert controller.told("orders") == "12/2/2"
+        assert controller.state("orders") == "12/2/2"
     else:
         assert error == ErrorCode.invalid_replica_assignment
         assert message.endswith("for orders:0 because it would require an unclean leader election.")
@@ -134,15 +134,15 @@ def test_giving_up_what_only_new_replicas_have_is_an_unclean_election(unclean):
         ("123", {"allow_replication_factor_change": False}, ErrorCode.invalid_replication_factor),
     ],
 )
-def test_what_is_refused(controller, replicas, fields, error):
+def test_invalid_reassignments_are_rejected(controller, replicas, fields, error):
     controller.create("orders", "12")
     written = len(controller.log.records)
     assert reassign(controller, replicas, **fields)[0] == error
     assert len(controller.log.records) == written
 
 
-def test_the_replication_factor_is_that_of_the_move_under_way(controller):
-    """KIP-860: of a partition that is moving from two replicas to three, three is no change."""
+def test_the_replication_factor_is_that_after_the_ongoing_reassignment(controller):
+    """During a reassignment from two replicas to three, three is no change (KIP-860)."""
     controller.create("orders", "12")
     reassign(controller, "345")
     fields = {"allow_replication_factor_change": False}
@@ -150,7 +150,7 @@ def test_the_replication_factor_is_that_of_the_move_under_way(controller):
     assert reassign(controller, "134", **fields) == DONE
 
 
-def test_only_what_is_asked_for_is_listed(controller):
+def test_only_requested_partitions_are_listed(controller):
     for name in ("orders", "returns"):
         controller.create(name, "12")
         reassign(controller, "34", topic=name)
@@ -164,22 +164,22 @@ replica_lists = st.permutations(BROKERS).flatmap(lambda order: st.integers(1, 4)
 
 @settings(max_examples=50)
 @given(st.lists(st.one_of(st.none(), replica_lists), max_size=6))
-def test_any_moves_come_to_the_last_one(moves):
-    """The oracle follows the target alone: a move sets it, giving up sets it back to what was there before."""
+def test_any_sequence_of_reassignments_ends_with_the_last_target(moves):
+    """The model is the target alone: a reassignment sets it, cancelling restores the replicas from before."""
     controller = ScriptedController()
     controller.serve(*map(int, BROKERS))
     controller.create("orders", "12")
     target = "12"
     for move in moves:
         before = controller.partition("orders")
-        under_way = before.adding_replicas or before.removing_replicas
+        is_ongoing = before.adding_replicas or before.removing_replicas
         error, _ = reassign(controller, None if move is None else "".join(move))
         now = controller.partition("orders")
         if move is not None:
             assert error == ErrorCode.none
-            going = {*map(str, before.replicas)} - {*move} or {*map(str, before.removing_replicas)}
-            target = "".join(node for node in move if node not in going)
-        elif under_way:
+            removing = {*map(str, before.replicas)} - {*move} or {*map(str, before.removing_replicas)}
+            target = "".join(node for node in move if node not in removing)
+        elif is_ongoing:
             assert error == ErrorCode.none
             target = "".join(str(node) for node in before.replicas if node not in before.adding_replicas)
         else:

@@ -1,7 +1,7 @@
-"""Apache Kafka's controller and ours are asked the same, as brokers ask, and give the same answers.
+"""Apache Kafka's controller and ours return the same responses to the same requests of brokers.
 
-The brokers are made up: this test registers them, sends their heartbeats and changes ISRs in their name. Kafka's one
-real broker stays out of it.
+The brokers are fictitious: this test registers them, sends their heartbeats and proposes ISRs for them. Kafka's one
+real broker takes no part.
 """
 
 import re
@@ -25,7 +25,7 @@ from tests.reference_broker.scripted import request
 pytestmark = pytest.mark.java
 
 FAR = 2**40
-"""A metadata offset that a broker has which has caught up, whatever the controller has written."""
+"""Metadata offset of a broker that has always caught up."""
 FEATURES = [
     {"name": name, "min_supported_version": lowest, "max_supported_version": highest}
     for name, (lowest, highest) in SUPPORTED_FEATURES.items()
@@ -33,18 +33,18 @@ FEATURES = [
 
 
 class Kafka:
-    """The controller listener of one node of Apache Kafka, and its broker's, which tells of partitions."""
+    """Controller listener and broker listener of one node of Apache Kafka."""
 
     def __init__(self, controller: RawClient, broker: RawClient, cluster_id: str) -> None:
         self._controller = controller
         self._broker = broker
         self.cluster_id = cluster_id
 
-    def ask(self, api: str, version: int, **fields: Any) -> Any:
+    def request(self, api: str, version: int, **fields: Any) -> Any:
         return self._controller.request(request(api, version, **fields))
 
-    def led(self, name: str) -> tuple[int, int, tuple[int, ...]]:
-        """Leader, leader epoch and ISR of the topic's partition, when the broker has heard of the last change."""
+    def leadership(self, name: str) -> tuple[int, int, tuple[int, ...]]:
+        """Return leader, leader epoch and ISR of the topic's partition after the broker has applied the last change."""
         time.sleep(0.3)
         [topic] = self._broker.request(request("Metadata", 12, topics=[{"name": name}])).topics
         [partition] = topic.partitions
@@ -52,7 +52,7 @@ class Kafka:
 
 
 class Ours(ScriptedController):
-    """Ours, with a broker that stays out of it too."""
+    """Our controller, also with a broker that takes no part."""
 
     cluster_id = CLUSTER
 
@@ -61,7 +61,7 @@ class Ours(ScriptedController):
         self.serve(1)
         self.heartbeat(1, current_metadata_offset=FAR)
 
-    def led(self, name: str) -> tuple[int, int, tuple[int, ...]]:
+    def leadership(self, name: str) -> tuple[int, int, tuple[int, ...]]:
         now = self.partition(name)
         return now.leader, now.leader_epoch, now.isr
 
@@ -81,8 +81,8 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka]:
         with RawClient(host, int(port)) as controller, RawClient(node.host, node.port) as broker:
             kafka = Kafka(controller, broker, cluster_id)
             disabled = {"feature": "eligible.leader.replicas.version", "max_version_level": 0, "upgrade_type": 2}
-            answer = kafka.ask("UpdateFeatures", 2, feature_updates=[disabled], timeout=10_000)
-            assert answer.error_code == 0, answer
+            response = kafka.request("UpdateFeatures", 2, feature_updates=[disabled], timeout=10_000)
+            assert response.error_code == 0, response
             yield kafka
 
 
@@ -91,12 +91,12 @@ def _meta_properties(work_dir: Path) -> str:
 
 
 class Story:
-    """What is asked of one controller, and what it answered, as far as that has to be the same."""
+    """Requests to one controller, and the parts of its responses that have to be equal."""
 
     def __init__(self, controller: Any, first_id: int) -> None:
         self._controller = controller
         self._first_id = first_id
-        self.told: list[Any] = []
+        self.results: list[Any] = []
         self.epochs: dict[int, int] = {}
         self.topic_id: UUID | None = None
         self.partition = (0, 0)
@@ -105,7 +105,7 @@ class Story:
         return self._first_id + number
 
     def register(self, number: int, life: int = 0, **fields: Any) -> None:
-        asked = {
+        defaults = {
             "cluster_id": self._controller.cluster_id,
             "incarnation_id": UUID(int=2**70 + 1000 * self._id(number) + life),
             "log_dirs": (self.directory(number),),
@@ -116,43 +116,45 @@ class Story:
             ],
             **fields,
         }
-        answer = self._controller.ask("BrokerRegistration", 4, broker_id=self._id(number), **asked)
-        self.told.append(("register", number, answer.error_code))
-        if answer.error_code == 0:
-            is_new = answer.broker_epoch > self.epochs.get(number, -1)
-            self.told.append(("new epoch", is_new))
-            self.epochs[number] = answer.broker_epoch
+        response = self._controller.request("BrokerRegistration", 4, broker_id=self._id(number), **defaults)
+        self.results.append(("register", number, response.error_code))
+        if response.error_code == 0:
+            is_new = response.broker_epoch > self.epochs.get(number, -1)
+            self.results.append(("new epoch", is_new))
+            self.epochs[number] = response.broker_epoch
 
     def directory(self, number: int) -> UUID:
         return UUID(int=2**80 + self._id(number))
 
     def heartbeat(self, number: int, **fields: Any) -> None:
-        answer = self._heartbeat(number, **fields)
-        state = (answer.is_caught_up, answer.is_fenced, answer.should_shut_down) if answer.error_code == 0 else ()
-        self.told.append(("heartbeat", number, answer.error_code, *state))
+        response = self._heartbeat(number, **fields)
+        state = (
+            (response.is_caught_up, response.is_fenced, response.should_shut_down) if response.error_code == 0 else ()
+        )
+        self.results.append(("heartbeat", number, response.error_code, *state))
 
     def _heartbeat(self, number: int, **fields: Any) -> Any:
-        asked = {"broker_epoch": self.epochs.get(number, 0), "current_metadata_offset": FAR, **fields}
-        return self._controller.ask("BrokerHeartbeat", 1, broker_id=self._id(number), **asked)
+        requested = {"broker_epoch": self.epochs.get(number, 0), "current_metadata_offset": FAR, **fields}
+        return self._controller.request("BrokerHeartbeat", 1, broker_id=self._id(number), **requested)
 
     def leave(self, number: int, *others: int) -> None:
-        """Heartbeats until a broker may go: the others, one of them real, have to know that it leads no more."""
+        """Send heartbeats until a broker may shut down: all others must have applied the loss of its leaderships."""
         deadline = time.monotonic() + 30
         while True:
             for other in others:
                 self._heartbeat(other)
-            answer = self._heartbeat(number, want_shut_down=True)
-            if answer.should_shut_down or time.monotonic() > deadline:
+            response = self._heartbeat(number, want_shut_down=True)
+            if response.should_shut_down or time.monotonic() > deadline:
                 break
             time.sleep(0.1)
-        self.told.append(("leave", answer.error_code, answer.is_fenced, answer.should_shut_down))
+        self.results.append(("leave", response.error_code, response.is_fenced, response.should_shut_down))
 
     def create(self, name: str, *numbers: int) -> None:
         assignments = [{"partition_index": 0, "broker_ids": tuple(map(self._id, numbers))}]
         topic = {"name": name, "num_partitions": -1, "replication_factor": -1, "assignments": assignments}
-        [answer] = self._controller.ask("CreateTopics", 7, topics=[topic], timeout=10_000).topics
-        self.told.append(("create", answer.error_code))
-        self.topic_id = answer.topic_id
+        [response] = self._controller.request("CreateTopics", 7, topics=[topic], timeout=10_000).topics
+        self.results.append(("create", response.error_code))
+        self.topic_id = response.topic_id
         self.partition = (0, 0)
 
     def propose(self, leader: int, *isr: int, epochs: dict[int, int] | None = None, **fields: Any) -> None:
@@ -170,47 +172,47 @@ class Story:
             **fields,
         }
         topics = [{"topic_id": topic_id, "partitions": [partition]}]
-        answer = self._controller.ask(
+        response = self._controller.request(
             "AlterPartition", 3, broker_id=self._id(leader), broker_epoch=broker_epoch, topics=topics
         )
-        if not answer.topics:
-            self.told.append(("propose", answer.error_code))
+        if not response.topics:
+            self.results.append(("propose", response.error_code))
             return
-        [now] = answer.topics[0].partitions
-        self.told.append(("propose", now.error_code))
+        [now] = response.topics[0].partitions
+        self.results.append(("propose", now.error_code))
         if now.error_code == 0:
             self.partition = (now.leader_epoch, now.partition_epoch)
             isr_now = tuple(member - self._first_id for member in now.isr)
-            self.told.append((now.leader_id - self._first_id, isr_now, *self.partition, now.leader_recovery_state))
+            self.results.append((now.leader_id - self._first_id, isr_now, *self.partition, now.leader_recovery_state))
 
     def elect(self, election_type: int, name: str = "orders", index: int = 0) -> None:
-        wanted = [{"topic": name, "partitions": (index,)}]
-        answer = self._controller.ask(
-            "ElectLeaders", 2, election_type=election_type, topic_partitions=wanted, timeout=10_000
+        topics = [{"topic": name, "partitions": (index,)}]
+        response = self._controller.request(
+            "ElectLeaders", 2, election_type=election_type, topic_partitions=topics, timeout=10_000
         )
-        [result] = answer.replica_election_results[0].partition_result
-        self.told.append(("elect", election_type, result.error_code))
+        [result] = response.replica_election_results[0].partition_result
+        self.results.append(("elect", election_type, result.error_code))
 
     def reassign(self, *numbers: int, name: str = "orders", index: int = 0) -> None:
-        """Without numbers: give the reassignment up."""
+        """Reassign to brokers; without numbers, cancel the reassignment."""
         partition = {"partition_index": index, "replicas": tuple(map(self._id, numbers)) or None}
         topics = [{"name": name, "partitions": [partition]}]
-        answer = self._controller.ask("AlterPartitionReassignments", 0, topics=topics, timeout=10_000)
-        [result] = answer.responses[0].partitions
-        self.told.append(("reassign", numbers, result.error_code))
+        response = self._controller.request("AlterPartitionReassignments", 0, topics=topics, timeout=10_000)
+        [result] = response.responses[0].partitions
+        self.results.append(("reassign", numbers, result.error_code))
 
-    def look(self) -> None:
-        leader, leader_epoch, isr = self._controller.led("orders")
+    def check_leadership(self) -> None:
+        leader, leader_epoch, isr = self._controller.leadership("orders")
         number = leader - self._first_id if leader >= 0 else leader
-        self.told.append(("led", number, leader_epoch, tuple(member - self._first_id for member in isr)))
+        self.results.append(("led", number, leader_epoch, tuple(member - self._first_id for member in isr)))
 
     def unregister(self, number: int) -> None:
-        answer = self._controller.ask("UnregisterBroker", 0, broker_id=self._id(number))
-        self.told.append(("unregister", answer.error_code))
+        response = self._controller.request("UnregisterBroker", 0, broker_id=self._id(number))
+        self.results.append(("unregister", response.error_code))
 
 
 def joining(story: Story) -> None:
-    """Registrations, right and wrong."""
+    """Valid and invalid registrations."""
     story.register(1, cluster_id="another")
     story.register(1, log_dirs=())
     story.register(1, log_dirs=(None,))
@@ -255,7 +257,7 @@ def living(story: Story) -> None:
 
 
 def three_brokers(story: Story) -> None:
-    """Three that serve, and a topic of theirs that 1 leads."""
+    """Three unfenced brokers, and a topic that broker 1 leads."""
     for number in (1, 2, 3):
         story.register(number)
         story.heartbeat(number)
@@ -263,7 +265,7 @@ def three_brokers(story: Story) -> None:
 
 
 def changing_the_isr(story: Story) -> None:
-    """Proposals, right and wrong."""
+    """Valid and invalid ISR proposals."""
     three_brokers(story)
     story.propose(1, 1, 2, topic_id=UUID(int=2**90))
     story.propose(1, 1, 2, partition_index=1)
@@ -301,7 +303,7 @@ def changing_the_isr(story: Story) -> None:
 
 
 def electing(story: Story) -> None:
-    """Elections that somebody wants."""
+    """Requested elections."""
     three_brokers(story)
     story.elect(0)
     story.elect(1)
@@ -319,7 +321,7 @@ def electing(story: Story) -> None:
 
 
 def leaving(story: Story) -> None:
-    """A controlled shutdown, and what a new life of the same broker finds."""
+    """A controlled shutdown, and the next incarnation of the same broker."""
     three_brokers(story)
     story.heartbeat(1, want_shut_down=True)
     story.heartbeat(2)
@@ -334,17 +336,17 @@ def leaving(story: Story) -> None:
 
 
 def losing_all(story: Story) -> None:
-    """The last in-sync replica goes, and comes back; then it goes for good."""
+    """The last in-sync replica is fenced and unfenced; then it is fenced and another one is elected uncleanly."""
     three_brokers(story)
     story.propose(1, 1, 2)
     story.heartbeat(2, want_fence=True)
-    story.look()
+    story.check_leadership()
     story.heartbeat(1, want_fence=True)
-    story.look()
+    story.check_leadership()
     story.heartbeat(2)
-    story.look()
+    story.check_leadership()
     story.heartbeat(1)
-    story.look()
+    story.check_leadership()
     story.partition = (2, 4)
     story.propose(1, 1, 3)
     story.propose(1, 1)
@@ -352,18 +354,18 @@ def losing_all(story: Story) -> None:
     story.heartbeat(1, want_fence=True)
     story.elect(0)
     story.elect(1)
-    story.look()
+    story.check_leadership()
     story.partition = (4, 8)
     story.propose(2, 2, 3, leader_recovery_state=1)
     story.propose(2, 2, leader_recovery_state=1)
     story.propose(2, 2, leader_recovery_state=0)
     story.propose(2, 2, 3, leader_recovery_state=1)
     story.propose(2, 2, 3)
-    story.look()
+    story.check_leadership()
 
 
 def moving(story: Story) -> None:
-    """Reassignments, right and wrong; one is given up, one is completed."""
+    """Valid and invalid reassignments; one is cancelled, one is completed."""
     three_brokers(story)
     for number in (4, 5):
         story.register(number)
@@ -376,47 +378,47 @@ def moving(story: Story) -> None:
     story.reassign(4, 5)
     story.partition = (0, 1)
     story.propose(1, 1, 2, 3, 4)
-    story.look()
+    story.check_leadership()
     story.reassign()
-    story.look()
+    story.check_leadership()
     story.partition = (1, 3)
     story.reassign(4, 5)
     story.partition = (1, 4)
     story.propose(1, 1, 2, 3, 4)
     story.propose(1, 1, 2, 3, 4, 5)
-    story.look()
+    story.check_leadership()
     story.partition = (2, 6)
     story.propose(4, 4)
     story.reassign(4, 1)
     story.partition = (2, 8)
     story.propose(4, 4, 1)
-    story.look()
+    story.check_leadership()
 
 
 STORIES = [leaving, joining, living, changing_the_isr, electing, losing_all, moving]
-"""The first one waits until all brokers there are know something, so there are to be none of another story."""
+"""The first one waits until all brokers have caught up, so there must be no brokers of another story."""
 
 
-@pytest.mark.parametrize("tell", STORIES, ids=lambda story: story.__name__)
-def test_the_same_answers(kafka, tell):
-    first_id = 100 * (1 + STORIES.index(tell))
-    expected, told = Story(kafka, first_id), Story(Ours(), first_id)
-    tell(expected)
-    kafka.ask("DeleteTopics", 6, topics=[{"name": "orders"}], timeout=10_000)
-    tell(told)
-    assert told.told == expected.told
+@pytest.mark.parametrize("run", STORIES, ids=lambda story: story.__name__)
+def test_responses_are_the_same(kafka, run):
+    first_id = 100 * (1 + STORIES.index(run))
+    expected, actual = Story(kafka, first_id), Story(Ours(), first_id)
+    run(expected)
+    kafka.request("DeleteTopics", 6, topics=[{"name": "orders"}], timeout=10_000)
+    run(actual)
+    assert actual.results == expected.results
 
 
 def test_the_one_known_difference(kafka):
-    """A broker that was let go, and starts again at once: Kafka 4 has it wait for the rest of its old session."""
+    """A broker restarts right after its shutdown: Kafka 4 makes it wait until its old session expires."""
     stories = [Story(controller, 900) for controller in (kafka, Ours())]
     for story in stories:
         story.register(1)
         story.heartbeat(1)
         story.heartbeat(1, want_fence=True, want_shut_down=True)
-        assert story.told[-1] == ("heartbeat", 1, 0, True, True, True)
-        story.told.clear()
+        assert story.results[-1] == ("heartbeat", 1, 0, True, True, True)
+        story.results.clear()
         story.register(1, life=1)
-    refused, taken = (story.told[0] for story in stories)
-    assert refused == ("register", 1, error_code("DUPLICATE_BROKER_REGISTRATION"))
-    assert taken == ("register", 1, error_code("NONE"))
+    rejected, accepted = (story.results[0] for story in stories)
+    assert rejected == ("register", 1, error_code("DUPLICATE_BROKER_REGISTRATION"))
+    assert accepted == ("register", 1, error_code("NONE"))

@@ -1,8 +1,8 @@
-"""Whatever becomes of the nodes and the links between them: what was acknowledged is there, once and in order.
+"""Acknowledged records are on all replicas, once and in order, after any sequence of failures.
 
-A life is a list of events: nodes are killed, stopped and started, links cut and healed, records produced with acks=all
-to whoever a client would ask, time passes. No epoch of the quorum ever has two active controllers; in the end all is
-mended, and the cluster has to agree with itself.
+The events: nodes are killed, stopped and started, links are cut and healed, records are produced with acks=all to any
+node, time passes. No epoch of the quorum has two active controllers. At the end everything is healed, and all replicas
+and images have to be equal.
 """
 
 from dataclasses import dataclass, field
@@ -40,14 +40,14 @@ events = st.one_of(
 
 
 @dataclass
-class Life:
-    """A cluster, and what its client was told."""
+class History:
+    """A cluster, and the requests and responses of its client."""
 
     cluster: Cluster
     sent: list[tuple[bytes, list[Any]]] = field(default_factory=list)
     controllers: dict[int, int] = field(default_factory=dict)
 
-    def live(self, event: tuple[Any, ...]) -> None:
+    def apply(self, event: tuple[Any, ...]) -> None:
         match event:
             case "kill", node if node in self.cluster.nodes:
                 self.cluster.kill(node)
@@ -74,19 +74,19 @@ class Life:
         records = batch(value, timestamp_ms=self.cluster.now.wall_ms)
         data = [{"name": "orders", "partition_data": [{"index": 0, "records": records}]}]
         entity = request("Produce", 12, acks=-1, timeout=1_500, topic_data=data)
-        self.sent.append((value, self.cluster.asking_entity(node, entity)))
+        self.sent.append((value, self.cluster.start_request_entity(node, entity)))
 
     def acknowledged(self) -> dict[bytes, int]:
-        """Offsets by value."""
-        told = {}
-        for value, answers in self.sent:
-            if answers and answers[0] != CLOSED:
-                answer = answers[0].responses[0].partition_responses[0]
-                if answer.error_code is ErrorCode.none:
-                    told[value] = answer.base_offset
-        return told
+        """Return the offsets of acknowledged records by value."""
+        offsets = {}
+        for value, responses in self.sent:
+            if responses and responses[0] != CLOSED:
+                response = responses[0].responses[0].partition_responses[0]
+                if response.error_code is ErrorCode.none:
+                    offsets[value] = response.base_offset
+        return offsets
 
-    def mend(self) -> None:
+    def heal(self) -> None:
         self.cluster.heal()
         for node in NODES:
             if node not in self.cluster.nodes:
@@ -100,39 +100,39 @@ class Life:
         return is_ready and record is not None and sorted(record.isr) == list(NODES)
 
     def log_of(self, node: int) -> dict[int, bytes]:
-        """The values that a replica has below its high watermark, by offset."""
+        """Return the values of a replica below its high watermark, by offset."""
         partition = self.cluster.nodes[node].broker.replicas.get("orders", 0)
         data = partition.log.read(0, 2**20, partition.high_watermark)
         return {record.offset: record.value for found in decode_batches(data) for record in found.records}
 
 
-def born(seed: int) -> Life:
+def started(seed: int) -> History:
     cluster = Cluster(3, seed=seed, **SETTINGS)
     cluster.run_until(lambda: all(node.is_ready for node in cluster.nodes.values()))
     topic = {"name": "orders", "num_partitions": 1, "replication_factor": 3}
-    [created] = cluster.ask(1, "CreateTopics", 7, topics=[topic]).topics
+    [created] = cluster.request(1, "CreateTopics", 7, topics=[topic]).topics
     assert created.error_code is ErrorCode.none
     cluster.run(1_000)
-    return Life(cluster)
+    return History(cluster)
 
 
 @settings(max_examples=15)
 @given(seed=st.integers(0, 1_000), script=st.lists(events, max_size=25))
-def test_what_was_acknowledged_is_there_on_all(seed, script):
-    life = born(seed)
+def test_acknowledged_records_are_on_all_replicas(seed, script):
+    history = started(seed)
     for event in script:
-        life.live(event)
-    life.mend()
-    logs = {node: life.log_of(node) for node in NODES}
+        history.apply(event)
+    history.heal()
+    logs = {node: history.log_of(node) for node in NODES}
     assert logs[1] == logs[2] == logs[3]
-    for value, offset in life.acknowledged().items():
+    for value, offset in history.acknowledged().items():
         assert logs[1].get(offset) == value, (value, offset)
-    images = {node: life.cluster.nodes[node].metadata.image.records() for node in NODES}
+    images = {node: history.cluster.nodes[node].metadata.image.records() for node in NODES}
     assert images[1] == images[2] == images[3]
-    assert [node.controller.is_active for node in life.cluster.nodes.values()].count(True) == 1
-    found = life.cluster.ask(leader_of(life), "Fetch", 12, **fetch_fields(0))
+    assert [node.controller.is_active for node in history.cluster.nodes.values()].count(True) == 1
+    found = history.cluster.request(leader_of(history), "Fetch", 12, **fetch_fields(0))
     assert found.responses[0].partitions[0].error_code is ErrorCode.none
 
 
-def leader_of(life: Life) -> int:
-    return life.cluster.nodes[1].metadata.image.partition("orders", 0).leader
+def leader_of(history: History) -> int:
+    return history.cluster.nodes[1].metadata.image.partition("orders", 0).leader

@@ -1,4 +1,4 @@
-"""Requests to other nodes: each gets its own answer, once, or learns that there is none."""
+"""Requests to other nodes: each completes once, with its response or without one."""
 
 from collections.abc import Callable
 from typing import Any
@@ -21,25 +21,25 @@ def at(ms: int) -> Now:
 
 
 class Caller:
-    """A node that asks, and what it wanted sent and heard."""
+    """A node that sends requests, with its effects and the received responses."""
 
     def __init__(self) -> None:
         self.effects: list[Effect] = []
-        self.heard: list[tuple[str, Any]] = []
+        self.received: list[tuple[str, Any]] = []
         self.timers = Timers()
         self.channels = Channels(self.timers, self.effects.append, "node-1")
 
-    def ask(self, name: str, now: Now, timeout_ms: int = 1000, channel: Channel = PEER) -> None:
+    def send(self, name: str, now: Now, timeout_ms: int = 1000, channel: Channel = PEER) -> None:
         request = BrokerHeartbeatRequest(
             broker_id=1, broker_epoch=5, current_metadata_offset=3, want_fence=False, want_shut_down=False
         )
-        self.channels.ask(channel, request, self.hear(name), timeout_ms=timeout_ms, now=now)
+        self.channels.ask(channel, request, self.on_response(name), timeout_ms=timeout_ms, now=now)
 
-    def hear(self, name: str) -> Callable[[Any, Now], None]:
-        return lambda response, now: self.heard.append((name, response))
+    def on_response(self, name: str) -> Callable[[Any, Now], None]:
+        return lambda response, now: self.received.append((name, response))
 
 
-def answer(sent: Effect, *, error: ErrorCode = ErrorCode.none, correlation_id: int | None = None) -> bytes:
+def encoded_response(sent: Effect, *, error: ErrorCode = ErrorCode.none, correlation_id: int | None = None) -> bytes:
     assert isinstance(sent, Send)
     header = read_header(sent.data[4:])
     codec = message_codec(HEARTBEAT, 1)
@@ -49,75 +49,75 @@ def answer(sent: Effect, *, error: ErrorCode = ErrorCode.none, correlation_id: i
     return codec.write(header.correlation_id if correlation_id is None else correlation_id, response)[4:]
 
 
-def test_answers_reach_those_who_asked_in_order() -> None:
+def test_responses_are_matched_to_requests_in_order() -> None:
     caller = Caller()
-    caller.ask("first", at(0))
-    caller.ask("second", at(1))
+    caller.send("first", at(0))
+    caller.send("second", at(1))
     first, second = caller.effects
-    caller.channels.answered(PEER, answer(first, error=ErrorCode.not_controller), at(2))
-    caller.channels.answered(PEER, answer(second), at(3))
-    assert [(name, response.error_code) for name, response in caller.heard] == [
+    caller.channels.answered(PEER, encoded_response(first, error=ErrorCode.not_controller), at(2))
+    caller.channels.answered(PEER, encoded_response(second), at(3))
+    assert [(name, response.error_code) for name, response in caller.received] == [
         ("first", ErrorCode.not_controller),
         ("second", ErrorCode.none),
     ]
     caller.timers.fire(at(10_000))
-    assert len(caller.effects) == 2, "nothing was under way any more"
+    assert len(caller.effects) == 2, "no request was pending"
 
 
-def test_a_lost_channel_answers_all_that_is_under_way_there_and_nothing_elsewhere() -> None:
+def test_a_lost_channel_fails_its_own_requests_only() -> None:
     other = Channel("heartbeat", 3, "b3.kafka.test", 9093)
     caller = Caller()
-    caller.ask("first", at(0))
-    caller.ask("second", at(0))
-    caller.ask("elsewhere", at(0), channel=other)
+    caller.send("first", at(0))
+    caller.send("second", at(0))
+    caller.send("elsewhere", at(0), channel=other)
     caller.channels.lost(PEER, at(5))
-    assert caller.heard == [("first", None), ("second", None)]
-    caller.channels.answered(other, answer(caller.effects[2]), at(6))
-    assert caller.heard[-1][0] == "elsewhere"
+    assert caller.received == [("first", None), ("second", None)]
+    caller.channels.answered(other, encoded_response(caller.effects[2]), at(6))
+    assert caller.received[-1][0] == "elsewhere"
 
 
-def test_a_request_that_is_not_answered_in_time_ends_its_channel() -> None:
+def test_a_request_timeout_closes_the_channel() -> None:
     caller = Caller()
-    caller.ask("patient", at(0), timeout_ms=5000)
-    caller.ask("hasty", at(10), timeout_ms=100)
+    caller.send("patient", at(0), timeout_ms=5000)
+    caller.send("hasty", at(10), timeout_ms=100)
     caller.timers.fire(at(5000))
-    assert caller.heard == [("patient", None), ("hasty", None)]
+    assert caller.received == [("patient", None), ("hasty", None)]
     assert caller.effects[-1] == Disconnect(PEER)
 
 
-def test_the_time_of_a_later_request_is_watched_after_an_earlier_one_was_answered() -> None:
+def test_a_later_request_times_out_after_an_earlier_response() -> None:
     caller = Caller()
-    caller.ask("first", at(0), timeout_ms=100)
-    caller.ask("second", at(50), timeout_ms=100)
-    caller.channels.answered(PEER, answer(caller.effects[0]), at(60))
+    caller.send("first", at(0), timeout_ms=100)
+    caller.send("second", at(50), timeout_ms=100)
+    caller.channels.answered(PEER, encoded_response(caller.effects[0]), at(60))
     caller.timers.fire(at(100))
-    assert [name for name, _ in caller.heard] == ["first"]
+    assert [name for name, _ in caller.received] == ["first"]
     assert caller.timers.next_ms == 150
     caller.timers.fire(at(150))
-    assert caller.heard[-1] == ("second", None)
+    assert caller.received[-1] == ("second", None)
 
 
-def test_an_answer_to_another_question_ends_the_channel() -> None:
+def test_an_unexpected_correlation_id_closes_the_channel() -> None:
     caller = Caller()
-    caller.ask("asked", at(0))
-    caller.channels.answered(PEER, answer(caller.effects[0], correlation_id=77), at(1))
-    assert caller.heard == [("asked", None)]
+    caller.send("request", at(0))
+    caller.channels.answered(PEER, encoded_response(caller.effects[0], correlation_id=77), at(1))
+    assert caller.received == [("request", None)]
     assert caller.effects[-1] == Disconnect(PEER)
 
 
-def test_bytes_that_are_no_answer_end_the_channel() -> None:
+def test_a_malformed_response_closes_the_channel() -> None:
     caller = Caller()
-    caller.ask("asked", at(0))
+    caller.send("request", at(0))
     caller.channels.answered(PEER, b"\x00\x00", at(1))
-    assert caller.heard == [("asked", None)]
+    assert caller.received == [("request", None)]
     assert caller.effects[-1] == Disconnect(PEER)
 
 
-def test_nobody_hears_of_a_channel_that_was_dropped() -> None:
+def test_a_dropped_channel_completes_no_request() -> None:
     caller = Caller()
-    caller.ask("asked", at(0))
+    caller.send("request", at(0))
     caller.channels.drop(PEER)
-    caller.channels.answered(PEER, answer(caller.effects[0]), at(1))
+    caller.channels.answered(PEER, encoded_response(caller.effects[0]), at(1))
     caller.channels.lost(PEER, at(2))
     caller.timers.fire(at(10_000))
-    assert caller.heard == []
+    assert caller.received == []

@@ -1,4 +1,4 @@
-"""Group coordinators of a cluster: who they are, what the next one knows, what counts when; and producer ids."""
+"""Group coordinators of a cluster: discovery, failover and commits; and producer ids."""
 
 import pytest
 from kio.schema.errors import ErrorCode
@@ -13,50 +13,52 @@ GROUPS = [f"group-{number}" for number in range(8)]
 
 @pytest.fixture
 def cluster() -> Cluster:
-    """Three brokers with a topic, and with the topic of offsets on all of them."""
+    """Three brokers with a topic, and with the offsets topic on all of them."""
     cluster = Cluster(3, offsets_topic_num_partitions="4", min_insync_replicas="2")
     cluster.run_until(lambda: all(node.is_ready for node in cluster.nodes.values()))
     topic = {"name": "orders", "num_partitions": 2, "replication_factor": 3}
-    [created] = cluster.ask(1, "CreateTopics", 7, topics=[topic], timeout=5_000).topics
+    [created] = cluster.request(1, "CreateTopics", 7, topics=[topic], timeout=5_000).topics
     assert created.error_code == 0
-    assert cluster.ask(2, "FindCoordinator", 3, key="g").error_code == ErrorCode.coordinator_not_available
+    assert cluster.request(2, "FindCoordinator", 3, key="g").error_code == ErrorCode.coordinator_not_available
     cluster.run_until(lambda: coordinator(cluster, "g") > 0)
     return cluster
 
 
-def coordinator(cluster: Cluster, group: str, asked: int | None = None) -> int:
-    """Its id, -1 without one, according to one node or to all."""
-    answers = [
-        cluster.ask(node, "FindCoordinator", 4, key_type=0, coordinator_keys=[group]).coordinators[0]
-        for node in ([asked] if asked else cluster.nodes)
+def coordinator(cluster: Cluster, group: str, node_id: int | None = None) -> int:
+    """Return the coordinator's id according to one node or to all, -1 if there is none or they differ."""
+    responses = [
+        cluster.request(node, "FindCoordinator", 4, key_type=0, coordinator_keys=[group]).coordinators[0]
+        for node in ([node_id] if node_id else cluster.nodes)
     ]
-    ids = {answer.node_id for answer in answers}
+    ids = {response.node_id for response in responses}
     return ids.pop() if len(ids) == 1 else -1
 
 
-def heir(cluster: Cluster, group: str, gone: int) -> int:
-    """The coordinator after one that is gone, when all nodes know of it."""
+def next_coordinator(cluster: Cluster, group: str, gone: int) -> int:
+    """Wait until all nodes return another coordinator, and return it."""
     cluster.run_until(lambda: coordinator(cluster, group) not in {-1, gone})
     return coordinator(cluster, group)
 
 
-def committing(cluster: Cluster, node: int, group: str, offset: int) -> list[object]:
-    """A list to which the answer comes."""
+def start_commit(cluster: Cluster, node: int, group: str, offset: int) -> list[object]:
+    """Send a commit, and return a list to which the response is added."""
     partition = {"partition_index": 0, "committed_offset": offset, "committed_leader_epoch": 0}
     topics = [{"name": "orders", "partitions": [partition]}]
-    return cluster.asking(node, "OffsetCommit", 9, group_id=group, generation_id_or_member_epoch=-1, topics=topics)
+    return cluster.start_request(
+        node, "OffsetCommit", 9, group_id=group, generation_id_or_member_epoch=-1, topics=topics
+    )
 
 
 def commit(cluster: Cluster, node: int, group: str, offset: int) -> int:
-    answers = committing(cluster, node, group, offset)
-    [answer] = cluster.run_until(lambda: answers)
-    return answer.topics[0].partitions[0].error_code
+    responses = start_commit(cluster, node, group, offset)
+    [response] = cluster.run_until(lambda: responses)
+    return response.topics[0].partitions[0].error_code
 
 
 def committed(cluster: Cluster, node: int, group: str, **fields: object) -> tuple[int, list[int]]:
-    """The group's error, and the offsets of its partitions."""
-    asked = {"group_id": group, "topics": [{"name": "orders", "partition_indexes": [0]}]}
-    [found] = cluster.ask(node, "OffsetFetch", 9, groups=[asked], **fields).groups
+    """Return the group's error and the offsets of its partitions."""
+    requested = {"group_id": group, "topics": [{"name": "orders", "partition_indexes": [0]}]}
+    [found] = cluster.request(node, "OffsetFetch", 9, groups=[requested], **fields).groups
     return found.error_code, [part.committed_offset for topic in found.topics for part in topic.partitions]
 
 
@@ -64,7 +66,7 @@ def others(cluster: Cluster, *nodes: int) -> list[int]:
     return [node for node in cluster.nodes if node not in nodes]
 
 
-def test_every_node_names_the_leader_of_the_groups_partition(cluster):
+def test_every_node_returns_the_leader_of_the_groups_partition(cluster):
     for group in GROUPS:
         leader = cluster.nodes[1].broker.image.topics[OFFSETS].partitions[partition_for_group(group, 4)].leader
         assert [coordinator(cluster, group, node) for node in (1, 2, 3)] == [leader] * 3
@@ -76,7 +78,7 @@ def test_committed_offsets_have_three_replicas_by_default(cluster):
     assert [len(partition.replicas) for partition in partitions] == [3] * 4
 
 
-def test_a_group_is_served_by_its_coordinator_alone(cluster):
+def test_only_the_coordinator_serves_a_group(cluster):
     for group in GROUPS:
         leader = coordinator(cluster, group)
         assert commit(cluster, leader, group, 5) == 0
@@ -88,7 +90,7 @@ def test_a_group_is_served_by_its_coordinator_alone(cluster):
 
 
 @pytest.mark.parametrize("clean", [True, False])
-def test_the_next_coordinator_knows_what_was_committed(cluster, clean):
+def test_the_next_coordinator_has_the_committed_offsets(cluster, clean):
     leaders = {group: coordinator(cluster, group) for group in GROUPS}
     for offset, group in enumerate(GROUPS):
         assert commit(cluster, leaders[group], group, offset) == 0
@@ -98,7 +100,7 @@ def test_the_next_coordinator_knows_what_was_committed(cluster, clean):
     else:
         cluster.kill(gone)
     for offset, group in enumerate(GROUPS):
-        leader = heir(cluster, group, gone)
+        leader = next_coordinator(cluster, group, gone)
         assert committed(cluster, leader, group) == (0, [offset])
         assert commit(cluster, leader, group, offset + 100) == 0
     cluster.start(gone)
@@ -107,13 +109,13 @@ def test_the_next_coordinator_knows_what_was_committed(cluster, clean):
         assert committed(cluster, coordinator(cluster, group), group) == (0, [offset + 100])
 
 
-def test_what_is_being_read_is_told(cluster, monkeypatch):
+def test_loading_offsets_returns_coordinator_load_in_progress(cluster, monkeypatch):
     monkeypatch.setattr(group_offsets, "_LOAD_SIZE_BYTES", 1)
     leader = coordinator(cluster, "g")
     for offset in range(40):
         assert commit(cluster, leader, "g", offset) == 0
     cluster.stop(leader)
-    next_leader = heir(cluster, "g", leader)
+    next_leader = next_coordinator(cluster, "g", leader)
     groups = cluster.nodes[next_leader].broker.groups
     partition = groups.find("g").partition
     groups.resigned(partition, cluster.now)
@@ -126,7 +128,7 @@ def test_what_is_being_read_is_told(cluster, monkeypatch):
     cluster.run_until(lambda: committed(cluster, next_leader, "g") == (0, [39]))
 
 
-def test_a_node_does_other_things_while_it_reads(cluster, monkeypatch):
+def test_a_node_handles_requests_while_it_loads_offsets(cluster, monkeypatch):
     leader = coordinator(cluster, "g")
     for offset in range(5):
         assert commit(cluster, leader, "g", offset) == 0
@@ -140,49 +142,49 @@ def test_a_node_does_other_things_while_it_reads(cluster, monkeypatch):
     cluster.run_until(lambda: committed(cluster, leader, "g") == (0, [4]))
 
 
-def test_a_commit_that_is_not_replicated_does_not_count(cluster):
+def test_a_commit_that_is_not_replicated_has_no_effect(cluster):
     leader = coordinator(cluster, "g")
     assert commit(cluster, leader, "g", 1) == 0
     cluster.cut(*cluster.nodes)
-    answers = committing(cluster, leader, "g", 2)
-    stable = cluster.asking(leader, "OffsetFetch", 9, groups=[{"group_id": "g"}], require_stable=True)
+    responses = start_commit(cluster, leader, "g", 2)
+    stable = cluster.start_request(leader, "OffsetFetch", 9, groups=[{"group_id": "g"}], require_stable=True)
     cluster.run(1_000)
-    assert not answers
+    assert not responses
     assert committed(cluster, leader, "g") == (0, [1])
-    cluster.run_until(lambda: answers and stable, within_ms=6_000)
-    [partition] = answers[0].topics[0].partitions
+    cluster.run_until(lambda: responses and stable, within_ms=6_000)
+    [partition] = responses[0].topics[0].partitions
     assert partition.error_code == ErrorCode.coordinator_not_available
     assert committed(cluster, leader, "g") == (0, [1])
 
 
-def test_a_stable_offset_waits_for_the_commits_under_way(cluster):
+def test_a_stable_offset_waits_for_pending_commits(cluster):
     leader = coordinator(cluster, "g")
     assert commit(cluster, leader, "g", 1) == 0
     for offset in range(2, 10):
-        answers = [committing(cluster, leader, "g", offset)]
-        asked = [{"group_id": "g", "topics": None}]
-        answers.append(cluster.asking(leader, "OffsetFetch", 9, groups=asked, require_stable=True))
-        cluster.run_until(lambda answers=answers: all(answers))
-        [topic] = answers[1][0].groups[0].topics
+        responses = [start_commit(cluster, leader, "g", offset)]
+        requested = [{"group_id": "g", "topics": None}]
+        responses.append(cluster.start_request(leader, "OffsetFetch", 9, groups=requested, require_stable=True))
+        cluster.run_until(lambda responses=responses: all(responses))
+        [topic] = responses[1][0].groups[0].topics
         assert topic.partitions[0].committed_offset == offset
 
 
-def test_offsets_go_with_their_topic_everywhere(cluster):
+def test_offsets_are_deleted_with_their_topic_on_all_nodes(cluster):
     leader = coordinator(cluster, "g")
     assert commit(cluster, leader, "g", 5) == 0
-    cluster.ask(1, "DeleteTopics", 5, topic_names=["orders"], timeout=5_000)
+    cluster.request(1, "DeleteTopics", 5, topic_names=["orders"], timeout=5_000)
     cluster.run(1_000)
     cluster.kill(leader)
-    assert not cluster.nodes[heir(cluster, "g", leader)].broker.groups.find("g").exists("g")
+    assert not cluster.nodes[next_coordinator(cluster, "g", leader)].broker.groups.find("g").exists("g")
 
 
 def test_producer_ids_are_unique_in_the_cluster(cluster):
-    """In blocks of a thousand, and never one again after a restart."""
+    """They are allocated in blocks of a thousand, and never again after a restart."""
 
     def take(node: int) -> int:
-        answer = cluster.ask(node, "InitProducerId", 4, producer_id=-1, producer_epoch=-1)
-        assert (answer.error_code, answer.producer_epoch) == (0, 0)
-        return answer.producer_id
+        response = cluster.request(node, "InitProducerId", 4, producer_id=-1, producer_epoch=-1)
+        assert (response.error_code, response.producer_epoch) == (0, 0)
+        return response.producer_id
 
     taken = [take(node) for node in (1, 2, 3, 1, 2, 3)]
     cluster.kill(2)
@@ -195,14 +197,14 @@ def test_producer_ids_are_unique_in_the_cluster(cluster):
 
 def test_many_producers_wait_for_one_block(cluster):
     fields = {"producer_id": -1, "producer_epoch": -1}
-    waiting = [cluster.asking(1, "InitProducerId", 4, **fields) for _ in range(1_100)]
+    waiting = [cluster.start_request(1, "InitProducerId", 4, **fields) for _ in range(1_100)]
     cluster.run_until(lambda: all(waiting))
-    ids = [answers[0].producer_id for answers in waiting]
+    ids = [responses[0].producer_id for responses in waiting]
     assert sorted(ids) == [*range(1_100)]
 
 
-def test_without_a_controller_no_producer_id_comes(cluster):
+def test_no_producer_id_is_allocated_without_a_controller(cluster):
     cluster.cut(*cluster.nodes)
-    answers = cluster.asking(1, "InitProducerId", 4, producer_id=-1, producer_epoch=-1)
-    cluster.run_until(lambda: answers)
-    assert (answers[0].error_code, answers[0].producer_id) == (ErrorCode.coordinator_load_in_progress, -1)
+    responses = cluster.start_request(1, "InitProducerId", 4, producer_id=-1, producer_epoch=-1)
+    cluster.run_until(lambda: responses)
+    assert (responses[0].error_code, responses[0].producer_id) == (ErrorCode.coordinator_load_in_progress, -1)

@@ -27,15 +27,15 @@ def broker() -> ScriptedBroker:
 
 def check(broker: ScriptedBroker) -> None:
     """Everything is readable, and the next batch of the producer follows."""
-    answer = broker.fetch(0, max_bytes=10_000_000)
-    assert (answer.error_code, answer.high_watermark, answer.log_start_offset) == (0, 12, 0)
+    response = broker.fetch(0, max_bytes=10_000_000)
+    assert (response.error_code, response.high_watermark, response.log_start_offset) == (0, 12, 0)
     size = len(batch(b"x" * 150_000))
     found = sum(len(broker.fetch(offset, max_bytes=1).records) for offset in range(12))
     assert found == 12 * size
     producer = {"producer_id": 5, "producer_epoch": 0, "base_sequence": 12}
     assert broker.produce(batch(b"y", timestamp_ms=broker.now.wall_ms, **producer)).base_offset == 12
     topics = [{"name": "orders", "partitions": [{"partition_index": 0, "timestamp": -1}]}]
-    assert broker.ask("ListOffsets", 7, replica_id=-1, topics=topics).topics[0].partitions[0].offset == 13
+    assert broker.request("ListOffsets", 7, replica_id=-1, topics=topics).topics[0].partitions[0].offset == 13
 
 
 def derived(broker: ScriptedBroker) -> list[str]:

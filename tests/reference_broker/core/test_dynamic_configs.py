@@ -1,4 +1,4 @@
-"""Properties that change while a cluster runs. The answers are those of Apache Kafka 4.3.1 to the same requests."""
+"""Dynamic configurations. The responses are those of Apache Kafka 4.3.1 to the same requests."""
 
 import pytest
 from kio.schema.errors import ErrorCode
@@ -14,13 +14,13 @@ PROPAGATION_MS = 100
 def cluster():
     cluster = Cluster(3, min_insync_replicas="2")
     cluster.run_until(lambda: all(node.is_ready for node in cluster.nodes.values()))
-    cluster.ask(1, "CreateTopics", 7, topics=[{"name": "orders", "num_partitions": 1, "replication_factor": 3}])
+    cluster.request(1, "CreateTopics", 7, topics=[{"name": "orders", "num_partitions": 1, "replication_factor": 3}])
     return cluster
 
 
 def alter(cluster, resources, node_id=1, api="IncrementalAlterConfigs", validate_only=False, **fields):
-    """Error and message of each resource; changes are (name, operation, value)."""
-    asked = [
+    """Alter resources by changes (name, operation, value), and return error and message of each."""
+    requested = [
         {
             "resource_type": kind,
             "resource_name": name,
@@ -32,15 +32,15 @@ def alter(cluster, resources, node_id=1, api="IncrementalAlterConfigs", validate
         }
         for kind, name, changes in resources
     ]
-    answer = cluster.ask(node_id, api, 1, resources=asked, validate_only=validate_only, **fields)
+    response = cluster.request(node_id, api, 1, resources=requested, validate_only=validate_only, **fields)
     cluster.run(PROPAGATION_MS)
-    return [(result.error_code, result.error_message) for result in answer.responses]
+    return [(result.error_code, result.error_message) for result in response.responses]
 
 
 def described(cluster, kind, resource, *names, node_id=1):
-    """`value source` of each property, and of each synonym in the order of strength."""
-    asked = {"resource_type": kind, "resource_name": resource, "configuration_keys": names or None}
-    [result] = cluster.ask(node_id, "DescribeConfigs", 4, resources=[asked], include_synonyms=True).results
+    """Return `value source` of each property, and of each synonym in order of precedence."""
+    requested = {"resource_type": kind, "resource_name": resource, "configuration_keys": names or None}
+    [result] = cluster.request(node_id, "DescribeConfigs", 4, resources=[requested], include_synonyms=True).results
     assert result.error_code == ErrorCode.none
     return {
         entry.name: [
@@ -75,7 +75,7 @@ CODECS = "uncompressed, zstd, lz4, snappy, gzip, producer"
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "answer"),
+    ("name", "value", "expected"),
     [
         ("retention.ms", "abc", invalid("retention.ms", "abc", "Not a number of type LONG")),
         ("retention.ms", "1.5", invalid("retention.ms", "1.5", "Not a number of type LONG")),
@@ -117,8 +117,8 @@ CODECS = "uncompressed, zstd, lz4, snappy, gzip, producer"
         ),
     ],
 )
-def test_values_that_no_topic_may_have(cluster, name, value, answer):
-    assert alter(cluster, [(TOPIC, "orders", [(name, SET, value)])]) == [answer]
+def test_invalid_topic_values(cluster, name, value, expected):
+    assert alter(cluster, [(TOPIC, "orders", [(name, SET, value)])]) == [expected]
 
 
 @pytest.mark.parametrize(
@@ -136,18 +136,18 @@ def test_values_that_no_topic_may_have(cluster, name, value, answer):
         (THROTTLED, "*", "*"),
     ],
 )
-def test_values_are_shown_in_one_way_however_written(cluster, name, value, shown):
+def test_values_are_described_in_canonical_form(cluster, name, value, shown):
     assert alter(cluster, [(TOPIC, "orders", [(name, SET, value)])]) == [OK]
     assert described(cluster, TOPIC, "orders", name)[name][:2] == [f"{shown} 1", f"{name}={shown} 1"]
     assert alter(cluster, [(TOPIC, "orders", [(name, DELETE, None)])]) == [OK]
 
 
-def test_lists_are_added_to_and_taken_from(cluster):
+def test_lists_are_appended_to_and_subtracted_from(cluster):
     def policy(operation, value):
         assert alter(cluster, [(TOPIC, "orders", [("cleanup.policy", operation, value)])]) == [OK]
         return described(cluster, TOPIC, "orders", "cleanup.policy")["cleanup.policy"][0]
 
-    assert policy(APPEND, "compact") == "delete,compact 1"  # the default is what is added to
+    assert policy(APPEND, "compact") == "delete,compact 1"  # the list starts with the default
     assert policy(APPEND, "compact") == "delete,compact 1"
     assert policy(SUBTRACT, "delete") == "compact 1"
     assert policy(DELETE, None) == "delete 5"
@@ -156,7 +156,7 @@ def test_lists_are_added_to_and_taken_from(cluster):
     ]
 
 
-def test_properties_are_judged_by_what_they_come_to_together(cluster):
+def test_properties_are_validated_together(cluster):
     lags = [("min.compaction.lag.ms", SET, "6"), ("max.compaction.lag.ms", SET, "5")]
     conflict = bad_config("conflict topic config setting min.compaction.lag.ms (6) > max.compaction.lag.ms (5)")
     assert alter(cluster, [(TOPIC, "orders", lags)]) == [conflict]
@@ -165,7 +165,7 @@ def test_properties_are_judged_by_what_they_come_to_together(cluster):
     assert alter(cluster, [(TOPIC, "orders", [("min.compaction.lag.ms", DELETE, None)])]) == [OK]
 
 
-def test_the_older_request_gives_all_properties_anew(cluster):
+def test_alter_configs_replaces_all_properties(cluster):
     assert alter(cluster, [(TOPIC, "orders", [("retention.ms", SET, "1"), ("segment.ms", SET, "2")])]) == [OK]
     assert alter(cluster, [(TOPIC, "orders", [("retention.ms", SET, "3")])], api="AlterConfigs") == [OK]
     found = described(cluster, TOPIC, "orders")
@@ -174,7 +174,7 @@ def test_the_older_request_gives_all_properties_anew(cluster):
 
 
 @pytest.mark.parametrize("api", ["IncrementalAlterConfigs", "AlterConfigs"])
-def test_a_request_that_is_only_judged_leaves_nothing(cluster, api):
+def test_validate_only_changes_nothing(cluster, api):
     before = [node.metadata.image.records() for node in cluster.nodes.values()]
     changes = [("retention.ms", SET, "77")]
     assert alter(cluster, [(TOPIC, "orders", changes)], api=api, validate_only=True) == [OK]
@@ -185,7 +185,7 @@ RETENTION = [("retention.ms", SET, "5")]
 
 
 @pytest.mark.parametrize(
-    ("resource", "answer"),
+    ("resource", "expected"),
     [
         ((TOPIC, "nowhere", RETENTION), (ErrorCode.unknown_topic_or_partition, "The topic 'nowhere' does not exist.")),
         ((TOPIC, "", RETENTION), bad_request("Default topic resources are not allowed.")),
@@ -209,11 +209,11 @@ RETENTION = [("retention.ms", SET, "5")]
         ),
     ],
 )
-def test_what_is_refused(cluster, resource, answer):
-    assert alter(cluster, [resource]) == [answer]
+def test_invalid_changes_are_rejected(cluster, resource, expected):
+    assert alter(cluster, [resource]) == [expected]
 
 
-def test_what_a_broker_refuses_and_what_the_controller_does_come_in_one_answer(cluster):
+def test_errors_of_broker_and_controller_are_in_one_response(cluster):
     assert alter(
         cluster,
         [
@@ -232,7 +232,7 @@ def test_what_a_broker_refuses_and_what_the_controller_does_come_in_one_answer(c
     assert alter(cluster, [(TOPIC, "orders", [("retention.ms", DELETE, None)])]) == [OK]
 
 
-def test_the_controller_itself_refuses_a_resource_twice(cluster):
+def test_the_controller_rejects_duplicate_resources(cluster):
     controller = cluster.active_controller
     resources = [(TOPIC, "orders", RETENTION)] * 2
     assert alter(cluster, resources, controller, listener=CONTROLLER) == [bad_request("Duplicate resource.")]
@@ -240,7 +240,7 @@ def test_the_controller_itself_refuses_a_resource_twice(cluster):
     assert alter(cluster, resources) == [once_each] * 2
 
 
-def test_what_is_set_for_one_broker_goes_before_what_is_set_for_all(cluster):
+def test_properties_of_one_broker_take_precedence_over_those_of_all(cluster):
     assert alter(cluster, [(BROKER, "", [("log.retention.ms", SET, "111")])]) == [OK]
     assert alter(cluster, [(BROKER, "1", [("log.retention.ms", SET, "222")])]) == [OK]
     everywhere = ["log.retention.ms=111 3", "log.retention.hours=168 5"]
@@ -254,7 +254,7 @@ def test_what_is_set_for_one_broker_goes_before_what_is_set_for_all(cluster):
     assert described(cluster, BROKER, "") == {}
 
 
-def test_a_property_that_nobody_knows_may_be_a_secret(cluster):
+def test_unknown_properties_are_sensitive(cluster):
     assert alter(cluster, [(BROKER, "1", [("my.plugin.password", SET, "hush")])]) == [OK]
     assert described(cluster, BROKER, "1", "my.plugin.password") == {
         "my.plugin.password": ["None 2", "my.plugin.password=None 2"]
@@ -262,7 +262,7 @@ def test_a_property_that_nobody_knows_may_be_a_secret(cluster):
     assert alter(cluster, [(BROKER, "1", [("my.plugin.password", DELETE, None)])]) == [OK]
 
 
-def test_partitions_heed_at_once_what_is_set(cluster):
+def test_changes_apply_to_partitions_at_once(cluster):
     def min_insync_replicas():
         found = {cluster.nodes[node].broker.replicas.get("orders", 0).min_insync_replicas for node in (1, 2, 3)}
         return found.pop() if len(found) == 1 else found
@@ -277,7 +277,7 @@ def test_partitions_heed_at_once_what_is_set(cluster):
     assert min_insync_replicas() == 2
 
 
-def test_what_was_set_holds_after_a_restart(cluster):
+def test_dynamic_properties_survive_a_restart(cluster):
     assert alter(cluster, [(BROKER, "3", [("log.retention.ms", SET, "333")])], node_id=3) == [OK]
     cluster.stop(3)
     cluster.start(3)

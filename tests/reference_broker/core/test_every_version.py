@@ -1,7 +1,7 @@
-"""Row NE4: every advertised version of every API decodes a request that kio made and answers one that kio reads.
+"""Row NE4: every advertised version of every API decodes requests of kio and returns responses that kio decodes.
 
-The requests are of any content: topics that exist and others, hostile names, all numbers. A handler that raises fails
-the test, and so does an answer that leaves bytes over or has the wrong correlation id (see `ScriptedBroker`).
+The requests have any content: known and unknown topics, invalid names, any numbers. A test fails if a handler raises an
+exception, or if a response has surplus bytes or the wrong correlation id (see `ScriptedBroker`).
 """
 
 from typing import Any
@@ -31,7 +31,7 @@ def broker() -> ScriptedBroker:
 
 
 @pytest.mark.parametrize(("api_key", "version"), VERSIONS, ids=str)
-def test_the_emptiest_request_is_answered(broker, api_key, version):
+def test_an_empty_request_gets_a_response(broker, api_key, version):
     sent = broker.send(NAMES[api_key], version)
     if api_key == 0:
         assert sent == []  # acks is 0
@@ -43,7 +43,7 @@ def test_the_emptiest_request_is_answered(broker, api_key, version):
 
 @settings(max_examples=400, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(data=st.data())
-def test_any_request_is_answered(broker, data):
+def test_any_request_gets_a_response(broker, data):
     api_key, version = data.draw(st.sampled_from(VERSIONS))
     entity: Any = data.draw(any_request(api_key, version))
     sent = broker.send_entity(entity)
@@ -52,12 +52,12 @@ def test_any_request_is_answered(broker, data):
         assert api_key in {0, 1}
         broker.advance(2**31)
     assert all(response is not CLOSED or api_key == 0 for _, response in sent)
-    assert broker.ask("ApiVersions", 0).error_code == 0
+    assert broker.request("ApiVersions", 0).error_code == 0
 
 
 @st.composite
 def damaged_frames(draw):
-    """A request that has something in every field, with a few bytes overwritten, taken out or put in."""
+    """Draw a request with values in all fields, and a few bytes overwritten, removed or inserted."""
     api_key, version = draw(st.sampled_from(VERSIONS))
     frame = bytearray(encode_request(populated(load_request_schema(api_key, version)), 7, "me"))
     for _ in range(draw(st.integers(1, 4))):
@@ -71,15 +71,15 @@ def damaged_frames(draw):
 
 @settings(max_examples=1_000)
 @given(frame=damaged_frames())
-def test_a_damaged_request_is_answered_or_closes_its_connection(broker, frame):
+def test_a_damaged_request_gets_a_response_or_closes_its_connection(broker, frame):
     connection = Connection()
-    for answered, _ in broker.send_bytes(frame, connection):
-        assert answered is connection
+    for receiver, _ in broker.send_bytes(frame, connection):
+        assert receiver is connection
     broker.disconnect(connection)
-    assert broker.ask("ApiVersions", 0).error_code == 0
+    assert broker.request("ApiVersions", 0).error_code == 0
 
 
-def test_the_sweep_covers_what_is_told(broker):
-    answer = broker.ask("ApiVersions", 0)
-    assert {entry.api_key for entry in answer.api_keys} == {api_key for api_key, _ in VERSIONS}
+def test_all_listed_apis_are_tested(broker):
+    response = broker.request("ApiVersions", 0)
+    assert {entry.api_key for entry in response.api_keys} == {api_key for api_key, _ in VERSIONS}
     assert request("Metadata", 12).topics is None

@@ -70,7 +70,7 @@ def lives():
 
 
 def live(changes):
-    """Make a topic and write to it on a disk that fails after so many changes; start again on what is there."""
+    """Create a topic and write to it on a disk that fails after a number of changes, then restart on that disk."""
     broker = ScriptedBroker(metadata_max_idle_interval_ms="0")
     disk = broker.cluster.disks[1] = FailingDisk(broker.disk)
     broker.restart()
@@ -90,7 +90,7 @@ def live(changes):
 
 
 def values(broker):
-    [topic] = broker.ask("Metadata", 12, topics=[{"name": "orders"}]).topics
+    [topic] = broker.request("Metadata", 12, topics=[{"name": "orders"}]).topics
     if topic.error_code != ErrorCode.none:
         return []
     return [record.value for found in decode_batches(broker.fetch(0).records or b"") for record in found.records]

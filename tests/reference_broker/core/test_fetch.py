@@ -1,4 +1,4 @@
-"""Fetch, by the rows FE and LE of Kafka's behaviours: what is read, when the answer comes, and who is refused."""
+"""Fetch, by the rows FE and LE of Kafka's behaviours: records, long polls and errors."""
 
 import pytest
 from kio.schema.errors import ErrorCode
@@ -20,29 +20,29 @@ def offsets(records):
 
 
 def test_at_the_end_there_is_nothing_and_no_error(broker):
-    answer = broker.fetch(0)
-    assert (answer.error_code, answer.records, answer.high_watermark) == (0, b"", 0)
+    response = broker.fetch(0)
+    assert (response.error_code, response.records, response.high_watermark) == (0, b"", 0)
 
 
 @pytest.mark.parametrize("offset", [-1, 3, 100])
 def test_outside_of_the_log(broker, offset):
     broker.produce(batch(b"a", b"b"))
-    answer = broker.fetch(offset)
-    assert answer.error_code == ErrorCode.offset_out_of_range
-    assert (answer.high_watermark, answer.last_stable_offset, answer.log_start_offset) == (-1, -1, -1)
+    response = broker.fetch(offset)
+    assert response.error_code == ErrorCode.offset_out_of_range
+    assert (response.high_watermark, response.last_stable_offset, response.log_start_offset) == (-1, -1, -1)
 
 
-def test_an_offset_inside_a_batch_gives_the_whole_batch(broker):
+def test_an_offset_inside_a_batch_returns_the_whole_batch(broker):
     broker.produce(batch(b"a", b"b", b"c"))
     assert offsets(broker.fetch(1).records) == [0, 1, 2]
 
 
-def test_the_first_batch_is_given_whatever_its_size(broker):
+def test_the_first_batch_is_returned_whatever_its_size(broker):
     broker.produce(batch(b"a" * 1_000))
     broker.produce(batch(b"b"))
     assert offsets(broker.fetch(0, max_bytes=1).records) == [0]
     fields = fetch_fields(0)
-    [topic] = broker.ask("Fetch", 12, **{**fields, "max_bytes": 1}).responses
+    [topic] = broker.request("Fetch", 12, **{**fields, "max_bytes": 1}).responses
     assert offsets(topic.partitions[0].records) == [0]
 
 
@@ -51,11 +51,11 @@ def test_a_later_partition_is_only_served_within_max_bytes(broker):
     first, second = batch(b"a" * 500), batch(b"b" * 500)
     broker.produce(first, topic="wide", partition=0)
     broker.produce(second, topic="wide", partition=1)
-    asked = [{"partition": index, "fetch_offset": 0, "partition_max_bytes": 2**20} for index in (1, 0)]
+    requested = [{"partition": index, "fetch_offset": 0, "partition_max_bytes": 2**20} for index in (1, 0)]
 
     def sizes(max_bytes):
-        fields = {"max_wait": 0, "max_bytes": max_bytes, "topics": [{"topic": "wide", "partitions": asked}]}
-        [topic] = broker.ask("Fetch", 12, **fields).responses
+        fields = {"max_wait": 0, "max_bytes": max_bytes, "topics": [{"topic": "wide", "partitions": requested}]}
+        [topic] = broker.request("Fetch", 12, **fields).responses
         return [(partition.partition_index, len(partition.records)) for partition in topic.partitions]
 
     assert sizes(1) == [(1, len(second)), (0, 0)]
@@ -63,7 +63,7 @@ def test_a_later_partition_is_only_served_within_max_bytes(broker):
     assert sizes(len(second) + len(first)) == [(1, len(second)), (0, len(first))]
 
 
-def test_a_long_poll_ends_with_its_time(broker):
+def test_a_long_poll_ends_after_max_wait(broker):
     assert broker.send("Fetch", 12, **{**fetch_fields(0), "max_wait": 500, "min_bytes": 1}) == []
     assert broker.advance(499) == []
     [(connection, response)] = broker.advance(1)
@@ -82,13 +82,13 @@ def test_a_long_poll_waits_for_min_bytes(broker):
     assert offsets(sent[reader].responses[0].partitions[0].records) == [0, 1]
 
 
-def test_an_error_is_answered_without_waiting(broker):
+def test_an_error_is_returned_without_waiting(broker):
     fields = {**fetch_fields(7), "max_wait": 500, "min_bytes": 1}
-    [topic] = broker.ask("Fetch", 12, **fields).responses
+    [topic] = broker.request("Fetch", 12, **fields).responses
     assert topic.partitions[0].error_code == ErrorCode.offset_out_of_range
 
 
-def test_deleting_the_topic_answers_who_waits_for_it(broker):
+def test_deleting_the_topic_completes_waiting_fetches(broker):
     reader = Connection()
     assert broker.send("Fetch", 12, reader, **{**fetch_fields(0), "max_wait": 500, "min_bytes": 1}) == []
     sent = dict(broker.send("DeleteTopics", 5, topic_names=["orders"]))
@@ -96,7 +96,7 @@ def test_deleting_the_topic_answers_who_waits_for_it(broker):
     assert response.responses[0].partitions[0].error_code == ErrorCode.unknown_topic_or_partition
 
 
-def test_a_connection_that_is_gone_is_not_answered(broker):
+def test_a_closed_connection_gets_no_response(broker):
     assert broker.send("Fetch", 12, **{**fetch_fields(0), "max_wait": 500, "min_bytes": 1}) == []
     broker.disconnect(broker.connection)
     assert len(broker.broker.purgatory) == 0
@@ -116,22 +116,22 @@ def test_unknown_topics_by_name_and_by_id(broker):
     assert broker.fetch(0, partition=9).error_code == ErrorCode.unknown_topic_or_partition
     topic_id = broker.broker.image.topics["orders"].topic_id
     fields = fetch_fields(0)
-    for asked_id, error in ((topic_id, 0), (type(topic_id)(int=999), ErrorCode.unknown_topic_id)):
-        asked = [{**fields["topics"][0], "topic_id": asked_id}]
-        [topic] = broker.ask("Fetch", 17, **{**fields, "topics": asked}).responses
-        assert (topic.topic_id, topic.partitions[0].error_code) == (asked_id, error)
+    for topic_id_sent, error in ((topic_id, 0), (type(topic_id)(int=999), ErrorCode.unknown_topic_id)):
+        requested = [{**fields["topics"][0], "topic_id": topic_id_sent}]
+        [topic] = broker.request("Fetch", 17, **{**fields, "topics": requested}).responses
+        assert (topic.topic_id, topic.partitions[0].error_code) == (topic_id_sent, error)
 
 
 def test_there_are_no_sessions(broker):
-    opened = broker.ask("Fetch", 12, **fetch_fields(0), session_id=0, session_epoch=0)
+    opened = broker.request("Fetch", 12, **fetch_fields(0), session_id=0, session_epoch=0)
     assert (opened.error_code, opened.session_id) == (0, 0)
-    followed = broker.ask("Fetch", 12, **fetch_fields(0), session_id=5, session_epoch=1)
+    followed = broker.request("Fetch", 12, **fetch_fields(0), session_id=5, session_epoch=1)
     assert (followed.error_code, followed.responses) == (ErrorCode.fetch_session_id_not_found, ())
 
 
-def test_aborted_transactions_are_told_to_those_who_read_committed_only(broker):
+def test_aborted_transactions_are_returned_only_with_read_committed(broker):
     broker.produce(batch(b"a"))
     assert broker.fetch(0).aborted_transactions is None
-    answer = broker.fetch(0, isolation_level=1)
-    assert answer.aborted_transactions == ()
-    assert offsets(answer.records) == [0]
+    response = broker.fetch(0, isolation_level=1)
+    assert response.aborted_transactions == ()
+    assert offsets(response.records) == [0]

@@ -15,25 +15,25 @@ from tests.reference_broker.scripted import ScriptedBroker
 def broker() -> ScriptedBroker:
     broker = ScriptedBroker(offsets_topic_num_partitions="3")
     broker.create_topic(partitions=2)
-    assert broker.ask("FindCoordinator", 3, key="g").error_code == ErrorCode.coordinator_not_available
-    assert broker.ask("FindCoordinator", 3, key="g").error_code == 0
+    assert broker.request("FindCoordinator", 3, key="g").error_code == ErrorCode.coordinator_not_available
+    assert broker.request("FindCoordinator", 3, key="g").error_code == 0
     return broker
 
 
 def commit(broker, offset, group="g", version=9, generation=-1, topic="orders", **fields):
     partition = {"partition_index": 0, "committed_offset": offset, "committed_metadata": "", **fields}
-    asked = {"topics": [{"name": topic, "partitions": [partition]}], "generation_id_or_member_epoch": generation}
-    [found] = broker.ask("OffsetCommit", version, group_id=group, **asked).topics[0].partitions
+    requested = {"topics": [{"name": topic, "partitions": [partition]}], "generation_id_or_member_epoch": generation}
+    [found] = broker.request("OffsetCommit", version, group_id=group, **requested).topics[0].partitions
     return found.error_code
 
 
 def committed(broker, group="g", version=7, topics=(("orders", (0,)),)):
-    """(topic, partition, offset, leader epoch, metadata, error) of each answer."""
-    asked = topics and [{"name": name, "partition_indexes": indexes} for name, indexes in topics]
-    answer = broker.ask("OffsetFetch", version, group_id=group, topics=asked)
+    """Return (topic, partition, offset, leader epoch, metadata) of each partition."""
+    requested = topics and [{"name": name, "partition_indexes": indexes} for name, indexes in topics]
+    response = broker.request("OffsetFetch", version, group_id=group, topics=requested)
     return [
         (topic.name, found.partition_index, found.committed_offset, found.committed_leader_epoch, found.metadata)
-        for topic in answer.topics
+        for topic in response.topics
         for found in topic.partitions
     ]
 
@@ -47,7 +47,7 @@ def test_a_commit_is_fetched_with_its_epoch_and_metadata(broker):
     assert committed(broker, topics=None) == [("orders", 0, 7, 0, "later")]
 
 
-def test_commits_that_nobody_asks_for_do_not_pile_up(broker):
+def test_commits_that_are_not_fetched_do_not_accumulate(broker):
     for offset in range(50):
         assert commit(broker, offset) == 0
     group = broker.broker.groups.find("g")
@@ -58,9 +58,12 @@ def test_commits_that_nobody_asks_for_do_not_pile_up(broker):
 def test_several_groups_by_topic_id(broker):
     assert commit(broker, 5) == 0
     topic_id = broker.broker.image.topics["orders"].topic_id
-    asked = [{"topic_id": topic_id, "partition_indexes": [0, 1]}, {"topic_id": UUID(int=99), "partition_indexes": [0]}]
-    groups = [{"group_id": "g", "topics": asked}, {"group_id": "h", "topics": None}]
-    first, second = broker.ask("OffsetFetch", 10, groups=groups).groups
+    requested = [
+        {"topic_id": topic_id, "partition_indexes": [0, 1]},
+        {"topic_id": UUID(int=99), "partition_indexes": [0]},
+    ]
+    groups = [{"group_id": "g", "topics": requested}, {"group_id": "h", "topics": None}]
+    first, second = broker.request("OffsetFetch", 10, groups=groups).groups
     known, unknown = first.topics
     assert [found.committed_offset for found in known.partitions] == [5, -1]
     assert unknown.partitions[0].error_code == ErrorCode.unknown_topic_id
@@ -86,8 +89,8 @@ def test_commits_that_are_too_large_together(broker):
     partitions = [
         {"partition_index": index, "committed_offset": 1, "committed_metadata": "x" * 4096} for index in range(300)
     ]
-    asked = {"topics": [{"name": "wide", "partitions": partitions}], "generation_id_or_member_epoch": -1}
-    [topic] = broker.ask("OffsetCommit", 9, group_id="g", **asked).topics
+    requested = {"topics": [{"name": "wide", "partitions": partitions}], "generation_id_or_member_epoch": -1}
+    [topic] = broker.request("OffsetCommit", 9, group_id="g", **requested).topics
     assert {found.error_code for found in topic.partitions} == {ErrorCode.unknown_server_error}
     assert committed(broker, topics=None) == []
 
@@ -98,9 +101,9 @@ def test_an_unknown_partition(broker):
     assert commit(broker, 1, topic="nowhere", generation=3) == ErrorCode.unknown_topic_or_partition
 
 
-def test_offsets_go_with_their_topic(broker):
+def test_offsets_are_deleted_with_their_topic(broker):
     assert commit(broker, 5) == 0
-    broker.ask("DeleteTopics", 5, topic_names=["orders"])
+    broker.request("DeleteTopics", 5, topic_names=["orders"])
     broker.create_topic(partitions=2)
     assert committed(broker) == [("orders", 0, -1, -1, "")]
     broker.restart()
@@ -117,26 +120,28 @@ def test_offsets_survive_a_restart(broker, clean):
 
 
 def test_the_coordinator(broker):
-    one = broker.ask("FindCoordinator", 3, key="g", key_type=0)
+    one = broker.request("FindCoordinator", 3, key="g", key_type=0)
     assert (one.error_code, one.node_id, one.host, one.port) == (0, 1, "b1.kafka.test", 9092)
-    several = broker.ask("FindCoordinator", 4, key_type=0, coordinator_keys=["g", "h"]).coordinators
+    several = broker.request("FindCoordinator", 4, key_type=0, coordinator_keys=["g", "h"]).coordinators
     assert [(found.key, found.node_id) for found in several] == [("g", 1), ("h", 1)]
     assert len(broker.broker.image.topics["__consumer_offsets"].partitions) == 3
-    refused = broker.ask("FindCoordinator", 3, key="t", key_type=1)
-    assert (refused.error_code, refused.node_id) == (ErrorCode.invalid_request, -1)
+    rejected = broker.request("FindCoordinator", 3, key="t", key_type=1)
+    assert (rejected.error_code, rejected.node_id) == (ErrorCode.invalid_request, -1)
 
 
 def test_no_coordinator_while_its_topic_cannot_be_created():
     broker = ScriptedBroker(offsets_topic_replication_factor="3")
     for _ in range(3):
-        answer = broker.ask("FindCoordinator", 3, key="g")
-        assert (answer.error_code, answer.node_id) == (ErrorCode.coordinator_not_available, -1)
+        response = broker.request("FindCoordinator", 3, key="g")
+        assert (response.error_code, response.node_id) == (ErrorCode.coordinator_not_available, -1)
     broker.create_topic()
     assert commit(broker, 1) == ErrorCode.not_coordinator
-    assert broker.ask("OffsetFetch", 7, group_id="g", topics=None).error_code == ErrorCode.not_coordinator
-    assert broker.ask("OffsetFetch", 8, groups=[{"group_id": "g"}]).groups[0].error_code == ErrorCode.not_coordinator
-    asked = [{"name": "orders", "partition_indexes": [0, 1]}]
-    [topic] = broker.ask("OffsetFetch", 1, group_id="g", topics=asked).topics
+    assert broker.request("OffsetFetch", 7, group_id="g", topics=None).error_code == ErrorCode.not_coordinator
+    assert (
+        broker.request("OffsetFetch", 8, groups=[{"group_id": "g"}]).groups[0].error_code == ErrorCode.not_coordinator
+    )
+    requested = [{"name": "orders", "partition_indexes": [0, 1]}]
+    [topic] = broker.request("OffsetFetch", 1, group_id="g", topics=requested).topics
     assert [found.error_code for found in topic.partitions] == [ErrorCode.not_coordinator] * 2
 
 

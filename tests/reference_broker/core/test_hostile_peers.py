@@ -32,7 +32,7 @@ def send(cluster, node_id, api, epoch, version=1, **partition):
     fields = {"partition_index": 0, epoch_field: {"current": now, "next": now + 1}.get(epoch, epoch), **partition}
     topics = [{"topic_name": "__cluster_metadata", "partitions": [fields]}]
     voter = {} if api == "EndQuorumEpoch" else {"voter_id": node_id}
-    response = cluster.ask(
+    response = cluster.request(
         node_id, api, version, listener=CONTROLLER, cluster_id="cluster", topics=topics, **voter, within_ms=5_000
     )
     assert response != CLOSED
@@ -52,7 +52,7 @@ def assert_the_quorum_works(cluster):
         cluster.start(node_id)
     cluster.run_until(is_led, within_ms=60_000)
     topic = {"name": "afterwards", "num_partitions": 1, "replication_factor": 3}
-    [created] = cluster.ask(1, "CreateTopics", 7, topics=[topic], timeout=30_000, within_ms=60_000).topics
+    [created] = cluster.request(1, "CreateTopics", 7, topics=[topic], timeout=30_000, within_ms=60_000).topics
     assert created.error_code is ErrorCode.none
 
 

@@ -38,7 +38,7 @@ def largest_step(counts: Sequence[int]) -> int:
 
 def begin_to_create(broker: ScriptedBroker, name: str = "large") -> None:
     topic = {"name": name, "num_partitions": _PARTITIONS, "replication_factor": 1}
-    broker.cluster.asking(1, "CreateTopics", 7, topics=[topic])
+    broker.cluster.start_request(1, "CreateTopics", 7, topics=[topic])
 
 
 def test_an_event_opens_a_bounded_number_of_new_logs(broker):
@@ -59,7 +59,7 @@ def test_a_replica_that_is_not_open_yet_is_not_led(broker):
     begin_to_create(broker)
     replica_counts(broker.cluster, lambda count: count > 0)
     data = [{"name": "large", "partition_data": [{"index": _PARTITIONS - 1, "records": batch(b"a")}]}]
-    responses = broker.cluster.asking(1, "Produce", 12, acks=-1, timeout=1_000, topic_data=data)
+    responses = broker.cluster.start_request(1, "Produce", 12, acks=-1, timeout=1_000, topic_data=data)
     counts = replica_counts(broker.cluster, lambda _: bool(responses))
     assert counts[-1] < _PARTITIONS
     assert responses[0].responses[0].partition_responses[0].error_code == ErrorCode.not_leader_or_follower
@@ -78,7 +78,7 @@ def test_the_broker_does_not_report_metadata_that_it_has_not_applied(broker):
 def test_a_topic_that_is_deleted_meanwhile_leaves_nothing(broker):
     begin_to_create(broker)
     replica_counts(broker.cluster, lambda count: count > 0)
-    deleted = broker.cluster.asking(1, "DeleteTopics", 5, topic_names=["large"])
+    deleted = broker.cluster.start_request(1, "DeleteTopics", 5, topic_names=["large"])
     counts = replica_counts(broker.cluster, lambda count: bool(deleted) and count == 0)
     assert max(counts) < _PARTITIONS
     broker.advance(1_000)

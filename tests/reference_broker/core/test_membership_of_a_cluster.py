@@ -1,4 +1,4 @@
-"""Three nodes that register with their own controllers, die, come back, and are replaced; in virtual time."""
+"""Cluster membership in virtual time: registration, failures, restarts and replaced disks."""
 
 import pytest
 
@@ -11,17 +11,17 @@ ORDERS = {"name": "orders", "num_partitions": 3, "replication_factor": 3}
 
 @pytest.fixture
 def cluster():
-    """Serving, with a topic of three partitions, each led by another broker."""
+    """A running cluster with a topic of three partitions, each led by another broker."""
     running = Cluster(3)
     running.run_until(lambda: all(node.is_ready for node in running.nodes.values()))
-    answer = running.ask(1, "CreateTopics", 7, topics=[ORDERS], timeout=5_000)
-    assert answer.topics[0].error_code == 0
+    response = running.request(1, "CreateTopics", 7, topics=[ORDERS], timeout=5_000)
+    assert response.topics[0].error_code == 0
     running.run_until(lambda: all("orders" in node.metadata.image.topics for node in running.nodes.values()))
     return running
 
 
 def image(cluster):
-    """As some node that runs knows it."""
+    """Return the image of any running node."""
     return next(iter(cluster.nodes.values())).metadata.image
 
 
@@ -33,16 +33,16 @@ def isr_sizes(cluster):
     return {len(partition.isr) for partition in image(cluster).partitions()}
 
 
-def test_a_broker_lets_go_of_what_it_lost_while_it_was_down(cluster):
-    """A topic that is deleted, and a replica that is moved away."""
+def test_a_broker_deletes_removed_replicas_when_it_restarts(cluster):
+    """A topic was deleted and a replica reassigned while it was down."""
     moved = {**ORDERS, "name": "moved", "num_partitions": 1}
-    cluster.ask(1, "CreateTopics", 7, topics=[moved], timeout=5_000)
+    cluster.request(1, "CreateTopics", 7, topics=[moved], timeout=5_000)
     cluster.run(1_000)
     cluster.kill(3)
     cluster.run(SESSION_MS)
-    cluster.ask(1, "DeleteTopics", 5, topic_names=["orders"], timeout_ms=5_000)
+    cluster.request(1, "DeleteTopics", 5, topic_names=["orders"], timeout_ms=5_000)
     away = {"name": "moved", "partitions": [{"partition_index": 0, "replicas": (1, 2)}]}
-    cluster.ask(1, "AlterPartitionReassignments", 0, topics=[away], timeout_ms=5_000)
+    cluster.request(1, "AlterPartitionReassignments", 0, topics=[away], timeout_ms=5_000)
     assert {"orders-0", "moved-0"} <= set(cluster.disks[3].list(""))
     cluster.start(3)
     cluster.run_until(lambda: cluster.nodes[3].is_ready)
@@ -52,7 +52,7 @@ def test_a_broker_lets_go_of_what_it_lost_while_it_was_down(cluster):
 
 
 def shut_down(cluster, node_id):
-    """In good order; how long it took."""
+    """Shut a node down cleanly, and return the duration in ms."""
     began_ms = cluster.now.monotonic_ms
     cluster.stop(node_id)
     return cluster.now.monotonic_ms - began_ms
@@ -62,7 +62,7 @@ def other_than(cluster, node_id):
     return next(other for other in cluster.nodes if other != node_id)
 
 
-def test_a_broker_that_dies_is_fenced_after_its_session_and_its_partitions_are_led_by_others(cluster):
+def test_a_killed_broker_is_fenced_after_its_session_and_loses_its_leaderships(cluster):
     victim = other_than(cluster, cluster.active_controller)
     assert sorted(leaders(cluster)) == [1, 2, 3]
     cluster.kill(victim)
@@ -73,7 +73,7 @@ def test_a_broker_that_dies_is_fenced_after_its_session_and_its_partitions_are_l
     assert image(cluster).brokers[victim].fenced
 
 
-def test_a_broker_that_died_is_back_when_its_old_session_is_over(cluster):
+def test_a_killed_broker_registers_again_when_its_old_session_expires(cluster):
     victim = other_than(cluster, cluster.active_controller)
     old_epoch = image(cluster).brokers[victim].broker_epoch
     cluster.kill(victim)
@@ -84,7 +84,7 @@ def test_a_broker_that_died_is_back_when_its_old_session_is_over(cluster):
     assert image(cluster).brokers[victim].broker_epoch > old_epoch
 
 
-def test_the_death_of_the_controller_fences_nobody_else(cluster):
+def test_killing_the_controller_fences_no_other_broker(cluster):
     victim = cluster.active_controller
     cluster.kill(victim)
     epochs = {broker_id: broker.broker_epoch for broker_id, broker in image(cluster).brokers.items()}
@@ -109,7 +109,7 @@ def test_brokers_that_shut_down_one_by_one_leave_no_partition_without_a_leader(c
         cluster.run_until(lambda: isr_sizes(cluster) == {3})
 
 
-def test_a_cluster_that_is_shut_down_at_once_ends_soon(cluster):
+def test_a_cluster_shuts_down_in_a_bounded_time(cluster):
     began_ms = cluster.now.monotonic_ms
     for node_id in cluster.nodes:
         cluster.begin_to_stop(node_id)
@@ -117,7 +117,7 @@ def test_a_cluster_that_is_shut_down_at_once_ends_soon(cluster):
     assert cluster.now.monotonic_ms - began_ms < SESSION_MS
 
 
-def test_a_cluster_that_lost_power_comes_back(cluster):
+def test_a_cluster_recovers_after_all_nodes_are_killed(cluster):
     for node_id in (1, 2, 3):
         cluster.kill(node_id)
     for node_id in (1, 2, 3):
@@ -126,20 +126,20 @@ def test_a_cluster_that_lost_power_comes_back(cluster):
     cluster.run_until(lambda: isr_sizes(cluster) == {3} and -1 not in leaders(cluster))
 
 
-def test_a_broker_is_taken_out_by_an_administrator(cluster):
+def test_a_broker_is_unregistered(cluster):
     victim = other_than(cluster, cluster.active_controller)
     shut_down(cluster, victim)
-    asked = other_than(cluster, victim)
-    assert cluster.ask(asked, "UnregisterBroker", 0, broker_id=victim).error_code == 0
+    other = other_than(cluster, victim)
+    assert cluster.request(other, "UnregisterBroker", 0, broker_id=victim).error_code == 0
     cluster.run_until(lambda: victim not in image(cluster).brokers)
 
 
-def test_producer_ids_from_two_controllers_do_not_meet(cluster):
+def test_producer_ids_from_two_controllers_are_disjoint(cluster):
     def block():
         epoch = image(cluster).brokers[broker_id].broker_epoch
         fields = {"broker_id": broker_id, "broker_epoch": epoch}
-        answer = cluster.ask(cluster.active_controller, "AllocateProducerIds", 0, listener=CONTROLLER, **fields)
-        return range(answer.producer_id_start, answer.producer_id_start + answer.producer_id_len)
+        response = cluster.request(cluster.active_controller, "AllocateProducerIds", 0, listener=CONTROLLER, **fields)
+        return range(response.producer_id_start, response.producer_id_start + response.producer_id_len)
 
     broker_id = other_than(cluster, cluster.active_controller)
     first = block()
@@ -148,7 +148,7 @@ def test_producer_ids_from_two_controllers_do_not_meet(cluster):
     assert not set(first) & set(block())
 
 
-def test_a_broker_that_is_no_controller():
+def test_a_broker_that_is_not_a_controller():
     cluster = Cluster(4, roles={4: "broker"})
     cluster.run_until(lambda: all(node.is_ready for node in cluster.nodes.values()))
     assert image(cluster).brokers.keys() == {1, 2, 3, 4}
@@ -167,6 +167,6 @@ def test_a_broker_whose_disk_was_replaced_leads_again(cluster):
     assert image(cluster).brokers[victim].log_dirs == (new_id,)
     partitions = list(image(cluster).topics["orders"].partitions.values())
     assert {partition.directories[partition.replicas.index(victim)] for partition in partitions} == {new_id}
-    answer = cluster.ask(victim, "ElectLeaders", 2, election_type=0, topic_partitions=None, timeout=5_000)
-    assert answer.error_code == 0
+    response = cluster.request(victim, "ElectLeaders", 2, election_type=0, topic_partitions=None, timeout=5_000)
+    assert response.error_code == 0
     cluster.run_until(lambda: victim in leaders(cluster))

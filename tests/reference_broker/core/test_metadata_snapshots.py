@@ -1,4 +1,4 @@
-"""The metadata log is cut short by snapshots, and nobody notices (KIP-630)."""
+"""Snapshots replace the start of the metadata log without effect on the cluster (KIP-630)."""
 
 import pytest
 
@@ -16,7 +16,7 @@ def ready(cluster: Cluster) -> Cluster:
 def create_topics(cluster, *names):
     for name in names:
         topic = {"name": name, "num_partitions": 3, "replication_factor": 1}
-        [created] = cluster.ask(next(iter(cluster.nodes)), "CreateTopics", 7, topics=[topic]).topics
+        [created] = cluster.request(next(iter(cluster.nodes)), "CreateTopics", 7, topics=[topic]).topics
         assert created.error_code == 0, created
 
 

@@ -1,4 +1,4 @@
-"""ApiVersions and what is no request: rows NE of Kafka's behaviours."""
+"""ApiVersions and malformed requests: rows NE of Kafka's behaviours."""
 
 import struct
 
@@ -15,27 +15,27 @@ def broker() -> ScriptedBroker:
     return ScriptedBroker()
 
 
-def test_every_api_is_told(broker):
-    answer = broker.ask("ApiVersions", 4, client_software_name="test", client_software_version="1.0")
-    told = {entry.api_key: (entry.min_version, entry.max_version) for entry in answer.api_keys}
-    assert set(told) == set(BROKER_APIS)
-    assert told[0] == (0, 13)
-    assert told[1] == (4, 18)
-    assert [(feature.name, feature.max_version_level) for feature in answer.finalized_features] == [
+def test_every_api_is_listed(broker):
+    response = broker.request("ApiVersions", 4, client_software_name="test", client_software_version="1.0")
+    ranges = {entry.api_key: (entry.min_version, entry.max_version) for entry in response.api_keys}
+    assert set(ranges) == set(BROKER_APIS)
+    assert ranges[0] == (0, 13)
+    assert ranges[1] == (4, 18)
+    assert [(feature.name, feature.max_version_level) for feature in response.finalized_features] == [
         ("metadata.version", 30)
     ]
-    assert answer.finalized_features_epoch == broker.broker.metadata_offset
+    assert response.finalized_features_epoch == broker.broker.metadata_offset
 
 
 @pytest.mark.parametrize("software", [("", "1"), ("a", ""), ("-a", "1"), ("a", "1-"), ("a b", "1"), ("ä", "1")])
-def test_software_that_cannot_be_a_metric(broker, software):
+def test_invalid_software_names_are_rejected(broker, software):
     name, version = software
-    answer = broker.ask("ApiVersions", 3, client_software_name=name, client_software_version=version)
-    assert (answer.error_code, answer.api_keys) == (ErrorCode.invalid_request, ())
+    response = broker.request("ApiVersions", 3, client_software_name=name, client_software_version=version)
+    assert (response.error_code, response.api_keys) == (ErrorCode.invalid_request, ())
 
 
 @pytest.mark.parametrize("version", [5, 99, 32767])
-def test_a_version_above_the_highest_is_answered_in_version_0(broker, version):
+def test_an_unsupported_version_gets_a_response_of_version_0(broker, version):
     frame = struct.pack(">hhi", 18, version, 42) + b"whatever a newer header may hold"
     [(_, data)] = broker.send_bytes(frame)
     assert data == struct.pack(">ihihhh", 42, ErrorCode.unsupported_version, 1, 18, 0, 4)
@@ -60,20 +60,20 @@ def test_a_version_above_the_highest_is_answered_in_version_0(broker, version):
     ],
     ids=repr,
 )
-def test_what_is_no_request_closes_its_connection_and_no_other(broker, frame):
+def test_a_malformed_request_closes_only_its_connection(broker, frame):
     bad, good = Connection(), Connection()
     [(connection, closed)] = broker.send_bytes(frame, bad)
     assert (connection, closed) == (bad, CLOSED)
-    assert broker.ask("ApiVersions", 0, good).error_code == 0
+    assert broker.request("ApiVersions", 0, good).error_code == 0
 
 
-def test_unknown_tagged_fields_are_passed_over(broker):
+def test_unknown_tagged_fields_are_ignored(broker):
     tag = b"\x01\x63\x03abc"  # one field: tag 99, three bytes
     header = struct.pack(">hhih", 18, 3, 7, -1) + tag
     [(_, data)] = broker.send_bytes(header + b"\x05test" + b"\x021" + tag)
     assert struct.unpack_from(">ih", data) == (7, 0)
 
 
-def test_a_client_may_leave_out_its_id(broker):
+def test_the_client_id_may_be_null(broker):
     [(_, data)] = broker.send_bytes(struct.pack(">hhih", 18, 0, 7, -1))
     assert data != CLOSED

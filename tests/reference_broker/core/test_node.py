@@ -1,4 +1,4 @@
-"""Nodes make a cluster: a leader of the quorum, one active controller, equal images, requests passed on."""
+"""Nodes of a cluster: quorum leader, active controller, equal images, forwarded requests."""
 
 import pytest
 from kio.index import load_request_schema
@@ -25,13 +25,13 @@ def cluster() -> Cluster:
 
 def create_topic(cluster, node_id, name, replication_factor=3):
     topic = {"name": name, "num_partitions": 2, "replication_factor": replication_factor}
-    [created] = cluster.ask(node_id, "CreateTopics", 7, topics=[topic]).topics
+    [created] = cluster.request(node_id, "CreateTopics", 7, topics=[topic]).topics
     assert created.error_code is ErrorCode.none, created
     return created.topic_id
 
 
 def describe_quorum(cluster, node_id, **how):
-    [topic] = cluster.ask(node_id, "DescribeQuorum", 2, topics=[METADATA_PARTITION], **how).topics
+    [topic] = cluster.request(node_id, "DescribeQuorum", 2, topics=[METADATA_PARTITION], **how).topics
     return topic.partitions[0]
 
 
@@ -62,7 +62,7 @@ def test_equal_scripts_give_equal_runs():
     }
 
 
-def test_topics_are_made_through_any_node_and_known_on_all(cluster):
+def test_topics_are_created_through_any_node_and_applied_on_all(cluster):
     names = [f"through-{node_id}" for node_id in cluster.nodes]
     for node_id, name in zip(cluster.nodes, names, strict=True):
         create_topic(cluster, node_id, name)
@@ -77,12 +77,12 @@ def test_a_record_with_acks_all_is_on_every_replica(cluster):
     cluster.run(2_000)
     leader = cluster.nodes[1].metadata.image.partition("orders", 0).leader
     data = [{"name": "orders", "partition_data": [{"index": 0, "records": batch(b"a", b"b")}]}]
-    [topic] = cluster.ask(leader, "Produce", 12, acks=-1, timeout=1_000, topic_data=data).responses
+    [topic] = cluster.request(leader, "Produce", 12, acks=-1, timeout=1_000, topic_data=data).responses
     assert topic.partition_responses[0].error_code is ErrorCode.none
     assert [node.broker.replicas.get("orders", 0).log.log_end_offset for node in cluster.nodes.values()] == [2, 2, 2]
 
 
-def test_another_controller_takes_over_with_all_that_was_committed(cluster):
+def test_the_next_controller_has_all_committed_metadata(cluster):
     first = cluster.active_controller
     topic_id = create_topic(cluster, first, "before")
     cluster.kill(first)
@@ -96,21 +96,21 @@ def test_another_controller_takes_over_with_all_that_was_committed(cluster):
     assert "after" in cluster.nodes[first].metadata.image.topics
 
 
-def test_what_is_asked_while_there_is_no_controller_is_answered_by_the_next(cluster):
+def test_requests_without_a_controller_are_served_by_the_next(cluster):
     first = cluster.active_controller
     cluster.kill(first)
-    asked = other_than(cluster, first)
-    create_topic(cluster, asked, "patient", replication_factor=2)
+    other = other_than(cluster, first)
+    create_topic(cluster, other, "patient", replication_factor=2)
     assert cluster.active_controller != first
 
 
-def test_a_client_is_not_kept_waiting_for_ever(cluster):
+def test_forwarded_requests_time_out(cluster):
     for other in (2, 3):
         cluster.kill(other)
     topic = {"name": "orders", "num_partitions": 1, "replication_factor": 1}
-    [created] = cluster.ask(1, "CreateTopics", 7, topics=[topic], within_ms=120_000).topics
+    [created] = cluster.request(1, "CreateTopics", 7, topics=[topic], within_ms=120_000).topics
     assert created.error_code is ErrorCode.request_timed_out
-    described = cluster.ask(1, "DescribeQuorum", 2, topics=[METADATA_PARTITION], within_ms=120_000)
+    described = cluster.request(1, "DescribeQuorum", 2, topics=[METADATA_PARTITION], within_ms=120_000)
     assert described.error_code is ErrorCode.request_timed_out
 
 
@@ -139,14 +139,14 @@ def test_all_nodes_stop_in_a_bounded_time(cluster):
     assert cluster.now.monotonic_ms - began < 5_000
 
 
-def test_a_controller_that_is_cut_off_is_replaced_and_comes_back(cluster):
+def test_an_isolated_controller_is_replaced_and_returns(cluster):
     first = cluster.active_controller
     others = [node_id for node_id in cluster.nodes if node_id != first]
     for other in others:
         cluster.cut(first, other)
     cluster.run_until(lambda: any(cluster.nodes[other].controller.is_active for other in others))
     cluster.run(5_000)
-    assert not cluster.nodes[first].controller.is_active, "it has resigned: nobody fetches from it"
+    assert not cluster.nodes[first].controller.is_active, "it has resigned, since no voter fetches from it"
     cluster.heal()
     create_topic(cluster, others[0], "while-cut", replication_factor=2)
     cluster.run_until(lambda: "while-cut" in cluster.nodes[first].metadata.image.topics)
@@ -162,25 +162,25 @@ def test_the_quorum_is_described_by_its_leader_through_any_broker(cluster):
         assert [voter.replica_id for voter in described.current_voters] == [1, 2, 3]
 
 
-def test_a_voter_that_does_not_lead_says_who_does(cluster):
+def test_a_follower_returns_the_leader_of_the_quorum(cluster):
     follower = other_than(cluster, cluster.active_controller)
     described = describe_quorum(cluster, follower, listener=CONTROLLER)
     assert described.error_code is ErrorCode.not_leader_or_follower
     assert described.leader_id == cluster.active_controller
 
 
-def test_another_partition_than_the_metadata_s(cluster):
+def test_other_partitions_have_no_quorum(cluster):
     elsewhere = {"topic_name": "orders", "partitions": [{"partition_index": 0}]}
-    [topic] = cluster.ask(1, "DescribeQuorum", 0, topics=[elsewhere]).topics
+    [topic] = cluster.request(1, "DescribeQuorum", 0, topics=[elsewhere]).topics
     assert topic.partitions[0].error_code is ErrorCode.unknown_topic_or_partition
-    vote = cluster.ask(1, "Vote", 2, listener=CONTROLLER, topics=[{"topic_name": "orders", "partitions": []}])
+    vote = cluster.request(1, "Vote", 2, listener=CONTROLLER, topics=[{"topic_name": "orders", "partitions": []}])
     assert vote.error_code is ErrorCode.invalid_request
 
 
 # Separate roles
 
 
-def test_brokers_that_are_no_voters_follow_as_observers():
+def test_brokers_that_are_not_voters_are_observers():
     roles = {1: "controller", 2: "controller", 3: "controller", 4: "broker", 5: "broker"}
     cluster = ready(Cluster(5, roles=roles))
     create_topic(cluster, 4, "orders", replication_factor=2)
@@ -199,37 +199,37 @@ def test_brokers_that_are_no_voters_follow_as_observers():
 def in_envelope(cluster, node_id, entity):
     frame = encode_request(entity, 99, "a client")
     fields = {"request_data": frame, "request_principal": b"", "client_host_address": b"\x7f\x00\x00\x01"}
-    return cluster.ask(node_id, "Envelope", 0, listener=CONTROLLER, **fields)
+    return cluster.request(node_id, "Envelope", 0, listener=CONTROLLER, **fields)
 
 
-def test_an_envelope_for_a_controller_that_stands_by(cluster):
+def test_an_envelope_to_a_standby_controller(cluster):
     standby = other_than(cluster, cluster.active_controller)
-    answer = in_envelope(cluster, standby, request("CreateTopics", 7, topics=[]))
-    assert (answer.error_code, answer.response_data) == (ErrorCode.not_controller, None)
+    response = in_envelope(cluster, standby, request("CreateTopics", 7, topics=[]))
+    assert (response.error_code, response.response_data) == (ErrorCode.not_controller, None)
 
 
-def test_what_does_not_belong_into_an_envelope(cluster):
-    answer = in_envelope(cluster, cluster.active_controller, request("ApiVersions", 0))
-    assert (answer.error_code, answer.response_data) == (ErrorCode.invalid_request, None)
+def test_an_api_that_cannot_be_forwarded(cluster):
+    response = in_envelope(cluster, cluster.active_controller, request("ApiVersions", 0))
+    assert (response.error_code, response.response_data) == (ErrorCode.invalid_request, None)
 
 
-def test_the_answer_in_an_envelope_has_the_correlation_id_of_the_client(cluster):
-    answer = in_envelope(cluster, cluster.active_controller, request("CreateTopics", 7, topics=[]))
-    assert answer.error_code is ErrorCode.none
-    assert int.from_bytes(answer.response_data[:4], "big") == 99
+def test_the_embedded_response_has_the_correlation_id_of_the_client(cluster):
+    response = in_envelope(cluster, cluster.active_controller, request("CreateTopics", 7, topics=[]))
+    assert response.error_code is ErrorCode.none
+    assert int.from_bytes(response.response_data[:4], "big") == 99
 
 
-def test_listeners_have_apis_of_their_own(cluster):
-    told = {
-        listener: {entry.api_key for entry in cluster.ask(1, "ApiVersions", 0, listener=listener).api_keys}
+def test_listeners_have_different_apis(cluster):
+    apis = {
+        listener: {entry.api_key for entry in cluster.request(1, "ApiVersions", 0, listener=listener).api_keys}
         for listener in PORTS
     }
     produce, vote, create_topics = 0, 52, 19
-    assert produce in told["PLAINTEXT"]
-    assert produce not in told[CONTROLLER]
-    assert vote in told[CONTROLLER]
-    assert vote not in told["PLAINTEXT"]
-    assert all(create_topics in keys for keys in told.values())
+    assert produce in apis["PLAINTEXT"]
+    assert produce not in apis[CONTROLLER]
+    assert vote in apis[CONTROLLER]
+    assert vote not in apis["PLAINTEXT"]
+    assert all(create_topics in keys for keys in apis.values())
 
 
 # The controller's listener
@@ -237,22 +237,22 @@ def test_listeners_have_apis_of_their_own(cluster):
 
 def test_controllers_are_found_through_any_of_them(cluster):
     for node_id in cluster.nodes:
-        found = cluster.ask(node_id, "DescribeCluster", 2, listener=CONTROLLER, endpoint_type=2)
+        found = cluster.request(node_id, "DescribeCluster", 2, listener=CONTROLLER, endpoint_type=2)
         assert (found.error_code, found.controller_id) == (ErrorCode.none, cluster.active_controller)
         assert [(broker.broker_id, broker.port) for broker in found.brokers] == [
             (id_, PORTS[CONTROLLER]) for id_ in (1, 2, 3)
         ]
-    wrong = cluster.ask(1, "DescribeCluster", 1, listener=CONTROLLER, endpoint_type=1)
+    wrong = cluster.request(1, "DescribeCluster", 1, listener=CONTROLLER, endpoint_type=1)
     assert wrong.error_code is ErrorCode.mismatched_endpoint_type
 
 
 @pytest.mark.parametrize("api", ["BeginQuorumEpoch", "EndQuorumEpoch"])
-def test_a_leader_that_is_no_voter_is_refused(cluster, api):
+def test_a_leader_that_is_not_a_voter_is_rejected(cluster, api):
     partition = {"partition_index": 0, "leader_id": 77, "leader_epoch": cluster.nodes[1].quorum.state.epoch + 1}
     topics = [{"topic_name": "__cluster_metadata", "partitions": [partition]}]
     before = cluster.nodes[1].quorum.state
-    answer = cluster.ask(1, api, 1, listener=CONTROLLER, cluster_id="cluster", topics=topics)
-    assert answer.topics[0].partitions[0].error_code is ErrorCode.inconsistent_voter_set
+    response = cluster.request(1, api, 1, listener=CONTROLLER, cluster_id="cluster", topics=topics)
+    assert response.topics[0].partitions[0].error_code is ErrorCode.inconsistent_voter_set
     cluster.run(5_000)
     assert cluster.nodes[1].quorum.state is before
 
@@ -263,9 +263,9 @@ CONTROLLER_VERSIONS = [
 
 
 @pytest.mark.parametrize("make", [lambda entity: fill(entity, {}), populated], ids=["empty", "full"])
-def test_every_version_of_every_api_of_a_controller_is_answered(cluster, make):
+def test_every_version_of_every_controller_api_gets_a_response(cluster, make):
     for api_key, version in CONTROLLER_VERSIONS:
         for node_id in cluster.nodes:
-            answer = cluster.ask_entity(node_id, make(load_request_schema(api_key, version)), listener=CONTROLLER)
-            assert answer != CLOSED, (api_key, version, node_id)
-            assert (answer.__api_key__, answer.__version__) == (api_key, version)
+            response = cluster.request_entity(node_id, make(load_request_schema(api_key, version)), listener=CONTROLLER)
+            assert response != CLOSED, (api_key, version, node_id)
+            assert (response.__api_key__, response.__version__) == (api_key, version)

@@ -1,4 +1,4 @@
-"""ListOffsets, OffsetForLeaderEpoch and DeleteRecords: where a log begins, ends, and passes a time."""
+"""ListOffsets, OffsetForLeaderEpoch and DeleteRecords."""
 
 import pytest
 from kio.schema.errors import ErrorCode
@@ -8,7 +8,7 @@ from tests.reference_broker.scripted import START_MS, ScriptedBroker, batch
 
 @pytest.fixture
 def broker() -> ScriptedBroker:
-    """Offsets 0 to 3, at the times 10, 30, 20, 40 after the start."""
+    """A log with offsets 0 to 3, whose timestamps are 10, 30, 20 and 40 ms after the start."""
     broker = ScriptedBroker()
     broker.create_topic()
     for after_ms in (10, 30, 20, 40):
@@ -16,10 +16,10 @@ def broker() -> ScriptedBroker:
     return broker
 
 
-def list_offset(broker, timestamp, version=11, **asked):
-    partition = {"partition_index": 0, "current_leader_epoch": -1, "timestamp": timestamp, **asked}
-    topics = [{"name": asked.pop("topic", "orders"), "partitions": [partition]}]
-    return broker.ask("ListOffsets", version, topics=topics).topics[0].partitions[0]
+def list_offset(broker, timestamp, version=11, **fields):
+    partition = {"partition_index": 0, "current_leader_epoch": -1, "timestamp": timestamp, **fields}
+    topics = [{"name": fields.pop("topic", "orders"), "partitions": [partition]}]
+    return broker.request("ListOffsets", version, topics=topics).topics[0].partitions[0]
 
 
 @pytest.mark.parametrize(
@@ -39,9 +39,9 @@ def list_offset(broker, timestamp, version=11, **asked):
     ],
 )
 def test_each_kind_of_timestamp(broker, timestamp, found):
-    answer = list_offset(broker, timestamp)
-    assert (answer.error_code, (answer.timestamp, answer.offset)) == (ErrorCode.none, found)
-    assert answer.leader_epoch == (0 if found[1] >= 0 else -1)
+    response = list_offset(broker, timestamp)
+    assert (response.error_code, (response.timestamp, response.offset)) == (ErrorCode.none, found)
+    assert response.leader_epoch == (0 if found[1] >= 0 else -1)
 
 
 @pytest.mark.parametrize(("timestamp", "version"), [(-3, 6), (-4, 7), (-5, 8), (-6, 10), (-7, 11)])
@@ -53,29 +53,29 @@ def test_unknown_fenced_and_repeated_partitions(broker):
     assert list_offset(broker, -1, partition_index=5).error_code == ErrorCode.unknown_topic_or_partition
     assert list_offset(broker, -1, current_leader_epoch=3).error_code == ErrorCode.unknown_leader_epoch
     twice = [{"partition_index": 0, "current_leader_epoch": -1, "timestamp": -1}] * 2
-    [topic] = broker.ask("ListOffsets", 7, topics=[{"name": "orders", "partitions": twice}]).topics
+    [topic] = broker.request("ListOffsets", 7, topics=[{"name": "orders", "partitions": twice}]).topics
     assert [found.error_code for found in topic.partitions] == [ErrorCode.invalid_request]
 
 
 @pytest.mark.parametrize(
-    ("asked", "answer"),
+    ("epochs", "expected"),
     [((-1, 0), (0, 0, 4)), ((-1, 1), (0, -1, -1)), ((5, 0), (75, -1, -1)), ((0, 0), (0, 0, 4))],
 )
-def test_the_end_of_a_leader_epoch(broker, asked, answer):
-    current, epoch = asked
+def test_the_end_of_a_leader_epoch(broker, epochs, expected):
+    current, epoch = epochs
     partition = {"partition": 0, "current_leader_epoch": current, "leader_epoch": epoch}
     topics = [{"topic": "orders", "partitions": [partition]}]
-    [found] = broker.ask("OffsetForLeaderEpoch", 4, replica_id=-1, topics=topics).topics[0].partitions
-    assert (found.error_code, found.leader_epoch, found.end_offset) == answer
+    [found] = broker.request("OffsetForLeaderEpoch", 4, replica_id=-1, topics=topics).topics[0].partitions
+    assert (found.error_code, found.leader_epoch, found.end_offset) == expected
 
 
 def delete_records(broker, offset, topic="orders"):
     topics = [{"name": topic, "partitions": [{"partition_index": 0, "offset": offset}]}]
-    [found] = broker.ask("DeleteRecords", 2, topics=topics).topics[0].partitions
+    [found] = broker.request("DeleteRecords", 2, topics=topics).topics[0].partitions
     return found.error_code, found.low_watermark
 
 
-def test_delete_records_moves_the_log_start(broker):
+def test_delete_records_advances_the_log_start(broker):
     assert delete_records(broker, 2) == (0, 2)
     assert delete_records(broker, 1) == (0, 2)
     assert broker.fetch(1).error_code == ErrorCode.offset_out_of_range
@@ -90,5 +90,5 @@ def test_records_of_some_topics_cannot_be_deleted(broker):
     broker.create_topic("table", cleanup_policy="compact")
     assert delete_records(broker, 0, "table") == (ErrorCode.policy_violation, -1)
     assert delete_records(broker, 0, "nowhere") == (ErrorCode.unknown_topic_or_partition, -1)
-    broker.ask("FindCoordinator", 4, coordinator_keys=["g"])
+    broker.request("FindCoordinator", 4, coordinator_keys=["g"])
     assert delete_records(broker, 0, "__consumer_offsets") == (ErrorCode.invalid_topic_exception, -1)

@@ -1,4 +1,4 @@
-"""Produce, by the rows PR and ID of Kafka's behaviours: who gets which answer, and what it leaves in the log."""
+"""Produce, by the rows PR and ID of Kafka's behaviours: responses and appended records."""
 
 import pytest
 from kio.schema.errors import ErrorCode
@@ -30,9 +30,9 @@ def test_offsets_are_dense_and_rise(broker):
 
 
 @pytest.mark.parametrize("acks", [2, -2, 7])
-def test_other_acks_are_refused(broker, acks):
-    answer = broker.produce(batch(b"a"), acks=acks)
-    assert (answer.error_code, answer.base_offset) == (ErrorCode.invalid_required_acks, -1)
+def test_other_acks_are_rejected(broker, acks):
+    response = broker.produce(batch(b"a"), acks=acks)
+    assert (response.error_code, response.base_offset) == (ErrorCode.invalid_required_acks, -1)
     assert broker.fetch(0).high_watermark == 0
 
 
@@ -52,14 +52,14 @@ def test_unknown_topic_and_partition(broker):
     assert broker.produce(batch(b"a"), partition=1).error_code == ErrorCode.unknown_topic_or_partition
 
 
-def test_by_topic_id_only_the_living_topic_is_written(broker):
+def test_by_topic_id_only_the_existing_topic_is_written(broker):
     topic_id = broker.broker.image.topics["orders"].topic_id
-    asked = [{"topic_id": topic_id, "partition_data": [{"index": 0, "records": batch(b"a")}]}]
-    [topic] = broker.ask("Produce", 13, acks=-1, topic_data=asked).responses
+    requested = [{"topic_id": topic_id, "partition_data": [{"index": 0, "records": batch(b"a")}]}]
+    [topic] = broker.request("Produce", 13, acks=-1, topic_data=requested).responses
     assert (topic.topic_id, topic.partition_responses[0].error_code) == (topic_id, 0)
-    broker.ask("DeleteTopics", 6, topics=[{"name": None, "topic_id": topic_id}])
+    broker.request("DeleteTopics", 6, topics=[{"name": None, "topic_id": topic_id}])
     assert broker.create_topic() != topic_id
-    [topic] = broker.ask("Produce", 13, acks=-1, topic_data=asked).responses
+    [topic] = broker.request("Produce", 13, acks=-1, topic_data=requested).responses
     assert topic.partition_responses[0].error_code == ErrorCode.unknown_topic_id
     assert broker.fetch(0).high_watermark == 0
 
@@ -76,29 +76,29 @@ def test_by_topic_id_only_the_living_topic_is_written(broker):
     ],
     ids=["null", "empty", "truncated", "two batches", "checksum", "too large"],
 )
-def test_what_is_no_batch_is_refused_and_leaves_nothing(broker, records, error):
-    answer = broker.produce(records)
-    assert (answer.error_code, answer.base_offset) == (error, -1)
+def test_invalid_batches_are_rejected_and_not_appended(broker, records, error):
+    response = broker.produce(records)
+    assert (response.error_code, response.base_offset) == (error, -1)
     assert broker.fetch(0).high_watermark == 0
     assert broker.produce(batch(b"good")).base_offset == 0
 
 
-def test_a_keyless_record_on_a_compacted_topic_is_named(broker):
+def test_records_without_a_key_are_rejected_on_a_compacted_topic(broker):
     broker.create_topic("table", cleanup_policy="compact")
-    answer = broker.produce(batch(b"a", b"b"), topic="table")
-    assert answer.error_code == ErrorCode.invalid_record
-    assert [error.batch_index for error in answer.record_errors] == [0, 1]
+    response = broker.produce(batch(b"a", b"b"), topic="table")
+    assert response.error_code == ErrorCode.invalid_record
+    assert [error.batch_index for error in response.record_errors] == [0, 1]
 
 
-def test_log_append_time_is_told_and_written(broker):
+def test_log_append_time_is_returned_and_written(broker):
     broker.create_topic("stamped", message_timestamp_type="LogAppendTime")
-    answer = broker.produce(batch(b"a", timestamp_ms=START_MS - 5_000), topic="stamped")
-    assert round(answer.log_append_time.timestamp() * 1000) == broker.now.wall_ms
+    response = broker.produce(batch(b"a", timestamp_ms=START_MS - 5_000), topic="stamped")
+    assert round(response.log_append_time.timestamp() * 1000) == broker.now.wall_ms
     [found] = decode_batches(broker.fetch(0, topic="stamped").records)
     assert found.records[0].timestamp_ms == broker.now.wall_ms
 
 
-def test_create_time_is_not_told(broker):
+def test_create_time_is_not_returned(broker):
     assert broker.produce(batch(b"a")).log_append_time is None
 
 
@@ -123,12 +123,12 @@ def test_sequences_and_epochs_of_a_producer(broker):
     assert broker.fetch(0).high_watermark == 3
 
 
-def test_a_transactional_batch_is_refused(broker):
+def test_a_transactional_batch_is_rejected(broker):
     records = batch(b"a", producer_id=5, producer_epoch=0, base_sequence=0, transactional=True)
     assert broker.produce(records, transactional_id="t").error_code == ErrorCode.invalid_txn_state
 
 
-def test_an_append_wakes_who_waits(broker):
+def test_an_append_completes_waiting_fetches(broker):
 
     reader = Connection()
     waiting = {**fetch_fields(0), "max_wait": 500, "min_bytes": 1}

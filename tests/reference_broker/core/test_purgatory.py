@@ -1,4 +1,4 @@
-"""What waits is asked when something happened, answered once, and forgotten with its connection."""
+"""Delayed operations: checked under their keys, completed once, dropped with their connection."""
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
@@ -13,17 +13,17 @@ NOW = Now(0, 1_000)
 
 @dataclass(eq=False)
 class Waiting:
-    """Asks to wait until `ready`; what it was asked for, in `asked`."""
+    """An operation that waits until `ready`; `checked` has the keys of its checks."""
 
     connection: Connection | None = None
     ready: bool = False
-    asked: list[Hashable | None] = field(default_factory=list)
-    on_answer: Callable[[], None] = lambda: None
+    checked: list[Hashable | None] = field(default_factory=list)
+    on_complete: Callable[[], None] = lambda: None
 
     def answer(self, now: Now, happened: Hashable | None) -> bool:
-        self.asked.append(happened)
+        self.checked.append(happened)
         if self.ready or happened is None:
-            self.on_answer()
+            self.on_complete()
             return True
         return False
 
@@ -34,7 +34,7 @@ def waiting_under(purgatory: Purgatory, *keys: str, **fields: object) -> Waiting
     return operation
 
 
-def test_it_is_asked_about_what_happened_until_it_is_answered() -> None:
+def test_an_operation_is_checked_under_its_keys_until_it_completes() -> None:
     purgatory = Purgatory(Timers())
     operation = waiting_under(purgatory, "a", "b")
     purgatory.check_and_complete("a", NOW)
@@ -42,36 +42,36 @@ def test_it_is_asked_about_what_happened_until_it_is_answered() -> None:
     operation.ready = True
     purgatory.check_and_complete("b", NOW)
     purgatory.check_and_complete("a", NOW)
-    assert operation.asked == ["a", "b"]
+    assert operation.checked == ["a", "b"]
     assert len(purgatory) == 0
 
 
-def test_when_its_time_is_over_it_is_answered_anyway_and_only_then() -> None:
+def test_an_operation_is_forced_to_complete_at_its_deadline() -> None:
     timers = Timers()
     purgatory = Purgatory(timers)
-    answered, expired = waiting_under(purgatory, "a", ready=True), waiting_under(purgatory, "b")
+    completed, expired = waiting_under(purgatory, "a", ready=True), waiting_under(purgatory, "b")
     purgatory.check_and_complete("a", NOW)
     timers.fire(Now(0, 1_499))
-    assert expired.asked == []
+    assert expired.checked == []
     timers.fire(Now(0, 1_500))
-    assert (answered.asked, expired.asked) == (["a"], [None])
+    assert (completed.checked, expired.checked) == (["a"], [None])
     assert timers.next_ms is None
 
 
-def test_with_its_connection_it_is_forgotten_unanswered() -> None:
+def test_an_operation_is_dropped_with_its_connection() -> None:
     purgatory = Purgatory(Timers())
     gone, other = Connection(), Connection()
     forgotten = waiting_under(purgatory, "a", connection=gone, ready=True)
     kept = waiting_under(purgatory, "a", connection=other, ready=True)
     purgatory.drop(gone)
     purgatory.check_and_complete("a", NOW)
-    assert (forgotten.asked, kept.asked) == ([], ["a"])
+    assert (forgotten.checked, kept.checked) == ([], ["a"])
 
 
-def test_an_answer_that_makes_something_happen_is_not_asked_for_again() -> None:
+def test_an_operation_that_triggers_its_own_key_completes_once() -> None:
     purgatory = Purgatory(Timers())
     operation = waiting_under(purgatory, "a", ready=True)
     neighbour = waiting_under(purgatory, "a", ready=True)
-    operation.on_answer = lambda: purgatory.check_and_complete("a", NOW)
+    operation.on_complete = lambda: purgatory.check_and_complete("a", NOW)
     purgatory.check_and_complete("a", NOW)
-    assert (operation.asked, neighbour.asked) == (["a"], ["a"])
+    assert (operation.checked, neighbour.checked) == (["a"], ["a"])

@@ -20,7 +20,7 @@ VERSIONS = sorted({(api.key, api.max_version) for api in (*BROKER_APIS.values(),
 
 
 def arrays_of(entity_type, path=()):
-    """The path of every array in a message, those inside of others too."""
+    """Yield the path of every array in a message, nested ones included."""
     for name, hint in get_type_hints(entity_type).items():
         inner = without_null(hint)
         is_array = get_origin(inner) is tuple
@@ -66,7 +66,7 @@ def broker():
 
 def added(broker, *counts, **fields):
     topics = [{"name": f"t{number}", "count": count, "assignments": None} for number, count in enumerate(counts)]
-    return [result.error_code for result in broker.ask("CreatePartitions", 3, topics=topics, **fields).results]
+    return [result.error_code for result in broker.request("CreatePartitions", 3, topics=topics, **fields).results]
 
 
 @pytest.mark.parametrize("counts", [(2_000_000_000,), (2**31 - 1, 2), (5_001, 5_002), (10_002,)])
@@ -84,31 +84,31 @@ def test_partitions_of_new_topics_have_a_bound(broker, counts):
     topics = [
         {"name": f"n{number}", "num_partitions": count, "replication_factor": 1} for number, count in enumerate(counts)
     ]
-    created = broker.ask("CreateTopics", 7, topics=topics).topics
+    created = broker.request("CreateTopics", 7, topics=topics).topics
     assert {topic.error_code for topic in created} == {ErrorCode.policy_violation}
 
 
-def test_a_request_that_makes_too_many_records_makes_none(broker):
+def test_a_request_with_too_many_records_writes_none(broker):
     topics = [{"name": f"c{number}", "num_partitions": 1, "replication_factor": 1} for number in range(5_001)]
-    created = broker.ask("CreateTopics", 7, topics=topics).topics
+    created = broker.request("CreateTopics", 7, topics=topics).topics
     assert {topic.error_code for topic in created} == {ErrorCode.policy_violation}, "a topic and its partition each"
     assert set(broker.node.metadata.image.topics) == {"orders"}
 
 
 def test_a_request_above_the_bound_closes_its_connection_alone(broker):
     topics = [{"name": f"x{number}"} for number in range(ELEMENTS_MAX + 1)]
-    assert broker.ask("Metadata", 12, topics=topics) == CLOSED
-    assert broker.ask("Metadata", 12, topics=[]) != CLOSED
+    assert broker.request("Metadata", 12, topics=topics) == CLOSED
+    assert broker.request("Metadata", 12, topics=[]) != CLOSED
 
 
-def test_names_that_collide_are_found_as_topics_come_and_go(broker):
+def test_colliding_names_are_found_after_creation_and_deletion(broker):
     def created(name):
         topic = {"name": name, "num_partitions": 1, "replication_factor": 1}
-        return broker.ask("CreateTopics", 7, topics=[topic]).topics[0].error_code
+        return broker.request("CreateTopics", 7, topics=[topic]).topics[0].error_code
 
     assert created("a.b_c") is ErrorCode.none
     assert created("a_b.c") is ErrorCode.invalid_topic_exception
-    broker.ask("DeleteTopics", 5, topic_names=["a.b_c"])
+    broker.request("DeleteTopics", 5, topic_names=["a.b_c"])
     assert created("a_b.c") is ErrorCode.none
     broker.restart()
     assert created("a.b_c") is ErrorCode.invalid_topic_exception
@@ -120,7 +120,7 @@ REPEATED = 900
 def test_a_topic_that_is_requested_often_is_returned_once(broker):
     topic_id = broker.node.metadata.image.topics["orders"].topic_id
     for topic in ({"name": None, "topic_id": topic_id}, {"name": "orders"}):
-        assert len(broker.ask("Metadata", 12, topics=[topic] * REPEATED).topics) == 1
+        assert len(broker.request("Metadata", 12, topics=[topic] * REPEATED).topics) == 1
 
 
 def test_a_resource_that_is_requested_often_is_described_once(broker):
@@ -128,26 +128,26 @@ def test_a_resource_that_is_requested_often_is_described_once(broker):
     resources = [
         {"resource_type": kind, "resource_name": name, "configuration_keys": None} for kind, name in names.items()
     ]
-    results = broker.ask("DescribeConfigs", 4, resources=resources * REPEATED).results
+    results = broker.request("DescribeConfigs", 4, resources=resources * REPEATED).results
     assert [result.resource_type for result in results] == [*names] * REPEATED
     assert [result.error_code for result in results[:2]] == [ErrorCode.none] * 2
     assert {(result.error_code, result.configs) for result in results[2:]} == {(ErrorCode.invalid_request, ())}
 
 
 @pytest.mark.parametrize("name", ["9" * 5000, "-" + "9" * 5000, "--1", "-", "2147483648", "\u00b2", "1_0", " 1"])
-def test_a_name_that_is_no_node_id_is_an_error(broker, name):
+def test_an_invalid_node_id_is_an_error(broker, name):
     resource = {"resource_type": 4, "resource_name": name}
-    described = broker.ask("DescribeConfigs", 4, resources=[{**resource, "configuration_keys": None}]).results[0]
+    described = broker.request("DescribeConfigs", 4, resources=[{**resource, "configuration_keys": None}]).results[0]
     assert described.error_message == f"Broker id must be an integer, but it is: {name}"
     for api, version in (("AlterConfigs", 2), ("IncrementalAlterConfigs", 1)):
-        changed = broker.ask(api, version, resources=[{**resource, "configs": []}]).responses[0]
+        changed = broker.request(api, version, resources=[{**resource, "configs": []}]).responses[0]
         assert changed.error_code is ErrorCode.invalid_request
 
 
 def test_the_quorum_is_described_to_a_request_for_one_partition(broker):
     def described(*counts):
         topics = [{"topic_name": "__cluster_metadata", "partitions": [{"partition_index": 0}] * n} for n in counts]
-        topics = broker.ask("DescribeQuorum", 2, topics=topics).topics
+        topics = broker.request("DescribeQuorum", 2, topics=topics).topics
         return {(partition.error_code, len(partition.current_voters)) for t in topics for partition in t.partitions}
 
     assert described(1) == {(ErrorCode.none, 1)}
@@ -155,30 +155,30 @@ def test_the_quorum_is_described_to_a_request_for_one_partition(broker):
 
 
 def test_a_group_that_is_requested_often_is_fetched_once(broker):
-    broker.ask("FindCoordinator", 6, key_type=0, coordinator_keys=["g"])
+    broker.request("FindCoordinator", 6, key_type=0, coordinator_keys=["g"])
     partition = {"partition_index": 0, "committed_offset": 5, "committed_metadata": "m" * 4000}
     commit = {"group_id": "g", "member_id": "", "generation_id_or_member_epoch": -1}
-    broker.ask("OffsetCommit", 9, topics=[{"name": "orders", "partitions": [partition]}], **commit)
+    broker.request("OffsetCommit", 9, topics=[{"name": "orders", "partitions": [partition]}], **commit)
     for is_stable in (False, True):
         groups = [{"group_id": "g", "topics": None}] * REPEATED
-        first, *others = broker.ask("OffsetFetch", 9, groups=groups, require_stable=is_stable).groups
+        first, *others = broker.request("OffsetFetch", 9, groups=groups, require_stable=is_stable).groups
         assert [topic.partitions[0].committed_offset for topic in first.topics] == [5]
         assert {(group.error_code, group.topics) for group in others} == {(ErrorCode.invalid_request, ())}
 
 
 @pytest.mark.parametrize("value", ["9" * 5_000, "-" + "9" * 30_000, "0" * 5_000])
 @pytest.mark.parametrize("name", ["retention.ms", "segment.bytes", "min.cleanable.dirty.ratio"])
-def test_a_number_of_thousands_of_digits_is_no_config_value(broker, name, value):
+def test_a_number_of_thousands_of_digits_is_an_invalid_value(broker, name, value):
     config = {"name": name, "value": value}
     resource = {"resource_type": 2, "resource_name": "orders"}
     expected = {ErrorCode.invalid_config, ErrorCode.invalid_request}
     if name.endswith("ratio"):
         expected.add(ErrorCode.none)
     for api, version, fields in (("AlterConfigs", 2, {}), ("IncrementalAlterConfigs", 1, {"config_operation": 0})):
-        changed = broker.ask(api, version, resources=[{**resource, "configs": [{**config, **fields}]}]).responses[0]
+        changed = broker.request(api, version, resources=[{**resource, "configs": [{**config, **fields}]}]).responses[0]
         assert changed.error_code in expected
     topic = {"name": "new", "num_partitions": 1, "replication_factor": 1, "configs": [config]}
-    assert broker.ask("CreateTopics", 7, topics=[topic]).topics[0].error_code in expected
+    assert broker.request("CreateTopics", 7, topics=[topic]).topics[0].error_code in expected
 
 
 def test_a_partition_that_is_fetched_often_is_read_once(broker):
@@ -186,7 +186,7 @@ def test_a_partition_that_is_fetched_often_is_read_once(broker):
     last = {**partition, "fetch_offset": 7}
     unknown = {**partition, "partition": 5}
     topics = [{"topic": "orders", "partitions": [partition, unknown, last] * 9}] * (REPEATED // 9)
-    [fetched] = broker.ask("Fetch", 12, max_wait=0, min_bytes=0, topics=topics).responses
+    [fetched] = broker.request("Fetch", 12, max_wait=0, min_bytes=0, topics=topics).responses
     assert [(each.partition_index, each.error_code) for each in fetched.partitions] == [
         (0, ErrorCode.offset_out_of_range),
         (5, ErrorCode.unknown_topic_or_partition),

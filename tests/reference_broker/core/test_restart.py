@@ -1,4 +1,4 @@
-"""What a broker knows again after it was stopped, or killed: everything that it had answered."""
+"""State of a broker after a restart: everything that it had acknowledged."""
 
 import pytest
 from kio.schema.errors import ErrorCode
@@ -19,9 +19,9 @@ def test_topics_records_and_properties(broker, clean):
     topic_id = broker.create_topic(partitions=2, retention_ms="-1")
     broker.create_topic("gone")
     broker.produce(batch(b"a", b"b"), partition=1)
-    broker.ask("DeleteTopics", 5, topic_names=["gone"])
+    broker.request("DeleteTopics", 5, topic_names=["gone"])
     broker.restart(clean=clean)
-    [topic] = broker.ask("Metadata", 12, topics=None).topics
+    [topic] = broker.request("Metadata", 12, topics=None).topics
     assert (topic.name, topic.topic_id, len(topic.partitions)) == ("orders", topic_id, 2)
     assert broker.broker.replicas.configuration("orders").integer("retention.ms") == -1
     assert broker.fetch(0, partition=1).high_watermark == 2
@@ -30,7 +30,7 @@ def test_topics_records_and_properties(broker, clean):
 
 @cleanly_or_not
 def test_producer_state(broker, clean):
-    """A snapshot holds the last batch of a producer alone, as Kafka's does."""
+    """A snapshot has only the last batch of a producer, as in Kafka."""
     broker.create_topic()
     sent = [batch(b"x", producer_id=5, producer_epoch=0, base_sequence=number) for number in range(3)]
     assert [broker.produce(records).base_offset for records in sent] == [0, 1, 2]
@@ -42,10 +42,10 @@ def test_producer_state(broker, clean):
 
 
 @cleanly_or_not
-def test_producer_ids_never_come_again(broker, clean):
-    before = {broker.ask("InitProducerId", 4).producer_id for _ in range(3)}
+def test_producer_ids_are_never_allocated_twice(broker, clean):
+    before = {broker.request("InitProducerId", 4).producer_id for _ in range(3)}
     broker.restart(clean=clean)
-    after = {broker.ask("InitProducerId", 4).producer_id for _ in range(1_500)}
+    after = {broker.request("InitProducerId", 4).producer_id for _ in range(1_500)}
     assert len(before | after) == 1_503
 
 
@@ -54,51 +54,51 @@ def test_the_log_start_after_a_clean_stop(broker):
     broker.produce(batch(b"a"))
     broker.produce(batch(b"b"))
     topics = [{"name": "orders", "partitions": [{"partition_index": 0, "offset": 1}]}]
-    broker.ask("DeleteRecords", 2, topics=topics)
+    broker.request("DeleteRecords", 2, topics=topics)
     broker.restart()
     assert broker.fetch(1).log_start_offset == 1
 
 
-def test_the_log_start_after_a_kill_is_the_checkpoint_s(broker):
-    """As seen on Apache Kafka 4.3.1: the checkpoint is periodic, so a deletion just before a kill is forgotten."""
+def test_the_log_start_after_a_kill_is_that_of_the_checkpoint(broker):
+    """As in Apache Kafka 4.3.1: the checkpoint is periodic, so a deletion right before a kill is lost."""
     broker.create_topic()
     broker.produce(batch(b"a"))
     broker.produce(batch(b"b"))
     topics = [{"name": "orders", "partitions": [{"partition_index": 0, "offset": 1}]}]
-    broker.ask("DeleteRecords", 2, topics=topics)
+    broker.request("DeleteRecords", 2, topics=topics)
     broker.restart(clean=False)
     assert broker.fetch(0).log_start_offset == 0
-    broker.ask("DeleteRecords", 2, topics=topics)
+    broker.request("DeleteRecords", 2, topics=topics)
     broker.advance(60_000)
     broker.restart(clean=False)
     assert broker.fetch(1).log_start_offset == 1
 
 
-def test_a_checkpoint_is_never_taken_for_a_later_topic(broker):
+def test_a_checkpoint_does_not_apply_to_a_later_topic(broker):
     broker.create_topic()
     broker.produce(batch(b"a", b"b"))
     topics = [{"name": "orders", "partitions": [{"partition_index": 0, "offset": 2}]}]
-    broker.ask("DeleteRecords", 2, topics=topics)
+    broker.request("DeleteRecords", 2, topics=topics)
     broker.advance(60_000)
-    broker.ask("DeleteTopics", 5, topic_names=["orders"])
+    broker.request("DeleteTopics", 5, topic_names=["orders"])
     broker.create_topic()
     broker.produce(batch(b"new"))
     broker.restart(clean=False)
     assert (broker.fetch(0).log_start_offset, broker.fetch(0).high_watermark) == (0, 1)
 
 
-def test_a_directory_left_of_a_deleted_topic_is_not_taken_over(broker):
+def test_a_directory_of_a_deleted_topic_is_not_reused(broker):
     broker.create_topic()
     broker.produce(batch(b"old"))
     old = {path: bytes(data) for path, data in broker.disk.files.items() if path.startswith("orders-0/")}
-    broker.ask("DeleteTopics", 5, topic_names=["orders"])
+    broker.request("DeleteTopics", 5, topic_names=["orders"])
     broker.disk.make_directory("orders-0")
     broker.disk.files.update({path: bytearray(data) for path, data in old.items()})
     broker.create_topic()
     assert broker.fetch(0).high_watermark == 0
 
 
-def test_the_marker_of_a_clean_stop_is_there_only_while_stopped(broker):
+def test_the_clean_shutdown_file_exists_only_while_stopped(broker):
     assert not broker.disk.exists(CLEAN_SHUTDOWN_FILE)
     broker.node.close()
     assert broker.disk.exists(CLEAN_SHUTDOWN_FILE)
@@ -112,7 +112,7 @@ def test_each_start_has_a_higher_broker_epoch(broker):
     assert broker.broker.image.brokers[1].broker_epoch > first
 
 
-def test_retention_lets_old_segments_go():
+def test_retention_deletes_old_segments():
     broker = ScriptedBroker(log_retention_check_interval_ms="1000")
     broker.create_topic(retention_ms="5000")
     broker.produce(batch(b"old"))

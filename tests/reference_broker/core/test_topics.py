@@ -14,16 +14,16 @@ def broker() -> ScriptedBroker:
 
 
 def create(broker, name="orders", version=7, **fields):
-    """One topic with one partition and replica unless told otherwise; its result."""
+    """Create one topic, by default with one partition and replica, and return its result."""
     only = {"validate_only": fields.pop("validate_only", False)}
     topic = {"name": name, "num_partitions": 1, "replication_factor": 1, **fields}
-    [result] = broker.ask("CreateTopics", version, topics=[topic], **only).topics
+    [result] = broker.request("CreateTopics", version, topics=[topic], **only).topics
     return result
 
 
 def metadata(broker, *names, version=12, **fields):
-    asked = [{"name": name, "topic_id": None} for name in names]
-    return broker.ask("Metadata", version, topics=asked, **{"allow_auto_topic_creation": True, **fields}).topics
+    requested = [{"name": name, "topic_id": None} for name in names]
+    return broker.request("Metadata", version, topics=requested, **{"allow_auto_topic_creation": True, **fields}).topics
 
 
 def config(name, value):
@@ -53,7 +53,7 @@ def config(name, value):
     ],
     ids=str,
 )
-def test_what_cannot_be_created(broker, fields, error):
+def test_invalid_topics_are_not_created(broker, fields, error):
     create(broker, "taken_name")
     assert create(broker, **fields).error_code == error
     assert list(broker.broker.image.topics) == ["taken_name"]
@@ -72,21 +72,21 @@ def test_what_cannot_be_created(broker, fields, error):
     ids=str,
 )
 def test_manual_assignment(broker, assignments, error):
-    asked = [{"partition_index": index, "broker_ids": nodes} for index, nodes in assignments]
-    result = create(broker, num_partitions=-1, replication_factor=-1, assignments=asked)
+    requested = [{"partition_index": index, "broker_ids": nodes} for index, nodes in assignments]
+    result = create(broker, num_partitions=-1, replication_factor=-1, assignments=requested)
     assert result.error_code == error
     assert ("orders" in broker.broker.image.topics) == (error == 0)
 
 
-def test_defaults_and_the_configuration_are_told(broker):
+def test_defaults_and_the_configuration_are_returned(broker):
     result = create(broker, num_partitions=-1, replication_factor=-1, configs=config("retention.ms", "7"))
     assert (result.num_partitions, result.replication_factor) == (1, 1)
-    told = {entry.name: (entry.value, entry.config_source) for entry in result.configs}
-    assert told["retention.ms"] == ("7", 1)
-    assert told["segment.ms"] == ("604800000", 5)
+    configs = {entry.name: (entry.value, entry.config_source) for entry in result.configs}
+    assert configs["retention.ms"] == ("7", 1)
+    assert configs["segment.ms"] == ("604800000", 5)
 
 
-def test_validate_only_leaves_nothing(broker):
+def test_validate_only_changes_nothing(broker):
     assert create(broker, validate_only=True).error_code == 0
     assert broker.broker.image.topics == {}
     assert create(broker, num_partitions=0, validate_only=True).error_code == ErrorCode.invalid_partitions
@@ -94,14 +94,14 @@ def test_validate_only_leaves_nothing(broker):
 
 def test_a_name_twice_in_one_request(broker):
     topic = {"name": "orders", "num_partitions": 1, "replication_factor": 1}
-    [result] = broker.ask("CreateTopics", 7, topics=[topic, topic]).topics
+    [result] = broker.request("CreateTopics", 7, topics=[topic, topic]).topics
     assert result.error_code == ErrorCode.invalid_request
 
 
 def test_a_topic_created_again_is_another(broker):
     first = broker.create_topic()
     broker.produce(batch(b"old"))
-    [deleted] = broker.ask("DeleteTopics", 6, topics=[{"name": None, "topic_id": first}]).responses
+    [deleted] = broker.request("DeleteTopics", 6, topics=[{"name": None, "topic_id": first}]).responses
     assert (deleted.name, deleted.topic_id, deleted.error_code) == ("orders", first, 0)
     assert broker.create_topic() != first
     assert broker.fetch(0).high_watermark == 0
@@ -117,9 +117,9 @@ def test_a_topic_created_again_is_another(broker):
     ],
     ids=str,
 )
-def test_what_cannot_be_deleted(broker, topic, error):
+def test_invalid_deletions_are_rejected(broker, topic, error):
     broker.create_topic()
-    [result] = broker.ask("DeleteTopics", 6, topics=[topic]).responses
+    [result] = broker.request("DeleteTopics", 6, topics=[topic]).responses
     assert result.error_code == error
     assert "orders" in broker.broker.image.topics
 
@@ -128,7 +128,7 @@ def test_deletion_can_be_disabled():
     broker = ScriptedBroker(delete_topic_enable="false")
     broker.create_topic()
     for version, error in ((2, ErrorCode.invalid_request), (5, ErrorCode.topic_deletion_disabled)):
-        [result] = broker.ask("DeleteTopics", version, topic_names=["orders"]).responses
+        [result] = broker.request("DeleteTopics", version, topic_names=["orders"]).responses
         assert result.error_code == error
 
 
@@ -141,47 +141,47 @@ def test_metadata_of_a_topic(broker):
         (1, 1, 0),
     ]
     assert all(found.replica_nodes == found.isr_nodes == (1,) for found in topic.partitions)
-    asked = [{"name": None, "topic_id": topic_id}, {"name": None, "topic_id": UUID(int=999)}]
-    by_id = broker.ask("Metadata", 12, topics=asked).topics
+    requested = [{"name": None, "topic_id": topic_id}, {"name": None, "topic_id": UUID(int=999)}]
+    by_id = broker.request("Metadata", 12, topics=requested).topics
     assert [(found.name, found.error_code) for found in by_id] == [("orders", 0), (None, ErrorCode.unknown_topic_id)]
 
 
-def test_unknown_and_illegal_names(broker):
-    unknown, illegal = metadata(broker, "nowhere", "a/b")
+def test_unknown_and_invalid_names(broker):
+    unknown, invalid = metadata(broker, "nowhere", "a/b")
     assert unknown.error_code == ErrorCode.unknown_topic_or_partition
-    assert illegal.error_code == ErrorCode.invalid_topic_exception
+    assert invalid.error_code == ErrorCode.invalid_topic_exception
 
 
 def test_all_topics_and_no_topics(broker):
     broker.create_topic()
-    assert [topic.name for topic in broker.ask("Metadata", 0, topics=[]).topics] == ["orders"]
-    assert broker.ask("Metadata", 1, topics=[]).topics == ()
-    assert [topic.name for topic in broker.ask("Metadata", 12, topics=None).topics] == ["orders"]
+    assert [topic.name for topic in broker.request("Metadata", 0, topics=[]).topics] == ["orders"]
+    assert broker.request("Metadata", 1, topics=[]).topics == ()
+    assert [topic.name for topic in broker.request("Metadata", 12, topics=None).topics] == ["orders"]
 
 
 @pytest.mark.parametrize(
-    ("enabled", "allowed", "made"), [("true", True, True), ("true", False, False), ("false", True, False)]
+    ("enabled", "allowed", "created"), [("true", True, True), ("true", False, False), ("false", True, False)]
 )
-def test_automatic_creation_needs_broker_and_client(enabled, allowed, made):
+def test_automatic_creation_needs_broker_and_client(enabled, allowed, created):
     broker = ScriptedBroker(auto_create_topics_enable=enabled, num_partitions="3")
-    for partitions in (0, 3 if made else 0):  # the first who asks is told that there is none, and it is made meanwhile
+    for partitions in (0, 3 if created else 0):  # the first response has no topic, which is then created
         [topic] = metadata(broker, "fresh", allow_auto_topic_creation=allowed)
         assert topic.error_code == (ErrorCode.none if partitions else ErrorCode.unknown_topic_or_partition)
         assert len(topic.partitions) == partitions
-    assert ("fresh" in broker.broker.image.topics) is made
+    assert ("fresh" in broker.broker.image.topics) is created
 
 
 def test_the_cluster(broker):
-    cluster = broker.ask("DescribeCluster", 1, endpoint_type=1, include_cluster_authorized_operations=True)
+    cluster = broker.request("DescribeCluster", 1, endpoint_type=1, include_cluster_authorized_operations=True)
     assert (cluster.cluster_id, cluster.controller_id, cluster.cluster_authorized_operations) == ("cluster", 1, 8096)
     assert [(node.broker_id, node.host, node.port) for node in cluster.brokers] == [(1, "b1.kafka.test", 9092)]
     for endpoint_type, error in ((2, ErrorCode.mismatched_endpoint_type), (3, ErrorCode.unsupported_endpoint_type)):
-        assert broker.ask("DescribeCluster", 1, endpoint_type=endpoint_type).error_code == error
+        assert broker.request("DescribeCluster", 1, endpoint_type=endpoint_type).error_code == error
 
 
 def describe(broker, resource_type, name, *keys):
     resource = {"resource_type": resource_type, "resource_name": name, "configuration_keys": keys or None}
-    [result] = broker.ask("DescribeConfigs", 4, resources=[resource], include_synonyms=True).results
+    [result] = broker.request("DescribeConfigs", 4, resources=[resource], include_synonyms=True).results
     return result
 
 

@@ -22,13 +22,13 @@ def written_to() -> Cluster:
     cluster = Cluster(3, **PROPERTIES)
     cluster.run_until(lambda: all(node.is_ready for node in cluster.nodes.values()))
     topic = {"name": "orders", "num_partitions": 1, "replication_factor": 3}
-    assert cluster.ask(1, "CreateTopics", 7, topics=[topic], timeout=5_000).topics[0].error_code == 0
+    assert cluster.request(1, "CreateTopics", 7, topics=[topic], timeout=5_000).topics[0].error_code == 0
     leader = cluster.nodes[1].metadata.image.partition("orders", 0).leader
     data = [{"name": "orders", "partition_data": [{"index": 0, "records": batch(b"a", b"b", b"c")}]}]
-    answer = cluster.ask(leader, "Produce", 9, acks=-1, timeout=3_000, topic_data=data)
+    answer = cluster.request(leader, "Produce", 9, acks=-1, timeout=3_000, topic_data=data)
     assert answer.responses[0].partition_responses[0].error_code == 0
     deleted = [{"name": "orders", "partitions": [{"partition_index": 0, "offset": 2}]}]
-    answer = cluster.ask(leader, "DeleteRecords", 2, topics=deleted, timeout=3_000)
+    answer = cluster.request(leader, "DeleteRecords", 2, topics=deleted, timeout=3_000)
     assert answer.topics[0].partitions[0].low_watermark == 2
     cluster.run(1_000)
     return cluster
@@ -84,10 +84,10 @@ def test_a_deleted_topic_leaves_no_checkpoint_to_one_of_its_name():
     cluster.kill(3)
     cluster.run_until(lambda: cluster.nodes[1].metadata.image.partition("orders", 0).leader != 3)
     asked = {"topics": [{"name": "orders", "topic_id": None}], "timeout": 5_000}
-    assert cluster.ask(1, "DeleteTopics", 6, **asked).responses[0].error_code == 0
+    assert cluster.request(1, "DeleteTopics", 6, **asked).responses[0].error_code == 0
     assignment = [{"partition_index": 0, "broker_ids": (1, 2, 3)}]
     topic = {"name": "orders", "num_partitions": -1, "replication_factor": -1, "assignments": assignment}
-    assert cluster.ask(1, "CreateTopics", 7, topics=[topic], timeout=5_000).topics[0].error_code == 0
+    assert cluster.request(1, "CreateTopics", 7, topics=[topic], timeout=5_000).topics[0].error_code == 0
     cluster.start(3)
     cluster.run_until(lambda: cluster.nodes[3].is_ready)
     cluster.run(1_000)

@@ -23,7 +23,7 @@ def start(size: int = 3, replicas: tuple[int, ...] = (1, 2, 3), *, min_isr: int 
         "assignments": [{"partition_index": 0, "broker_ids": replicas}],
         "configs": [{"name": "min.insync.replicas", "value": str(min_isr)}],
     }
-    [created] = cluster.ask(1, "CreateTopics", 7, topics=[topic], timeout=10_000).topics
+    [created] = cluster.request(1, "CreateTopics", 7, topics=[topic], timeout=10_000).topics
     assert created.error_code is ErrorCode.none
     cluster.run_until(lambda: all(partition(cluster, node) for node in replicas))
     return cluster
@@ -49,7 +49,7 @@ def isr(cluster: Cluster) -> set[int]:
 
 def produce(cluster: Cluster, node: int, *values: bytes, acks: int = -1, version: int = 11, **producer: int) -> Any:
     data = [{"name": TOPIC, "partition_data": [{"index": 0, "records": batch(*values, **producer)}]}]
-    response = cluster.ask(node, "Produce", version, acks=acks, timeout=20_000, topic_data=data)
+    response = cluster.request(node, "Produce", version, acks=acks, timeout=20_000, topic_data=data)
     return response.responses[0].partition_responses[0]
 
 
@@ -57,7 +57,7 @@ def fetch(cluster: Cluster, node: int, version: int = 12, offset: int = 0, **fie
     asked = {"partition": 0, "fetch_offset": offset, "partition_max_bytes": 1 << 20, "current_leader_epoch": -1}
     named = {"topic": TOPIC} if version < 13 else {"topic_id": partition(cluster, node).topic_id}
     topics = [{**named, "partitions": [{**asked, **fields}]}]
-    response = cluster.ask(node, "Fetch", version, replica_id=-1, max_wait=0, max_bytes=1 << 20, topics=topics)
+    response = cluster.request(node, "Fetch", version, replica_id=-1, max_wait=0, max_bytes=1 << 20, topics=topics)
     return response, response.responses[0].partitions[0]
 
 
@@ -87,7 +87,7 @@ def test_a_producers_sequence_is_known_to_the_next_leader() -> None:
 def test_who_asks_a_follower_to_append_is_sent_to_the_leader() -> None:
     cluster = start()
     data = [{"name": TOPIC, "partition_data": [{"index": 0, "records": batch(b"a")}]}]
-    response = cluster.ask(2, "Produce", 11, acks=1, timeout=1_000, topic_data=data)
+    response = cluster.request(2, "Produce", 11, acks=1, timeout=1_000, topic_data=data)
     answer = response.responses[0].partition_responses[0]
     assert answer.error_code is ErrorCode.not_leader_or_follower
     assert (answer.current_leader.leader_id, answer.current_leader.leader_epoch) == (1, 0)
@@ -130,7 +130,7 @@ def test_records_are_deleted_when_every_live_replica_has_done_so() -> None:
     cluster = start()
     produce(cluster, 1, b"a", b"b", b"c")
     topics = [{"name": TOPIC, "partitions": [{"partition_index": 0, "offset": 2}]}]
-    answers = cluster.asking(1, "DeleteRecords", 2, topics=topics, timeout=10_000)
+    answers = cluster.start_request(1, "DeleteRecords", 2, topics=topics, timeout=10_000)
     cluster.run(3)
     assert answers == []
     cluster.run_until(lambda: answers)
@@ -143,7 +143,7 @@ def test_a_partition_moves_to_other_brokers_with_all_it_holds() -> None:
     cluster = start(5, (1, 2))
     produce(cluster, 1, b"a", b"b")
     moves = [{"name": TOPIC, "partitions": [{"partition_index": 0, "replicas": [4, 5]}]}]
-    moved = cluster.ask(1, "AlterPartitionReassignments", 0, topics=moves, timeout=10_000)
+    moved = cluster.request(1, "AlterPartitionReassignments", 0, topics=moves, timeout=10_000)
     assert moved.responses[0].partitions[0].error_code is ErrorCode.none
     cluster.run_until(lambda: isr(cluster) == {4, 5}, within_ms=60_000)
     cluster.run_until(lambda: leader(cluster) == 4 and partition(cluster, 4).is_leader)
@@ -162,7 +162,7 @@ def test_too_few_replicas_in_sync_refuse_acks_all() -> None:
     cluster.run(1)
     # two of three voters are gone, so the ISR cannot shrink: what is appended waits
     data = [{"name": TOPIC, "partition_data": [{"index": 0, "records": batch(b"b")}]}]
-    answers = cluster.asking(1, "Produce", 11, acks=-1, timeout=5_000, topic_data=data)
+    answers = cluster.start_request(1, "Produce", 11, acks=-1, timeout=5_000, topic_data=data)
     cluster.run(5_100)
     assert answers[0].responses[0].partition_responses[0].error_code is ErrorCode.request_timed_out
 
@@ -171,7 +171,7 @@ def test_a_setting_changed_while_the_cluster_runs_is_heeded() -> None:
     cluster = start(min_isr=1)
     settings = [{"name": "min.insync.replicas", "value": "3", "config_operation": 0}]
     resource = {"resource_type": 2, "resource_name": TOPIC, "configs": settings}
-    cluster.ask(1, "IncrementalAlterConfigs", 1, resources=[resource])
+    cluster.request(1, "IncrementalAlterConfigs", 1, resources=[resource])
     cluster.run_until(lambda: partition(cluster, 1).min_insync_replicas == 3)
     cluster.kill(3)
     cluster.run_until(lambda: isr(cluster) == {1, 2}, within_ms=60_000)

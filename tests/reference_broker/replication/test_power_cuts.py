@@ -33,7 +33,7 @@ class Scenario:
         self.await_all_ready()
         configs = [{"name": "segment.bytes", "value": "1048576"}]
         topic = {"name": TOPIC, "num_partitions": 1, "replication_factor": 3, "configs": configs}
-        assert self.cluster.ask(1, "CreateTopics", 7, topics=[topic], timeout=5_000).topics[0].error_code == 0
+        assert self.cluster.request(1, "CreateTopics", 7, topics=[topic], timeout=5_000).topics[0].error_code == 0
 
     def partition(self) -> Any:
         """As some node knows it; null while none does."""
@@ -53,7 +53,7 @@ class Scenario:
         records = plain(1, START_MS, size=self.random.randrange(10, 5_000))
         data = [{"name": TOPIC, "partition_data": [{"index": 0, "records": records}]}]
         to = self.cluster.run_until(self.leader)
-        answers = self.cluster.asking(to, "Produce", 12, acks=-1, timeout=3_000, topic_data=data)
+        answers = self.cluster.start_request(to, "Produce", 12, acks=-1, timeout=3_000, topic_data=data)
         self._sent = next(iter(decode_batches(records))).records[0].value
         return answers
 

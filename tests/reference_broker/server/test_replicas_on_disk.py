@@ -26,7 +26,7 @@ def produce(cluster: Cluster, batch: bytes) -> None:
     data = [{"name": TOPIC, "partition_data": [{"index": 0, "records": batch}]}]
     while True:
         to = cluster.run_until(lambda: leader(cluster))
-        [topic] = cluster.ask(to, "Produce", 12, acks=-1, timeout=5_000, topic_data=data).responses
+        [topic] = cluster.request(to, "Produce", 12, acks=-1, timeout=5_000, topic_data=data).responses
         if topic.partition_responses[0].error_code == 0:
             return
         cluster.run(100)
@@ -46,7 +46,7 @@ def data_directories(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path
     cluster.run_until(lambda: all(node.is_ready for node in cluster.nodes.values()))
     configs = [{"name": "segment.bytes", "value": "1048576"}]
     topic = {"name": TOPIC, "num_partitions": 1, "replication_factor": 3, "configs": configs}
-    assert cluster.ask(1, "CreateTopics", 7, topics=[topic], timeout=5_000).topics[0].error_code == 0
+    assert cluster.request(1, "CreateTopics", 7, topics=[topic], timeout=5_000).topics[0].error_code == 0
     sequence = 0
     for gone in (0, 1, 2, 3):
         if gone:
