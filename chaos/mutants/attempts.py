@@ -1,4 +1,4 @@
-"""What a mutant has to survive: seeds, the small scripts that have shown defects, every exam, and every requirement.
+"""Attempts to detect a mutant: seeds, saved counterexamples of defects, all post-run checks, and all requirements.
 
 Requirements have a simulated cluster of their own.
 
@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 
 from chaos.defects.saved import COUNTEREXAMPLES, saved_counterexample
-from chaos.simulation.examination import AT_ONCE, EXAMS
+from chaos.simulation.post_run_checks import CHECKS_PER_RUN, POST_RUN_CHECKS
 from chaos.simulation.run import run
 from chaos.simulation.seeds import trial_of_seed
 from chaos.simulation.target import Simulation
@@ -25,13 +25,13 @@ from linearizability.temporary_folder import TemporaryFolder
 
 _PROFILE = Profile("mutants", scripts_max=5, shrink_seconds=0.0)
 _SEED = 1
-_EXAMS = "exams-"
+_POST_RUN_CHECKS = "post-run-checks-"
 
 
 def names(seeds: int) -> Iterator[str]:
-    """So many seeds, all saved scripts, clusters that are left in peace until their exams, and all requirements."""
+    """Yield seeds, all saved trials, trials without faults for all post-run checks, and all requirements."""
     yield from (str(seed) for seed in range(seeds))
-    yield from (f"{_EXAMS}{seed}" for seed in range(-(-len(EXAMS) // AT_ONCE)))
+    yield from (f"{_POST_RUN_CHECKS}{seed}" for seed in range(-(-len(POST_RUN_CHECKS) // CHECKS_PER_RUN)))
     yield from sorted(path.stem for path in COUNTEREXAMPLES.glob("*.json"))
     yield from _requirements()
 
@@ -50,11 +50,11 @@ def attempt(name: str) -> str:
 
 
 def _script(name: str) -> Trial:
-    """Of a seed, of the defect that it has shown, or of nothing but exams, by its seed."""
+    """Return the trial of a seed, of a saved defect, or of a seed for its post-run checks."""
     if name.isdecimal():
         return trial_of_seed(int(name))
-    if name.startswith(_EXAMS):
-        return Trial(topics=(Topic(partitions=2),), seed=int(name.removeprefix(_EXAMS)))
+    if name.startswith(_POST_RUN_CHECKS):
+        return Trial(topics=(Topic(partitions=2),), seed=int(name.removeprefix(_POST_RUN_CHECKS)))
     saved = saved_counterexample(name)
     assert saved is not None
     return saved.trial

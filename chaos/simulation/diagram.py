@@ -1,14 +1,14 @@
-"""From the record of a run to its space-time diagram, cut to what matters.
+"""Space-time diagram of a run from its record, limited to what is relevant.
 
-A run of seconds has thousands of messages. Shown are those that say something, and of these the ones nearest in time to
-what matters: the violation, faults, elections, truncations. Heartbeats, and fetches that bring nothing, say nothing.
+A run of seconds has thousands of messages. Those nearest in time to the violation, faults, elections and truncations
+are shown, except heartbeats and empty fetches.
 """
 
 from collections.abc import Iterable
 from typing import Final
 
 from chaos.campaign.counterexample import Counterexample, program_of
-from chaos.simulation.recording import Lasting, Passed, Record, Told
+from chaos.simulation.recording import Change, FaultInterval, Record, SentMessage
 from linearizability.picture.space_time import Happening, Mark, Message, Moment, SpaceTime, Stretch
 
 MESSAGES_MAX: Final = 90
@@ -18,19 +18,19 @@ _EMPTY_FETCH_SLACK_BYTES: Final = 24
 _BREAK_MS: Final = 400
 _CLIENT: Final = "client"
 _HELPERS: Final = 1_000
-_MATTERS: Final = (Happening.ELECTION, Happening.TRUNCATION, Happening.END, Happening.START)
+_RELEVANT: Final = (Happening.ELECTION, Happening.TRUNCATION, Happening.END, Happening.START)
 
 
 def diagram_of(found: Counterexample, record: Record, nodes: int) -> SpaceTime:
-    """The diagram of a counterexample's run."""
+    """Return the diagram of a counterexample's run."""
     focus = _focus(found, record)
     messages = _chosen_messages(record.messages, focus)
-    told = _chosen_told(record.told, focus)
-    places = _places(messages, told, record.faults)
+    changes = _chosen_changes(record.changes, focus)
+    places = _places(messages, changes, record.faults)
     by_place = {place: number for number, place in enumerate(places)}
     clients = {place for passed in messages for place in (passed.source, passed.destination) if _is_client(place)}
     lanes = (*sorted(clients, key=_client_number), *map(str, range(1, nodes + 1)))
-    marks = [Mark(_lane(each.lane), by_place[each.place], each.text, each.kind) for each in told]
+    marks = [Mark(_lane(each.lane), by_place[each.place], each.text, each.kind) for each in changes]
     last = max((number for place, number in by_place.items() if places[place] <= found.at_ms), default=0)
     marks.append(Mark(_lane(lanes[0]), last, f"{found.name}: {found.text}", Happening.VIOLATION))
     left_out = len(record.messages) - len(messages)
@@ -46,7 +46,7 @@ def diagram_of(found: Counterexample, record: Record, nodes: int) -> SpaceTime:
             Stretch(None, by_place[fault.place], None if fault.healed is None else by_place[fault.healed], fault.text)
             for fault in record.faults
         ),
-        downs=tuple(_downs(told, by_place)),
+        downs=tuple(_downs(changes, by_place)),
         program=program_of(found),
         notes=(f"{left_out:,} of {len(record.messages):,} messages",) if left_out else (),
     )
@@ -61,79 +61,81 @@ def _facts(found: Counterexample) -> tuple[tuple[str, str], ...]:
     )
 
 
-# --- what is shown
+# --- selection
 
 
 def _focus(found: Counterexample, record: Record) -> list[int]:
-    """The moments that matter, in milliseconds."""
+    """Return the relevant times, in milliseconds."""
     faults = (ms for fault in record.faults for ms in (fault.at_ms, fault.healed_ms) if ms is not None)
     first_ms = min((fault.at_ms for fault in record.faults), default=0)
-    told = (told.at_ms for told in record.told if told.kind in _MATTERS and told.at_ms >= first_ms)
-    return sorted({found.at_ms, *faults, *told})
+    changes = (each.at_ms for each in record.changes if each.kind in _RELEVANT and each.at_ms >= first_ms)
+    return sorted({found.at_ms, *faults, *changes})
 
 
-def _chosen_messages(messages: list[Passed], focus: list[int]) -> list[Passed]:
-    """A request and its answer go together."""
+def _chosen_messages(messages: list[SentMessage], focus: list[int]) -> list[SentMessage]:
+    """Choose messages; a request is shown with its response."""
     least = _least_sizes(messages)
     first = _first_of_clients(messages)
-    requests = [passed for passed in messages[first:] if passed.of is None and _speaks(passed, least)]
+    requests = [passed for passed in messages[first:] if passed.request is None and _is_shown(passed, least)]
     requests.sort(key=lambda passed: (_distance(passed.at_ms, focus), -passed.place))
-    chosen: list[Passed] = []
+    chosen: list[SentMessage] = []
     for request in requests:
-        pair = [request] if request.answer is None else [request, request.answer]
+        pair = [request] if request.response is None else [request, request.response]
         if len(chosen) + len(pair) > MESSAGES_MAX:
             break
         chosen += pair
     return sorted(chosen, key=lambda passed: passed.place)
 
 
-def _first_of_clients(messages: list[Passed]) -> int:
-    """Where the trial's own clients begin: what comes before is how the cluster starts."""
+def _first_of_clients(messages: list[SentMessage]) -> int:
+    """Return the index of the first message of the trial's clients, after the start of the cluster."""
     return next((number for number, passed in enumerate(messages) if 0 < _client_number(passed.source) < _HELPERS), 0)
 
 
-def _least_sizes(messages: Iterable[Passed]) -> dict[tuple[str, str], int]:
-    """Of answered fetches, by who fetched on which listener: the size of an answer without records."""
+def _least_sizes(messages: Iterable[SentMessage]) -> dict[tuple[str, str], int]:
+    """Return the size of a Fetch response without records, by fetching place and listener."""
     least: dict[tuple[str, str], int] = {}
     for passed in messages:
-        if passed.of is not None and passed.api == "Fetch":
+        if passed.request is not None and passed.api == "Fetch":
             key = passed.destination, passed.listener
             least[key] = min(least.get(key, passed.size_bytes), passed.size_bytes)
     return least
 
 
-def _speaks(request: Passed, least: dict[tuple[str, str], int]) -> bool:
+def _is_shown(request: SentMessage, least: dict[tuple[str, str], int]) -> bool:
     if request.api in _SILENT:
         return False
     if request.api == "Fetch":
-        if request.answer is None:
+        if request.response is None:
             return False
         empty_bytes = least[request.source, request.listener] + _EMPTY_FETCH_SLACK_BYTES
-        return request.listener != "CONTROLLER" and request.answer.size_bytes > empty_bytes
+        return request.listener != "CONTROLLER" and request.response.size_bytes > empty_bytes
     return True
 
 
-def _chosen_told(told: list[Told], focus: list[int]) -> list[Told]:
-    notes = [each for each in told if each.kind is Happening.NOTE]
+def _chosen_changes(changes: list[Change], focus: list[int]) -> list[Change]:
+    notes = [each for each in changes if each.kind is Happening.NOTE]
     notes = sorted(notes, key=lambda each: (_distance(each.at_ms, focus), -each.place))[:NOTES_MAX]
-    return sorted([*notes, *(each for each in told if each.kind is not Happening.NOTE)], key=lambda each: each.place)
+    return sorted([*notes, *(each for each in changes if each.kind is not Happening.NOTE)], key=lambda each: each.place)
 
 
 def _distance(at_ms: int, focus: list[int]) -> int:
     return min(abs(at_ms - ms) for ms in focus)
 
 
-# --- where it stands
+# --- places
 
 
-def _places(messages: Iterable[Passed], told: Iterable[Told], faults: Iterable[Lasting]) -> dict[int, int]:
-    """Every event that is shown, with its time."""
+def _places(
+    messages: Iterable[SentMessage], changes: Iterable[Change], faults: Iterable[FaultInterval]
+) -> dict[int, int]:
+    """Return the time of every event that is shown, by place."""
     places: dict[int, int] = {}
     for passed in messages:
         places[passed.place] = passed.at_ms
         if passed.arrived is not None and passed.arrived_ms is not None:
             places[passed.arrived] = passed.arrived_ms
-    places |= {each.place: each.at_ms for each in told}
+    places |= {each.place: each.at_ms for each in changes}
     for fault in faults:
         places[fault.place] = fault.at_ms
         if fault.healed is not None and fault.healed_ms is not None:
@@ -141,11 +143,11 @@ def _places(messages: Iterable[Passed], told: Iterable[Told], faults: Iterable[L
     return dict(sorted(places.items()))
 
 
-def _moments(places: dict[int, int], shown: list[Passed], messages: list[Passed]) -> Iterable[Moment]:
-    """Where time passes that is not shown, it is said how much is missing."""
+def _moments(places: dict[int, int], shown: list[SentMessage], messages: list[SentMessage]) -> Iterable[Moment]:
+    """Yield the moments; one after an interval without events has the number of omitted messages."""
     kept = {passed.place for passed in shown}
     missing = [passed.place for passed in messages if passed.place not in kept]
-    passed_by = said = 0
+    passed_by = counted = 0
     before_ms = next(iter(places.values()), 0)
     for place, at_ms in places.items():
         while passed_by < len(missing) and missing[passed_by] < place:
@@ -153,24 +155,24 @@ def _moments(places: dict[int, int], shown: list[Passed], messages: list[Passed]
         if at_ms - before_ms < _BREAK_MS:
             yield Moment(at_ms)
         else:
-            yield Moment(at_ms, passed_by - said)
-        said, before_ms = passed_by, at_ms
+            yield Moment(at_ms, passed_by - counted)
+        counted, before_ms = passed_by, at_ms
 
 
-def _message(passed: Passed, by_place: dict[int, int]) -> Message:
+def _message(passed: SentMessage, by_place: dict[int, int]) -> Message:
     return Message(
         source=_lane(passed.source),
         destination=_lane(passed.destination),
         sent_at=by_place[passed.place],
         arrived_at=None if passed.arrived is None else by_place[passed.arrived],
         text=passed.api or f"{passed.size_bytes} bytes",
-        is_answer=passed.of is not None,
+        is_answer=passed.request is not None,
     )
 
 
-def _downs(told: Iterable[Told], by_place: dict[int, int]) -> Iterable[Stretch]:
-    down: dict[str, Told] = {}
-    for each in told:
+def _downs(changes: Iterable[Change], by_place: dict[int, int]) -> Iterable[Stretch]:
+    down: dict[str, Change] = {}
+    for each in changes:
         if each.kind is Happening.END:
             down.setdefault(each.lane, each)
         elif each.kind is Happening.START and each.lane in down:
@@ -185,7 +187,7 @@ def _is_client(place: str) -> bool:
 
 
 def _client_number(place: str) -> int:
-    """Helpers, which are no part of the trial, count from a thousand; zero of a node."""
+    """Return a client's number: from 1000 for helpers, which are not part of the trial; 0 for a node."""
     digits = "" if place.isdecimal() else place.removeprefix(f"{_CLIENT}-")
     return int(digits) if digits.isdecimal() else 0
 

@@ -1,17 +1,19 @@
-"""Runs a trial in virtual time and judges it: `run(trial)`.
+"""Executor of a trial in virtual time, and its verdict: `run(trial)`.
 
-1. *ready*: the nodes start, the topics are made, all replicas are in sync.
+1. *ready*: the nodes start, the topics are created, all replicas are in sync.
 2. *steady*: clients begin.
-3. *faulty*: the schedule's faults come and go. The phase ends when all are over and every client is through.
-4. *healed*: the cluster must come to order within `CONVERGE_MS`, take a write to every partition, and come to order
-   again (liveness).
-5. *examined*: it is asked some of what it must refuse (`examination`).
-6. *drained*: a fresh consumer reads every partition to its end, the groups' offsets are fetched, disks are compared.
-7. *idle*: what brokers do now and then must have been done (`housekeeping`).
+3. *faulty*: the faults of the schedule are injected and healed. The phase ends after the last one and when every client
+   has finished.
+4. *healed*: the cluster must converge within `CONVERGE_MS`, accept a write to every partition, and converge again
+   (liveness).
+5. *checked*: it must reject invalid requests (`post_run_checks`).
+6. *drained*: a new consumer reads every partition to its end, the groups' offsets are fetched, disks are compared.
+7. *idle*: periodic work of brokers must be done (`periodic_work`).
 8. *restarted*: all nodes are shut down at once, must end by themselves within `STOP_MS`, and converge again.
 
-After every event the invariants hold, or the run ends there; otherwise its history is judged as that of any run. An
-error that the core raises and that is no failure of a node's surroundings is a bug: the violation `exception`.
+The run ends when an invariant is violated after an event; otherwise its history is judged as that of any run. An error
+that the core raises, and that is not caused by a fault of the node's disk or metadata, is a bug: the violation
+`exception`.
 """
 
 import traceback
@@ -27,13 +29,13 @@ from chaos.simulation.clients.process import Behaviour, MalformedAnswerError, Pr
 from chaos.simulation.clients.producer import Producer
 from chaos.simulation.clients.raw import RequestClient
 from chaos.simulation.clients.view import Place
-from chaos.simulation.examination import exams_of, facts_of, take
 from chaos.simulation.fault_context import fault_context
 from chaos.simulation.forfeits import Forfeits
 from chaos.simulation.history import HistoryInMemory
 from chaos.simulation.inject import Injector
 from chaos.simulation.judge import judge, replicas_differ
-from chaos.simulation.recording import Narrator, Record, RecordingTrace
+from chaos.simulation.post_run_checks import checks_of_seed, cluster_state, perform
+from chaos.simulation.recording import ChangeRecorder, Record, RecordingTrace
 from chaos.simulation.roles import Roles
 from chaos.trial import CLIENTS_MS, CreateTopic, SendBatches, Trial
 from chaos.trial import Client as ClientScript
@@ -57,36 +59,36 @@ from reference_broker.simulation.trace import Trace
 from reference_broker.simulation.wire_check import WireCheck, WireError
 
 IN_VIRTUAL_TIME = {"metadata.max.idle.interval.ms": "5000", "initial.broker.registration.timeout.ms": "60000"}
-"""What differs from trials on real processes. Kafka's half a second, after which the metadata log grows for nothing, is
-a third of all messages of a run; its minute for a first registration is enough where no machine is slow."""
+"""Properties that differ from trials on real processes. With Kafka's half a second, NoOp records of the metadata log
+would be a third of all messages; its minute for a first registration is enough, since no machine is slow."""
 WIRE_CHECKED_EVERY = 50
-"""Of so many messages one is read again by kio's own reader, which is slow."""
+"""One in this number of messages is read again with kio's reader, which is slow."""
 READY_MS = 60_000
 CONVERGE_MS = 90_000
-"""Twice as long as a follower waits for an answer that was lost (`replica.socket.timeout.ms`), and some more."""
-EXAM_MS = 90_000
-"""In one exam nothing happens for more than a minute."""
+"""More than twice the time that a follower waits for a lost response (`replica.socket.timeout.ms`)."""
+POST_RUN_CHECK_MS = 90_000
+"""One check is idle for more than a minute."""
 DRAIN_MS = 60_000
 REST_MS = 3 * PERIOD_MAX_MS
 STOP_MS = 15_000
-"""The last nodes to end wait for a quorum that is gone, and for a successor that does not come: a few seconds."""
+"""The last nodes wait a few seconds for a quorum that has ended, and for a successor that is not elected."""
 _LOOK_MS = 50
 _REST_LOOK_MS = 500
 _FIRST_CLIENT = 1
 _FIRST_HELPER = 1_000
-"""Processes that are no client of the trial count from here."""
+"""First number of processes that are not clients of the trial."""
 
 
 @dataclass(frozen=True, slots=True)
 class SimulatedRun:
-    """What became of a run.
+    """Outcome of a run.
 
     :ivar digest: of the trace: equal runs have equal ones.
     :ivar operations: rows of the history.
-    :ivar coverage: how often each state and transition was reached.
-    :ivar violation: null where all is as it must be.
-    :ivar without_effect: faults that found nothing to break.
-    :ivar unknown: reasons why the history is not judged in full; empty where it is, or where something is violated.
+    :ivar coverage: counts of each state and transition.
+    :ivar violation: None if there is none.
+    :ivar without_effect: faults that had no effect.
+    :ivar unknown: reasons why the history is not judged completely; empty if it is, or if there is a violation.
     """
 
     digest: str
@@ -100,7 +102,7 @@ class SimulatedRun:
     unknown: tuple[str, ...] = ()
 
 
-class _Failed(Exception):  # noqa: N818 - a verdict, no error of the program
+class _Failed(Exception):  # noqa: N818 - a verdict, not an error of the program
     """The run shows a violation."""
 
     def __init__(self, name: str, text: str) -> None:
@@ -111,11 +113,11 @@ class _Failed(Exception):  # noqa: N818 - a verdict, no error of the program
 def run(trial: Trial, *, record: Record | None = None) -> SimulatedRun:
     """Run a trial and judge it. The same trial gives the same outcome.
 
-    :param record: takes in all that happens, for a diagram.
+    :param record: collects all events, for a diagram.
     """
     live = _Run(trial, Trace() if record is None else RecordingTrace(record))
     if record is not None:
-        Narrator(record, lambda: live.cluster.scheduler.now_ms).subscribe(live.invariants.watch)
+        ChangeRecorder(record, lambda: live.cluster.scheduler.now_ms).subscribe(live.invariants.watch)
     violation = live.violation()
     unknown: tuple[str, ...] = ()
     history = live.take_history()
@@ -136,7 +138,7 @@ def run(trial: Trial, *, record: Record | None = None) -> SimulatedRun:
 
 
 class _Run:
-    """One run while it goes."""
+    """One run in progress."""
 
     def __init__(self, trial: Trial, trace: Trace) -> None:
         trial = self.trial = unrolled(trial)
@@ -149,7 +151,7 @@ class _Run:
         )
         WireCheck(self.cluster.network, every=WIRE_CHECKED_EVERY)
         self.writer = HistoryInMemory(f"seed-{trial.seed}")
-        # Topics that clients make say themselves how many replicas they have.
+        # Topics that clients create have their own replication factor.
         self.writer.cluster = {
             name: value for name, value in properties.items() if name != "default.replication.factor"
         }
@@ -173,12 +175,12 @@ class _Run:
         self._helpers = 0
 
     def violation(self) -> Violation | None:
-        """Live through all phases; what must not be, if that is seen on the way."""
+        """Perform all phases, and return the first violation."""
         try:
             self._get_ready()
             self._break()
             self._heal()
-            self._examine()
+            self._check_rejections()
             self._drain()
             self._rest()
             self.invariants.check_idle()
@@ -194,19 +196,19 @@ class _Run:
             return self._violation("malformed-response", str(error))
         except WrongAnswerError as error:
             return self._violation("wrong-response", str(error))
-        except Exception as error:  # noqa: BLE001 - whatever the core raises is what this looks for
+        except Exception as error:  # noqa: BLE001 - any error of the core is a violation
             return self._violation("exception", _described(error))
         return None
 
     def take_history(self) -> History:
-        """All that clients have seen."""
+        """Return the history of all clients."""
         return self.writer.take(complete=True)
 
     def _violation(self, name: str, text: str) -> Violation:
         return Violation(name, text, self.cluster.scheduler.now_ms)
 
     def _acknowledged(self, place: Place, offset: int, crc: int) -> None:
-        """A broker that sets the time itself writes another checksum."""
+        """Note an acknowledgement; without its checksum if the broker sets timestamps."""
         self.invariants.acknowledged(*place, offset, crc=crc if self.surroundings.keeps_timestamps else None)
 
     # Phases
@@ -220,7 +222,7 @@ class _Run:
             step = CreateTopic(topic.name, topic.partitions, topic.replication_factor, topic.properties)
             helper = self._raw()
             self._do(_until_done(helper, step), READY_MS, f"topic {topic.name} was not created")
-        self._await_order("before any fault")
+        self._await_convergence("before any fault")
         image = self.roles.image()
         assert image is not None
         topic_ids = {topic.name: topic.topic_id for topic in image.topics.values()}
@@ -249,14 +251,14 @@ class _Run:
         )
         if not is_over:
             busy = [process.number for process in processes if not process.is_done]
-            raise _Failed("not-converged", f"clients {busy} are not through {CLIENTS_MS} ms after the last fault")
+            raise _Failed("not-converged", f"clients {busy} have not finished {CLIENTS_MS} ms after the last fault")
         self.cluster.network.heal_all()
         injector.start_all()
         for process in processes:
             process.close()
 
     def _heal(self) -> None:
-        self._await_order("after the faults")
+        self._await_convergence("after the faults")
         places = [place for place in self._places() if place[0] != CONSUMER_OFFSETS_TOPIC]
         probe = ProducerSteps(
             steps=tuple(SendBatches(topic=topic, partition=partition, keys=1) for topic, partition in places),
@@ -268,27 +270,27 @@ class _Run:
         producer.run()
         self._await(process, CONVERGE_MS)
         if producer.refused:
-            raise _Failed("not-converged", f"a write to {producer.refused[0]} is not taken after the faults")
-        self._await_order("after a write to each partition")
+            raise _Failed("not-converged", f"a write to {producer.refused[0]} is not accepted after the faults")
+        self._await_convergence("after a write to each partition")
 
-    def _examine(self) -> None:
-        for exam in exams_of(self.trial.seed):
-            steps = take(exam, lambda: facts_of(self.cluster, self.roles, self.trial))
-            self._do(steps, EXAM_MS, f"nobody answers in the exam of {exam.name}")
-            if exam.unsettles:
-                self._await_order(f"after the exam of {exam.name}")
+    def _check_rejections(self) -> None:
+        for check in checks_of_seed(self.trial.seed):
+            steps = perform(check, lambda: cluster_state(self.cluster, self.roles, self.trial))
+            self._do(steps, POST_RUN_CHECK_MS, f"no response in the post-run check of {check.name}")
+            if check.disturbs_cluster:
+                self._await_convergence(f"after the post-run check of {check.name}")
 
     def _drain(self) -> None:
         places = [place for place in self._places() if place[0] != CONSUMER_OFFSETS_TOPIC]
         if places:
             consumer = Consumer(self._process(), self.surroundings, ConsumerSteps(partitions=tuple(places)))
-            self._do(consumer.drain(), DRAIN_MS, "a fresh consumer did not get to the end of every partition")
+            self._do(consumer.drain(), DRAIN_MS, "a new consumer did not reach the end of every partition")
         for client in self.trial.clients:
             if isinstance(client, ConsumerSteps) and client.group:
                 reader = Consumer(self._process(), self.surroundings, ConsumerSteps(group=client.group))
                 for _ in range(2):
                     steps = _until_fetched(reader, client.partitions)
-                    self._do(steps, DRAIN_MS, f"nobody tells the offsets of group {client.group}")
+                    self._do(steps, DRAIN_MS, f"no broker returns the offsets of group {client.group}")
         difference = replicas_differ(self.cluster, self.invariants.highest_log_start)
         if difference is not None:
             raise _Failed("not-converged", difference)
@@ -298,7 +300,7 @@ class _Run:
         end_ms = scheduler.now_ms + REST_MS
         while (left := pending_work(self.cluster)) is not None:
             if scheduler.now_ms >= end_ms:
-                raise _Failed("not-housekept", f"{REST_MS} ms of rest: {left}")
+                raise _Failed("periodic-work-overdue", f"{REST_MS} ms of rest: {left}")
             scheduler.run(_REST_LOOK_MS)
 
     def _restart(self) -> None:
@@ -313,29 +315,29 @@ class _Run:
                 raise _Failed("not-stopped", detail)
             for node_id in cluster.machines:
                 cluster.start(node_id)
-        self._await_order("after all nodes were shut down and started again")
+        self._await_convergence("after all nodes were shut down and started again")
 
-    # What phases are made of
+    # Parts of phases
 
-    def _await_order(self, when: str) -> None:
-        """Let time pass until the cluster is whole, and write down who leads then."""
+    def _await_convergence(self, when: str) -> None:
+        """Advance time until the cluster has converged, and record the leaders in the history."""
         scheduler = self.cluster.scheduler
         end_ms = scheduler.now_ms + CONVERGE_MS
         reason = converged(self.cluster)
         while reason is not None:
             if scheduler.now_ms >= end_ms:
                 raise _Failed("not-converged", f"{CONVERGE_MS} ms {when}: {reason}")
-            self._start_anew()
+            self._restart_unregistered()
             scheduler.run(_LOOK_MS)
             reason = converged(self.cluster)
         topics = list(dict.fromkeys(topic for topic, _ in self._places()))
         if topics:
-            self._do(self._raw().ask_metadata(topics), READY_MS, "nobody tells metadata")
+            self._do(self._raw().ask_metadata(topics), READY_MS, "no broker returns metadata")
 
-    def _start_anew(self) -> None:
-        """Who was unregistered while it ran, by a request that came late, is not heard any more, as in Kafka.
+    def _restart_unregistered(self) -> None:
+        """Restart brokers that a delayed request has unregistered while they were running.
 
-        An operator who has unregistered a broker that is to stay starts it again.
+        Their heartbeats are rejected, as in Kafka, until an operator restarts them.
         """
         image = self.roles.image()
         if image is None or not any(isinstance(timed.fault, Unregister) for timed in self.trial.schedule):
@@ -371,7 +373,7 @@ class _Run:
         return RequestClient(self._process(), self.surroundings, RequestClientSteps())
 
     def _do(self, steps: Behaviour, within_ms: int, otherwise: str) -> None:
-        """Let a helper do something."""
+        """Let a helper perform steps; `otherwise` is the violation if they take too long."""
         process = self._process()
         process.start(steps)
         if not self._await(process, within_ms):
@@ -384,19 +386,19 @@ class _Run:
         return done
 
     def _administer(self, request: AdminRequest) -> None:
-        """A fault asks the cluster for something."""
+        """Send the administrative request of a fault."""
         helper = self._raw()
         helper.process.start(helper.administer(request))
 
 
 def _until_done(client: RequestClient, step: CreateTopic) -> Behaviour:
-    """Create a topic, however often that has to be asked for."""
+    """Create a topic, and repeat the request until it succeeds."""
     while (yield from client.administer_step(step)) not in {None, "TOPIC_ALREADY_EXISTS"}:
         yield Sleep(100)
 
 
 def _until_fetched(reader: Consumer, places: Iterable[Place]) -> Behaviour:
-    """Fetch group offsets, however often that has to be asked for."""
+    """Fetch group offsets, and repeat the request until it succeeds."""
     while (yield from reader.fetch_offsets(list(places))) is not None:
         yield Sleep(100)
 

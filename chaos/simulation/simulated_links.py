@@ -59,12 +59,12 @@ class SimulatedLinks:
 
     def reset(self, one: int | str, other: int | str) -> None:
         """End every connection between two places, once, for both ends."""
-        self._end(one, other, tells=(True, True))
+        self._end(one, other, notifies=(True, True))
 
     @contextmanager
     def half_open(self, one: int | str, other: int | str) -> Iterator[None]:
         """End every connection between two places, once, without notice to the end that opened it."""
-        self._end(one, other, tells=(False, True))
+        self._end(one, other, notifies=(False, True))
         yield
 
     @contextmanager
@@ -78,10 +78,10 @@ class SimulatedLinks:
             for link in links:
                 network.heal(link, condition)
 
-    def _end(self, one: int | str, other: int | str, tells: tuple[bool, bool]) -> None:
+    def _end(self, one: int | str, other: int | str, notifies: tuple[bool, bool]) -> None:
         for first in self._places_of(one):
             for second in self._places_of(other):
-                self._network().reset(first, second, tells=tells)
+                self._network().reset(first, second, notifies=notifies)
 
     def _places_of(self, end: int | str) -> Sequence[str]:
         return self._clients if end == CLIENT else [str(end)]

@@ -1,11 +1,11 @@
-"""Threads of a simulation: any number of them, of which exactly one runs, in virtual time.
+"""Threads in virtual time: any number of them, of which exactly one runs.
 
-A thread runs until it waits. Then whoever can go on does, the one that has waited longest first; where nobody can, the
-simulation takes its next step, in the thread that waits. So programs written for threads run here one after the other,
-the same way each time.
+A thread runs until it waits. Then the thread that can continue and has waited longest runs; if there is none, the
+waiting thread performs the next step of the simulation. So programs written for threads run one after the other, in the
+same order each time.
 
-It ends under those who wait, all of them, when it is stopped, when one of its steps fails, and when everybody has
-waited without end for something that does not come.
+All waiting threads get an error when the simulation is stopped, when one of its steps fails, and when all threads wait
+without a timeout for something that never happens.
 """
 
 import itertools
@@ -17,24 +17,24 @@ from fixtures.clients.stage import Event, Task
 from reference_broker.simulation.scheduler import Scheduler
 
 STUCK_MS = 3_600_000
-"""Virtual time in which nobody can go on, nor will have waited long enough: what they wait for does not come."""
+"""Virtual time without progress after which the simulation is stopped."""
 
 
 class StoppedError(Exception):
-    """The simulation has ended under those who wait. The message says why."""
+    """The simulation has ended while threads wait. The message is the reason."""
 
 
 @dataclass(eq=False, slots=True)
 class _Waiter:
-    """A thread that waits, and for what."""
+    """A waiting thread, and its condition."""
 
-    can_go_on: Callable[[], bool]
+    can_continue: Callable[[], bool]
     end_ms: int | None
     baton: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
 
 
 class SimulatedStage:
-    """Where a simulation's clients act."""
+    """Scheduler of the threads of a simulation's clients."""
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
@@ -44,7 +44,7 @@ class SimulatedStage:
         self._failure: Exception | None = None
 
     def start(self, action: Callable[[], None]) -> Task:
-        """Let something run beside its caller, from when that waits."""
+        """Start a thread, which runs once its caller waits."""
         task = _Task(self)
         waiter = _Waiter(lambda: True, None)
         self._waiters.append(waiter)
@@ -53,7 +53,7 @@ class SimulatedStage:
             waiter.baton.acquire()
             try:
                 action()
-            except BaseException as error:  # noqa: BLE001 - whoever waits for the task gets it
+            except BaseException as error:  # noqa: BLE001 - raised by the task's `result`
                 task.error = error
             task.is_done = True
             self._pass_on(None)
@@ -62,17 +62,17 @@ class SimulatedStage:
         return task
 
     def event(self) -> Event:
-        """A new one."""
+        """Return a new event."""
         return _Event(self)
 
-    def stop(self, why: str = "the simulation was stopped") -> None:
-        """Whoever waits gets a `StoppedError`."""
-        self._stopped = self._stopped or why
+    def stop(self, reason: str = "the simulation was stopped") -> None:
+        """Stop the simulation: `wait` raises `StoppedError` in all threads."""
+        self._stopped = self._stopped or reason
 
     def wait(self, condition: Callable[[], bool], timeout_ms: int | None) -> bool:
-        """Let others, and time, go on until this is so; whether it is.
+        """Let other threads and time continue until the condition is true or the timeout has passed; return which.
 
-        Raises `StoppedError`; where a step of the simulation has failed, what that raised.
+        :raises StoppedError: the simulation was stopped. After a failed step of it, the error of that step is raised.
         """
         if condition():
             return True
@@ -88,7 +88,7 @@ class SimulatedStage:
         return condition()
 
     def _pass_on(self, own: _Waiter | None) -> _Waiter | None:
-        """Let the next one run; the calling thread's own place may be that."""
+        """Let the next thread run, which may be the calling one."""
         since_ms = self._scheduler.now_ms
         while self._waiters:
             ready = next((waiter for waiter in self._waiters if self._is_ready(waiter)), None)
@@ -98,22 +98,22 @@ class SimulatedStage:
                     ready.baton.release()
                 return ready
             try:
-                self._let_time_pass(since_ms)
-            except Exception as error:  # noqa: BLE001 - a bug of what is simulated: everybody who waits gets it
+                self._advance_time(since_ms)
+            except Exception as error:  # noqa: BLE001 - a bug of the simulated code, raised in all threads
                 self._failure = error
                 self.stop("a step of the simulation failed")
         return None
 
     def _is_ready(self, waiter: _Waiter) -> bool:
         is_late = waiter.end_ms is not None and waiter.end_ms <= self._scheduler.now_ms
-        return bool(self._stopped) or is_late or waiter.can_go_on()
+        return bool(self._stopped) or is_late or waiter.can_continue()
 
-    def _let_time_pass(self, since_ms: int) -> None:
-        """One event, or to the first end of somebody's patience."""
+    def _advance_time(self, since_ms: int) -> None:
+        """Perform one event, or advance to the first timeout."""
         end_ms = min((waiter.end_ms for waiter in self._waiters if waiter.end_ms is not None), default=None)
         if end_ms is None:
             if not self._scheduler.step() or self._scheduler.now_ms - since_ms > STUCK_MS:
-                self.stop("everybody waits for something that does not come")
+                self.stop("all threads wait for something that never happens")
         else:
             before = self._scheduler.events
             self._scheduler.run_until(lambda: self._scheduler.events > before, end_ms=end_ms)

@@ -1,4 +1,4 @@
-"""A machine's two clocks, which may be wrong: the wall clock jumps, and both run at a rate of their own."""
+"""A machine's two clocks, which may be wrong: the wall clock may jump, and both may drift."""
 
 from reference_broker.core.clock import Now
 
@@ -7,9 +7,9 @@ _PPM = 1_000_000
 
 
 class MachineClock:
-    """Reads true time (milliseconds since the start of the simulation) as this machine sees it.
+    """A clock that maps true time (milliseconds since the start of the simulation) to the time on this machine.
 
-    :ivar wall_offset_ms: what its wall clock is ahead of the truth; set it to make the clock jump.
+    :ivar wall_offset_ms: the lead of its wall clock over true time; set it to make the clock jump.
     """
 
     def __init__(self) -> None:
@@ -19,17 +19,17 @@ class MachineClock:
         self._anchor_own_ms = 0
 
     def set_rate(self, rate_ppm: int, true_ms: int) -> None:
-        """From now on run faster (or slower, below zero) by so many millionths."""
+        """From now on run faster (or slower, below zero) by this rate, in parts per million."""
         self._anchor_own_ms, self._anchor_true_ms = self._own_ms(true_ms), true_ms
         self._rate_ppm = rate_ppm
 
     def read(self, true_ms: int) -> Now:
-        """Both clocks."""
+        """Return the time of both clocks."""
         own_ms = self._own_ms(true_ms)
         return Now(WALL_START_MS + own_ms + self.wall_offset_ms, own_ms)
 
     def true_ms(self, own_ms: int) -> int:
-        """When the monotonic clock shows at least this."""
+        """Return the true time when the monotonic clock reaches this."""
         passed = own_ms - self._anchor_own_ms
         return self._anchor_true_ms + -(-passed * _PPM // (_PPM + self._rate_ppm))
 

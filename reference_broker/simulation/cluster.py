@@ -1,6 +1,6 @@
-"""A whole cluster in one thread: machines, the network between them, clients, and what can be done to all of it.
+"""A cluster in one thread: machines, the network between them, clients, and faults.
 
-Nodes 1 to `size` are brokers and controllers unless `roles` says otherwise. Every message passes as bytes through the
+Nodes 1 to `size` are brokers and controllers unless `roles` says otherwise. Every message is encoded to bytes with the
 same codecs as between processes. One seed, and the same calls, give the same run.
 
     cluster = SimulatedCluster(3, seed=7)
@@ -33,16 +33,16 @@ _LISTENERS = {port: name for name, port in PORTS.items()}
 
 
 def host_of(node_id: int) -> str:
-    """The name by which others reach a node."""
+    """Return the host name of a node."""
     return f"b{node_id}.kafka.test"
 
 
 class SimulatedCluster:
-    """Machines, all started.
+    """A cluster whose machines are all started.
 
-    :param properties: Kafka's, for every node.
-    :param node_properties: by node id, where it differs.
-    :param delay_ms: of every link; up to `jitter_ms` is added by chance.
+    :param properties: of Kafka, for every node.
+    :param node_properties: additional ones, by node id.
+    :param delay_ms: of every link; a random time up to `jitter_ms` is added.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class SimulatedCluster:
         self.node_properties = {node_id: dict(own) for node_id, own in (node_properties or {}).items()}
         self.machines: dict[int, Machine] = {}
         self.added: list[Callable[[Machine], None]] = []
-        """Called for each machine that is added, before its node starts, for whoever watches."""
+        """Callbacks for each machine that is added, before its node starts."""
         self._voters = ",".join(
             f"{voter}@{host_of(voter)}:{PORTS[CONTROLLER]}"
             for voter, role in self.roles.items()
@@ -91,13 +91,13 @@ class SimulatedCluster:
 
     @property
     def nodes(self) -> dict[int, Node]:
-        """Those that run."""
+        """The running nodes."""
         return {node_id: machine.node for node_id, machine in self.machines.items() if machine.node is not None}
 
-    # Life of the nodes
+    # Start and end of nodes
 
     def start(self, node_id: int) -> None:
-        """Open a node on its disk. One that cannot has `failed`."""
+        """Start a node on its disk. If that is not possible, the machine has `failed`."""
         machine = self.machines[node_id]
         properties = self._properties_of(node_id)
         layout = Layout.of(properties, node_id)
@@ -122,50 +122,50 @@ class SimulatedCluster:
         return UUID(int=next(self._uuids))
 
     def kill(self, node_id: int) -> None:
-        """End a process without a word; what it wrote stays."""
+        """Kill a process; its writes are kept."""
         self.machines[node_id].kill()
 
     def cut_power(self, node_id: int) -> int:
-        """End a machine, of which nobody hears; what was not flushed is lost. By how many bytes its disk is smaller."""
+        """Cut the power of a machine. Unflushed data are lost; return their number of bytes."""
         return self.machines[node_id].cut_power()
 
     def shut_down(self, node_id: int) -> None:
-        """Tell a node to end in good order, which it then does by itself (`has_stopped`)."""
+        """Begin a controlled shutdown of a node, which ends later (`has_stopped`)."""
         self.machines[node_id].shut_down()
 
     def has_stopped(self, node_id: int) -> bool:
-        """Whether no node runs there any more."""
+        """Whether the node has ended."""
         return self.machines[node_id].node is None
 
     def wipe(self, node_id: int) -> None:
-        """A machine whose node does not run gets a new disk."""
+        """Replace the disk of a machine whose node is not running."""
         machine = self.machines[node_id]
         assert machine.node is None, f"node {node_id} runs"
         machine.disk = SimulatedDisk()
         self._directory_ids[node_id] = UUID(int=self._directory_ids[node_id].int + 500)
 
     def add_broker(self, node_id: int, properties: Mapping[str, str] | None = None) -> None:
-        """A machine more, whose node is a broker that is no voter; it starts and registers."""
+        """Add a machine with a broker that is not a voter, and start it."""
         self.roles[node_id] = "broker"
         self.node_properties[node_id] = dict(properties or {})
         machine = self._make_machine(node_id)
-        for told in self.added:
-            told(machine)
+        for notify in self.added:
+            notify(machine)
         self.start(node_id)
 
     def await_ready(self, within_ms: int = READY_MAX_MS) -> bool:
-        """Let time pass until every node that runs plays its roles; false if that takes too long."""
+        """Advance time until every running node is ready; False if that takes too long."""
         end_ms = self.scheduler.now_ms + within_ms
         return self.scheduler.run_until(lambda: all(node.is_ready for node in self.nodes.values()), end_ms=end_ms)
 
     # Addresses
 
     def place_of(self, channel: Channel) -> tuple[str, str]:
-        """The machine, and the listener, that a channel leads to."""
+        """Return the machine and the listener of a channel."""
         return str(self._node_ids[channel.host]), _LISTENERS[channel.port]
 
     def accept(self, place: str, listener: str) -> Callable[[Pipe], End | None]:
-        """How that machine takes a connection."""
+        """Return the function with which a machine accepts a connection."""
         return self.machines[int(place)].accept(listener, is_controller=listener == CONTROLLER)
 
     # Clients
@@ -178,10 +178,10 @@ class SimulatedCluster:
         closed: Callable[[], None],
         listener: str = CLIENT,
     ) -> "ClientConnection":
-        """A connection of a client's own; `place` is where the client stands, for links.
+        """Open a connection of a client; `place` is the client's, for links.
 
-        :param received: takes a response, its length first.
-        :param closed: the connection is over, or could not be made.
+        :param received: called with each response, which begins with its length.
+        :param closed: called when the connection is closed, or could not be opened.
         """
         end = End(place, received, closed)
         pipe = self.network.connect(end, str(node_id), listener, self.accept(str(node_id), listener))
@@ -211,13 +211,13 @@ class ClientConnection:
 
     @property
     def is_established(self) -> bool:
-        """Whether the node has taken it; what was sent before waits for that."""
+        """Whether the node has accepted it; requests sent before wait for that."""
         return self._pipe.is_established
 
     def send(self, data: bytes) -> None:
-        """Send a whole request, its length first. Nothing happens once it is closed."""
+        """Send a request, which begins with its length. Has no effect after the connection is closed."""
         self._network.send(self._pipe, data, from_opener=True)
 
     def close(self) -> None:
-        """End it; nothing is received by it any more."""
+        """Close it; no response is received afterwards."""
         self._network.close(self._pipe, by_opener=True)

@@ -1,21 +1,21 @@
-"""A disk behind a page cache, which fails as told.
+"""A disk behind a page cache, with faults.
 
-At a power cut (`cut_power`) what was not flushed is lost, wholly or in part:
-- A file keeps what it held at its last flush, and any number of the bytes appended since; of those, sectors before the
+At a power cut (`cut_power`) unflushed data are lost, completely or in part:
+- A file keeps its content of the last flush, and any number of the bytes appended since; of those, sectors before the
   last one may be zeros: a file system writes them in any order.
-- A file that `write` gave a new content has that, its first sectors, or what it had before.
-- A file that was cut short without a flush may have its old end again.
-- A file that was made or deleted, without a flush of its directory, may be gone or there again, and so may a directory
+- A file with new content from `write` has that, its first sectors, or its old content.
+- A file that was truncated without a flush may have its old end again.
+- A file that was created or deleted without a flush of its directory may be missing or restored, and so may a directory
   of which nothing was flushed since.
-- What `replace` wrote is there.
+- Content written by `replace` is kept.
 
-The power may also go in the middle of an operation (`crashes_after`): that one is done, but not durably, and raises
+The power may also be cut during an operation (`crashes_after`): that one is performed, but not durably, and raises
 `PowerFailureError`.
 
-Operations on matching files raise `OSError` while one of the `failures` is in force, and those that write while the
-disk is full (`free_bytes`). A flush may take time (`flush_ms`), which the machine spends (`take_delay_ms`).
+Operations on matching files raise `OSError` while one of the `failures` is active, and those that write while the disk
+is full (`free_bytes`). A flush may take time (`flush_ms`), which the machine waits for (`take_delay_ms`).
 
-How it is kept: a `SimulatedFile` is an inode, whose durable content is its own first `flushed_bytes` and then
+Implementation: a `SimulatedFile` is an inode, whose durable content is its own first `flushed_bytes` and then
 `old_end`; names, current and durable, point to them. So no operation costs what the whole file does.
 """
 
@@ -28,7 +28,7 @@ from reference_broker.core.disk import FileTable, MemoryDisk
 
 SECTOR_BYTES = 512
 _HOLE_ODDS = 4
-"""Of so many files with sectors that were not flushed, one has a hole in them."""
+"""One in this number of files with unflushed sectors has a hole in them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Failure:
     """Operations that fail from now on.
 
     :param operation: `append`, `flush`, `read`, `replace`, `truncate`, … or empty for every one.
-    :param path_part: only where the path has this in it.
+    :param path_part: only for paths that contain this.
     :param code: `errno.EIO`, `errno.ENOSPC`.
     """
 
@@ -46,14 +46,14 @@ class Failure:
 
 
 class PowerFailureError(OSError):
-    """The power went in the middle of an operation."""
+    """The power was cut during an operation."""
 
 
 class SimulatedFile(bytearray):
-    """What a file holds now, and what of it is durable.
+    """A file: its current content, and its durable content.
 
-    :ivar flushed_bytes: so many of its first bytes are durable as they are.
-    :ivar old_end: what durably follows them instead of what is there now.
+    :ivar flushed_bytes: number of its first bytes that are durable.
+    :ivar old_end: the durable bytes that follow them, instead of the current ones.
     """
 
     __slots__ = ("flushed_bytes", "old_end")
@@ -65,7 +65,7 @@ class SimulatedFile(bytearray):
 
     @property
     def is_durable(self) -> bool:
-        """Whether all of it is."""
+        """Whether all of it is durable."""
         return self.flushed_bytes == len(self) and not self.old_end
 
     def flush(self) -> None:
@@ -73,15 +73,15 @@ class SimulatedFile(bytearray):
         self.flushed_bytes, self.old_end = len(self), b""
 
     def truncate(self, size: int) -> None:
-        """Cut it short."""
+        """Truncate it."""
         if size < self.flushed_bytes:
             self.old_end = bytes(memoryview(self)[size : self.flushed_bytes]) + self.old_end
             self.flushed_bytes = size
         del self[size:]
 
     def surviving(self, random: Random) -> bytes:
-        """What of it is there after a power cut."""
-        if self.is_durable or (self.old_end and random.random() < 0.5):  # that it was cut short was not durable
+        """Return its content after a power cut."""
+        if self.is_durable or (self.old_end and random.random() < 0.5):  # the truncation was not durable
             return bytes(memoryview(self)[: self.flushed_bytes]) + self.old_end
         kept = self[: random.randint(self.flushed_bytes, len(self))]
         sectors = range(-(-self.flushed_bytes // SECTOR_BYTES), len(kept) // SECTOR_BYTES)
@@ -94,11 +94,11 @@ class SimulatedFile(bytearray):
 class SimulatedDisk(MemoryDisk):
     """One machine's log directory.
 
-    :ivar failures: in force until they are taken out.
-    :ivar flush_ms: what one flush takes.
-    :ivar free_bytes: what may still be written; null: without end.
-    :ivar crashes_after: changes until the power goes, in the middle of the next one; null: it stays.
-    :ivar changed: the files that were changed, in order, since whoever watches took them out.
+    :ivar failures: active until they are removed.
+    :ivar flush_ms: duration of a flush.
+    :ivar free_bytes: bytes that may still be written; None: unlimited.
+    :ivar crashes_after: number of changes until the power is cut, during the next one; None: it stays.
+    :ivar changed: paths of changed files, in order, until the observer removes them.
     """
 
     def __init__(self) -> None:
@@ -110,12 +110,12 @@ class SimulatedDisk(MemoryDisk):
         self.changed: dict[str, None] = {}
         self._delay_ms = 0
         self._durable: dict[str, dict[str, SimulatedFile]] = {"": {}}
-        """By directory and name. A directory that is not in here may be gone."""
+        """By directory and name. A directory that is not in here may be missing after a power cut."""
         self._files = _Inodes(self._durable, {})
 
     @property
     def files(self) -> MutableMapping[str, bytearray]:
-        """Content by path. Who changes a file here damages it at rest; one that is put here is durable."""
+        """Content by path. A change of a file here is damage at rest; a file added here is durable."""
         return self._files
 
     @files.setter
@@ -125,14 +125,14 @@ class SimulatedDisk(MemoryDisk):
         self._files = _Inodes(self._durable, files)
 
     def take_delay_ms(self) -> int:
-        """The time that flushes have taken since the last time."""
+        """Return the duration of the flushes since the last call."""
         delay_ms, self._delay_ms = self._delay_ms, 0
         return delay_ms
 
     # Faults
 
     def _before(self, operation: str, path: str, size_bytes: int = 0) -> None:
-        """Raise `OSError` where an operation fails. Nothing happens then."""
+        """Raise `OSError` if an operation fails, which then changes nothing."""
         for failure in self.failures:
             if failure.operation in ("", operation) and failure.path_part in path:
                 raise OSError(failure.code, "injected", path)
@@ -146,7 +146,7 @@ class SimulatedDisk(MemoryDisk):
             self.free_bytes += size_bytes
 
     def _count(self, path: str) -> None:
-        """A change is made. Raises `PowerFailureError` if that is when the power goes."""
+        """Note a change. Raises `PowerFailureError` if the power is cut during it."""
         self.changed[path] = None
         if self.crashes_after is not None:
             if self.crashes_after == 0:
@@ -156,7 +156,7 @@ class SimulatedDisk(MemoryDisk):
     # The port
 
     def read(self, path: str, position: int, length: int) -> bytes:
-        """Bytes from a position."""
+        """Return bytes from a position."""
         if self.failures:
             self._before("read", path)
         return super().read(path, position, length)
@@ -172,7 +172,7 @@ class SimulatedDisk(MemoryDisk):
         self._count(path)
 
     def truncate(self, path: str, size: int) -> None:
-        """Cut a file down to a size."""
+        """Truncate a file to a size."""
         self._before("truncate", path)
         file = self._file(path)
         self._give_back(max(len(file) - size, 0))
@@ -180,7 +180,7 @@ class SimulatedDisk(MemoryDisk):
         self._count(path)
 
     def replace(self, path: str, data: bytes) -> None:
-        """Give a file new content, durably."""
+        """Replace the content of a file, durably."""
         self._before("replace", path, len(data))
         file = self._put(path, data, is_durable=True)
         self._count(path)
@@ -189,7 +189,7 @@ class SimulatedDisk(MemoryDisk):
         self._delay_ms += self.flush_ms
 
     def write(self, path: str, data: bytes) -> None:
-        """Give a file new content."""
+        """Replace the content of a file."""
         self._before("write", path, len(data))
         self._put(path, data, is_durable=False)
         self._count(path)
@@ -228,22 +228,22 @@ class SimulatedDisk(MemoryDisk):
         self._delay_ms += self.flush_ms
 
     def _flush_directories(self) -> None:
-        """Directories lie in the log directory itself only."""
+        """Make all directories durable. They are only in the log directory itself."""
         for directory in self._durable.keys() - self._directories.keys():
             del self._durable[directory]
         for directory in self._directories:
             self._durable.setdefault(directory, {})
 
     def make_directory(self, path: str) -> None:
-        """Make a directory."""
+        """Create a directory."""
         self._before("make_directory", path)
         if path not in self._directories:
-            self._durable.pop(path, None)  # one of that name which was deleted does not come back
+            self._durable.pop(path, None)  # a deleted one of that name is not restored
         super().make_directory(path)
         self._count(path)
 
     def delete_directory(self, path: str) -> None:
-        """Remove a directory with all it holds."""
+        """Remove a directory with its files."""
         self._before("delete_directory", path)
         self._give_back(sum(map(len, self._files.by_directory.get(path, {}).values())))
         super().delete_directory(path)
@@ -257,7 +257,7 @@ class SimulatedDisk(MemoryDisk):
     # Power
 
     def cut_power(self, random: Random) -> int:
-        """Come back with what is left; how many bytes that were written are not."""
+        """Keep what survives a power cut, and return the number of lost bytes."""
         before = sum(map(len, self._files.values()))
         files = {}
         for directory in sorted(self._durable.keys() | self._files.by_directory.keys() | self._directories.keys()):
@@ -279,7 +279,7 @@ class SimulatedDisk(MemoryDisk):
             super().delete_directory(directory)
 
     def _surviving_files(self, directory: str, random: Random) -> dict[str, SimulatedFile]:
-        """By name; where another file is durable than is there now, either."""
+        """Return files by name; either one if the durable file is not the current one."""
         durable, current = self._durable.get(directory, {}), self._files.by_directory.get(directory, {})
         found = {}
         for name in sorted(durable.keys() | current.keys()):
@@ -290,40 +290,40 @@ class SimulatedDisk(MemoryDisk):
         return found
 
     def durable_bytes(self, path: str) -> int:
-        """How many of a file's first bytes a power cut leaves for certain; 0 where it may take its name."""
+        """Return the number of first bytes that survive any power cut; 0 if its name may be lost."""
         directory, _, name = path.rpartition("/")
         file = self._files.get(path)
         is_named = isinstance(file, SimulatedFile) and self._durable.get(directory, {}).get(name) is file
         return file.flushed_bytes if is_named and isinstance(file, SimulatedFile) else 0
 
     def may_return(self, directory: str) -> list[str]:
-        """Names of files of which a power cut may bring back what was cut off or deleted."""
+        """Return names of files that a power cut may restore after a truncation or deletion."""
         durable, current = self._durable.get(directory, {}), self._files.by_directory.get(directory, {})
         return [name for name, file in durable.items() if file.old_end or current.get(name) is not file]
 
     # Damage at rest
 
     def flip_bit(self, path: str, random: Random) -> None:
-        """Change one bit of a file, somewhere. An empty file stays as it is."""
+        """Change one bit at a random position. An empty file stays as it is."""
         file = self._file(path)
         if file:
             file[random.randrange(len(file))] ^= 1 << random.randrange(8)
 
     def cut_short(self, path: str, random: Random) -> None:
-        """Leave any number of a file's first bytes, fewer than there were."""
+        """Truncate a file to a random number of bytes."""
         file = self._file(path)
         if file:
             self._files[path] = bytearray(file[: random.randrange(len(file))])
 
     def lose(self, path: str) -> None:
-        """A file is gone for good."""
+        """Delete a file durably."""
         directory, _, name = path.rpartition("/")
         del self._files[path]
         self._durable.get(directory, {}).pop(name, None)
 
 
 class _Inodes(FileTable):
-    """Files by path, each a `SimulatedFile`; one of another kind comes from outside, and is durable."""
+    """Files by path, each a `SimulatedFile`; one of another class is from outside, and is durable."""
 
     def __init__(self, durable: dict[str, dict[str, SimulatedFile]], files: Mapping[str, bytearray]) -> None:
         self._durable = durable

@@ -1,11 +1,11 @@
-"""Links: directions between two places, and what can be the matter with them. What they mean is told in `network`."""
+"""Links: directions between two places, and their conditions. `network` has the meaning of each."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 
 class Cut(StrEnum):
-    """What becomes of bytes on a link that is cut."""
+    """Treatment of bytes on a link that is cut."""
 
     HOLD = "hold"
     LOSE = "lose"
@@ -13,7 +13,7 @@ class Cut(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """One direction between two places: `1`, `2`, `client`. Null stands for every one.
+    """One direction between two places: `1`, `2`, `client`. None matches every place.
 
     :param listener: only connections to this listener.
     :param opener: only connections that this place opened.
@@ -25,7 +25,7 @@ class Link:
     opener: str | None = None
 
     def has(self, source: str, destination: str, listener: str, opener: str) -> bool:
-        """Whether bytes of such a connection go over it."""
+        """Whether bytes of such a connection pass over it."""
         return (
             self.source in (None, source)
             and self.destination in (None, destination)
@@ -36,7 +36,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """What a link does from now on, beside what every link does.
+    """The condition of a link, in addition to that of every link.
 
     :param bytes_per_ms: of each connection.
     """
@@ -51,7 +51,7 @@ WELL = Condition()
 
 
 def worst(conditions: list[Condition]) -> Condition:
-    """All of them at once: of each kind the worst."""
+    """Combine conditions: of each kind, the worst one."""
     cuts = {condition.cut for condition in conditions}
     rates = [condition.bytes_per_ms for condition in conditions if condition.bytes_per_ms is not None]
     return Condition(

@@ -1,11 +1,11 @@
-"""One machine: a disk and a clock that outlive the node that runs on them, and the shell around that node.
+"""One machine: a disk and a clock that outlive their node, and the shell around the node.
 
-As the server's shell does, it carries out effects, keeps the timer and the frames that wait while the node is busy
-with a connection, and ends the node where its disk, its quorum or its metadata fail, or once it has shut down. An error
-of any other kind is a bug: it is not caught here, and ends the simulation.
+Like the server's shell, it performs effects, keeps the timer and the frames that wait while the node is busy with a
+connection, and ends the node when its disk, its quorum or its metadata fail, or after its shutdown. An error of any
+other kind is a bug: it is not caught here, and ends the simulation.
 
-A node is one thread: it sees one event after the other, in the order in which they came. While its machine is paused,
-or waits for a slow disk, events wait, its timers are late, and what it has decided before has not left yet.
+A node is one thread: it processes events one by one, in the order of their arrival. While its machine is paused, or
+waits for a slow disk, events wait, timers are late, and the effects of earlier events are not performed yet.
 """
 
 from collections import deque
@@ -33,20 +33,20 @@ from reference_broker.simulation.trace import Trace
 
 _LENGTH_BYTES = 4
 NODE_FAILURES = (OSError, QuorumStateError, QuorumStateFileError, MetadataFaultError, RegistrationTimeoutError)
-"""What ends a node, and is no bug of it."""
+"""Errors that end a node and are not a bug."""
 
 Event = Callable[[Node, Now], None]
 
 
 class Addresses(Protocol):
-    """Who listens where."""
+    """Addresses of the machines."""
 
     def place_of(self, channel: Channel) -> tuple[str, str]:
-        """The machine, and the listener, that a channel leads to."""
+        """Return the machine and the listener of a channel."""
         ...
 
     def accept(self, place: str, listener: str) -> Callable[[Pipe], End | None]:
-        """How that machine takes a connection."""
+        """Return the function with which a machine accepts a connection."""
         ...
 
 
@@ -58,16 +58,16 @@ class _Incoming:
 
 
 class Machine:
-    """Where node `node_id` runs.
+    """The machine of node `node_id`.
 
-    :param random: what is left after a power cut comes from it.
-    :ivar node: null while none runs.
-    :ivar failed: why the last node ended by itself; empty where it did not.
-    :ivar ended_by: `kill`, `power`, `failed` or `stop`, as the last node ended; empty while one runs.
+    :param random: determines what is left after a power cut.
+    :ivar node: None while none is running.
+    :ivar failed: the error that ended the last node; empty if there was none.
+    :ivar ended_by: `kill`, `power`, `failed` or `stop`, as the last node ended; empty while one is running.
     :ivar incarnation: the number of nodes that have run here.
-    :ivar is_stopping: the node was told to end in good order.
+    :ivar is_stopping: a controlled shutdown was begun.
     :ivar tracers: called with each event of its node.
-    :ivar is_settled: called after each event of the node, and at its end, for whoever watches.
+    :ivar is_settled: callbacks after each event of the node, and at its end.
     """
 
     def __init__(
@@ -107,18 +107,18 @@ class Machine:
 
     @property
     def now(self) -> Now:
-        """As its clocks show it."""
+        """The time of its clocks."""
         return self.clock.read(self._scheduler.now_ms)
 
-    # Life
+    # Start and end
 
     def run(self, make: Callable[[Now], Node]) -> None:
-        """Start a node. One that its disk does not let start has `failed`."""
+        """Start a node. If it cannot start on its disk, the machine has `failed`."""
         assert self.node is None, f"node {self.node_id} runs already"
         self.incarnation += 1
         self.failed = self.ended_by = ""
         self._trace.add(self._scheduler.now_ms, "start", self.place)
-        self._network.lighten(self.place)
+        self._network.power_on(self.place)
         try:
             self.node = make(self.now)
         except NODE_FAILURES as error:
@@ -127,39 +127,39 @@ class Machine:
         self._settle(self.node)
 
     def shut_down(self) -> None:
-        """Tell the node to end in good order, which takes a while."""
+        """Begin a controlled shutdown of the node."""
 
         def begin(node: Node, now: Now) -> None:
             self.is_stopping = True
             node.shut_down(now)
 
-        self.tell(begin)
+        self.post(begin)
 
     def kill(self) -> None:
-        """The process is gone, without a word. Its disk stays as it is; the other ends of its connections hear."""
+        """Kill the process. Its disk stays as it is; the other ends of its connections are notified."""
         self._end("kill")
         self._network.close_place(self.place)
 
     def cut_power(self) -> int:
-        """The machine is gone: what was not flushed is lost, and nobody hears. By how many bytes the disk is smaller.
+        """Cut the power, which may be off already. Unflushed data are lost; return their number of bytes.
 
-        It may be off already.
+        The other ends of its connections are not notified.
         """
         self._end("power")
-        self._network.darken(self.place)
+        self._network.power_off(self.place)
         return self.disk.cut_power(self._random)
 
     def pause(self) -> None:
-        """Nothing runs any more; connections stay."""
+        """Pause the process; its connections stay open."""
         self._trace.add(self._scheduler.now_ms, "pause", self.place)
         self.is_paused = True
 
     def resume(self) -> None:
-        """Go on; what came meanwhile comes now."""
+        """Resume the process, which then processes the events that wait."""
         if self.is_paused:
             self._trace.add(self._scheduler.now_ms, "resume", self.place)
             self.is_paused = False
-            self._scheduler.after(0, partial(self._go_on, self.incarnation))
+            self._scheduler.after(0, partial(self._continue, self.incarnation))
 
     def _end(self, kind: str) -> None:
         self._trace.add(self._scheduler.now_ms, kind, self.place)
@@ -171,7 +171,7 @@ class Machine:
         self._incoming.clear()
         self._outgoing.clear()
         self._timer_ms = None
-        self._watched()
+        self._notify_settled()
 
     def _fail(self, error: Exception) -> None:
         self.failed = f"{type(error).__name__}: {error}"
@@ -191,15 +191,15 @@ class Machine:
             self._network.close_place(self.place)
 
     def trace_event(self, event: TracerEvent) -> None:
-        """Pass an event of the node on to whatever observes it."""
+        """Pass an event of the node to its tracers."""
         for tracer in self.tracers:
             tracer(event)
 
-    def _watched(self) -> None:
+    def _notify_settled(self) -> None:
         for watch in self.is_settled:
             watch(self)
 
-    # Its clock
+    # Clock
 
     def jump_clock(self, by_ms: int) -> None:
         """Set the wall clock forward, or back."""
@@ -207,7 +207,7 @@ class Machine:
         self.clock.wall_offset_ms += by_ms
 
     def drift_clock(self, rate_ppm: int) -> None:
-        """From now on both clocks run faster than true time, or slower, by so many millionths."""
+        """Run both clocks faster than true time, or slower, by a rate in parts per million."""
         self._trace.add(self._scheduler.now_ms, "clock", self.place, text=f"drift {rate_ppm} ppm")
         self.clock.set_rate(rate_ppm, self._scheduler.now_ms)
         self._timer_ms = None
@@ -216,14 +216,14 @@ class Machine:
 
     # Events of the node
 
-    def tell(self, event: Event) -> None:
-        """Let the node see an event, behind those that wait already."""
+    def post(self, event: Event) -> None:
+        """Queue an event for the node, and process the queue."""
         if self.node is not None:
             self._events.append(event)
             self._work()
 
     def _work(self) -> None:
-        """Let the node see what waits, as long as it can."""
+        """Process the queue, as long as the node can."""
         while self._events and not self.is_paused and not self.is_busy and self.node is not None:
             event = self._events.popleft()
             try:
@@ -236,7 +236,7 @@ class Machine:
                 self._settle(self.node)
 
     def _settle(self, node: Node) -> None:
-        """After an event: what was decided leaves once the disk is done."""
+        """Complete an event: its effects are performed after the disk's delay."""
         self._unsent += node.take_effects()
         delay_ms = self.disk.take_delay_ms()
         if delay_ms:
@@ -248,15 +248,15 @@ class Machine:
             self._finish(node)
             return
         self._set_timer(node)
-        self._watched()
+        self._notify_settled()
 
     def _end_of_flush(self, incarnation: int) -> None:
         if self.incarnation == incarnation and self.is_busy:
             self.is_busy = False
-            self._go_on(incarnation)
+            self._continue(incarnation)
 
-    def _go_on(self, incarnation: int) -> None:
-        """After a pause, or a flush."""
+    def _continue(self, incarnation: int) -> None:
+        """Continue after a pause or a flush."""
         if self.incarnation == incarnation and self.node is not None and not self.is_paused and not self.is_busy:
             self._settle(self.node)
             self._work()
@@ -276,7 +276,7 @@ class Machine:
                 case Close(connection):
                     if incoming := self._incoming.pop(connection, None):
                         self._network.close(incoming.pipe, by_opener=False)
-                        self._scheduler.after(0, partial(self.tell, partial(_disconnect, connection)))
+                        self._scheduler.after(0, partial(self.post, partial(_disconnect, connection)))
                 case Disconnect(channel):
                     if pipe := self._outgoing.pop(channel, None):
                         self._network.close(pipe, by_opener=True)
@@ -296,16 +296,16 @@ class Machine:
     def _fire(self, incarnation: int, at_ms: int) -> None:
         if self.incarnation == incarnation and self._timer_ms == at_ms and self.node is not None:
             self._timer_ms = None
-            self.tell(_fire_what_is_due)
+            self.post(_fire_due_timers)
 
     def is_connected(self, connection: Connection) -> bool:
         """Whether a connection to the node is open."""
         return connection in self._incoming
 
-    # Connections to it
+    # Incoming connections
 
     def accept(self, listener: str, *, is_controller: bool) -> Callable[[Pipe], End | None]:
-        """Take connections to a listener; a node that does not serve yet takes those of controllers only."""
+        """Accept connections to a listener; a node that is not serving accepts only those of controllers."""
 
         def take(pipe: Pipe) -> End | None:
             if self.node is None or not (is_controller or self.node.is_serving):
@@ -328,16 +328,16 @@ class Machine:
                 if incoming.waiting and not connection.busy:
                     self._scheduler.after(0, partial(self._proceed, incoming))
 
-        self.tell(handle)
+        self.post(handle)
 
     def _lose(self, incoming: _Incoming) -> None:
         def disconnected(node: Node, _now: Now) -> None:
             if self._incoming.pop(incoming.connection, None):
                 node.disconnected(incoming.connection)
 
-        self.tell(disconnected)
+        self.post(disconnected)
 
-    # Connections of it
+    # Outgoing connections
 
     def _send(self, channel: Channel, data: bytes) -> None:
         pipe = self._outgoing.get(channel)
@@ -352,11 +352,11 @@ class Machine:
             return self._outgoing.get(channel) is pipe
 
         def received(data: bytes) -> None:
-            def answered(node: Node, now: Now) -> None:
+            def respond(node: Node, now: Now) -> None:
                 if is_current():
                     node.answered(channel, data[_LENGTH_BYTES:], now)
 
-            self.tell(answered)
+            self.post(respond)
 
         def closed() -> None:
             def lost(node: Node, now: Now) -> None:
@@ -364,14 +364,14 @@ class Machine:
                     del self._outgoing[channel]
                     node.lost(channel, now)
 
-            self.tell(lost)
+            self.post(lost)
 
         end = End(self.place, received, closed)
         pipe = self._network.connect(end, place, listener, self._addresses.accept(place, listener))
         return pipe
 
 
-def _fire_what_is_due(node: Node, now: Now) -> None:
+def _fire_due_timers(node: Node, now: Now) -> None:
     if node.next_ms is not None and node.next_ms <= now.monotonic_ms:
         node.fire(now)
 

@@ -1,23 +1,23 @@
-"""A network that fails as told: connections whose bytes come in order, and links that hold, lose or delay them.
+"""Simulated network with faults: connections that keep the order of bytes, and links that hold, lose or delay them.
 
-A connection has two ends, the one that opened it and the one that took it. What is sent arrives later by the delay of
-its link, never before what was sent earlier on the same connection; between connections anything goes. A link is
-directed, and its condition can be set for all that goes from one place to another or for one listener's connections.
+A connection has two ends, the opener and the acceptor. Data arrive after the delay of their link, in the order in which
+they were sent on their connection; the order between connections is not defined. A link is directed, and its condition
+can be set for all connections from one place to another, or for those of one listener or opener.
 
-Nothing arrives over a link that is cut, not even what was under way when it was cut. What becomes of the bytes:
-- `HOLD`: they arrive once the cut is healed, as TCP sends them again.
-- `LOSE`: they are gone, and with them the connection, of which both ends hear when both directions are healed. What
-  goes the other way still arrives.
+Nothing arrives over a link that is cut, not even data that were in flight before the cut:
+- `HOLD`: they arrive once the cut is healed, as TCP retransmits them.
+- `LOSE`: they are lost, and so is the connection: both ends are notified when both directions are healed. Data in the
+  other direction still arrive.
 
-How a connection ends, and who hears of it:
-- One end closes it, or its process is killed (`close_place`): the other end hears, behind all that was sent before.
-- The machine of one end loses its power (`darken`): nobody hears. Bytes that reach it once it has power again are
-  answered by a reset, and so are those that reached it in vain.
-- `reset`: at once, and what is under way is lost. An end that is not notified (a half-open connection, or a middlebox
-  that forgot both ends) detects the reset when it sends: no byte sent after the lost ones is ever delivered.
-- Nothing reaches an end that has closed, or was told: bytes that do are answered by a reset.
+How a connection ends:
+- One end closes it, or its process is killed (`close_place`): the other end is notified, after all data sent before.
+- The machine of one end loses its power (`power_off`): the other end is not notified. For bytes that arrive without
+  power, or after it is back, a reset is returned.
+- `reset`: at once, and data in flight are lost. An end that is not notified (a half-open connection, or a middlebox
+  that lost its state) detects the reset when it sends: no byte sent after the lost ones is ever delivered.
+- No data reach an end that has closed, or was notified: a reset is returned for them.
 
-An attempt to connect is repeated as TCP repeats it, for `CONNECT_TIMEOUT_MS`; where nobody listens it is refused.
+An attempt to connect is repeated as TCP does, for `CONNECT_TIMEOUT_MS`; without a listener, the connection is refused.
 """
 
 from collections.abc import Callable, Iterable
@@ -30,17 +30,17 @@ from reference_broker.simulation.scheduler import Scheduler
 from reference_broker.simulation.trace import Trace
 
 CONNECT_TIMEOUT_MS = 10_000
-"""How long an attempt to connect goes on (`socket.connection.setup.timeout.ms`)."""
+"""Duration of an attempt to connect (`socket.connection.setup.timeout.ms`)."""
 _FIRST_RETRY_MS = 1_000
-"""After which a connection is asked for again, then after twice that, and so on (RFC 6298)."""
+"""Delay before the first retransmission of a SYN; it doubles each time (RFC 6298)."""
 
 
 class Network:
     """All connections.
 
     :param delay_ms: of every link.
-    :param jitter_ms: of every link: up to so much is added, by chance.
-    :ivar sent: called with each message that is sent, and whether the opener sends it, for whoever watches.
+    :param jitter_ms: of every link: a random time up to this is added.
+    :ivar sent: callbacks for each message that is sent, and whether the opener sends it.
     """
 
     def __init__(
@@ -54,30 +54,30 @@ class Network:
         self._conditions: list[tuple[Link, Condition]] = []
         self.sent: list[Callable[[Pipe, bytes, bool], None]] = []
         self._pipes: dict[Pipe, None] = {}
-        self._dark: set[str] = set()
+        self._powered_off: set[str] = set()
         self._numbers = 0
 
     # Conditions
 
     def set(self, link: Link, condition: Condition) -> None:
-        """A link behaves so until it is healed; where several conditions apply, the worst of each does."""
+        """Set a condition of a link until it is healed. If there are several, the worst of each kind applies."""
         self._conditions.append((link, condition))
-        self._look_again()
+        self._apply_conditions()
 
     def heal(self, link: Link, condition: Condition | None = None) -> None:
-        """Take one condition from a link, or all that were set for it."""
+        """Remove one condition of a link, or all of them."""
         if condition is None:
             self._conditions = [entry for entry in self._conditions if entry[0] != link]
         else:
             self._conditions.remove((link, condition))
-        self._look_again()
+        self._apply_conditions()
 
     def heal_all(self) -> None:
-        """Every link works again."""
+        """Remove all conditions."""
         self._conditions.clear()
-        self._look_again()
+        self._apply_conditions()
 
-    def _look_again(self) -> None:
+    def _apply_conditions(self) -> None:
         for pipe in tuple(self._pipes):
             sides = pipe.opener, pipe.acceptor
             were_cut = [side for side in sides if side.condition.cut]
@@ -98,7 +98,7 @@ class Network:
         return worst(found) if found else WELL
 
     def _release(self, pipe: Pipe, side: Side) -> None:
-        """Let pass what was held, in order, and behind it what was sent later."""
+        """Deliver held data, in order, and later data after them."""
         if side.condition.cut or not is_passable(pipe, side):
             return
         now_ms = side.last_ms = self._scheduler.now_ms
@@ -114,48 +114,48 @@ class Network:
     # Connections
 
     def connect(self, opener: End, place: str, listener: str, accept: Accept) -> Pipe:
-        """Open a connection; what is sent into it meanwhile follows. Its opener is told (`closed`) if that fails."""
+        """Open a connection; early data are sent once it is established. `opener.closed` is called if it fails."""
         pipe = Pipe(Side(opener.place, opener), Side(place, None), listener, accept)
         self._pipes[pipe] = None
         self._set_conditions(pipe)
         self._trace.add(self._scheduler.now_ms, "connect", opener.place, place, listener)
-        if place in self._dark or any(side.condition is not WELL for side in (pipe.opener, pipe.acceptor)):
-            self._watch(pipe)
-        self._ask(pipe, _FIRST_RETRY_MS)
+        if place in self._powered_off or any(side.condition is not WELL for side in (pipe.opener, pipe.acceptor)):
+            self._schedule_timeout(pipe)
+        self._request(pipe, _FIRST_RETRY_MS)
         return pipe
 
-    def _watch(self, pipe: Pipe) -> None:
-        """Give up in time. Where all is well there is no need to: most connections are made in no time."""
-        self._scheduler.after(CONNECT_TIMEOUT_MS, partial(self._give_up, pipe))
+    def _schedule_timeout(self, pipe: Pipe) -> None:
+        """Schedule the timeout. Without a fault it is not needed: most connections are established at once."""
+        self._scheduler.after(CONNECT_TIMEOUT_MS, partial(self._time_out, pipe))
 
-    def _ask(self, pipe: Pipe, retry_ms: int) -> None:
-        """Ask for a connection, which is forgotten on its way where the link is cut."""
+    def _request(self, pipe: Pipe, retry_ms: int) -> None:
+        """Send a connection request, which is lost if the link is cut."""
         condition = pipe.acceptor.condition
         if pipe.opener.is_gone:
             self._forget(pipe)
         elif condition.cut:
-            self._scheduler.after(retry_ms, partial(self._ask, pipe, 2 * retry_ms))
+            self._scheduler.after(retry_ms, partial(self._request, pipe, 2 * retry_ms))
         else:
-            self._scheduler.after(self._delay_of(condition), partial(self._take, pipe, retry_ms))
+            self._scheduler.after(self._delay_of(condition), partial(self._accept, pipe, retry_ms))
 
-    def _take(self, pipe: Pipe, retry_ms: int) -> None:
+    def _accept(self, pipe: Pipe, retry_ms: int) -> None:
         if pipe.opener.is_gone:
             self._forget(pipe)
-        elif pipe.acceptor.condition.cut or pipe.opener.condition.cut or pipe.acceptor.place in self._dark:
+        elif pipe.acceptor.condition.cut or pipe.opener.condition.cut or pipe.acceptor.place in self._powered_off:
             if retry_ms == _FIRST_RETRY_MS:
-                self._watch(pipe)
-            self._scheduler.after(retry_ms, partial(self._ask, pipe, 2 * retry_ms))
+                self._schedule_timeout(pipe)
+            self._scheduler.after(retry_ms, partial(self._request, pipe, 2 * retry_ms))
         else:
             pipe.acceptor.end = end = pipe.accept(pipe)
             pipe.acceptor.is_gone = end is None
             self._put(pipe, pipe.opener, Parcel(Sign.RESET if end is None else Sign.CONNECTED))
 
-    def _give_up(self, pipe: Pipe) -> None:
+    def _time_out(self, pipe: Pipe) -> None:
         if not pipe.is_established and not pipe.opener.is_gone:
-            self._tell(pipe, pipe.opener)
+            self._notify(pipe, pipe.opener)
 
     def send(self, pipe: Pipe, data: bytes, *, from_opener: bool) -> None:
-        """Send bytes, a whole frame, from one of its ends to the other."""
+        """Send a frame from one end to the other."""
         source, destination = (pipe.opener, pipe.acceptor) if from_opener else (pipe.acceptor, pipe.opener)
         if source.is_gone:
             return
@@ -174,19 +174,19 @@ class Network:
         self._put(pipe, destination, Parcel(data, self._numbers))
 
     def close(self, pipe: Pipe, *, by_opener: bool) -> None:
-        """One end closes; the other hears of it, behind what was sent before."""
+        """Close one end; the other is notified after all data sent before."""
         self._end(pipe, pipe.opener if by_opener else pipe.acceptor)
 
     def close_place(self, place: str) -> None:
-        """A process ended: the other ends of its connections hear of it."""
+        """Close the connections of a process that ended; their other ends are notified."""
         for pipe in tuple(self._pipes):
             for side in (pipe.opener, pipe.acceptor):
                 if side.place == place and side.end is not None:
                     self._end(pipe, side)
 
-    def darken(self, place: str) -> None:
-        """A machine lost its power: nobody hears of it, and nobody can connect until it is there again (`lighten`)."""
-        self._dark.add(place)
+    def power_off(self, place: str) -> None:
+        """Cut a machine's power: no end is notified, and no connection is accepted until `power_on`."""
+        self._powered_off.add(place)
         for pipe in tuple(self._pipes):
             for side in (pipe.opener, pipe.acceptor):
                 if side.place == place and side.end is not None:
@@ -195,39 +195,39 @@ class Network:
                     if other.condition.cut:
                         self._lose(pipe, other)
 
-    def lighten(self, place: str) -> None:
-        """A machine has power again, and knows nothing of the connections that it had."""
-        self._dark.discard(place)
+    def power_on(self, place: str) -> None:
+        """Restore a machine's power, without the connections that it had."""
+        self._powered_off.discard(place)
         for pipe in tuple(self._pipes):
             for side in (pipe.opener, pipe.acceptor):
                 if side.place == place and side.is_missed:
                     side.is_missed = False
-                    self._refuse(pipe, side)
+                    self._return_reset(pipe, side)
 
-    def reset(self, one: str, other: str, *, tells: tuple[bool, bool] = (True, True)) -> None:
+    def reset(self, one: str, other: str, *, notifies: tuple[bool, bool] = (True, True)) -> None:
         """End the connections between two places.
 
-        :param tells: whether the opener, and the acceptor, are notified; an end that is not detects it when it sends.
+        :param notifies: whether opener and acceptor are notified; an end that is not detects the reset when it sends.
         """
         self._trace.add(self._scheduler.now_ms, "reset", one, other)
         for pipe in tuple(self._pipes):
             if {pipe.opener.place, pipe.acceptor.place} == {one, other}:
-                self._reset(pipe, [pipe.opener] * tells[0] + [pipe.acceptor] * tells[1])
+                self._reset(pipe, [pipe.opener] * notifies[0] + [pipe.acceptor] * notifies[1])
 
-    def _reset(self, pipe: Pipe, told: Iterable[Side]) -> None:
+    def _reset(self, pipe: Pipe, notified: Iterable[Side]) -> None:
         if not pipe.is_established:
-            told = (pipe.opener, pipe.acceptor)  # an attempt to connect is repeated until there is a response
+            notified = (pipe.opener, pipe.acceptor)  # an attempt to connect is repeated until there is a response
         pipe.is_reset = True
         for side in (pipe.opener, pipe.acceptor):
             self._lose(pipe, side)
             side.has_lost = False
-        for side in told:
-            self._scheduler.after(self._delay_ms, partial(self._tell, pipe, side))
+        for side in notified:
+            self._scheduler.after(self._delay_ms, partial(self._notify, pipe, side))
 
-    # The way of a parcel
+    # Delivery
 
     def _put(self, pipe: Pipe, side: Side, parcel: Parcel) -> None:
-        """Bring something on its way to a side."""
+        """Send a parcel to a side."""
         side.way.append(parcel)
         if side.has_lost or side.condition.cut is Cut.LOSE:
             side.has_lost = True
@@ -236,7 +236,7 @@ class Network:
             self._schedule(pipe, side, parcel)
 
     def _lose(self, pipe: Pipe, side: Side) -> None:
-        """All that is on the way to a side is gone."""
+        """Lose all parcels in flight to a side."""
         for parcel in side.way:
             if parcel.number:
                 self._note(pipe, side, "drop", parcel)
@@ -261,49 +261,49 @@ class Network:
     def _arrive(self, pipe: Pipe, side: Side, parcel: Parcel) -> None:
         way = side.way
         if not way or way[0] is not parcel or parcel.at_ms != self._scheduler.now_ms:
-            return  # lost meanwhile, or held: it comes later
+            return  # it was lost, or is held and arrives later
         if side.condition.cut is not None:
             if side.condition.cut is Cut.LOSE:
                 side.has_lost = True
                 self._lose(pipe, side)
             if parcel.content is Sign.CONNECTED:
-                self._watch(pipe)
+                self._schedule_timeout(pipe)
             return
         way.popleft()
         if isinstance(parcel.content, Sign):
             self._arrive_sign(pipe, side, parcel.content)
         elif side.is_gone or pipe.is_reset:
-            self._refuse(pipe, side)
+            self._return_reset(pipe, side)
         elif side.end is not None:
             self._note(pipe, side, "deliver", parcel)
             side.end.received(parcel.content)
 
     def _arrive_sign(self, pipe: Pipe, side: Side, sign: Sign) -> None:
         if sign is not Sign.CONNECTED:
-            self._tell(pipe, side)
+            self._notify(pipe, side)
         elif side.is_gone:
-            self._tell(pipe, pipe.acceptor)
+            self._notify(pipe, pipe.acceptor)
         else:
             pipe.is_established = True
             self._release(pipe, pipe.acceptor)
 
-    def _refuse(self, pipe: Pipe, side: Side) -> None:
+    def _return_reset(self, pipe: Pipe, side: Side) -> None:
         """Return a reset to the sender of bytes whose connection has ended on this side."""
         other = pipe.other(side)
-        if side.place in self._dark:
+        if side.place in self._powered_off:
             side.is_missed = True
         elif not other.is_gone and not any(parcel.content is Sign.RESET for parcel in other.way):
             self._put(pipe, other, Parcel(Sign.RESET))
 
-    def _tell(self, pipe: Pipe, side: Side) -> None:
-        """One end hears that it is over."""
+    def _notify(self, pipe: Pipe, side: Side) -> None:
+        """Notify one end that the connection has ended."""
         if not side.is_gone:
             self._leave(pipe, side)
             if side.end is not None:
                 side.end.closed()
 
     def _end(self, pipe: Pipe, side: Side) -> None:
-        """One end ends it."""
+        """Close one end."""
         if not side.is_gone:
             if pipe.is_established or side is pipe.acceptor:
                 self._put(pipe, pipe.other(side), Parcel(Sign.CLOSED))

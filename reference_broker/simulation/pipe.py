@@ -1,4 +1,4 @@
-"""A connection: its two ends, and what is on its way between them."""
+"""A connection: its two ends, and the data in flight between them."""
 
 from collections import deque
 from collections.abc import Callable
@@ -13,8 +13,8 @@ class End:
     """One end of a connection.
 
     :param place: a node or a client.
-    :param received: takes a frame, its length first.
-    :param closed: the other end, or the network, has ended it. Nothing comes afterwards.
+    :param received: called with each frame, which begins with its length.
+    :param closed: called when the other end, or the network, has closed it. No call follows.
     """
 
     place: str
@@ -23,7 +23,7 @@ class End:
 
 
 class Sign(Enum):
-    """What goes over a connection beside its bytes."""
+    """Signals over a connection, beside its bytes."""
 
     CONNECTED = auto()
     CLOSED = auto()
@@ -32,9 +32,9 @@ class Sign(Enum):
 
 @dataclass(eq=False, slots=True)
 class Parcel:
-    """Bytes, or a sign, on the way.
+    """Bytes, or a signal, in flight.
 
-    :ivar at_ms: when it arrives; null while it is held.
+    :ivar at_ms: time of its arrival; None while it is held.
     """
 
     content: bytes | Sign
@@ -44,13 +44,13 @@ class Parcel:
 
 @dataclass(eq=False, slots=True)
 class Side:
-    """One end, and the way to it.
+    """One end, and the data in flight to it.
 
-    :ivar end: null until the connection is taken.
-    :ivar is_gone: it closed, was told, or lost its power.
-    :ivar way: all that is on the way to it, in order.
-    :ivar has_lost: bytes to it were lost: nothing that is sent to it will arrive.
-    :ivar is_missed: bytes have reached it in vain, without an answer.
+    :ivar end: None until the connection is accepted.
+    :ivar is_gone: it has closed the connection, was notified of its end, or lost its power.
+    :ivar way: parcels in flight to it, in order.
+    :ivar has_lost: bytes to it were lost, so that nothing sent later will arrive.
+    :ivar is_missed: bytes have arrived while it had no power, and a reset is to be returned.
     """
 
     place: str
@@ -68,7 +68,7 @@ class Side:
 class Pipe:
     """A connection.
 
-    :ivar is_established: the opener has heard that it was taken.
+    :ivar is_established: the opener was notified that it was accepted.
     :ivar is_reset: the network has ended it; bytes sent from then on are not delivered, and return a reset.
     """
 
@@ -81,18 +81,18 @@ class Pipe:
 
     @property
     def is_open(self) -> bool:
-        """Whether its opener may use it, as far as that one knows."""
+        """Whether it is open for its opener."""
         return not self.opener.is_gone
 
     def other(self, side: Side) -> Side:
-        """Who is at the other end."""
+        """Return the other side."""
         return self.acceptor if side is self.opener else self.opener
 
 
 Accept = Callable[[Pipe], End | None]
-"""How a place takes a connection; null: nobody listens."""
+"""Accepts a connection at a place, or returns None if it does not listen."""
 
 
 def is_passable(pipe: Pipe, side: Side) -> bool:
-    """Whether bytes may go there already: those of the opener wait until it knows that it is connected."""
+    """Whether bytes may be sent to a side: those of the opener wait until the connection is established."""
     return pipe.is_established or side is pipe.opener

@@ -1,7 +1,7 @@
-"""Virtual time: a heap of actions, each done at its moment, in the order in which they were put there.
+"""Virtual time: a heap of actions, each performed at its time, in the order in which they were scheduled.
 
-Nothing here reads a clock, and nothing draws: who schedules decides the delays. So the same actions give the same run,
-bit for bit, whatever the machine or the hash seed.
+Nothing here reads a clock or a random generator: the caller determines the delays. So the same actions give the same
+run, bit for bit, independent of the machine and the hash seed.
 """
 
 import heapq
@@ -14,10 +14,10 @@ NS_PER_MS = 1_000_000
 
 
 class Scheduler:
-    """All that is to happen.
+    """The pending actions.
 
     :ivar now_ms: virtual milliseconds since the start of the simulation.
-    :ivar events: how many actions were done.
+    :ivar events: number of actions performed.
     """
 
     def __init__(self) -> None:
@@ -28,15 +28,15 @@ class Scheduler:
         self._last_ns = 0
 
     def at(self, at_ms: int, action: Action) -> None:
-        """Do something at a moment; at once, behind what is due by now, where that is past."""
+        """Perform an action at a time; if that is past, now, after all actions that are due."""
         heapq.heappush(self._heap, (max(at_ms, self.now_ms), next(self._sequence), action))
 
     def after(self, delay_ms: int, action: Action) -> None:
-        """Do something so much later."""
+        """Perform an action after a delay."""
         self.at(self.now_ms + delay_ms, action)
 
     def step(self) -> bool:
-        """Do the next action; false where there is none."""
+        """Perform the next action; False if there is none."""
         if not self._heap:
             return False
         self.now_ms, _, action = heapq.heappop(self._heap)
@@ -45,7 +45,7 @@ class Scheduler:
         return True
 
     def run_until(self, condition: Callable[[], bool], *, end_ms: int) -> bool:
-        """Let time pass until this is so; false where it is `end_ms` and it is not."""
+        """Advance time until the condition is true; False if it is not by `end_ms`."""
         while not condition():
             if not self._heap or self._heap[0][0] > end_ms:
                 self.now_ms = max(self.now_ms, end_ms)
@@ -54,13 +54,13 @@ class Scheduler:
         return True
 
     def run(self, for_ms: int) -> None:
-        """Let time pass."""
+        """Advance time by a duration."""
         end_ms = self.now_ms + for_ms
         while self._heap and self._heap[0][0] <= end_ms:
             self.step()
         self.now_ms = max(self.now_ms, end_ms)
 
     def now_ns(self) -> int:
-        """A clock for histories: it never shows one time twice, so that what came first is seen to."""
+        """Return the time for histories: it is never the same twice, so that events are ordered."""
         self._last_ns = max(self._last_ns + 1, self.now_ms * NS_PER_MS)
         return self._last_ns

@@ -1,7 +1,7 @@
-"""What happened, event by event: a digest that proves two runs equal.
+"""Digest of all events of a run: equal digests prove that two runs are equal.
 
-An event is a flat tuple of numbers and strings, and the checksum of what was sent. Nothing that depends on the process
-goes in: no identity, no hash, no order of a set.
+An event is a flat tuple of numbers and strings, with the checksum of the data sent. It has nothing that depends on the
+process: no identity, no hash, no order of a set. Its kinds are part of the digest, and so are not renamed.
 """
 
 from hashlib import blake2b
@@ -11,7 +11,7 @@ _PENDING_MAX = 1_000
 
 
 class Trace:
-    """The events of one run; only their digest is kept."""
+    """The events of one run, of which only the digest is kept."""
 
     def __init__(self) -> None:
         self._digest = blake2b(digest_size=16)
@@ -28,24 +28,24 @@ class Trace:
         data: bytes = b"",
         number: int | None = None,
     ) -> None:
-        """Note an event.
+        """Add an event.
 
         :param kind: `request`, `answer`, `deliver`, `drop`, `connect`, `reset`, `start`, `kill`, `note`, …
-        :param source: where it happened, or what sent it.
-        :param destination: null where nothing was sent.
-        :param number: of the message, in `request` or `answer`, and in `deliver` or `drop`; null where there is none.
+        :param source: the place of the event, or the sender.
+        :param destination: None if nothing was sent.
+        :param number: of the message, in `request` or `answer`, and in `deliver` or `drop`; None for other events.
         """
         self._pending.append((at_ms, kind, source, destination, text, number, crc32(data)))
         if len(self._pending) == _PENDING_MAX:
             self._digest_pending()
 
     def _digest_pending(self) -> None:
-        """Many at once: that costs half."""
+        """Digest many events at once, which takes half the time."""
         self._digest.update("".join(map(repr, self._pending)).encode())
         self._pending.clear()
 
     @property
     def digest(self) -> str:
-        """Of all events so far, in hexadecimal."""
+        """The digest of all events so far, in hexadecimal."""
         self._digest_pending()
         return self._digest.hexdigest()

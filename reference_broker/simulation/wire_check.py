@@ -1,9 +1,9 @@
-"""An independent reader for every message: kio must read all of it, and write the same bytes.
+"""Independent check of messages: kio must read all of each message, and write the same bytes.
 
     WireCheck(cluster.network)
 
-The broker writes with writers of its own; this holds them, and the framing around them, against the schemas. What
-clients send is not held to it, since a client may send nonsense.
+The broker has its own writers; this compares their output, and the framing, with the schemas. Messages of clients are
+not checked, since a client may send anything.
 """
 
 import io
@@ -18,28 +18,28 @@ from reference_broker.simulation.network import Network
 from reference_broker.simulation.pipe import Pipe
 
 _REQUEST = struct.Struct(">ihhi")
-_ANSWER = struct.Struct(">ii")
+_RESPONSE = struct.Struct(">ii")
 _ERROR = struct.Struct(">h")
 _LENGTH_BYTES = 4
 _API_VERSIONS = 18
 
 
 class WireError(AssertionError):
-    """A message is not what its schema says."""
+    """A message that does not agree with its schema."""
 
 
 class WireCheck:
-    """Watches a network from now on.
+    """Checks the messages of a network from now on.
 
-    :param every: only each so-manieth message is looked at.
-    :ivar checked: how many were.
+    :param every: check only every nth message.
+    :ivar checked: number of checked messages.
     """
 
     def __init__(self, network: Network, *, every: int = 1) -> None:
         self.checked = 0
         self._every = every
         self._seen = 0
-        self._asked: dict[tuple[Pipe, int], tuple[int, int]] = {}
+        self._requests: dict[tuple[Pipe, int], tuple[int, int]] = {}
         network.sent.append(self._look)
 
     def _look(self, pipe: Pipe, data: bytes, from_opener: bool) -> None:
@@ -47,19 +47,19 @@ class WireCheck:
         is_chosen = self._seen % self._every == 0
         if from_opener:
             _, api_key, version, correlation_id = _REQUEST.unpack_from(data)
-            self._asked[pipe, correlation_id] = api_key, version
+            self._requests[pipe, correlation_id] = api_key, version
             if is_chosen and pipe.opener.place.isdecimal():
                 self._check(load_request_schema(api_key, version), data)
         else:
-            _, correlation_id = _ANSWER.unpack_from(data)
-            api_key, version = self._asked.pop((pipe, correlation_id), (None, 0))
-            if is_chosen and api_key is not None:  # not asked before this began to watch
-                self._check(load_response_schema(api_key, _answered_version(api_key, version, data)), data)
+            _, correlation_id = _RESPONSE.unpack_from(data)
+            api_key, version = self._requests.pop((pipe, correlation_id), (None, 0))
+            if is_chosen and api_key is not None:  # not a response to a request from before this check
+                self._check(load_response_schema(api_key, _response_version(api_key, version, data)), data)
 
     def _check(self, message_type: Any, data: bytes) -> None:
         self.checked += 1
         if int.from_bytes(data[:_LENGTH_BYTES], "big") != len(data) - _LENGTH_BYTES:
-            raise WireError(f"{message_type}: a frame of another length than it says: {data.hex()}")
+            raise WireError(f"{message_type}: the length of the frame is wrong: {data.hex()}")
         header_type = message_type.__header_schema__
         try:
             header, header_bytes = entity_reader(header_type)(data, _LENGTH_BYTES)
@@ -72,11 +72,11 @@ class WireCheck:
         entity_writer(header_type)(written, header)
         entity_writer(message_type)(written, message)
         if written.getvalue() != data[_LENGTH_BYTES:]:
-            raise WireError(f"{message}: other bytes would be written: {written.getvalue().hex()}: {data.hex()}")
+            raise WireError(f"{message}: written differently: {written.getvalue().hex()}: {data.hex()}")
 
 
-def _answered_version(api_key: int, version: int, data: bytes) -> int:
-    """ApiVersions in a version that the node lacks is answered in version 0 (KIP-511)."""
-    if api_key == _API_VERSIONS and _ERROR.unpack_from(data, _ANSWER.size)[0] == ErrorCode.unsupported_version.value:
+def _response_version(api_key: int, version: int, data: bytes) -> int:
+    """Return the version of a response: 0 for ApiVersions with an unsupported version (KIP-511)."""
+    if api_key == _API_VERSIONS and _ERROR.unpack_from(data, _RESPONSE.size)[0] == ErrorCode.unsupported_version.value:
         return 0
     return version

@@ -1,4 +1,4 @@
-"""The diagram of a run: it knows the messages, and shows those that matter."""
+"""The diagram of a run shows the relevant messages and changes."""
 
 import pytest
 
@@ -33,7 +33,7 @@ def test_recording_changes_nothing(recorded):
     assert recorded[1].digest == run(SCRIPT).digest
 
 
-def test_every_message_has_the_name_of_its_api_and_answers_belong_to_requests(recorded):
+def test_every_message_has_the_name_of_its_api_and_responses_belong_to_requests(recorded):
     record, _ = recorded
     assert {message.api for message in record.messages} >= {
         "Produce",
@@ -43,15 +43,15 @@ def test_every_message_has_the_name_of_its_api_and_answers_belong_to_requests(re
         "AlterPartition",
     }
     for message in record.messages:
-        if message.of is not None:
-            assert message.of.answer is message
-            assert (message.of.source, message.of.api) == (message.destination, message.api)
-            assert message.of.place < message.place
+        if message.request is not None:
+            assert message.request.response is message
+            assert (message.request.source, message.request.api) == (message.destination, message.api)
+            assert message.request.place < message.place
         if message.arrived is not None:
             assert message.arrived > message.place
 
 
-def test_only_what_matters_is_shown_and_it_is_said_how_much_is_not(recorded, diagram):
+def test_relevant_messages_are_shown_and_the_others_are_counted(recorded, diagram):
     record, _ = recorded
     assert 10 < len(diagram.messages) <= MESSAGES_MAX < len(record.messages)
     assert sum(mark.kind is Happening.NOTE for mark in diagram.marks) <= NOTES_MAX
@@ -59,7 +59,7 @@ def test_only_what_matters_is_shown_and_it_is_said_how_much_is_not(recorded, dia
     assert diagram.notes == (f"{len(record.messages) - len(diagram.messages):,} of {len(record.messages):,} messages",)
 
 
-def test_the_fault_the_node_that_is_down_and_the_election_are_there(diagram):
+def test_the_fault_the_downtime_and_the_election_are_shown(diagram):
     (fault,) = diagram.faults
     assert "Kill" in fault.text
     down, *at_the_end = sorted(diagram.downs, key=lambda each: each.begin)
@@ -70,7 +70,7 @@ def test_the_fault_the_node_that_is_down_and_the_election_are_there(diagram):
     assert diagram.moments[fault.end].at_ms - diagram.moments[fault.begin].at_ms == 2_000
 
 
-def test_everything_stands_at_a_place_and_in_a_lane_that_there_are(diagram):
+def test_everything_has_an_existing_place_and_lane(diagram):
     places, lanes = range(len(diagram.moments)), set(diagram.lanes)
     times = [moment.at_ms for moment in diagram.moments]
     assert times == sorted(times)
@@ -81,15 +81,15 @@ def test_everything_stands_at_a_place_and_in_a_lane_that_there_are(diagram):
     assert {mark.lane for mark in diagram.marks} <= lanes
 
 
-def test_what_a_message_changes_is_told_before_the_answers_that_this_causes(recorded):
+def test_a_change_is_shown_before_the_responses_that_it_causes(recorded):
     record, _ = recorded
-    risen = [told for told in record.told if told.text.startswith("high watermark of a-0")]
-    answers = [message for message in record.messages if message.api == "Produce" and message.of is not None]
+    risen = [change for change in record.changes if change.text.startswith("high watermark of a-0")]
+    responses = [message for message in record.messages if message.api == "Produce" and message.request is not None]
     caused = [
-        (told, answer)
-        for told in risen
-        for answer in answers
-        if (told.lane, told.at_ms) == (answer.source, answer.at_ms)
+        (change, response)
+        for change in risen
+        for response in responses
+        if (change.lane, change.at_ms) == (response.source, response.at_ms)
     ]
     assert len(caused) > 10
-    assert all(told.place < answer.place for told, answer in caused)
+    assert all(change.place < response.place for change, response in caused)

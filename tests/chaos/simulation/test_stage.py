@@ -20,22 +20,22 @@ def sleep(stage, duration_ms):
     stage.wait(lambda: False, duration_ms)
 
 
-def test_one_runs_at_a_time_in_the_order_of_their_waits(stage, scheduler):
-    said = []
+def test_threads_run_one_at_a_time_in_the_order_of_their_waits(stage, scheduler):
+    log = []
 
     def count(name, pause_ms):
         for number in range(3):
-            said.append((scheduler.now_ms, name, number))
+            log.append((scheduler.now_ms, name, number))
             sleep(stage, pause_ms)
 
     tasks = [stage.start(lambda name=name, pause=pause: count(name, pause)) for name, pause in (("a", 10), ("b", 15))]
-    said.append("begun")
+    log.append("begun")
     for task in tasks:
         task.result()
-    assert said == ["begun", (0, "a", 0), (0, "b", 0), (10, "a", 1), (15, "b", 1), (20, "a", 2), (30, "b", 2)]
+    assert log == ["begun", (0, "a", 0), (0, "b", 0), (10, "a", 1), (15, "b", 1), (20, "a", 2), (30, "b", 2)]
 
 
-def test_what_nobody_waits_for_does_not_run(stage):
+def test_a_task_runs_only_while_its_starter_waits(stage):
     ran = []
     stage.start(lambda: ran.append(1))
     assert not ran
@@ -43,7 +43,7 @@ def test_what_nobody_waits_for_does_not_run(stage):
     assert ran
 
 
-def test_an_event_wakes_those_who_wait_for_it(stage, scheduler):
+def test_an_event_wakes_all_waiting_threads(stage, scheduler):
     event = stage.event()
     woken = []
 
@@ -60,7 +60,7 @@ def test_an_event_wakes_those_who_wait_for_it(stage, scheduler):
     assert event.wait()
 
 
-def test_steps_of_the_simulation_are_taken_while_all_wait(stage, scheduler):
+def test_the_simulation_advances_while_all_threads_wait(stage, scheduler):
     done = []
     scheduler.at(250, lambda: done.append(scheduler.now_ms))
     assert stage.wait(lambda: done, 1_000)
@@ -69,7 +69,7 @@ def test_steps_of_the_simulation_are_taken_while_all_wait(stage, scheduler):
     assert scheduler.now_ms == 1_250
 
 
-def test_an_error_comes_out_of_the_task(stage):
+def test_an_error_is_raised_by_the_task(stage):
     def fail():
         sleep(stage, 5)
         raise ValueError("no")
@@ -80,7 +80,7 @@ def test_an_error_comes_out_of_the_task(stage):
     sleep(stage, 5)
 
 
-def test_a_step_that_fails_ends_all_who_wait(stage, scheduler):
+def test_a_failed_step_ends_all_waiting_threads(stage, scheduler):
     def fail():
         raise ZeroDivisionError("a bug")
 
@@ -93,7 +93,7 @@ def test_a_step_that_fails_ends_all_who_wait(stage, scheduler):
 
 
 @pytest.mark.parametrize("is_busy", [False, True])
-def test_who_waits_for_each_other_ends(stage, scheduler, is_busy):
+def test_threads_that_wait_for_each_other_are_stopped(stage, scheduler, is_busy):
     def tick():
         scheduler.after(STUCK_MS // 10, tick)
 
@@ -101,13 +101,13 @@ def test_who_waits_for_each_other_ends(stage, scheduler, is_busy):
         tick()
     mine, theirs = stage.event(), stage.event()
     task = stage.start(lambda: theirs.set() if mine.wait() else None)
-    with pytest.raises(StoppedError, match="does not come"):
+    with pytest.raises(StoppedError, match="never happens"):
         theirs.wait()
-    with pytest.raises(StoppedError, match="does not come"):
+    with pytest.raises(StoppedError, match="never happens"):
         task.result()
 
 
-def test_a_stage_that_is_stopped_lets_nobody_wait(stage):
+def test_wait_fails_after_a_stop(stage):
     stage.stop()
     with pytest.raises(StoppedError, match="stopped"):
         sleep(stage, 1)

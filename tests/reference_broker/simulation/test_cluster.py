@@ -1,4 +1,4 @@
-"""The whole of a simulated cluster: one seed is one run, and every byte of it is what the schemas say."""
+"""A simulated cluster: one seed gives one run, and every message agrees with its schema."""
 
 import os
 import subprocess
@@ -71,7 +71,7 @@ def test_another_seed_is_another_run():
     assert troubled(1).trace.digest != troubled(2).trace.digest
 
 
-def test_every_message_is_what_its_schema_says():
+def test_every_message_agrees_with_its_schema():
     cluster = SimulatedCluster(3)
     check = WireCheck(cluster.network)
     assert cluster.await_ready()

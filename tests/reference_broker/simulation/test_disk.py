@@ -271,7 +271,7 @@ def test_it_goes_after_so_many_changes():
 
 
 @pytest.mark.parametrize("operation", ["append", "read", "flush", "replace", "write", "truncate", "delete"])
-def test_an_operation_fails_where_it_is_told_to_and_leaves_everything_as_it_was(operation):
+def test_an_injected_failure_changes_nothing(operation):
     disk = SimulatedDisk()
     disk.make_directory("d")
     arguments = {"append": (b"b",), "read": (0, 1), "replace": (b"b",), "write": (b"b",), "truncate": (0,)}

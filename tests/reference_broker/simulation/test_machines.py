@@ -1,4 +1,4 @@
-"""What happens to the machines of a simulated cluster, and what the others see of it."""
+"""Faults of the machines of a simulated cluster, and their effects on other nodes and clients."""
 
 from itertools import pairwise
 from typing import Any
@@ -19,7 +19,6 @@ PROPERTIES = {
     "replica.lag.time.max.ms": "2000",
 }
 API_VERSIONS_0 = bytes.fromhex("0012000000000007ffff")
-ANSWER_FRAME = 4
 
 
 def ready(**arguments: Any) -> SimulatedCluster:
@@ -34,19 +33,19 @@ def cluster() -> SimulatedCluster:
 
 
 class Caller:
-    """A client that asks one node for its versions."""
+    """A client that sends ApiVersions to one node."""
 
     def __init__(self, cluster: SimulatedCluster, node_id: int = 1, place: str = "client") -> None:
-        self.answers: list[int] = []
+        self.responses: list[int] = []
         self.is_closed = False
         self._scheduler = cluster.scheduler
-        self._connection = cluster.connect(place, node_id, self._answered, self._closed)
+        self._connection = cluster.connect(place, node_id, self._received, self._closed)
 
-    def ask(self) -> None:
+    def send(self) -> None:
         self._connection.send(len(API_VERSIONS_0).to_bytes(4, "big") + API_VERSIONS_0)
 
-    def _answered(self, _data: bytes) -> None:
-        self.answers.append(self._scheduler.now_ms)
+    def _received(self, _data: bytes) -> None:
+        self.responses.append(self._scheduler.now_ms)
 
     def _closed(self) -> None:
         self.is_closed = True
@@ -71,9 +70,9 @@ def test_a_killed_process_closes_its_connections_and_starts_again_on_its_disk(cl
     cluster.scheduler.run(100)
     assert caller.is_closed
     assert (cluster.machines[1].ended_by, cluster.machines[1].failed) == ("kill", "")
-    refused = Caller(cluster)
+    rejected = Caller(cluster)
     cluster.scheduler.run(10)
-    assert refused.is_closed
+    assert rejected.is_closed
     cluster.start(1)
     assert cluster.await_ready()
 
@@ -88,20 +87,20 @@ def test_a_node_that_shuts_down_ends_by_itself(cluster):
     assert cluster.await_ready()
 
 
-def test_a_paused_machine_hears_everything_later_and_in_order(cluster):
+def test_a_paused_machine_processes_requests_later_and_in_order(cluster):
     caller, machine = Caller(cluster), cluster.machines[1]
     cluster.scheduler.run(100)
     seen: list[int] = []
     machine.is_settled.append(lambda settled: seen.append(settled.incarnation))
     machine.pause()
     for _ in range(3):
-        caller.ask()
+        caller.send()
     cluster.scheduler.run(1_000)
-    assert (caller.answers, seen, caller.is_closed) == ([], [], False)
+    assert (caller.responses, seen, caller.is_closed) == ([], [], False)
     resumed_ms = cluster.scheduler.now_ms
     machine.resume()
     cluster.scheduler.run(10)
-    assert [at_ms - resumed_ms for at_ms in caller.answers] == [1, 1, 1]
+    assert [at_ms - resumed_ms for at_ms in caller.responses] == [1, 1, 1]
 
 
 def test_a_machine_that_is_paused_for_long_is_fenced_and_comes_back(cluster):
@@ -126,20 +125,20 @@ def test_a_wiped_disk_is_another_directory(cluster):
 # Power and disk
 
 
-def test_of_a_power_cut_nobody_hears(cluster):
+def test_a_power_cut_notifies_no_peer(cluster):
     caller = Caller(cluster)
     cluster.scheduler.run(100)
     cluster.cut_power(1)
-    caller.ask()
+    caller.send()
     cluster.scheduler.run(30_000)
-    assert (caller.is_closed, caller.answers) == (False, [])
+    assert (caller.is_closed, caller.responses) == (False, [])
     cluster.start(1)
     cluster.scheduler.run(100)
     assert caller.is_closed
     assert cluster.await_ready()
 
 
-def test_power_that_goes_in_the_middle_of_a_write_takes_the_machine_down(cluster):
+def test_a_power_cut_during_a_write_ends_the_machine(cluster):
     machine = cluster.machines[active_controller(cluster)]
     machine.disk.crashes_after = 1
     cluster.scheduler.run(2_000)
@@ -149,7 +148,7 @@ def test_power_that_goes_in_the_middle_of_a_write_takes_the_machine_down(cluster
     assert cluster.await_ready()
 
 
-def test_a_node_ends_where_its_disk_fails_and_cannot_start_while_it_does(cluster):
+def test_a_node_ends_when_its_disk_fails_and_cannot_start_while_it_does(cluster):
     machine = cluster.machines[active_controller(cluster)]
     failure = Failure(operation="append")
     machine.disk.failures.append(failure)
@@ -164,7 +163,7 @@ def test_a_node_ends_where_its_disk_fails_and_cannot_start_while_it_does(cluster
     assert cluster.await_ready()
 
 
-def test_answers_leave_once_a_slow_disk_is_done_and_what_comes_meanwhile_waits(cluster):
+def test_responses_are_sent_after_a_slow_flush_and_requests_wait_meanwhile(cluster):
     leader = active_controller(cluster)
     machine, caller = cluster.machines[leader], Caller(cluster, leader)
     cluster.scheduler.run(100)
@@ -172,11 +171,11 @@ def test_answers_leave_once_a_slow_disk_is_done_and_what_comes_meanwhile_waits(c
     events: list[int] = []
     machine.is_settled.append(lambda _: events.append(cluster.scheduler.now_ms))
     for _ in range(40):
-        caller.ask()
+        caller.send()
         cluster.scheduler.run(50)
-    assert len(caller.answers) > 20, "it is slow, and goes on"
-    asked_ms = [answered_ms for answered_ms in caller.answers if answered_ms - 1 not in events]
-    assert asked_ms == [], "an answer leaves at the end of an event, or of a flush"
+    assert len(caller.responses) > 20, "it is slow, and continues"
+    early_ms = [at_ms for at_ms in caller.responses if at_ms - 1 not in events]
+    assert early_ms == [], "a response is sent at the end of an event, or of a flush"
     gaps = {later - earlier for earlier, later in pairwise(events)}
     assert max(gaps) >= 200, "while the disk works nothing happens"
     assert cluster.await_ready()
@@ -201,7 +200,7 @@ def test_timers_follow_the_machines_own_clock_and_jumps_of_the_wall_clock_do_not
     cluster.machines[followers[0]].drift_clock(500_000)
     cluster.machines[followers[1]].jump_clock(-3_600_000)
     cluster.scheduler.run(20_000)
-    assert fires[followers[0]] > 1.1 * usual[followers[0]], "what it does by its clock, it does half as often again"
+    assert fires[followers[0]] > 1.1 * usual[followers[0]], "its timers fire half as often again"
     assert 0.9 < fires[followers[1]] / usual[followers[1]] < 1.1
     assert cluster.machines[followers[1]].now.wall_ms == WALL_START_MS + cluster.scheduler.now_ms - 3_600_000
     cluster.machines[followers[0]].drift_clock(0)
@@ -215,10 +214,10 @@ def test_one_client_can_be_cut_and_one_listener(cluster):
     near, far = Caller(cluster, place="near"), Caller(cluster, place="far")
     cluster.scheduler.run(100)
     cluster.network.set(Link("far", "1"), Condition(cut=Cut.HOLD))
-    near.ask()
-    far.ask()
+    near.send()
+    far.send()
     cluster.scheduler.run(100)
-    assert (len(near.answers), len(far.answers)) == (1, 0)
+    assert (len(near.responses), len(far.responses)) == (1, 0)
     for other in ("2", "3"):
         cluster.network.set(Link("1", other, REPLICATION), Condition(cut=Cut.LOSE))
         cluster.network.set(Link(other, "1", REPLICATION), Condition(cut=Cut.LOSE))
@@ -226,15 +225,15 @@ def test_one_client_can_be_cut_and_one_listener(cluster):
     assert fenced(cluster) == set(), "heartbeats go to the controller's listener"
     cluster.network.heal_all()
     cluster.scheduler.run(100)
-    assert len(far.answers) == 1
+    assert len(far.responses) == 1
 
 
-def test_brokers_come_while_the_cluster_runs_and_who_watches_is_told(cluster):
-    told: list[int] = []
-    cluster.added.append(lambda machine: told.append(machine.node_id))
+def test_a_broker_can_be_added_and_observers_are_notified(cluster):
+    added: list[int] = []
+    cluster.added.append(lambda machine: added.append(machine.node_id))
     cluster.add_broker(4, {"broker.rack": "elsewhere"})
     assert cluster.await_ready()
-    assert told == [4]
+    assert added == [4]
     image = cluster.nodes[1].metadata.image
     assert set(image.brokers) == {1, 2, 3, 4}
     assert image.brokers[4].rack == "elsewhere"
@@ -246,7 +245,7 @@ def test_properties_of_one_node():
     assert racks == {1: None, 2: "east", 3: None}
 
 
-def test_a_node_that_is_not_ready_yet_is_asked_by_controllers_only():
+def test_a_node_that_is_not_ready_accepts_connections_of_controllers_only():
     cluster = SimulatedCluster(3, properties=PROPERTIES)
     early = Caller(cluster)
     cluster.scheduler.run(2)

@@ -1,4 +1,4 @@
-"""The simulated network: whatever is done to it, a connection keeps its order, and loses only what it may."""
+"""The simulated network: under any fault a connection keeps its order, and loses only what is permitted."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ LONG_MS = 200_000
 
 @dataclass
 class Side:
-    """What one end has seen."""
+    """Data and events of one end."""
 
     received: list[bytes] = field(default_factory=list)
     closed_at_ms: int | None = None
@@ -30,7 +30,7 @@ class Side:
 
 
 class World:
-    """A network, and connections whose ends note what comes."""
+    """A network, and connections whose ends record their data."""
 
     def __init__(self, seed: int = 0, **network: Any) -> None:
         self.scheduler = Scheduler()
@@ -39,7 +39,7 @@ class World:
 
     def end(self, place: str, side: Side) -> End:
         def received(data: bytes) -> None:
-            assert side.closed_at_ms is None, "bytes came after the end"
+            assert side.closed_at_ms is None, "data after the close"
             side.received.append(data)
             side.at_ms.append(self.scheduler.now_ms)
 
@@ -50,7 +50,7 @@ class World:
         return End(place, received, closed)
 
     def connect(self, place: str = A, to: str = B, listener: str = LISTENER) -> tuple[Pipe, Side, Side]:
-        """A connection, what its opener sees, and what its acceptor sees."""
+        """Open a connection; return it, the opener and the acceptor."""
         opener, acceptor = Side(), Side()
 
         def accept(_pipe: Pipe) -> End | None:
@@ -62,7 +62,7 @@ class World:
         self.scheduler.run(for_ms)
 
     def cut(self, cut: Cut, *link: Any) -> Callable[[], None]:
-        """Cut a link; what heals it."""
+        """Cut a link, and return the function that heals it."""
         where = Link(*link)
         self.network.set(where, Condition(cut=cut))
         return lambda: self.network.heal(where)
@@ -71,19 +71,19 @@ class World:
 # Connections
 
 
-def test_what_is_sent_arrives_in_both_directions_in_order():
+def test_data_arrive_in_order_in_both_directions():
     world = World()
     pipe, opener, acceptor = world.connect()
     world.network.send(pipe, b"1", from_opener=True)  # follows once it is connected
     world.run()
     assert pipe.is_established
     world.network.send(pipe, b"2", from_opener=True)
-    world.network.send(pipe, b"answer", from_opener=False)
+    world.network.send(pipe, b"response", from_opener=False)
     world.run()
-    assert (acceptor.received, opener.received) == ([b"1", b"2"], [b"answer"])
+    assert (acceptor.received, opener.received) == ([b"1", b"2"], [b"response"])
 
 
-def test_where_nobody_listens_a_connection_is_refused_at_once():
+def test_a_connection_without_a_listener_is_reset_at_once():
     world = World()
     world.listening.remove(B)
     _, opener, _ = world.connect()
@@ -91,7 +91,7 @@ def test_where_nobody_listens_a_connection_is_refused_at_once():
     assert opener.closed_at_ms == 2
 
 
-def test_a_close_comes_behind_what_was_sent_and_nothing_reaches_who_has_closed():
+def test_a_close_arrives_after_the_data_and_a_closed_end_receives_nothing():
     world = World(delay_ms=10)
     pipe, opener, acceptor = world.connect()
     world.run()
@@ -104,7 +104,7 @@ def test_a_close_comes_behind_what_was_sent_and_nothing_reaches_who_has_closed()
     assert (acceptor.received, acceptor.closed_at_ms) == ([b"last words"], 110)
 
 
-def test_who_closes_while_it_connects_reaches_nobody():
+def test_a_connection_closed_before_it_is_established_reaches_no_acceptor():
     world = World()
     pipe, opener, acceptor = world.connect()
     world.network.send(pipe, b"1", from_opener=True)
@@ -113,7 +113,7 @@ def test_who_closes_while_it_connects_reaches_nobody():
     assert (opener, acceptor) == (Side(), Side())
 
 
-def test_a_killed_process_is_heard_of_behind_what_it_sent():
+def test_a_killed_process_closes_its_connections_after_its_data():
     world = World(delay_ms=10)
     pipe, opener, acceptor = world.connect()
     world.run()
@@ -124,38 +124,38 @@ def test_a_killed_process_is_heard_of_behind_what_it_sent():
     assert acceptor == Side()
 
 
-def test_of_a_machine_without_power_nobody_hears_until_it_is_there_again_and_asked():
+def test_a_connection_to_a_machine_without_power_is_reset_when_the_power_is_back_and_data_arrive():
     world = World()
-    asking, opener, _ = world.connect()
+    busy, opener, _ = world.connect()
     idle, idle_opener, _ = world.connect()
     world.run()
-    world.network.darken(B)
-    world.network.send(asking, b"1", from_opener=True)
+    world.network.power_off(B)
+    world.network.send(busy, b"1", from_opener=True)
     world.run(60_000)
     assert (opener.closed_at_ms, idle_opener.closed_at_ms) == (None, None)
-    world.network.lighten(B)
+    world.network.power_on(B)
     world.run()
-    assert opener.closed_at_ms is not None, "it is sent again, and nobody there knows of the connection"
+    assert opener.closed_at_ms is not None, "it is retransmitted, and the machine has no such connection"
     assert idle_opener.closed_at_ms is None
     world.network.send(idle, b"1", from_opener=True)
     world.run()
     assert idle_opener.closed_at_ms is not None
 
 
-def test_a_machine_without_power_takes_its_connections_once_it_has_it_again():
+def test_a_machine_accepts_connections_once_its_power_is_back():
     world = World()
-    world.network.darken(B)
+    world.network.power_off(B)
     early, late = world.connect(), None
     world.run(6_500)
     assert (early[0].is_established, early[1].closed_at_ms) == (False, None)
-    world.network.lighten(B)
+    world.network.power_on(B)
     late = world.connect()
     world.run(1_000)
     assert early[0].is_established
     assert late[0].is_established
 
 
-def test_a_reset_loses_what_is_under_way_and_both_hear():
+def test_a_reset_loses_data_in_flight_and_notifies_both_ends():
     world = World(delay_ms=10)
     pipe, opener, acceptor = world.connect()
     world.run()
@@ -165,31 +165,31 @@ def test_a_reset_loses_what_is_under_way_and_both_hear():
     assert (opener.closed_at_ms, acceptor.closed_at_ms, acceptor.received) == (110, 110, [])
 
 
-@pytest.mark.parametrize("told", [0, 1])
-def test_of_a_half_open_connection_the_other_end_hears_when_it_sends(told):
+@pytest.mark.parametrize("notified", [0, 1])
+def test_the_other_end_of_a_half_open_connection_detects_it_when_it_sends(notified):
     world = World()
     pipe, *sides = world.connect()
     world.run()
-    world.network.reset(A, B, tells=(told == 0, told == 1))
+    world.network.reset(A, B, notifies=(notified == 0, notified == 1))
     world.run(60_000)
-    assert sides[told].closed_at_ms is not None
-    assert sides[1 - told].closed_at_ms is None
-    world.network.send(pipe, b"lost", from_opener=told == 1)
+    assert sides[notified].closed_at_ms is not None
+    assert sides[1 - notified].closed_at_ms is None
+    world.network.send(pipe, b"lost", from_opener=notified == 1)
     world.run()
-    assert sides[told].received == []
-    assert sides[1 - told].closed_at_ms is not None
+    assert sides[notified].received == []
+    assert sides[1 - notified].closed_at_ms is not None
 
 
-@pytest.mark.parametrize("tells", [(False, False), (True, False), (False, True), (True, True)])
+@pytest.mark.parametrize("notifies", [(False, False), (True, False), (False, True), (True, True)])
 @pytest.mark.parametrize("from_opener", [True, False])
-def test_nothing_arrives_behind_bytes_that_a_reset_lost(tells, from_opener):
+def test_nothing_arrives_after_bytes_that_a_reset_lost(notifies, from_opener):
     """Neither when the sender is notified later than it sends again, nor when no end is notified at all."""
     world = World(delay_ms=10)
     pipe, *sides = world.connect()
     world.run()
     world.network.send(pipe, b"lost", from_opener=from_opener)
-    world.network.reset(A, B, tells=tells)
-    world.network.send(pipe, b"behind it", from_opener=from_opener)
+    world.network.reset(A, B, notifies=notifies)
+    world.network.send(pipe, b"after it", from_opener=from_opener)
     world.run()
     assert [side.received for side in sides] == [[], []]
     assert sides[0 if from_opener else 1].closed_at_ms is not None, "it has sent, so it has detected the reset"
@@ -199,7 +199,7 @@ def test_nothing_arrives_behind_bytes_that_a_reset_lost(tells, from_opener):
 
 
 @pytest.mark.parametrize("in_flight", [True, False])
-def test_what_is_held_arrives_in_order_once_the_cut_is_healed(in_flight):
+def test_held_data_arrive_in_order_once_the_cut_is_healed(in_flight):
     world = World(delay_ms=10)
     pipe, opener, acceptor = world.connect()
     world.run()
@@ -219,7 +219,7 @@ def test_what_is_held_arrives_in_order_once_the_cut_is_healed(in_flight):
     assert opener.closed_at_ms is None
 
 
-def test_what_is_lost_takes_its_connection_along_once_both_directions_are_healed():
+def test_lost_data_end_their_connection_once_both_directions_are_healed():
     world = World()
     pipe, opener, acceptor = world.connect()
     untouched, *others = world.connect()
@@ -253,9 +253,9 @@ def test_a_close_waits_for_a_cut_to_heal():
     assert acceptor.closed_at_ms is not None
 
 
-def test_over_a_cut_an_attempt_to_connect_goes_on_for_a_time():
+def test_an_attempt_to_connect_over_a_cut_is_repeated_until_its_timeout():
     world = World()
-    heal = world.cut(Cut.LOSE, B, A)  # what comes back is enough
+    heal = world.cut(Cut.LOSE, B, A)  # a cut of the responses is enough
     patient, opener, _ = world.connect()
     world.run(2_000)
     heal()
@@ -267,7 +267,7 @@ def test_over_a_cut_an_attempt_to_connect_goes_on_for_a_time():
     assert opener.closed_at_ms == 4_000 + CONNECT_TIMEOUT_MS
 
 
-def test_a_link_may_be_of_one_listener_or_one_opener_alone():
+def test_a_link_may_be_limited_to_one_listener_or_one_opener():
     world = World()
     connections = {
         (A, LISTENER): world.connect(A, B, LISTENER),
@@ -342,7 +342,7 @@ ACTIONS = st.one_of(
 
 @settings(max_examples=200)
 @given(st.lists(ACTIONS, max_size=40), st.integers(0, 2**32))
-def test_nothing_is_lost_or_overtaken_where_nothing_may_be(actions, seed):
+def test_nothing_is_lost_or_reordered_without_a_fault_that_permits_it(actions, seed):
     world = World(seed, jitter_ms=3)
     connections = [world.connect(listener=LISTENER) for _ in range(2)] + [world.connect(B, A, OTHER_LISTENER)]
     world.run()
@@ -373,16 +373,16 @@ def test_nothing_is_lost_or_overtaken_where_nothing_may_be(actions, seed):
         assert (opener.closed_at_ms, acceptor.closed_at_ms) == (None, None)
 
 
-VIOLENCE = st.one_of(
+FAULTY_ACTIONS = st.one_of(
     ACTIONS,
     st.tuples(st.just("set"), LINKS, st.just(Condition(cut=Cut.LOSE))),
     st.tuples(st.just("close"), st.integers(0, 2), st.booleans()),
     st.tuples(st.just("reset"), st.booleans(), st.booleans()),
-    st.tuples(st.sampled_from(["close_place", "darken", "lighten"]), PLACES),
+    st.tuples(st.sampled_from(["close_place", "power_off", "power_on"]), PLACES),
 )
 
 
-def do_violence(world: World, pipes: list[Pipe], action: tuple[Any, ...]) -> None:
+def inject(world: World, pipes: list[Pipe], action: tuple[Any, ...]) -> None:
     network = world.network
     match action:
         case "set", link, condition:
@@ -391,20 +391,20 @@ def do_violence(world: World, pipes: list[Pipe], action: tuple[Any, ...]) -> Non
             network.heal_all()
         case "close", index, by_opener if by_opener or pipes[index].acceptor.end is not None:
             network.close(pipes[index], by_opener=by_opener)
-        case "reset", *tells:
-            network.reset(A, B, tells=(tells[0], tells[1]))
-        case ("close_place" | "darken" | "lighten") as name, place:
+        case "reset", *notifies:
+            network.reset(A, B, notifies=(notifies[0], notifies[1]))
+        case ("close_place" | "power_off" | "power_on") as name, place:
             getattr(network, name)(place)
         case "run", for_ms:
             world.run(for_ms)
 
 
 @settings(max_examples=300)
-@given(st.lists(VIOLENCE, max_size=40), st.integers(0, 2**32))
+@given(st.lists(FAULTY_ACTIONS, max_size=40), st.integers(0, 2**32))
 @example([("run", 8), ("send", 0, False, 1), ("reset", False, False), ("send", 0, False, 1)], 0)
 @example([("run", 20), ("send", 0, True, 1), ("reset", True, False), ("send", 0, True, 1)], 0)
-def test_whatever_happens_an_end_sees_a_beginning_of_what_was_sent_and_then_at_most_one_close(actions, seed):
-    """The ends themselves assert that nothing comes after a close. In the end both know that it is over, or neither."""
+def test_under_any_fault_an_end_receives_a_prefix_of_the_data_and_at_most_one_close(actions, seed):
+    """The ends assert that nothing arrives after a close. Finally both are notified of the end, or neither."""
     world = World(seed, jitter_ms=3)
     connections = [world.connect(listener=LISTENER) for _ in range(2)] + [world.connect(B, A, OTHER_LISTENER)]
     pipes = [pipe for pipe, _, _ in connections]
@@ -413,14 +413,14 @@ def test_whatever_happens_an_end_sees_a_beginning_of_what_was_sent_and_then_at_m
         if action[0] == "send":
             _, index, from_opener, size = action
             if not from_opener and pipes[index].acceptor.end is None:
-                continue  # nobody is there yet who could send
+                continue  # not accepted yet
             sent.setdefault((index, from_opener), []).append(number.to_bytes(2, "big") * size)
             world.network.send(pipes[index], sent[index, from_opener][-1], from_opener=from_opener)
         else:
-            do_violence(world, pipes, action)
+            inject(world, pipes, action)
     world.network.heal_all()
     for place in (A, B):
-        world.network.lighten(place)
+        world.network.power_on(place)
     world.run(LONG_MS)
     for index, (pipe, opener, acceptor) in enumerate(connections):
         for from_opener, side in ((True, acceptor), (False, opener)):

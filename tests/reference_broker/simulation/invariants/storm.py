@@ -1,9 +1,9 @@
-"""A small random run of a cluster under faults, with clients that see what is acknowledged: what invariants watch.
+"""A small random run of a cluster under faults, with clients that report acknowledgements to the invariants.
 
     Storm(seed=7).run()         # raises `InvariantViolation`
 
-Everything is drawn from the seed: which faults are in play, when, and on which node. In the end all is healed, and the
-cluster has a bounded time to be whole again.
+Everything is generated from the seed: the kinds of faults, their times and nodes. Finally all faults are healed, and
+the cluster has a bounded time to converge.
 """
 
 import struct
@@ -43,7 +43,7 @@ KINDS = (*MACHINE_KINDS, "isolate", "deaf", "cut", "elect", "reassign", "roll")
 
 
 class Client:
-    """Connections of a client's own, and requests over them. An answer that takes too long is none."""
+    """Connections of a client, and requests over them, with a timeout."""
 
     def __init__(self, cluster: SimulatedCluster) -> None:
         self._cluster = cluster
@@ -51,8 +51,8 @@ class Client:
         self._waiting: dict[int, tuple[int, Any, Callable[[Any], None]]] = {}
         self._numbers = 0
 
-    def ask(self, node_id: int, entity: Any, then: Callable[[Any], None]) -> None:
-        """`then` gets the response, or null."""
+    def send(self, node_id: int, entity: Any, then: Callable[[Any], None]) -> None:
+        """Send a request; `then` is called with the response, or None after a failure."""
         self._numbers += 1
         number = self._numbers
         schema = load_response_schema(entity.__api_key__, entity.__version__)
@@ -61,7 +61,7 @@ class Client:
             self._connections[node_id] = self._connect(node_id)
         frame = encode_request(entity, number, "storm")
         self._connections[node_id].send(len(frame).to_bytes(4) + frame)
-        self._cluster.scheduler.after(RETRY_MS, lambda: self._give_up(number))
+        self._cluster.scheduler.after(RETRY_MS, lambda: self._time_out(number))
 
     def _connect(self, node_id: int) -> ClientConnection:
         def received(data: bytes) -> None:
@@ -78,7 +78,7 @@ class Client:
 
         return self._cluster.connect("client", node_id, received, closed)
 
-    def _give_up(self, number: int) -> None:
+    def _time_out(self, number: int) -> None:
         if number in self._waiting:
             node_id, _, then = self._waiting.pop(number)
             if node_id in self._connections:
@@ -87,7 +87,7 @@ class Client:
 
 
 class Producer:
-    """Sends one batch after the other to a partition, and each again until it is answered well."""
+    """A producer that sends one batch after the other to a partition, and repeats each until it is acknowledged."""
 
     def __init__(self, storm: "Storm", partition: int, *, is_idempotent: bool) -> None:
         self._storm = storm
@@ -103,7 +103,7 @@ class Producer:
             self._send_next()
             return
         entity = request("InitProducerId", 4, transactional_id=None, producer_id=-1, producer_epoch=-1)
-        self._client.ask(self._storm.any_node(), entity, self._identified)
+        self._client.send(self._storm.any_node(), entity, self._identified)
 
     def _identified(self, response: Any) -> None:
         if response is None or response.error_code:
@@ -130,11 +130,11 @@ class Producer:
         data = [{"name": TOPIC, "partition_data": [{"index": self._partition, "records": records}]}]
         entity = request("Produce", 9, acks=-1, timeout=1_000, topic_data=data)
 
-        def answered(response: Any) -> None:
-            answer = None if response is None else response.responses[0].partition_responses[0]
-            code = None if answer is None else int(answer.error_code)
-            if answer is not None and code == 0:
-                self._note(answer.base_offset, records)
+        def on_response(response: Any) -> None:
+            produced = None if response is None else response.responses[0].partition_responses[0]
+            code = None if produced is None else int(produced.error_code)
+            if produced is not None and code == 0:
+                self._note(produced.base_offset, records)
                 self._sequence += count
                 self._later(self._send_next)
             elif code in {45, 47, 59}:  # the sequence is not the next one, or the id is unknown or fenced
@@ -144,17 +144,17 @@ class Producer:
             else:
                 self._later(self._send_next)
 
-        self._client.ask(self._storm.leader(self._partition), entity, answered)
+        self._client.send(self._storm.leader(self._partition), entity, on_response)
 
     def _note(self, base_offset: int, records: bytes) -> None:
         self.acknowledged += 1
-        if base_offset >= 0:  # a duplicate of long ago has no known offset
+        if base_offset >= 0:  # an old duplicate has no known offset
             crc = _CRC.unpack_from(records, 17)[0]
             self._storm.invariants.acknowledged(TOPIC, self._partition, base_offset, crc=crc)
 
 
 class Committer:
-    """Commits an offset for a group, again and again."""
+    """A client that commits offsets of a group repeatedly."""
 
     def __init__(self, storm: "Storm") -> None:
         self._storm = storm
@@ -172,7 +172,7 @@ class Committer:
         entity = request("OffsetCommit", 8, group_id=GROUP, generation_id_or_member_epoch=-1, topics=topics)
         offset = self._offset
 
-        def answered(response: Any) -> None:
+        def on_response(response: Any) -> None:
             code = None if response is None else int(response.topics[0].partitions[0].error_code)
             if code == 0:
                 self.acknowledged += 1
@@ -181,15 +181,15 @@ class Committer:
                 self._find()
             self._storm.cluster.scheduler.after(self._storm.random.randrange(50, 400), self.begin)
 
-        self._client.ask(self._node, entity, answered)
+        self._client.send(self._node, entity, on_response)
 
     def _find(self) -> None:
-        def answered(response: Any) -> None:
+        def on_response(response: Any) -> None:
             if response is not None and int(response.coordinators[0].error_code) == 0:
                 self._node = int(response.coordinators[0].node_id)
 
         entity = request("FindCoordinator", 4, key_type=0, coordinator_keys=(GROUP,))
-        self._client.ask(self._storm.any_node(), entity, answered)
+        self._client.send(self._storm.any_node(), entity, on_response)
 
 
 class Storm:
@@ -209,8 +209,8 @@ class Storm:
         self.cluster = SimulatedCluster(3, seed=seed, properties=PROPERTIES | (properties or {}))
         self.invariants = Invariants(self.cluster)
         self.coverage = Coverage(self.cluster, self.invariants.watch)
-        drawn = [kind for kind in KINDS if self.random.random() < 0.4]
-        self.kinds = tuple(kinds) if kinds is not None else tuple(drawn) or ("kill",)
+        generated = [kind for kind in KINDS if self.random.random() < 0.4]
+        self.kinds = tuple(kinds) if kinds is not None else tuple(generated) or ("kill",)
         self.faults = self.random.randrange(1, 14) if faults is None else faults
         self.faulty_ms = faulty_ms
         self._for_ms = for_ms
@@ -222,7 +222,7 @@ class Storm:
         return self.random.choice((1, 2, 3))
 
     def leader(self, partition: int) -> int:
-        """As a random node has it that runs, which may be long ago."""
+        """Return the leader in the metadata of a random running node, which may be outdated."""
         nodes = self.cluster.nodes
         if not nodes:
             return 1
@@ -252,21 +252,21 @@ class Storm:
         return self
 
     def _create_topic(self) -> None:
-        answers: list[Any] = []
+        responses: list[Any] = []
         configs = [{"name": "segment.ms", "value": "4000"}, {"name": "index.interval.bytes", "value": "200"}]
         topics = [{"name": TOPIC, "num_partitions": 2, "replication_factor": 3, "configs": configs}]
         entity = request("CreateTopics", 7, topics=topics, timeout=5_000)
-        Client(self.cluster).ask(1, entity, answers.append)
+        Client(self.cluster).send(1, entity, responses.append)
         end_ms = self.cluster.scheduler.now_ms + 5_000
-        assert self.cluster.scheduler.run_until(lambda: bool(answers), end_ms=end_ms)
-        assert answers[0] is not None
-        assert int(answers[0].topics[0].error_code) == 0, answers[0]
+        assert self.cluster.scheduler.run_until(lambda: bool(responses), end_ms=end_ms)
+        assert responses[0] is not None
+        assert int(responses[0].topics[0].error_code) == 0, responses[0]
 
     def _await_convergence(self) -> None:
         end_ms = self.cluster.scheduler.now_ms + CONVERGENCE_MS
-        while (why_not := converged(self.cluster)) is not None:
+        while (reason := converged(self.cluster)) is not None:
             if self.cluster.scheduler.now_ms >= end_ms:
-                raise InvariantViolation("not-converged", why_not)
+                raise InvariantViolation("not-converged", reason)
             self.cluster.scheduler.run(200)
 
     # Faults
@@ -277,7 +277,7 @@ class Storm:
         node_id = self.any_node()
         for_ms = self._for_ms or self.random.choice((0, 50, 700, 2_500, 6_000))
         if kind in {"elect", "reassign", "roll"}:
-            self._ask(kind, node_id)
+            self._request(kind, node_id)
         elif kind in {"isolate", "deaf", "cut"}:
             self._cut(kind, str(node_id), for_ms)
         else:
@@ -313,8 +313,8 @@ class Storm:
                 machine.disk.free_bytes = self.random.randrange(20_000)
                 self._start_when_gone(node_id, for_ms)
 
-    def _ask(self, kind: str, node_id: int) -> None:
-        """The cluster itself is to change something."""
+    def _request(self, kind: str, node_id: int) -> None:
+        """Send an administrative request."""
         index = self.random.randrange(2)
         match kind:
             case "elect":
@@ -327,7 +327,7 @@ class Storm:
                 partitions = [{"partition_index": index, "offset": self.random.choice((5, 20, 150))}]
                 topics = [{"name": TOPIC, "partitions": partitions}]
                 entity, node_id = request("DeleteRecords", 2, timeout=2_000, topics=topics), self.leader(index)
-        Client(self.cluster).ask(node_id, entity, lambda _: None)
+        Client(self.cluster).send(node_id, entity, lambda _: None)
 
     def _cut(self, kind: str, place: str, for_ms: int) -> None:
         others = [str(other) for other in self.cluster.machines if str(other) != place]

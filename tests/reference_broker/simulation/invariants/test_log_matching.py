@@ -1,4 +1,4 @@
-"""Log matching by hand: in a cluster the leader's own answers are found wrong before two logs can part in one epoch."""
+"""Log matching without a cluster: there, responses of the leader violate other invariants before logs diverge."""
 
 import pytest
 

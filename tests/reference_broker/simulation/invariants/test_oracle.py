@@ -84,8 +84,8 @@ def test_a_producer_is_remembered_by_nothing_but_its_batches():
 
 
 def test_a_snapshot_knows_every_producer(monkeypatch):
-    nobody = Producers().snapshot()
-    monkeypatch.setattr(Producers, "snapshot", lambda _: nobody)
+    empty = Producers().snapshot()
+    monkeypatch.setattr(Producers, "snapshot", lambda _: empty)
     log = PartitionLog.open(MemoryDisk(), "orders-0", LogConfig(), NOW_MS)
     log.append(idempotent(5, 0, 0, 3), leader_epoch=0, now_ms=NOW_MS)
     log.roll(NOW_MS)

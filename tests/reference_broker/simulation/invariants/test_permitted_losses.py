@@ -39,7 +39,7 @@ class Run:
 
     def send(self, node_id: int, entity: Any) -> Any:
         responses: list[Any] = []
-        Client(self.cluster).ask(node_id, entity, responses.append)
+        Client(self.cluster).send(node_id, entity, responses.append)
         self.run_until(lambda: responses)
         return responses[0]
 

@@ -1,4 +1,4 @@
-"""A cluster that is right passes every exam, and a broker that is not right fails one."""
+"""A correct cluster passes every post-run check, and each defect fails one."""
 
 from dataclasses import replace
 from unittest.mock import patch
@@ -6,7 +6,7 @@ from unittest.mock import patch
 import pytest
 
 from chaos.simulation import run as run_module
-from chaos.simulation.examination import AT_ONCE, EXAMS, exams_of
+from chaos.simulation.post_run_checks import CHECKS_PER_RUN, POST_RUN_CHECKS, checks_of_seed
 from chaos.simulation.run import run
 from chaos.trial import ClusterSettings, Topic, Trial
 from reference_broker.core import group_coordinator, lifecycle
@@ -46,7 +46,7 @@ def only_for_one_broker(configuration, own, _cluster_wide, original=BrokerConfig
 
 
 def first_of_the_ring(racks, count):
-    """As many brokers as are wanted, of whatever rack."""
+    """Return the first brokers, independent of their racks."""
     brokers = sorted(broker for ring in racks._rings() for broker in ring.brokers)
     return tuple(brokers[:count])
 
@@ -63,31 +63,31 @@ def count_partitions_of_groups(coordinator, _group):
     return len(coordinator._image().topics["__consumer_offsets"].partitions) - 1
 
 
-MISTAKES = (
-    ("metadata after a long while", lifecycle.Lifecycle, "_lift_registration_limit", nothing),
+DEFECTS = (
+    ("metadata after a long idle time", lifecycle.Lifecycle, "_lift_registration_limit", nothing),
     ("topics that Metadata creates", metadata, "_create_missing", nothing),
     ("topics that Metadata creates, at a leader", metadata, "_create_missing", create_whatever_is_declined),
-    ("a setting of a broker, of all, and back", BrokerConfiguration, "set_dynamic", only_for_one_broker),
-    ("ends of one partition, twice", list_offsets, "Counter", lambda _: dict.fromkeys((("a", 0),), 1)),
+    ("a configuration of a broker, of all, and back", BrokerConfiguration, "set_dynamic", only_for_one_broker),
+    ("offsets of one partition, twice", list_offsets, "Counter", lambda _: dict.fromkeys((("a", 0),), 1)),
     ("votes", KafkaRaftClient, "_is_valid_voter_key", everything),
-    ("epochs that begin and end", KafkaRaftClient, "_validate_voter_only_request", no_error),
+    ("begin and end of epochs", KafkaRaftClient, "_validate_voter_only_request", no_error),
     ("fetches of the metadata log", KafkaRaftClient, "_validate_leader_only_request", no_error),
     ("a vote for a short log", QuorumLog, "is_behind_or_equal", everything),
     ("brokers that are not registered", allocate_producer_ids, "check_broker_epoch", nothing),
     ("brokers that are not registered", broker_heartbeat, "check_broker_epoch", nothing),
     ("registrations", registrations, "_check_level", nothing),
-    ("in-sync replicas that cannot be", isr, "_check_eligible", nothing),
-    ("places of new replicas", placement._RackList, "place", first_of_the_ring),
-    ("places of new replicas", topics, "usable_brokers", as_if_all_were_here),
+    ("invalid in-sync replicas", isr, "_check_eligible", nothing),
+    ("placement of new replicas", placement._RackList, "place", first_of_the_ring),
+    ("placement of new replicas", topics, "usable_brokers", as_if_all_were_here),
     ("offsets without a coordinator", group_coordinator.GroupCoordinator, "partition_of", count_partitions_of_groups),
     ("coordinators of groups", group_coordinator, "java_hash", len),
-    ("places of replicas", assign_replicas_to_dirs, "partition_change", nothing),
-    ("places of replicas", assign_replicas_to_dirs, "_assign", lambda *_: (ErrorCode.none, None)),
-    ("settings, of a controller itself", configs, "_check_existence", nothing),
+    ("directories of replicas", assign_replicas_to_dirs, "partition_change", nothing),
+    ("directories of replicas", assign_replicas_to_dirs, "_assign", lambda *_: (ErrorCode.none, None)),
+    ("configurations, sent to a controller", configs, "_check_existence", nothing),
     ("controllers", describe_controllers, "EndpointType", type("Both", (), {"CONTROLLER": EndpointType.BROKER})),
 )
-"""An exam, and in place of which function which other one fails it."""
-SEEN_BY = {
+"""A post-run check, and the function whose replacement fails it."""
+DETECTED_BY = {
     "wrong-response",
     "controller-response",
     "metadata-response",
@@ -99,36 +99,38 @@ SEEN_BY = {
 }
 
 
-def sit(*exams, cluster):
-    """A run of these exams, with no faults before."""
-    with patch.object(run_module, "exams_of", lambda _: exams):
+def check(*checks, cluster):
+    """Return the violation of a run with these checks and no faults."""
+    with patch.object(run_module, "checks_of_seed", lambda _: checks):
         return run(Trial(cluster=cluster, topics=(Topic("a", 2, min(cluster.nodes, 3)),))).violation
 
 
 @pytest.mark.parametrize("nodes", [1, 3, 4])
-def test_a_cluster_that_is_right_passes(nodes):
-    assert sit(*sorted(EXAMS, key=lambda exam: exam.unsettles), cluster=ClusterSettings(nodes)) is None
+def test_a_correct_cluster_passes(nodes):
+    assert (
+        check(*sorted(POST_RUN_CHECKS, key=lambda each: each.disturbs_cluster), cluster=ClusterSettings(nodes)) is None
+    )
 
 
-@pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: f"{mistake[0]}-{mistake[2].strip('_')}")
-def test_a_broker_that_is_not_right_fails(mistake):
-    name, owner, attribute, replacement = mistake
-    exam = next(exam for exam in EXAMS if exam.name == name)
+@pytest.mark.parametrize("defect", DEFECTS, ids=lambda defect: f"{defect[0]}-{defect[2].strip('_')}")
+def test_a_defect_fails_its_check(defect):
+    name, owner, attribute, replacement = defect
+    named = next(each for each in POST_RUN_CHECKS if each.name == name)
     with patch.object(owner, attribute, replacement):
-        violation = sit(exam, cluster=ClusterSettings(3))
+        violation = check(named, cluster=ClusterSettings(3))
     assert violation is not None
-    assert violation.name in SEEN_BY
+    assert violation.name in DETECTED_BY
 
 
-def test_consecutive_seeds_have_all_exams_in_turn():
-    seeds = range(-(-len(EXAMS) // AT_ONCE))
-    assert {exam.name for seed in seeds for exam in exams_of(seed)} == {exam.name for exam in EXAMS}
+def test_consecutive_seeds_cover_all_checks():
+    seeds = range(-(-len(POST_RUN_CHECKS) // CHECKS_PER_RUN))
+    assert {each.name for seed in seeds for each in checks_of_seed(seed)} == {each.name for each in POST_RUN_CHECKS}
 
 
 def test_creation_by_metadata_is_tried_with_and_without_automatic_creation():
     tried = set()
-    for seed in range(-(-len(EXAMS) // AT_ONCE)):
-        if any(exam.name.startswith("topics that Metadata creates") for exam in exams_of(seed)):
+    for seed in range(-(-len(POST_RUN_CHECKS) // CHECKS_PER_RUN)):
+        if any(each.name.startswith("topics that Metadata creates") for each in checks_of_seed(seed)):
             live = run_module._Run(Trial(seed=seed), Trace())
             tried |= {
                 node.runtime.configuration.value("auto.create.topics.enable") for node in live.cluster.nodes.values()

@@ -1,4 +1,4 @@
-"""Clients' requests that only a simulated cluster can be sent.
+"""Requests of clients that can be sent only to a simulated cluster.
 
 Their responses depend on a configuration from the seed, on virtual time, or on a cluster that has had no group yet; or
 they change a broker's configuration, which a requirement must not do to a cluster that is not the suite's. Every other
@@ -10,14 +10,14 @@ from dataclasses import replace
 from typing import Any, Final
 
 from chaos.simulation.clients.process import Sleep
-from chaos.simulation.examination.exam import (
-    HEARD_MS,
-    NOBODY,
+from chaos.simulation.post_run_checks.post_run_check import (
     NONE,
     NOWHERE,
-    Exam,
-    Facts,
-    Whom,
+    PROPAGATION_MS,
+    UNKNOWN_NODE,
+    ClusterState,
+    PostRunCheck,
+    Receiver,
     always,
     anything,
     schema_for_clients,
@@ -28,8 +28,8 @@ from fixtures.clients.requests import fitted
 from reference_broker.core.topic_names import CONSUMER_OFFSETS_TOPIC
 
 _LONG_MS: Final = 65_000
-"""Longer than Kafka's longest time-outs of a minute."""
-_TOPIC_MADE_MS: Final = 2_000
+"""Longer than Kafka's longest timeouts of a minute."""
+_TOPIC_CREATION_MS: Final = 2_000
 _TIMEOUT_MS: Final = 2_000
 _BROKER, _SET = 4, 0
 _PROPERTY, _VALUE = "message.max.bytes", "1048588"
@@ -45,7 +45,7 @@ _GROUPS: Final = (
     "shipping",
     "consumers",
 )
-"""By Java's hash positive, negative, the least of all; of one byte a character and of more."""
+"""With a positive, a negative and the least hash of Java; with characters of one byte and of more."""
 
 
 # --- topics that Metadata creates
@@ -63,25 +63,31 @@ def _missing_topic(version: int, *names: str, creates: bool) -> Any:
     )
 
 
-def _created_by_metadata(facts: Facts) -> Any:
+def _created_by_metadata(state: ClusterState) -> Any:
     """Return requests for a missing topic: it is created if the request and the broker allow it (v0 to v3: always).
 
     A deletion comes first: once the broker has returned its error, the broker's connection to the controller works, and
     a creation is not delayed by one that a fault left half open.
     """
-    look = _missing_topic(12, NOWHERE, creates=False)
+    describe = _missing_topic(12, NOWHERE, creates=False)
     clean = requests.delete_topic(schema_for_clients(ApiKey.DELETE_TOPICS), NOWHERE, timeout_ms=_TIMEOUT_MS)
     return [
-        *(clean, look, Sleep(HEARD_MS), look),
-        *(_missing_topic(12, "no/name", NOWHERE, creates=True), Sleep(HEARD_MS), look, clean, Sleep(HEARD_MS)),
-        *(_missing_topic(3, NOWHERE, creates=False), Sleep(HEARD_MS), look, clean, Sleep(HEARD_MS)),
-        look,
+        *(clean, describe, Sleep(PROPAGATION_MS), describe),
+        *(
+            _missing_topic(12, "no/name", NOWHERE, creates=True),
+            Sleep(PROPAGATION_MS),
+            describe,
+            clean,
+            Sleep(PROPAGATION_MS),
+        ),
+        *(_missing_topic(3, NOWHERE, creates=False), Sleep(PROPAGATION_MS), describe, clean, Sleep(PROPAGATION_MS)),
+        describe,
     ]
 
 
-def _created_by_metadata_errors(facts: Facts) -> list[str]:
-    unknown, configuration = "UNKNOWN_TOPIC_OR_PARTITION", facts.configuration
-    is_created = configuration.value("auto.create.topics.enable") and len(facts.brokers) >= configuration.integer(
+def _created_by_metadata_errors(state: ClusterState) -> list[str]:
+    unknown, configuration = "UNKNOWN_TOPIC_OR_PARTITION", state.configuration
+    is_created = configuration.value("auto.create.topics.enable") and len(state.brokers) >= configuration.integer(
         "default.replication.factor"
     )
     partitions = configuration.integer("num.partitions")
@@ -89,47 +95,47 @@ def _created_by_metadata_errors(facts: Facts) -> list[str]:
     return [unknown, unknown, unknown, "INVALID_TOPIC_EXCEPTION", unknown, *found, unknown, *found, unknown]
 
 
-def _after_a_long_while(facts: Facts) -> Any:
-    """Return a request after a time in which nothing happens, and every time-out that was not cancelled expires."""
-    return [Sleep(_LONG_MS), _missing_topic(12, facts.topic, creates=False)]
+def _after_a_long_idle_time(state: ClusterState) -> Any:
+    """Return a request after an idle time in which every timeout that was not cancelled expires."""
+    return [Sleep(_LONG_MS), _missing_topic(12, state.topic, creates=False)]
 
 
 # --- groups
 
 
-def _coordinators_of_groups(facts: Facts) -> Any:
+def _coordinators_of_groups(state: ClusterState) -> Any:
     """Return the same request twice: the first one has the topic of group offsets created."""
     schema = schema_for_clients(ApiKey.FIND_COORDINATOR)
     request = fitted(schema.FindCoordinatorRequest, key="", coordinator_keys=_GROUPS, key_type=0)
-    return [request, Sleep(_TOPIC_MADE_MS), request]
+    return [request, Sleep(_TOPIC_CREATION_MS), request]
 
 
-def _offsets_without_coordinator(facts: Facts) -> Any:
+def _offsets_without_coordinator(state: ClusterState) -> Any:
     """Return requests for a group before any broker is a coordinator: the topic of groups may not exist."""
     fetched, committed = request_schema(ApiKey.OFFSET_FETCH, 9), request_schema(ApiKey.OFFSET_COMMIT, 9)
     return [
-        requests.offset_fetch(fetched, "exam", [(facts.topic, 0)]),
-        requests.offset_commit(committed, "exam", [(facts.topic, [(0, 0, -1)])]),
+        requests.offset_fetch(fetched, "exam", [(state.topic, 0)]),
+        requests.offset_commit(committed, "exam", [(state.topic, [(0, 0, -1)])]),
     ]
 
 
-def _offsets_without_coordinator_errors(facts: Facts) -> list[str]:
-    return [] if CONSUMER_OFFSETS_TOPIC in facts.image.topics else ["NOT_COORDINATOR"] * 2
+def _offsets_without_coordinator_errors(state: ClusterState) -> list[str]:
+    return [] if CONSUMER_OFFSETS_TOPIC in state.image.topics else ["NOT_COORDINATOR"] * 2
 
 
 # --- brokers
 
 
-def _set_and_unset(facts: Facts) -> Any:
-    """Set a configuration of a broker, then of all brokers, and take it back."""
-    own, schema = str(facts.broker), schema_for_clients(ApiKey.DESCRIBE_CONFIGS)
+def _set_and_delete(state: ClusterState) -> Any:
+    """Set a configuration of a broker, then of all brokers, and delete it again."""
+    own, schema = str(state.broker), schema_for_clients(ApiKey.DESCRIBE_CONFIGS)
     resource = schema.DescribeConfigsResource(resource_type=_BROKER, resource_name=own, configuration_keys=(_PROPERTY,))
     described = fitted(schema.DescribeConfigsRequest, resources=(resource,), include_synonyms=True)
     return [
         request
         for name in (own, "")
         for api_key, changes in ((ApiKey.INCREMENTAL_ALTER_CONFIGS, (_VALUE,)), (ApiKey.ALTER_CONFIGS, ()))
-        for request in (_altered(api_key, name, *changes), Sleep(HEARD_MS), described)
+        for request in (_altered(api_key, name, *changes), Sleep(PROPAGATION_MS), described)
     ]
 
 
@@ -143,15 +149,15 @@ def _altered(api_key: ApiKey, name: str, *values: str) -> Any:
     return request(resources=(resource,), validate_only=False)
 
 
-def _fetches_of_unknown_replica(facts: Facts) -> Any:
-    return [_fetch_of_unknown_replica(facts, known) for known in (-1, facts.partition.leader_epoch)]
+def _fetches_of_unknown_replica(state: ClusterState) -> Any:
+    return [_fetch_of_unknown_replica(state, known) for known in (-1, state.partition.leader_epoch)]
 
 
-def _fetch_of_unknown_replica(facts: Facts, leader_epoch: int) -> Any:
-    schema, topic_id = schema_for_clients(ApiKey.FETCH), facts.image.topics[facts.topic].topic_id
+def _fetch_of_unknown_replica(state: ClusterState, leader_epoch: int) -> Any:
+    schema, topic_id = schema_for_clients(ApiKey.FETCH), state.image.topics[state.topic].topic_id
     request = requests.fetch(
         schema,
-        facts.topic,
+        state.topic,
         0,
         2**40,
         max_wait_ms=0,
@@ -160,35 +166,44 @@ def _fetch_of_unknown_replica(facts: Facts, leader_epoch: int) -> Any:
         leader_epoch=leader_epoch,
         topic_id=topic_id,
     )
-    return replace(request, replica_state=type(request.replica_state)(replica_id=NOBODY, replica_epoch=1))
+    return replace(request, replica_state=type(request.replica_state)(replica_id=UNKNOWN_NODE, replica_epoch=1))
 
 
-def _ends_of_one_partition_twice(facts: Facts) -> Any:
+def _offsets_of_one_partition_twice(state: ClusterState) -> Any:
     """Return a ListOffsets to which Apache Kafka 4.3 responds with one partition, and 3.9 with two."""
-    request = requests.list_offsets(schema_for_clients(ApiKey.LIST_OFFSETS), facts.topic, 0, -2)
+    request = requests.list_offsets(schema_for_clients(ApiKey.LIST_OFFSETS), state.topic, 0, -2)
     (topic,) = request.topics
     return replace(request, topics=(replace(topic, partitions=topic.partitions * 2),))
 
 
-EXAMS: Final = (
-    Exam("ends of one partition, twice", Whom.LEADER, _ends_of_one_partition_twice, always("INVALID_REQUEST")),
+CHECKS: Final = (
+    PostRunCheck(
+        "offsets of one partition, twice", Receiver.LEADER, _offsets_of_one_partition_twice, always("INVALID_REQUEST")
+    ),
     *(
-        Exam(name, whom, _created_by_metadata, _created_by_metadata_errors, unsettles=True)
-        for name, whom in (
-            ("topics that Metadata creates", Whom.BROKER),
-            ("topics that Metadata creates, at a leader", Whom.LEADER),
+        PostRunCheck(name, receiver, _created_by_metadata, _created_by_metadata_errors, disturbs_cluster=True)
+        for name, receiver in (
+            ("topics that Metadata creates", Receiver.BROKER),
+            ("topics that Metadata creates, at a leader", Receiver.LEADER),
         )
     ),
-    Exam("coordinators of groups", Whom.BROKER, _coordinators_of_groups, anything, unsettles=True),
-    Exam(
-        "offsets without a coordinator", Whom.BROKER, _offsets_without_coordinator, _offsets_without_coordinator_errors
+    PostRunCheck("coordinators of groups", Receiver.BROKER, _coordinators_of_groups, anything, disturbs_cluster=True),
+    PostRunCheck(
+        "offsets without a coordinator",
+        Receiver.BROKER,
+        _offsets_without_coordinator,
+        _offsets_without_coordinator_errors,
     ),
-    Exam("a setting of a broker, of all, and back", Whom.BROKER, _set_and_unset, always(*(NONE,) * 8)),
-    Exam(
+    PostRunCheck(
+        "a configuration of a broker, of all, and back", Receiver.BROKER, _set_and_delete, always(*(NONE,) * 8)
+    ),
+    PostRunCheck(
         "fetches of an unknown replica",
-        Whom.LEADER,
+        Receiver.LEADER,
         _fetches_of_unknown_replica,
         always(NONE, "NOT_LEADER_OR_FOLLOWER", NONE, "UNKNOWN_LEADER_EPOCH"),
     ),
-    Exam("metadata after a long while", Whom.BROKER, _after_a_long_while, anything, unsettles=True),
+    PostRunCheck(
+        "metadata after a long idle time", Receiver.BROKER, _after_a_long_idle_time, anything, disturbs_cluster=True
+    ),
 )

@@ -1,0 +1,101 @@
+"""Post-run checks: requests to a cluster that is healthy again, most of which it must reject.
+
+The nodes of a simulated cluster send only correct requests, and no client can send a node's requests. So each run ends
+with some of these checks, selected by its seed: requests of brokers and voters with a wrong id or epoch to the
+controllers' listener, and those of clients that no requirement can send (`client_checks`). Each check is a row of a
+table, with the errors of Kafka's handlers. Responses without an error are checked by invariants as `quorum-response`.
+"""
+
+from collections.abc import Callable, Generator
+from dataclasses import replace
+from typing import Any, Final
+
+from chaos.simulation.clients.asked import WrongAnswerError
+from chaos.simulation.clients.process import Answer, Ask, Behaviour, Sleep, Wait
+from chaos.simulation.post_run_checks import client_checks, controller_checks, quorum_checks
+from chaos.simulation.post_run_checks.post_run_check import ClusterState, PostRunCheck, Receiver, errors_of
+from chaos.simulation.roles import Roles
+from chaos.trial import Trial
+from fixtures.clients.client_request import encoded
+from fixtures.faults import Role
+from reference_broker.simulation.cluster import CLIENT, CONTROLLER, SimulatedCluster
+
+POST_RUN_CHECKS: Final = (
+    *client_checks.CHECKS,
+    *quorum_checks.CHECKS,
+    *controller_checks.CHECKS,
+)
+CHECKS_PER_RUN: Final = 2
+_TIMEOUT_MS: Final = 10_000
+_ATTEMPTS_MAX: Final = 3
+_AT_CONTROLLERS: Final = frozenset({Receiver.CONTROLLER, Receiver.STANDBY})
+
+
+def checks_of_seed(seed: int) -> list[PostRunCheck]:
+    """Return the checks of one run, by its trial's seed. Consecutive seeds cover all checks.
+
+    Checks that disturb the cluster come last.
+    """
+    chosen = [
+        POST_RUN_CHECKS[(seed * CHECKS_PER_RUN + place) % len(POST_RUN_CHECKS)] for place in range(CHECKS_PER_RUN)
+    ]
+    return sorted(chosen, key=lambda check: check.disturbs_cluster)
+
+
+def cluster_state(cluster: SimulatedCluster, roles: Roles, trial: Trial) -> ClusterState | None:
+    """Return the state of a cluster; None if it has no active controller or no topic of the trial."""
+    image, active = roles.image(), roles.node(Role.CONTROLLER)
+    topic = next((topic.name for topic in trial.topics if image is not None and topic.name in image.topics), None)
+    if image is None or active is None or topic is None:
+        return None
+    brokers = sorted(image.brokers)
+    return ClusterState(
+        cluster_id=cluster.nodes[active].runtime.identity.cluster_id,
+        image=image,
+        quorum=cluster.nodes[active].quorum,
+        controller=active,
+        standby=roles.node(Role.STANDBY),
+        broker=brokers[trial.seed % len(brokers)],
+        topic=topic,
+        configuration=cluster.nodes[active].runtime.configuration,
+    )
+
+
+def perform(check: PostRunCheck, get_state: Callable[[], ClusterState | None]) -> Behaviour:
+    """Send the requests of a check.
+
+    :param get_state: returns the current state. If the leader or controller changes, all requests are repeated.
+    :raises WrongAnswerError: a response has other errors than expected.
+    """
+    for _ in range(_ATTEMPTS_MAX):
+        state = get_state()
+        node = None if state is None else state.node(check.receiver)
+        if state is None or node is None:
+            return
+        before = state.roles
+        found = yield from _returned_errors(check, state, node)
+        expected, after = check.errors(state), get_state()
+        if found is None or not expected or found == expected:
+            return
+        if after is not None and after.roles == before:
+            break
+    raise WrongAnswerError(f"{check.name}, sent to node {node}: {found}, not {expected}")
+
+
+def _returned_errors(
+    check: PostRunCheck, state: ClusterState, node: int
+) -> Generator[Ask | Sleep | Wait, Any, list[str] | None]:
+    """Return the errors of all responses; None if the connection is lost."""
+    listener = CONTROLLER if check.receiver in _AT_CONTROLLERS else CLIENT
+    found: list[str] = []
+    requests = check.make(state)
+    for request in requests if isinstance(requests, list) else [requests]:
+        if isinstance(request, Sleep):
+            yield request
+            continue
+        unchecked = replace(encoded(request), body=None)
+        answer: Answer = yield Ask(node, unchecked, _TIMEOUT_MS, listener)
+        if answer.response is None:
+            return None
+        found += errors_of(answer.response)
+    return found

@@ -1,0 +1,148 @@
+"""A post-run check: requests to a node, and the errors that a correct broker returns."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields, is_dataclass
+from enum import Enum, auto
+from types import ModuleType
+from typing import Any, Final
+from uuid import UUID
+
+from fixtures.clients.messages import error_name, request_schema
+from reference_broker.core.apis import BROKER_APIS, CONTROLLER_APIS
+from reference_broker.core.configuration.configuration import BrokerConfiguration
+from reference_broker.core.metadata.image import MetadataImage
+from reference_broker.core.quorum.raft_client import KafkaRaftClient
+from reference_broker.protocol.metadata_records import PartitionRecord
+
+NONE: Final = "NONE"
+NOWHERE: Final = "nowhere"
+"""A topic that no trial creates; a check that creates it deletes it."""
+UNKNOWN_NODE: Final = 99
+"""A node that no trial has; a check that registers it as a broker unregisters it."""
+ELSEWHERE: Final = "elsewhere"
+"""Another cluster."""
+PROPAGATION_MS: Final = 300
+"""Time after which brokers have applied the records of the controller."""
+UNKNOWN_ID: Final = UUID(int=2**100)
+"""An id that no topic, directory or broker incarnation has."""
+
+
+class Receiver(Enum):
+    """The node that receives a request, and the listener."""
+
+    BROKER = auto()
+    LEADER = auto()
+    """The leader of partition 0 of the topic."""
+    FOLLOWER = auto()
+    """Another replica of that partition, if there is one."""
+    CONTROLLER = auto()
+    """The active controller."""
+    STANDBY = auto()
+    """Another voter of the quorum, if there is one."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterState:
+    """State of a healthy cluster.
+
+    :ivar image: the metadata of all nodes.
+    :ivar quorum: the quorum client of the active controller.
+    :ivar standby: another voter; None if there is none.
+    :ivar broker: the broker that receives requests that may go to any.
+    :ivar topic: an existing topic.
+    :ivar configuration: of the active controller's node.
+    """
+
+    cluster_id: str
+    image: MetadataImage
+    quorum: KafkaRaftClient
+    controller: int
+    standby: int | None
+    broker: int
+    topic: str
+    configuration: BrokerConfiguration
+
+    @property
+    def epoch(self) -> int:
+        """The epoch of the quorum."""
+        return self.quorum.state.epoch
+
+    @property
+    def partition(self) -> PartitionRecord:
+        """The first partition of the topic."""
+        return self.image.topics[self.topic].partitions[0]
+
+    @property
+    def brokers(self) -> list[int]:
+        """Ids of all registered brokers, ascending."""
+        return sorted(self.image.brokers)
+
+    @property
+    def roles(self) -> tuple[object, ...]:
+        """The controller, the standby and the partition leader, with their epochs."""
+        return self.controller, self.epoch, self.standby, self.topic, self.partition
+
+    def node(self, receiver: Receiver) -> int | None:
+        """Return the id of the receiving node; None if there is none."""
+        match receiver:
+            case Receiver.BROKER:
+                return self.broker
+            case Receiver.LEADER:
+                return self.partition.leader
+            case Receiver.FOLLOWER:
+                followers = (node_id for node_id in self.partition.isr if node_id != self.partition.leader)
+                return next(followers, None)
+            case Receiver.CONTROLLER:
+                return self.controller
+            case Receiver.STANDBY:
+                return self.standby
+
+
+@dataclass(frozen=True, slots=True)
+class PostRunCheck:
+    """One check.
+
+    :ivar make: returns a request of kio, or several, to be sent one after the other with `Sleep`s between them.
+    :ivar errors: of the responses, in their order; `NONE` for success. An empty list permits any.
+    :ivar disturbs_cluster: whether the cluster must converge again afterwards.
+    """
+
+    name: str
+    receiver: Receiver
+    make: Callable[[ClusterState], Any]
+    errors: Callable[[ClusterState], list[str]]
+    disturbs_cluster: bool = False
+
+
+def errors_of(response: Any) -> Iterator[str]:
+    """Yield the names of all error codes of a response, the outer ones first, and granted votes."""
+    inner = []
+    for field in fields(response):
+        value = getattr(response, field.name)
+        if field.name == "error_code":
+            yield error_name(int(value)) or NONE
+        elif field.name == "vote_granted" and value:
+            yield "VOTE_GRANTED"
+        elif isinstance(value, tuple):
+            inner += [each for each in value if is_dataclass(each)]
+    for each in inner:
+        yield from errors_of(each)
+
+
+def always(*errors: str) -> Callable[[ClusterState], list[str]]:
+    """Return a function that expects these errors in any state."""
+    return lambda _: list(errors)
+
+
+anything: Final = always()
+"""Any response is accepted; invariants check it."""
+
+
+def schema_for_clients(api_key: int) -> ModuleType:
+    """Return the newest request schema of an API that brokers support."""
+    return request_schema(api_key, BROKER_APIS[api_key].max_version)
+
+
+def schema_for_nodes(api_key: int) -> ModuleType:
+    """Return the newest request schema of an API that controllers support."""
+    return request_schema(api_key, CONTROLLER_APIS[api_key].max_version)
