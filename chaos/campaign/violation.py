@@ -8,7 +8,7 @@ class Violation:
     """A violation of a run.
 
     :ivar name: of an anomaly, an invariant or another check: `exception`, `node-ended`, `not-converged`,
-        `not-housekept`, `not-recovered`, `not-stopped`, `replicas-differ`, `residue`.
+        `periodic-work-overdue`, `not-recovered`, `not-stopped`, `replicas-differ`, `residue`.
     :ivar text: a sentence for a person.
     :ivar at_ms: in virtual time; of what the history shows, when the first operation of the evidence was invoked.
     :ivar evidence: op_ids.
