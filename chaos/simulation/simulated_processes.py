@@ -55,7 +55,7 @@ class MachineProcesses:
         machines = {node: self._cluster.machines[node] for node in self.node_ids()}
         return {node: machine.failed for node, machine in machines.items() if machine.node is None}
 
-    def ask_to_end(self, node: int) -> None:
+    def send_sigterm(self, node: int) -> None:
         """Begin a controlled shutdown, of a paused process too. Harmless if it has ended."""
         machine = self._cluster.machines[node]
         if machine.node is not None:

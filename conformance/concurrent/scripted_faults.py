@@ -86,7 +86,7 @@ class ScriptedFaults:
         kind, argument = faults.ShutDown(node).row
         with self._recorder.fault(kind, str(node), argument):
             self._down[node] = []
-            self._controls.processes.ask_to_end(node)
+            self._controls.processes.send_sigterm(node)
         self._down[node].append(self._context.keep_down(_DOWN, node, lambda _: None))
 
     def restart(self, node: int) -> None:
@@ -156,7 +156,7 @@ class _AwaitedProcesses(ProcessFaultControl):
     def ended(self) -> Mapping[int, str]:
         return self._processes.ended()
 
-    def ask_to_end(self, node: int) -> None:
+    def send_sigterm(self, node: int) -> None:
         self._processes.shut_down(node)
 
     def launch(self, node: int) -> None:

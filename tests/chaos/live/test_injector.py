@@ -112,7 +112,7 @@ class Target:
         self._do("kill", node)
         self.down[node] = "killed"
 
-    def ask_to_end(self, node):
+    def send_sigterm(self, node):
         self._do("ask to end", node)
 
     def launch(self, node):
