@@ -1,7 +1,7 @@
 """`kafkatrial doctor` on a machine that has nothing, and on this one."""
 
 from fixtures.network import namespace
-from fixtures.targets.machine import examine
+from fixtures.targets.machine import inspect_machine
 from kafkatrial.app import run_command
 from kafkatrial.exit_codes import ExitCode
 
@@ -9,7 +9,7 @@ SOMETHING_TO_DO = ("run: ", "install", "run as root", "mount", "load the module"
 
 
 def test_on_this_machine(capsys):
-    findings = examine()
+    findings = inspect_machine()
     assert run_command(["doctor"]) == ExitCode.OK
     out = capsys.readouterr().out
     assert all(finding.what in out for finding in findings)
@@ -23,7 +23,7 @@ def test_where_nothing_is_installed(tmp_path, monkeypatch, request):
     monkeypatch.delenv("JAVA_HOME", raising=False)
     namespace.why_none_here.cache_clear()
     request.addfinalizer(namespace.why_none_here.cache_clear)
-    missing = {finding.what: finding.missing for finding in examine() if finding.missing}
+    missing = {finding.what: finding.missing for finding in inspect_machine() if finding.missing}
     assert {"apache-kafka:4.3.1", "java", "wrong clocks", "link mesh", "packets"} <= missing.keys()
     for reason in missing.values():
         assert "\n" not in reason
