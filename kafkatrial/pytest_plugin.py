@@ -1,7 +1,7 @@
 """kafkatrial in pytest: `pytest -m conformance --target apache-kafka:4.3.1`, `-m chaos`, the fixture `kafka_cluster`.
 
 A user's test process imports only this module and, if the suite or the fixture is used, the modules that it names:
-pytest loads it in every run of every user who has kafkatrial installed. The suite runs in child processes, so that a
+pytest loads it in every run on a machine with kafkatrial. The suite runs in child processes, so that a
 `fixtures` or `reports` package of the user cannot conflict with those of kafkatrial.
 """
 
@@ -62,10 +62,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_load_initial_conftests(
     early_config: pytest.Config, parser: pytest.Parser, args: Sequence[str]
 ) -> Generator[None, None, None]:
-    """The short options, once every other plugin and conftest has taken the names that it wants.
+    """Add the short options whose names no other plugin or conftest has taken.
 
-    pytest has read the command line once by now and took the value of an option that it did not know for a path, where
-    it would look for conftests instead of in `testpaths`.
+    pytest has already parsed the command line once, and took the value of an unknown option for a path, in which it
+    would look for conftests instead of in `testpaths`.
     """
     paths = early_config.known_args_namespace.file_or_dir
     for option, value in itertools.pairwise(args):
@@ -134,7 +134,7 @@ def chosen_options(config: pytest.Config) -> list[str]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Append an item per requirement or finding and target where `-m` asks for them, before -m and -k deselect."""
+    """Append an item per requirement or finding and target that `-m` selects, before -m and -k deselect."""
     if _selects("chaos", config.getoption("markexpr", "")):
         from kafkatrial.pytest_chaos import ChaosSession
 

@@ -1,4 +1,4 @@
-"""A target that only remembers what it was asked to do."""
+"""A target that only records the calls of its methods."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -14,16 +14,16 @@ from linearizability.history.errors import HistoryError
 
 
 @pytest.fixture
-def told():
+def calls():
     return []
 
 
-def companion(told, *, fails=False):
+def companion(calls, *, fails=False):
     @contextmanager
     def accompanied(run_dir):
-        told.append(f"begins {run_dir}")
+        calls.append(f"begins {run_dir}")
         yield
-        told.append(f"ends {run_dir}")
+        calls.append(f"ends {run_dir}")
         if fails:
             raise HistoryError("the topic is full\nof it")
 
@@ -34,8 +34,8 @@ def judged(run_dir):
     return RoundJudged("reference", SimpleNamespace(), run_dir, 1.0)
 
 
-def test_companion_begins_and_ends_with_its_round_and_not_with_one_that_shrinks_it(told):
-    companions = Companions([companion(told)])
+def test_companion_begins_and_ends_with_its_round_and_not_with_one_that_shrinks_it(calls):
+    companions = Companions([companion(calls)])
     for event in (
         RoundStarted("reference", Trial(), (), "out/1"),
         judged("out/1-shrinking-1"),
@@ -46,16 +46,16 @@ def test_companion_begins_and_ends_with_its_round_and_not_with_one_that_shrinks_
         ChaosEnded(complete=False, seconds=1.0),
     ):
         companions.handle(event)
-    assert told == [f"{what} out/{number}" for number in (1, 2, 3) for what in ("begins", "ends")]
+    assert calls == [f"{what} out/{number}" for number in (1, 2, 3) for what in ("begins", "ends")]
     assert not companions.failed
 
 
-def test_what_goes_wrong_beside_a_round_is_one_line_and_the_next_round_has_its_companion(told, capsys):
-    companions = Companions([companion(told, fails=True)])
+def test_error_of_a_companion_is_one_line_and_the_next_round_has_its_companion(calls, capsys):
+    companions = Companions([companion(calls, fails=True)])
     for number in (1, 2):
         companions.handle(RoundStarted("reference", Trial(), (), f"out/{number}"))
         companions.handle(judged(f"out/{number}"))
-    assert len(told) == 4
+    assert len(calls) == 4
     assert companions.failed
     assert capsys.readouterr().err == "kafkatrial: the topic is full of it\n" * 2
 

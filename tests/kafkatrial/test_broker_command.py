@@ -90,7 +90,7 @@ def end_by_request(broker):
     ],
     ids=["SIGTERM", "SIGINT", "stdin", "request"],
 )
-def test_it_says_where_it_is_and_ends_when_told(words, nodes, end, start):
+def test_it_prints_its_address_and_ends_on_request(words, nodes, end, start):
     broker = start(*words)
     addresses = broker.bootstrap_servers.split(",")
     assert len(addresses) == nodes

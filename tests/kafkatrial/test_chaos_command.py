@@ -81,10 +81,10 @@ def start(tmp_path, *words):
 
 
 def test_a_round_of_kills_on_the_reference_cluster(tmp_path):
-    """Seed 0 kills and shuts nodes down. Whatever comes of it, nothing acknowledged by all is lost."""
+    """Seed 0 kills and shuts nodes down. No record that was acknowledged with acks=all is lost."""
     session = start(tmp_path, "--seed", "0", "--fault", "kill", "--shrink-minutes", "0")
-    said, _ = session.communicate(timeout=150)
-    assert session.returncode == ExitCode.OK, said
+    output, _ = session.communicate(timeout=150)
+    assert session.returncode == ExitCode.OK, output
     summary = json.loads((tmp_path / "out" / "summary.json").read_text())
     (ran,) = summary["rounds"]
     assert summary["faults"]["Kill"] > 0
@@ -106,9 +106,9 @@ def test_an_interruption_heals_keeps_the_history_and_leaves_nothing_running(tmp_
     children = psutil.Process(session.pid).children(recursive=True)
     assert len(children) >= 3, began
     session.send_signal(number)
-    said, _ = session.communicate(timeout=60)
-    assert session.returncode == ExitCode.INTERRUPTED, "".join(began) + said
-    assert "interrupted; all faults are healed" in said
+    output, _ = session.communicate(timeout=60)
+    assert session.returncode == ExitCode.INTERRUPTED, "".join(began) + output
+    assert "interrupted; all faults are healed" in output
     deadline = time.monotonic() + 10
     while any(child.is_running() for child in children) and time.monotonic() < deadline:
         time.sleep(0.1)

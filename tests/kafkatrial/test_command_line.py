@@ -80,7 +80,7 @@ def events_of(targets, requirements, seed, run_dir, verdicts):
 
 @pytest.fixture
 def verdicts(tmp_path, monkeypatch):
-    """By requirement and target; ok where nothing is said. An exception is raised instead."""
+    """By requirement and target; ok by default. An exception is raised instead."""
     verdicts = {}
 
     def run_requirements(targets, requirements, *, seed, profile, run_dir, expectations):
@@ -253,7 +253,7 @@ class Interrupting:
         ("broker-two-nodes", ["broker", "--nodes", "2"]),
         ("broker-unknown-target", ["broker", "--target", "refrence"]),
         ("probe-no-address", ["targets", "probe", "localhost"]),
-        ("install-stranger", ["targets", "install", "redpanda"]),
+        ("install-unknown-target", ["targets", "install", "redpanda"]),
         ("both-forms", ["requirements", "--json", "--markdown"]),
     ],
 )
@@ -263,7 +263,7 @@ def test_wrong_usage_is_one_line_and_exit_code_4(command, name, words):
     check(f"usage-{name}", code, out, err)
 
 
-def test_expectations_of_unknown_requirements_are_refused(command):
+def test_expectations_of_unknown_requirements_are_rejected(command):
     Path("known.toml").write_text('[[violation]]\nrequirement = "produce/frist"\nreason = "r"\nlink = "l"\n')
     code, _, err = command("run", "--expectations", "known.toml")
     assert code == 4
@@ -399,8 +399,8 @@ def test_export_there_and_back(command):
     assert command("export", "run", "text.ndjson") == (0, "text.ndjson\n", "")
     assert command("export", "text.ndjson", "again.ndjson")[0] == 0
     assert Path("again.ndjson").read_text() == Path("text.ndjson").read_text()
-    answers = {command("check", name, "--json")[1] for name in ("history.edn", "run", "text.ndjson")}
-    assert len(answers) == 1
+    outputs = {command("check", name, "--json")[1] for name in ("history.edn", "run", "text.ndjson")}
+    assert len(outputs) == 1
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,5 @@
 """What our wheel installs, in the worst neighbourhood: PyPI's `fixtures` beside it, and in a project that has packages
-`fixtures` and `reports` of its own.
+separate `fixtures` and `reports`.
 
 The venv sees this one's site-packages for our dependencies through a .pth file, so that next to nothing is downloaded;
 our own editable installation there is not seen, because a .pth file in a directory added by a .pth file is not read.

@@ -17,7 +17,7 @@ def test_on_this_machine(capsys):
 
 
 def test_where_nothing_is_installed(tmp_path, monkeypatch, request):
-    """Whatever is missing is told in one line, with what to do about it."""
+    """Each missing prerequisite is reported in one line, with a remedy."""
     for name in ("PATH", "XDG_CACHE_HOME", "HOME"):
         monkeypatch.setenv(name, str(tmp_path))
     monkeypatch.delenv("JAVA_HOME", raising=False)

@@ -52,7 +52,7 @@ def test_of_several_targets_the_worst_counts(names, code):
 @pytest.mark.usefixtures("targets")
 def test_a_run_that_did_not_show_it_is_kept_and_said(tmp_path, capsys):
     findings.show_finding("acks-1-lost-at-a-leader-kill", ("good", "bad"))
-    (said,) = re.findall(r"history and logs in (\S+)", capsys.readouterr().out)
-    assert (tmp_path / said / "run.json").read_text() == "bad"
-    assert (tmp_path / said / "brokers").is_dir()
-    assert len(list((tmp_path / said).parent.iterdir())) == 1
+    (directory,) = re.findall(r"history and logs in (\S+)", capsys.readouterr().out)
+    assert (tmp_path / directory / "run.json").read_text() == "bad"
+    assert (tmp_path / directory / "brokers").is_dir()
+    assert len(list((tmp_path / directory).parent.iterdir())) == 1

@@ -17,7 +17,7 @@ SPEC.loader.exec_module(make)
 
 @pytest.fixture
 def machine(monkeypatch):
-    """A machine: what is missing on it, what each of our tools answers; returns the commands that were run."""
+    """A machine: missing tools, exit codes of the others; returns the commands that were run."""
 
     def build(*, missing=(), failing=None, ci=False):
         commands = []
@@ -138,7 +138,7 @@ def test_trial_tries_apache_kafka_beside_it(machine, monkeypatch):
     assert commands == ["kafkatrial run --target=reference --target=apache-kafka:3.9.2"]
 
 
-def test_trial_of_apache_kafka_without_java_is_refused(machine, monkeypatch, capsys):
+def test_trial_of_apache_kafka_without_java_is_rejected(machine, monkeypatch, capsys):
     commands = machine(missing=["java"])
     assert run(monkeypatch, "trial", "--kafka", "4.3.1") == 4
     assert commands == []

@@ -1,4 +1,4 @@
-"""Where pictures of violations are written, and who leads to them."""
+"""Places of the pictures of violations, and the links to them."""
 
 import json
 import shutil

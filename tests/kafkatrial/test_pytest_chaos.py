@@ -1,4 +1,4 @@
-"""`pytest -m chaos` in projects of its own, with a scripted `kafkatrial chaos` in place of the real one."""
+"""`pytest -m chaos` in separate projects, with a scripted `kafkatrial chaos` in place of the real one."""
 
 import json
 import subprocess
@@ -20,7 +20,7 @@ with open("child.log", "a") as log:
     log.write(json.dumps(words) + "\\n")
 codes = json.load(open("script.json"))
 if words == ["chaos", "--show", "list"]:
-    print("".join(f"{name}  what is seen\\n" for name in codes if name != "drawn"), end="")
+    print("".join(f"{name}  what is seen\\n" for name in codes if name != "generated"), end="")
     sys.exit()
 print("first line\\nTHE LAST LINE", flush=True)
 if "wrecked" in words:
@@ -29,7 +29,7 @@ if "wrecked" in words:
 if "sleeper" in words:
     open("child.pid", "w").write(str(os.getpid()))
     time.sleep(600)
-sys.exit(codes[words[words.index("--show") + 1] if "--show" in words else "drawn"])
+sys.exit(codes[words[words.index("--show") + 1] if "--show" in words else "generated"])
 """
 CONFTEST = """
 import sys
@@ -42,7 +42,7 @@ def prepare(pytester, codes):
     pytester.makeconftest(CONFTEST)
     pytester.makefile(".py", child=CHILD)
     pytester.makepyfile(test_mine="def test_mine(): pass")
-    Path("script.json").write_text(json.dumps({"drawn": 0, **codes}))
+    Path("script.json").write_text(json.dumps({"generated": 0, **codes}))
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ def test_nothing_is_asked_without_the_marker(run):
     assert commands() == []
 
 
-def test_an_item_for_each_finding_and_target_and_drawn_rounds(run):
+def test_an_item_for_each_finding_and_target_and_generated_rounds(run):
     result = run(
         {"one": 0, "two": 0}, "-m", "chaos", "--target", "reference", "--target", "apache-kafka", "--seed", "7"
     )
@@ -108,7 +108,7 @@ def test_a_killed_pytest_leaves_no_child(pytester):
 def test_workers_of_xdist_share_the_items_and_one_seed(run):
     result = run({"one": 0, "two": 1}, "-m", "chaos", "-n", "2", "--target", "reference", "--target", "apache-kafka")
     result.assert_outcomes(passed=4, failed=2)
-    drawn = [words[words.index("--seed") + 1] for words in commands() if "--seed" in words]
-    assert len(drawn) == 2
-    assert len(set(drawn)) == 1
-    assert result.stdout.str().count(f"kafkatrial seed {drawn[0]}") == 1
+    generated = [words[words.index("--seed") + 1] for words in commands() if "--seed" in words]
+    assert len(generated) == 2
+    assert len(set(generated)) == 1
+    assert result.stdout.str().count(f"kafkatrial seed {generated[0]}") == 1

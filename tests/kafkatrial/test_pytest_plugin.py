@@ -1,4 +1,4 @@
-"""The pytest plugin in projects of its own, with a scripted `kafkatrial run` in place of the real one."""
+"""The pytest plugin in separate projects, with a scripted `kafkatrial run` in place of the real one."""
 
 import json
 import os
@@ -35,7 +35,7 @@ def send(**event):
 
 
 send(event="run-started", run_dir="the-run")
-told = {"reason": "because", "text": "THE FINDING"}
+fields = {"reason": "because", "text": "THE FINDING"}
 targets = [words[n + 1] for n, word in enumerate(words) if word == "--target"] or ["reference"]
 for name, standing in script["verdicts"].items():
     if name in words:
@@ -46,7 +46,7 @@ for name, standing in script["verdicts"].items():
             print("kafkatrial: b1 ended by itself", file=sys.stderr)
             sys.exit(3)
         for target in targets:
-            send(event="requirement-judged", requirement=name, target=target, **told, standing=standing)
+            send(event="requirement-judged", requirement=name, target=target, **fields, standing=standing)
 """
 
 CONFTEST = """
@@ -222,7 +222,7 @@ def test_an_interrupted_session_ends_the_child(project):
 
 
 def test_the_plugin_alone_imports_nothing_of_the_suite(project):
-    """It is in every pytest run of everybody who has kafkatrial installed."""
+    """pytest loads it in every run on a machine with kafkatrial."""
     pytester = project()
     pytester.makepyfile(
         test_mine="""

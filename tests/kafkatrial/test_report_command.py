@@ -18,38 +18,38 @@ EXAMPLES = Path(__file__).parents[2] / "examples" / "histories"
 
 
 @pytest.fixture(scope="module")
-def of_one(tmp_path_factory):
+def report_of_one_run(tmp_path_factory):
     """The report of a run with a violation."""
     out = tmp_path_factory.mktemp("reports") / "one"
     assert exit_code(["report", str(EXAMPLES / "lost-write"), "--out", str(out)]) is ExitCode.VIOLATION
     return out
 
 
-def test_a_report_is_a_page_and_its_tables_and_nothing_else(of_one):
-    assert {path.name for path in of_one.iterdir()} == {"report.html", "tables"}
+def test_a_report_is_a_page_and_its_tables_and_nothing_else(report_of_one_run):
+    assert {path.name for path in report_of_one_run.iterdir()} == {"report.html", "tables"}
     names = {f"{table.name}.{suffix}" for table in TABLES for suffix in ("parquet", "csv")}
-    assert {path.name for path in (of_one / "tables").iterdir()} == names
+    assert {path.name for path in (report_of_one_run / "tables").iterdir()} == names
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
-def test_tables_are_written_with_the_documented_schema_in_both_forms(of_one, table):
-    written = pq.read_table(of_one / "tables" / f"{table.name}.parquet")
+def test_tables_are_written_with_the_documented_schema_in_both_forms(report_of_one_run, table):
+    written = pq.read_table(report_of_one_run / "tables" / f"{table.name}.parquet")
     assert written.schema == table.schema
     types = {field.name: field.type for field in table.schema}
     options = pa_csv.ConvertOptions(column_types=types, strings_can_be_null=False)
-    text = pa_csv.read_csv(of_one / "tables" / f"{table.name}.csv", convert_options=options)
+    text = pa_csv.read_csv(report_of_one_run / "tables" / f"{table.name}.csv", convert_options=options)
     assert text.schema.names == written.schema.names
     assert text.num_rows == written.num_rows
 
 
-def test_the_page_is_small_self_contained_and_tells_what_was_found(of_one):
-    page = (of_one / "report.html").read_text(encoding="utf-8")
+def test_the_page_is_small_self_contained_and_tells_what_was_found(report_of_one_run):
+    page = (report_of_one_run / "report.html").read_text(encoding="utf-8")
     assert len(page) < 150_000
     assert not re.search(r'(src|href)="(?!#|tables/)|@import|url\(', page)
-    for told in ("lost-write", "Latency of produce", "Consumer lag", "Leaders and in-sync replicas", "tables/runs.csv"):
-        assert told in page
+    for text in ("lost-write", "Latency of produce", "Consumer lag", "Leaders and in-sync replicas", "tables/runs.csv"):
+        assert text in page
     for opened in re.findall(r'<a href="(tables/[^"]+)"', page):
-        assert (of_one / opened).is_file()
+        assert (report_of_one_run / opened).is_file()
 
 
 def test_two_runs_are_compared_as_they_are_named(tmp_path, capsys):
@@ -124,8 +124,8 @@ def broken(tmp_path, what):
 def test_a_broken_run_is_one_line_and_leaves_nothing(tmp_path, capsys, what, line):
     out = tmp_path / "report"
     assert exit_code(["report", str(broken(tmp_path, what)), "--out", str(out)]) is ExitCode.USAGE
-    (told,) = capsys.readouterr().err.splitlines()
-    assert line in told
+    (message,) = capsys.readouterr().err.splitlines()
+    assert line in message
     assert not out.exists()
 
 
@@ -149,8 +149,8 @@ def test_what_cannot_be_reported_is_one_line(tmp_path, capsys, monkeypatch, word
     for name in ("clean", "copy"):
         shutil.copytree(EXAMPLES / "clean", tmp_path / name)
     assert exit_code(["report", *words]) is ExitCode.USAGE
-    (told,) = capsys.readouterr().err.splitlines()
-    assert line in told
+    (message,) = capsys.readouterr().err.splitlines()
+    assert line in message
     assert not list(tmp_path.glob(".kafkatrial/reports/*"))
 
 
@@ -159,15 +159,17 @@ def test_a_master_that_does_not_answer_is_one_line(tmp_path, capsys):
     out = tmp_path / "report"
     words = ["--engine", "spark", "--master", "spark://127.0.0.1:1", "--out", str(out)]
     assert exit_code(["report", str(EXAMPLES / "clean"), *words]) is ExitCode.USAGE
-    (told,) = capsys.readouterr().err.splitlines()
-    assert "does not answer" in told
+    (message,) = capsys.readouterr().err.splitlines()
+    assert "does not answer" in message
     assert not out.exists()
 
 
 @pytest.mark.spark
-def test_spark_reports_a_run_from_end_to_end(of_one, tmp_path):
+def test_spark_reports_a_run_from_end_to_end(report_of_one_run, tmp_path):
     out = tmp_path / "report"
     words = ["--engine", "spark", "--master", "local[2]", "--out", str(out)]
     assert exit_code(["report", str(EXAMPLES / "lost-write"), *words]) is ExitCode.VIOLATION
-    assert {path.name for path in (out / "tables").iterdir()} == {path.name for path in (of_one / "tables").iterdir()}
+    assert {path.name for path in (out / "tables").iterdir()} == {
+        path.name for path in (report_of_one_run / "tables").iterdir()
+    }
     assert "lost-write" in (out / "report.html").read_text(encoding="utf-8")

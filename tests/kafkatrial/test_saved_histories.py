@@ -30,14 +30,14 @@ def test_a_run_of_ours_holds_several(tmp_path):
     assert histories_in(tmp_path) == {"a/y": tmp_path / "a/y", "b/x": tmp_path / "b/x"}
 
 
-@pytest.mark.parametrize("what", ["missing", "empty", "stranger", "file"])
-def test_what_is_no_run_is_refused(tmp_path, what):
+@pytest.mark.parametrize("what", ["missing", "empty", "unknown", "file"])
+def test_what_is_no_run_is_rejected(tmp_path, what):
     path = tmp_path / what
     if what == "file":
         path.touch()
     elif what != "missing":
         path.mkdir()
-    if what == "stranger":  # holds a run somewhere below, but is not a run of ours itself
+    if what == "unknown":  # holds a run somewhere below, but is not such a run itself
         (path / "inner").mkdir()
         (path / "inner" / "run.json").touch()
     with pytest.raises(UsageError, match=str(path)):

@@ -52,7 +52,7 @@ def test_a_damaged_saved_failure_is_one_line(capsys, tmp_path):
     assert "failure.json: not a saved trial: it is not JSON" in capsys.readouterr().err
 
 
-def test_a_place_where_no_failure_can_be_saved_is_refused_before_anything_runs(capsys, tmp_path):
+def test_a_place_where_no_failure_can_be_saved_is_rejected_before_anything_runs(capsys, tmp_path):
     taken = tmp_path / "taken"
     taken.write_text("")
     for out in (taken, taken / "below"):

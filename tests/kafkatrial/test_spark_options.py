@@ -26,9 +26,9 @@ BROKER = ["--history-topic", "t", "--history-bootstrap", "127.0.0.1:9"]
 @pytest.mark.spark
 def test_wrong_choice_is_one_line(words, line, tmp_path, capfd):
     assert exit_code([word.replace("{tmp}", str(tmp_path)) for word in words]) == 4
-    said = capfd.readouterr().err
-    assert said.startswith(f"kafkatrial: {line}")
-    assert said.count("\n") == 1
+    error = capfd.readouterr().err
+    assert error.startswith(f"kafkatrial: {line}")
+    assert error.count("\n") == 1
 
 
 def test_job_for_spark_submit_is_two_files_and_the_command_to_run_them(tmp_path, capsys):

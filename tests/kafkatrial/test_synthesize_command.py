@@ -1,4 +1,4 @@
-"""`kafkatrial synthesize` writes a history that `check` judges, and tells what it planted."""
+"""`kafkatrial synthesize` writes a history that `check` judges, and lists what it planted."""
 
 import json
 
@@ -19,7 +19,7 @@ def test_planted_anomalies_are_told_and_found(tmp_path, capsys):
     assert {anomaly["name"]: anomaly["count"] for anomaly in found["anomalies"]} == {"lost-write": 1, "duplicate": 2}
 
 
-def test_name_that_is_no_anomaly_is_refused_with_those_that_are(tmp_path):
+def test_name_that_is_no_anomaly_is_rejected_with_those_that_are(tmp_path):
     with pytest.raises(UsageError, match="there is no anomaly 'lost' to plant; there are lost-write, "):
         run_command(["synthesize", "--records", "10", "--plant", "lost", str(tmp_path / "run")])
     assert not (tmp_path / "run").exists()
