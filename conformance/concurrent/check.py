@@ -9,13 +9,10 @@ again is *flaky*: it stays a violation, because it was in the history.
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import count
+from itertools import count, takewhile
 from pathlib import Path
 
-from hypothesis import Phase, given
-from hypothesis import seed as with_seed
 from hypothesis.strategies import SearchStrategy
 
 from conformance.check_context import Check, CheckContext
@@ -25,7 +22,7 @@ from conformance.concurrent.run import HistoryRun
 from conformance.concurrent.saved import RequirementTrial
 from conformance.concurrent.script import ConcurrentScript
 from conformance.concurrent.surroundings import ScriptNotRunError
-from conformance.reproducible import search_settings
+from conformance.search import scripts_of, smallest
 from conformance.trial_document import document
 from fixtures.targets.target import Target
 from linearizability.check import judge
@@ -119,6 +116,11 @@ class Family:
         """How many scripts a context draws."""
         return max(1, context.scripts_max // self.divisor)
 
+    def drawn(self, context: CheckContext, target: Target) -> list[ConcurrentScript]:
+        """Return the scripts of a context on a target."""
+        scripts_max = self.drawn_max(context)
+        return scripts_of(self.scripts(target), seed_value=context.seed, scripts_max=scripts_max)
+
     def history(self, context: CheckContext, target: Target) -> Ran:
         """The history of this family in a run, made now where there is none. Raises `ScriptNotRunError`."""
         run_dir = context.history_dirs[target.name]
@@ -129,7 +131,7 @@ class Family:
         return ran
 
     def _run(self, context: CheckContext, target: Target, run_dir: Path) -> Mapping[str, ConcurrentScript]:
-        drawn = draw_scripts(self.scripts(target), context.seed, self.drawn_max(context))
+        drawn = self.drawn(context, target)
         topics: dict[str, ConcurrentScript] = {}
         with HistoryRun(target, run_dir, context.seed) as run:
             for done, script in enumerate(drawn, start=1):
@@ -176,14 +178,7 @@ class _Case:
         culprit = next((script for script in suspects if self._violates_again(script, deadline)), None)
         shown = suspects[0]
         if culprit is not None:
-            shown = shrink(
-                culprit,
-                self.family.scripts(self.target),
-                self._violates,
-                seed=self.context.seed,
-                scripts_max=self.family.drawn_max(self.context),
-                deadline=deadline,
-            )
+            shown = self._smallest(culprit, deadline)
         saved = RequirementTrial(self.context.requirement_id, len(self.target.nodes), shown)
         return Finding(
             Verdict.VIOLATION,
@@ -195,6 +190,19 @@ class _Case:
             trial=document(saved, {"name": self.context.requirement_id, "text": result.reason}),
             flaky=culprit is None,
             judgement=result.judgement,
+        )
+
+    def _smallest(self, culprit: ConcurrentScript, deadline: float) -> ConcurrentScript:
+        """Return the smallest violating script found in time. The scripts generated before the culprit do not run."""
+        drawn = self.family.drawn(self.context, self.target)
+        return smallest(
+            self.family.scripts(self.target),
+            seed_value=self.context.seed,
+            scripts_max=self.family.drawn_max(self.context),
+            first=culprit,
+            passed=tuple(takewhile(lambda script: script != culprit, drawn)),
+            violates=self._violates,
+            time_is_up=lambda: time.monotonic() >= deadline,
         )
 
     def _violates_again(self, script: ConcurrentScript, deadline: float) -> bool:
@@ -214,54 +222,3 @@ class _Case:
         except ScriptNotRunError:
             return False
         return judge_history(run_dir, self.examinations).verdict is Verdict.VIOLATION
-
-
-def draw_scripts(scripts: SearchStrategy[ConcurrentScript], seed: int, scripts_max: int) -> list[ConcurrentScript]:
-    """So many different scripts (fewer where there are no more), the same for the same seed."""
-    drawn: dict[ConcurrentScript, None] = {}
-
-    @search_settings(scripts_max, Phase.generate)
-    @given(scripts)
-    def collect(script: ConcurrentScript) -> None:
-        drawn.setdefault(script)
-
-    with_seed(seed)(collect)()
-    return list(drawn)
-
-
-class _ViolationError(Exception):
-    """Tells Hypothesis that a script violates."""
-
-
-def shrink(
-    culprit: ConcurrentScript,
-    scripts: SearchStrategy[ConcurrentScript],
-    violates: Callable[[ConcurrentScript], bool],
-    *,
-    seed: int,
-    scripts_max: int,
-    deadline: float,
-) -> ConcurrentScript:
-    """The smallest script found that was seen to violate, within the time there is.
-
-    Hypothesis draws the scripts of `draw_scripts` again, meets the culprit and shrinks from there; what it draws before
-    is not run. Each script runs once: its verdict is kept, since a real cluster may behave otherwise the next time.
-    """
-    seen = {culprit: True}
-    smallest = culprit
-    met = False
-
-    @search_settings(scripts_max, Phase.generate, Phase.shrink)
-    @given(scripts)
-    def meet(script: ConcurrentScript) -> None:
-        nonlocal smallest, met
-        met = met or script == culprit
-        if met and script not in seen and time.monotonic() < deadline:
-            seen[script] = violates(script)
-        if met and seen.get(script, False):
-            smallest = script  # the last one to get here is the smallest: Hypothesis ends with it
-            raise _ViolationError
-
-    with suppress(_ViolationError):
-        with_seed(seed)(meet)()
-    return smallest

@@ -13,13 +13,13 @@ from typing import Final, TypeAlias
 from hypothesis.strategies import SearchStrategy
 
 from conformance.check_context import Check, CheckContext
+from conformance.search import smallest, try_scripts
 from conformance.sequential.connections import TargetDown
 from conformance.sequential.differences import Severity, differences
 from conformance.sequential.expectation import mismatches
 from conformance.sequential.model import expected
 from conformance.sequential.program import program
 from conformance.sequential.response import Response
-from conformance.sequential.search import smallest, try_scripts
 from conformance.sequential.session import NO_LEADER, NotReady, Session
 from conformance.sequential.steps import CreateTopic, Eventually, On, Script, Step, WithUnknownTags
 from fixtures.clients.raw import UnsupportedApi

@@ -2,6 +2,7 @@
 
 import math
 import time
+from itertools import takewhile
 
 import pytest
 from hypothesis import given, settings
@@ -10,12 +11,12 @@ from hypothesis import strategies as st
 import conformance.concurrent.moves as moves_module
 import conformance.concurrent.script as script_module
 from conformance.concurrent import strategies
-from conformance.concurrent.check import draw_scripts, shrink
 from conformance.concurrent.moves import AwaitLeader, Cut, DamageDisk, ElectLeader, InitialRole, Reassign
 from conformance.concurrent.program import program_of
 from conformance.concurrent.requirements import EXAMINATIONS, PROMISES, REQUIREMENTS
 from conformance.concurrent.script import ConcurrentScript, PipelinedProducer, SendRecords, TopicSettings
 from conformance.registry import REQUIREMENTS as REGISTERED
+from conformance.search import scripts_of, smallest
 from fixtures.clients.administration import Election
 from fixtures.faults.damage import Damage
 from fixtures.targets.controls import Lost
@@ -38,9 +39,9 @@ EACH_PROMISE = pytest.mark.parametrize("promise", PROMISES, ids=lambda promise: 
 @EACH_PROMISE
 @pytest.mark.parametrize("target", [ONE_NODE, THREE_NODES], ids=["one node", "three nodes"])
 def test_the_same_seed_draws_the_same_scripts(promise, target):
-    first = draw_scripts(promise.family.scripts(target), seed=5, scripts_max=4)
-    assert first == draw_scripts(promise.family.scripts(target), seed=5, scripts_max=4)
-    assert first != draw_scripts(promise.family.scripts(target), seed=6, scripts_max=4)
+    first = scripts_of(promise.family.scripts(target), seed_value=5, scripts_max=4)
+    assert first == scripts_of(promise.family.scripts(target), seed_value=5, scripts_max=4)
+    assert first != scripts_of(promise.family.scripts(target), seed_value=6, scripts_max=4)
     assert 1 <= len(set(first)) == len(first) <= 4
 
 
@@ -57,7 +58,7 @@ def test_a_printed_program_holds_the_same_script(promise, data):
 
 @EACH_PROMISE
 def test_scripts_keep_inside_their_topic(promise):
-    for script in draw_scripts(promise.family.scripts(THREE_NODES), seed=1, scripts_max=20):
+    for script in scripts_of(promise.family.scripts(THREE_NODES), seed_value=1, scripts_max=20):
         for client in script.clients:
             assert getattr(client, "partition", 0) < script.topic.partitions
             if getattr(client, "idempotent", False) and isinstance(client, PipelinedProducer):
@@ -118,18 +119,27 @@ def violates(script):
 
 
 def culprit_of(seed):
-    return next(script for script in draw_scripts(SENDERS, seed, 30) if violates(script))
+    return next(script for script in scripts_of(SENDERS, seed_value=seed, scripts_max=30) if violates(script))
 
 
 def shrunk(seed, predicate, *, deadline=math.inf):
-    return shrink(culprit_of(seed), SENDERS, predicate, seed=seed, scripts_max=30, deadline=deadline)
+    culprit = culprit_of(seed)
+    return smallest(
+        SENDERS,
+        seed_value=seed,
+        scripts_max=30,
+        first=culprit,
+        passed=tuple(takewhile(lambda script: script != culprit, scripts_of(SENDERS, seed_value=seed, scripts_max=30))),
+        violates=predicate,
+        time_is_up=lambda: time.monotonic() >= deadline,
+    )
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_shrinking_ends_at_a_small_script_that_violates(seed):
-    smallest = shrunk(seed, violates)
-    assert records_of(smallest) == 20
-    assert len(smallest.clients) == 1
+    found = shrunk(seed, violates)
+    assert records_of(found) == 20
+    assert len(found.clients) == 1
 
 
 def test_only_what_was_seen_to_violate_is_shown():
@@ -141,9 +151,9 @@ def test_only_what_was_seen_to_violate_is_shown():
         met.add(script)
         return first and violates(script)
 
-    smallest = shrunk(1, fickle)
-    assert smallest in met
-    assert violates(smallest)
+    found = shrunk(1, fickle)
+    assert found in met
+    assert violates(found)
 
 
 def test_a_violation_that_nothing_smaller_shows_stays_as_it_is():
@@ -152,6 +162,6 @@ def test_a_violation_that_nothing_smaller_shows_stays_as_it_is():
 
 def test_after_the_deadline_nothing_more_is_run():
     ran = []
-    smallest = shrunk(1, lambda script: bool(ran.append(script)), deadline=time.monotonic() - 1)
-    assert smallest == culprit_of(1)
+    found = shrunk(1, lambda script: bool(ran.append(script)), deadline=time.monotonic() - 1)
+    assert found == culprit_of(1)
     assert ran == []

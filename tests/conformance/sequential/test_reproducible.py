@@ -9,7 +9,7 @@ import sys
 sys.path[:0] = [{root!r}, "."]
 {load}
 from conformance.registry import REQUIREMENTS
-from conformance.sequential.search import try_scripts
+from conformance.search import try_scripts
 from hypothesis import strategies as st
 found = []
 try_scripts(st.lists(st.integers(0, 10**9)), seed_value=5, scripts_max=200, attempt=found.append)

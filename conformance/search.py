@@ -1,19 +1,26 @@
 """Search for scripts with Hypothesis, and shrinking of a script that shows a violation.
 
-The engine needs every script's outcome on every target, while Hypothesis stops at the first failure. Therefore
+The engine needs every script's result on every target, while Hypothesis stops at the first failure. Therefore
 `try_scripts` runs it with a test that never fails, and `smallest` runs it again, with the same seed, on one target
 and with a test that fails on a violation: Hypothesis generates the same scripts and shrinks the first violating one.
-Outcomes are cached, so that no script is sent twice.
+Each script runs once: its result is kept, since a real cluster may behave differently the next time.
+
+Shrinking stays within the scripts of a requirement, because its checks are valid only for those: a script without its
+leader kill violates "a new leader is elected" on every cluster. Therefore `chaos.campaign.shrinking`, which changes the
+fields of a trial, is not used here.
 """
 
 from collections.abc import Callable, Collection
+from typing import TypeVar
 
 from hypothesis import Phase, given, seed
 from hypothesis.errors import HypothesisException
 from hypothesis.strategies import SearchStrategy
 
 from conformance.reproducible import draw_from_the_seed_alone, search_settings
-from conformance.sequential.steps import Script
+
+S = TypeVar("S")
+"""A script: a value that can be hashed."""
 
 
 class _Violated(Exception):  # noqa: N818
@@ -25,7 +32,7 @@ class _TimeIsUp(BaseException):
 
 
 def try_scripts(
-    scripts: SearchStrategy[Script], *, seed_value: int, scripts_max: int, attempt: Callable[[Script], None]
+    scripts: SearchStrategy[S], *, seed_value: int, scripts_max: int, attempt: Callable[[S], object]
 ) -> None:
     """Call `attempt` with at most `scripts_max` scripts. An exception of it ends the search and is raised again."""
     draw_from_the_seed_alone()
@@ -34,7 +41,7 @@ def try_scripts(
     @seed(seed_value)
     @search_settings(scripts_max, Phase.generate)
     @given(scripts)
-    def every_script(script: Script) -> None:
+    def every_script(script: S) -> None:
         if raised:
             return
         try:
@@ -47,16 +54,23 @@ def try_scripts(
         raise raised[0]
 
 
+def scripts_of(scripts: SearchStrategy[S], *, seed_value: int, scripts_max: int) -> list[S]:
+    """Return at most `scripts_max` different scripts, the same for the same seed."""
+    found: dict[S, None] = {}
+    try_scripts(scripts, seed_value=seed_value, scripts_max=scripts_max, attempt=found.setdefault)
+    return list(found)
+
+
 def smallest(
-    scripts: SearchStrategy[Script],
+    scripts: SearchStrategy[S],
     *,
     seed_value: int,
     scripts_max: int,
-    first: Script,
-    passed: Collection[Script],
-    violates: Callable[[Script], bool],
+    first: S,
+    passed: Collection[S],
+    violates: Callable[[S], bool],
     time_is_up: Callable[[], bool],
-) -> Script:
+) -> S:
     """Return the smallest violating script that is found before the search or the time ends; at least `first`.
 
     :param passed: scripts of the same search without a violation; they are not tried again.
@@ -68,7 +82,7 @@ def smallest(
     @seed(seed_value)
     @search_settings(scripts_max, Phase.generate, Phase.shrink)
     @given(scripts)
-    def no_script_violates(script: Script) -> None:
+    def no_script_violates(script: S) -> None:
         if script not in known:
             if time_is_up():
                 raise _TimeIsUp
@@ -83,4 +97,4 @@ def smallest(
         return violating[-1]  # Hypothesis runs the smallest again at the end
     except (_TimeIsUp, HypothesisException):
         pass
-    return min(violating, key=lambda script: (len(script), len(repr(script))))
+    return min(violating, key=lambda script: len(repr(script)))

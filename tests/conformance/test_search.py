@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import strategies as st
 
-from conformance.sequential.search import smallest, try_scripts
+from conformance.search import smallest, try_scripts
 from conformance.sequential.steps import Batch, CreateTopic, Fetch, Produce, Record, Script
 from conformance.sequential.strategies import many, produces, script
 
