@@ -10,7 +10,7 @@ from kafkatrial.exit_codes import ExitCode
 DEFAULT_TARGET = "reference"
 EXAMPLES = (
     "kafkatrial fuzz --target reference --minutes 5",
-    "kafkatrial fuzz --replay .kafkatrial/fuzz/RUN/finding.json",
+    "kafkatrial fuzz --replay examples/fuzz/fetch-snapshot-without-partitions.json",
 )
 
 
