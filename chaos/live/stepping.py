@@ -1,4 +1,4 @@
-"""Clients with steps on a real cluster: the state machines of `chaos.simulation.clients`, driven over sockets.
+"""Clients with steps on a real cluster: the state machines of `fixtures.clients.core`, driven over sockets.
 
 All clients of a trial run in one asyncio loop, in the thread of one actor, and write their rows through the run's
 recorder. After the faults they read back the topics that workloads do not know: all but the first.
@@ -9,21 +9,21 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from chaos.campaign.violation import Violation
-from chaos.live.sockets import SocketEnvironment, addresses_of
-from chaos.simulation.clients import client
-from chaos.simulation.clients.asked import WrongAnswerError
-from chaos.simulation.clients.client import Client, Steps
-from chaos.simulation.clients.consumer import Consumer
-from chaos.simulation.clients.process import Behaviour, MalformedAnswerError, Process, Sleep
-from chaos.simulation.clients.producer import Producer
-from chaos.simulation.clients.raw import RequestClient
-from chaos.simulation.clients.view import Place
 from chaos.trial import CLIENTS_MS, SendBatches, SteppingClient, Trial
 from chaos.trial import Consumer as ConsumerSteps
 from chaos.trial import Producer as ProducerSteps
 from chaos.trial import RequestClient as RequestClientSteps
 from conformance.concurrent.script import Phase
 from conformance.concurrent.surroundings import Surroundings
+from fixtures.clients.core.client import Client, ClientContext, Steps
+from fixtures.clients.core.consumer import Consumer
+from fixtures.clients.core.process import Behaviour, Process, Sleep
+from fixtures.clients.core.producer import Producer
+from fixtures.clients.core.request_client import RequestClient
+from fixtures.clients.core.response_pairs import InvalidResponseError
+from fixtures.clients.raw import MalformedResponse
+from fixtures.clients.responses import TopicPartition
+from fixtures.clients.sockets import SocketEnvironment, addresses_of
 from fixtures.clients.stage import Event
 from fixtures.clients.topic_ids import topic_id_from_text
 from fixtures.faults import Node
@@ -31,7 +31,7 @@ from fixtures.faults import Node
 _LOOK_S: Final = 0.02
 _READ_BACK_MS: Final = 60_000
 _AGAIN_MS: Final = 100
-_NAMES: Final = {WrongAnswerError: "wrong-response", MalformedAnswerError: "malformed-response"}
+_NAMES: Final = {InvalidResponseError: "wrong-response", MalformedResponse: "malformed-response"}
 
 
 class SteppingClients:
@@ -161,8 +161,8 @@ class SteppingClients:
             producer.run()
             while not writing.is_done:
                 yield Sleep(_AGAIN_MS)
-            if producer.refused:
-                text = f"a write to {producer.refused[0]} is not accepted after the faults"
+            if producer.rejected:
+                text = f"a write to {producer.rejected[0]} is not accepted after the faults"
                 self.violations.append(Violation("not-recovered", text))
             yield from Consumer(process, surroundings, ConsumerSteps(partitions=tuple(places))).drain()
         for group in self._groups:
@@ -185,9 +185,9 @@ class SteppingClients:
         self._processes.append(Process(next(self._surroundings.processes), environment))
         return self._processes[-1]
 
-    def _of(self, environment: SocketEnvironment) -> client.Surroundings:
+    def _of(self, environment: SocketEnvironment) -> ClientContext:
         target = self._surroundings.target
-        return client.Surroundings(
+        return ClientContext(
             self._surroundings.recorder,
             tuple(node.id for node in target.nodes),
             node=self._node,
@@ -196,15 +196,15 @@ class SteppingClients:
             wall_start_ms=environment.wall_start_ms,
             keeps_timestamps=not self._trial.may_replace_timestamps,
             topic_ids={name: topic_id_from_text(text) for name, text in self._surroundings.topic_ids.items()},
-            passing=self._trial.deleted_topics,
+            deleted_topics=self._trial.deleted_topics,
         )
 
 
 def _places(reader: Client, topics: Sequence[str]) -> Steps:
     """Return the partitions of those topics that exist."""
-    places: list[Place] = []
+    places: list[TopicPartition] = []
     if topics:
         while (yield from reader.refresh(topics)).response is None:
             yield Sleep(_AGAIN_MS)
-        places = [(topic, index) for topic in topics for index in range(reader.view.partitions.get(topic, 0))]
+        places = [(topic, index) for topic in topics for index in range(reader.metadata.partitions.get(topic, 0))]
     return places

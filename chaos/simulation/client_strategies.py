@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from chaos.simulation.choice import chosen
-from chaos.simulation.clients.descriptions import SUBJECTS
 from chaos.simulation.shape import Shape
 from chaos.trial import (
     AlterTopicConfig,
@@ -46,6 +45,7 @@ from chaos.trial import (
     Seek,
     SendBatches,
 )
+from fixtures.clients.core.descriptions import SUBJECTS
 from fixtures.faults import Role
 
 T = TypeVar("T")

@@ -1,6 +1,6 @@
 """A simulation's own producers and consumers for the scripts that every target is played: Java's clients' behaviour.
 
-They are the clients of simulated campaigns (`chaos.simulation.clients`), driven call by call by whoever has a script in
+They are the clients of simulated campaigns (`fixtures.clients.core`), driven call by call by whoever has a script in
 hand, and they write what librdkafka's would: one `produce` for each record, one `poll` for each poll.
 """
 
@@ -9,23 +9,24 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
 
-from chaos.simulation.clients.client import Surroundings
-from chaos.simulation.clients.consumer import Consumer
-from chaos.simulation.clients.process import Behaviour, Process, Sleep, Timers
-from chaos.simulation.clients.producer import Producer
-from chaos.simulation.clients.view import Place
 from chaos.simulation.stage import SimulatedStage
 from chaos.simulation.transport import PLACE
 from chaos.trial import Consumer as ConsumerSteps
 from chaos.trial import Producer as ProducerSteps
 from fixtures.clients import drivers
 from fixtures.clients.confluent import Properties
+from fixtures.clients.core.client import ClientContext
+from fixtures.clients.core.consumer import Consumer
+from fixtures.clients.core.process import Behaviour, Process, Sleep, Timers
+from fixtures.clients.core.producer import Producer
 from fixtures.clients.outcomes import REQUEST_TIMED_OUT
 from fixtures.clients.payload import from_record
 from fixtures.clients.record_batch import Record
+from fixtures.clients.responses import TopicPartition
 from fixtures.clients.topic_ids import topic_id_from_text
 from linearizability.history.recorder import Read, Recorder, Sent
 from linearizability.operation import Outcome
+from reference_broker.simulation.clock import WALL_START_MS
 from reference_broker.simulation.cluster import SimulatedCluster
 
 _IN_FLIGHT_MAX: Final = 5
@@ -66,28 +67,29 @@ class SimulatedDrivers:
             linger_ms=int(properties.get("linger.ms", 0)),
             records_max=int(properties.get("batch.num.messages", _BATCH_RECORDS_MAX)),
         )
-        surroundings = self._surroundings(recorder, topic_ids)
+        context = self._context(recorder, topic_ids)
         return _DrivenProducer(
-            self._process(process), surroundings, settings, batching=batching, stage=self._stage, topic_ids=topic_ids
+            self._process(process), context, settings, batching=batching, stage=self._stage, topic_ids=topic_ids
         )
 
     def consumer(
         self, recorder: Recorder, process: int, *, topic_ids: Mapping[str, str], isolation: str = "read_uncommitted"
     ) -> drivers.Consumer:
         """A consuming process."""
-        surroundings = self._surroundings(recorder, topic_ids)
-        return _DrivenConsumer(self._process(process), surroundings, isolation, self._stage)
+        context = self._context(recorder, topic_ids)
+        return _DrivenConsumer(self._process(process), context, isolation, self._stage)
 
     def _process(self, number: int) -> Process:
         return Process(number, self._cluster, PLACE)
 
-    def _surroundings(self, recorder: Recorder, topic_ids: Mapping[str, str]) -> Surroundings:
-        return Surroundings(
+    def _context(self, recorder: Recorder, topic_ids: Mapping[str, str]) -> ClientContext:
+        return ClientContext(
             recorder,
             self._brokers,
             node=lambda _: None,
             acknowledged=lambda *_: None,
             committed=lambda *_: None,
+            wall_start_ms=WALL_START_MS,
             topic_ids={topic: topic_id_from_text(text) for topic, text in topic_ids.items()},
         )
 
@@ -116,7 +118,7 @@ class _DrivenProducer:
     def __init__(
         self,
         process: Process,
-        surroundings: Surroundings,
+        context: ClientContext,
         settings: ProducerSteps,
         *,
         batching: _Batching,
@@ -124,14 +126,14 @@ class _DrivenProducer:
         topic_ids: Mapping[str, str],
     ) -> None:
         self._process = process
-        self._recorder = surroundings.recorder
+        self._recorder = context.recorder
         self._settings = settings
         self._batching = batching
         self._stage = stage
         self._topic_ids = topic_ids
-        self._filling: dict[Place, _Filling] = {}
+        self._filling: dict[TopicPartition, _Filling] = {}
         self._pending: dict[int, None] = {}
-        self._producer = Producer(process, surroundings, settings)
+        self._producer = Producer(process, context, settings)
         self._producer.begin()
 
     @property
@@ -163,11 +165,11 @@ class _DrivenProducer:
             self._hand_over(place, filling)
         return op_id
 
-    def _hand_over(self, place: Place, filling: _Filling) -> None:
+    def _hand_over(self, place: TopicPartition, filling: _Filling) -> None:
         """A batch is full, or has lingered; it may have been full before."""
         if self._filling.get(place) is filling:
             del self._filling[place]
-            self._producer.hand_over(place, tuple(filling.records), partial(self._delivered, filling.op_ids))
+            self._producer.queue(place, tuple(filling.records), partial(self._delivered, filling.op_ids))
 
     def _delivered(
         self, op_ids: Sequence[int], outcome: Outcome, error: str | None, *, base_offset: int | None, **_: Any
@@ -202,9 +204,9 @@ class _DrivenProducer:
 class _DrivenConsumer:
     """One fetch for each poll, from its partitions by turns. An error is waited for as if nothing came."""
 
-    def __init__(self, process: Process, surroundings: Surroundings, isolation: str, stage: SimulatedStage) -> None:
+    def __init__(self, process: Process, context: ClientContext, isolation: str, stage: SimulatedStage) -> None:
         self._process = process
-        self._surroundings = surroundings
+        self._context = context
         self._isolation = isolation
         self._stage = stage
         self._consumer: Consumer | None = None
@@ -212,7 +214,7 @@ class _DrivenConsumer:
     def assign(self, offsets: Mapping[tuple[str, int], int]) -> None:
         """Read these partitions from these offsets on."""
         settings = ConsumerSteps(partitions=tuple(offsets), isolation=self._isolation, max_wait_ms=_FETCH_WAIT_MAX_MS)
-        self._consumer = Consumer(self._process, self._surroundings, settings)
+        self._consumer = Consumer(self._process, self._context, settings)
         self._consumer.assign(offsets)
 
     def poll(self, messages_max: int = 500, timeout_s: float = 1.0) -> Sequence[Read]:

@@ -3,13 +3,13 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
-from chaos.simulation.clients.administration import ADMIN_TIMEOUT_MS
-from chaos.simulation.clients.process import place_of
 from chaos.simulation.damage import SimulatedFiles
 from chaos.simulation.roles import Roles
 from chaos.simulation.simulated_controls import SimulatedControls
 from fixtures.clients import administration
 from fixtures.clients.administration import AdminRequest, Election
+from fixtures.clients.core.admin_steps import ADMIN_TIMEOUT_MS
+from fixtures.clients.core.process import place_of
 from fixtures.faults.context import FaultContext, Losses, record_forfeit
 from linearizability.history.recorder import Recorder
 from reference_broker.simulation.cluster import SimulatedCluster

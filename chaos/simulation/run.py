@@ -22,13 +22,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
 from chaos.campaign.violation import Violation
-from chaos.simulation.clients.asked import WrongAnswerError
-from chaos.simulation.clients.client import Surroundings
-from chaos.simulation.clients.consumer import Consumer
-from chaos.simulation.clients.process import Behaviour, MalformedAnswerError, Process, Sleep
-from chaos.simulation.clients.producer import Producer
-from chaos.simulation.clients.raw import RequestClient
-from chaos.simulation.clients.view import Place
 from chaos.simulation.fault_context import fault_context
 from chaos.simulation.forfeits import Forfeits
 from chaos.simulation.history import HistoryInMemory
@@ -44,6 +37,14 @@ from chaos.trial import Producer as ProducerSteps
 from chaos.trial import RequestClient as RequestClientSteps
 from chaos.trial.unrolled import unrolled
 from fixtures.clients.administration import AdminRequest
+from fixtures.clients.core.client import ClientContext
+from fixtures.clients.core.consumer import Consumer
+from fixtures.clients.core.process import Behaviour, Process, Sleep
+from fixtures.clients.core.producer import Producer
+from fixtures.clients.core.request_client import RequestClient
+from fixtures.clients.core.response_pairs import InvalidResponseError
+from fixtures.clients.raw import MalformedResponse
+from fixtures.clients.responses import TopicPartition
 from fixtures.faults import Timed, Unregister
 from fixtures.targets.trial_properties import trial_properties
 from linearizability.history.reader import History
@@ -51,6 +52,7 @@ from linearizability.history.recorder import Recorder
 from reference_broker.core.configuration.keys import BROKER_CONFIG_KEYS
 from reference_broker.core.lifecycle import UNKNOWN_EPOCH
 from reference_broker.core.topic_names import CONSUMER_OFFSETS_TOPIC
+from reference_broker.simulation.clock import WALL_START_MS
 from reference_broker.simulation.cluster import SimulatedCluster
 from reference_broker.simulation.coverage import Coverage
 from reference_broker.simulation.invariants import Invariants, InvariantViolation, converged
@@ -162,14 +164,15 @@ class _Run:
         self.invariants = Invariants(self.cluster)
         Forfeits(self.invariants, self.recorder)
         self.coverage = Coverage(self.cluster, self.invariants.watch)
-        self.surroundings = Surroundings(
+        self.context = ClientContext(
             self.recorder,
             self.roles.brokers,
             self.roles.node,
             self._acknowledged,
             self.invariants.committed_group_offset,
+            wall_start_ms=WALL_START_MS,
             keeps_timestamps=not trial.may_replace_timestamps,
-            passing=trial.deleted_topics,
+            deleted_topics=trial.deleted_topics,
         )
         self.without_effect: list[Timed] = []
         self._helpers = 0
@@ -192,9 +195,9 @@ class _Run:
             return self._violation(violation.name, violation.detail)
         except WireError as error:
             return self._violation("malformed-message", str(error))
-        except MalformedAnswerError as error:
+        except MalformedResponse as error:
             return self._violation("malformed-response", str(error))
-        except WrongAnswerError as error:
+        except InvalidResponseError as error:
             return self._violation("wrong-response", str(error))
         except Exception as error:  # noqa: BLE001 - any error of the core is a violation
             return self._violation("exception", _described(error))
@@ -207,9 +210,9 @@ class _Run:
     def _violation(self, name: str, text: str) -> Violation:
         return Violation(name, text, self.cluster.scheduler.now_ms)
 
-    def _acknowledged(self, place: Place, offset: int, crc: int) -> None:
+    def _acknowledged(self, place: TopicPartition, offset: int, crc: int) -> None:
         """Note an acknowledgement; without its checksum if the broker sets timestamps."""
-        self.invariants.acknowledged(*place, offset, crc=crc if self.surroundings.keeps_timestamps else None)
+        self.invariants.acknowledged(*place, offset, crc=crc if self.context.keeps_timestamps else None)
 
     # Phases
 
@@ -226,7 +229,7 @@ class _Run:
         image = self.roles.image()
         assert image is not None
         topic_ids = {topic.name: topic.topic_id for topic in image.topics.values()}
-        self.surroundings = replace(self.surroundings, topic_ids=topic_ids)
+        self.context = replace(self.context, topic_ids=topic_ids)
 
     def _break(self) -> None:
         trial = self.trial
@@ -266,11 +269,11 @@ class _Run:
             delivery_timeout_ms=CONVERGE_MS,
         )
         process = self._process()
-        producer = Producer(process, self.surroundings, probe)
+        producer = Producer(process, self.context, probe)
         producer.run()
         self._await(process, CONVERGE_MS)
-        if producer.refused:
-            raise _Failed("not-converged", f"a write to {producer.refused[0]} is not accepted after the faults")
+        if producer.rejected:
+            raise _Failed("not-converged", f"a write to {producer.rejected[0]} is not accepted after the faults")
         self._await_convergence("after a write to each partition")
 
     def _check_rejections(self) -> None:
@@ -283,11 +286,11 @@ class _Run:
     def _drain(self) -> None:
         places = [place for place in self._places() if place[0] != CONSUMER_OFFSETS_TOPIC]
         if places:
-            consumer = Consumer(self._process(), self.surroundings, ConsumerSteps(partitions=tuple(places)))
+            consumer = Consumer(self._process(), self.context, ConsumerSteps(partitions=tuple(places)))
             self._do(consumer.drain(), DRAIN_MS, "a new consumer did not reach the end of every partition")
         for client in self.trial.clients:
             if isinstance(client, ConsumerSteps) and client.group:
-                reader = Consumer(self._process(), self.surroundings, ConsumerSteps(group=client.group))
+                reader = Consumer(self._process(), self.context, ConsumerSteps(group=client.group))
                 for _ in range(2):
                     steps = _until_fetched(reader, client.partitions)
                     self._do(steps, DRAIN_MS, f"no broker returns the offsets of group {client.group}")
@@ -332,7 +335,7 @@ class _Run:
             reason = converged(self.cluster)
         topics = list(dict.fromkeys(topic for topic, _ in self._places()))
         if topics:
-            self._do(self._raw().ask_metadata(topics), READY_MS, "no broker returns metadata")
+            self._do(self._raw().refresh_until_known(topics), READY_MS, "no broker returns metadata")
 
     def _restart_unregistered(self) -> None:
         """Restart brokers that a delayed request has unregistered while they were running.
@@ -349,7 +352,7 @@ class _Run:
                     machine.kill()
                     self.cluster.start(node_id)
 
-    def _places(self) -> list[Place]:
+    def _places(self) -> list[TopicPartition]:
         image = self.roles.image()
         assert image is not None
         return [(topic.name, index) for topic in image.topics.values() for index in sorted(topic.partitions)]
@@ -358,11 +361,11 @@ class _Run:
         process = Process(number, self.cluster)
         match client:
             case ProducerSteps():
-                Producer(process, self.surroundings, client).run()
+                Producer(process, self.context, client).run()
             case ConsumerSteps():
-                Consumer(process, self.surroundings, client).run()
+                Consumer(process, self.context, client).run()
             case RequestClientSteps():
-                RequestClient(process, self.surroundings, client).run()
+                RequestClient(process, self.context, client).run()
         return process
 
     def _process(self) -> Process:
@@ -370,7 +373,7 @@ class _Run:
         return Process(_FIRST_HELPER + self._helpers, self.cluster)
 
     def _raw(self) -> RequestClient:
-        return RequestClient(self._process(), self.surroundings, RequestClientSteps())
+        return RequestClient(self._process(), self.context, RequestClientSteps())
 
     def _do(self, steps: Behaviour, within_ms: int, otherwise: str) -> None:
         """Let a helper perform steps; `otherwise` is the violation if they take too long."""
@@ -397,7 +400,7 @@ def _until_done(client: RequestClient, step: CreateTopic) -> Behaviour:
         yield Sleep(100)
 
 
-def _until_fetched(reader: Consumer, places: Iterable[Place]) -> Behaviour:
+def _until_fetched(reader: Consumer, places: Iterable[TopicPartition]) -> Behaviour:
     """Fetch group offsets, and repeat the request until it succeeds."""
     while (yield from reader.fetch_offsets(list(places))) is not None:
         yield Sleep(100)

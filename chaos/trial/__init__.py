@@ -1,6 +1,25 @@
 """The value that is run on every target: a trial and all that it consists of."""
 
-from chaos.trial.clients import (
+from chaos.trial.trial import (
+    CLIENTS_MS,
+    Client,
+    ClusterSettings,
+    Topic,
+    Trial,
+)
+from chaos.trial.workloads import (
+    STEADY_MS,
+    Administrator,
+    Committer,
+    Keyed,
+    LeaderReader,
+    OneByOne,
+    Pipelined,
+    Retrying,
+    Tail,
+    Workload,
+)
+from fixtures.clients.steps import (
     AlterTopicConfig,
     ApiVersions,
     CommitOffsets,
@@ -30,25 +49,6 @@ from chaos.trial.clients import (
     Seek,
     SendBatches,
     SteppingClient,
-)
-from chaos.trial.trial import (
-    CLIENTS_MS,
-    Client,
-    ClusterSettings,
-    Topic,
-    Trial,
-)
-from chaos.trial.workloads import (
-    STEADY_MS,
-    Administrator,
-    Committer,
-    Keyed,
-    LeaderReader,
-    OneByOne,
-    Pipelined,
-    Retrying,
-    Tail,
-    Workload,
 )
 from fixtures.faults import Node, Role, Timed
 

@@ -12,16 +12,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from chaos.trial.clients import (
-    AlterTopicConfig,
-    Consumer,
-    CreateTopic,
-    DeleteTopic,
-    Producer,
-    RawStep,
-    RequestClient,
-    SteppingClient,
-)
 from chaos.trial.workloads import (
     Administrator,
     Committer,
@@ -32,6 +22,16 @@ from chaos.trial.workloads import (
     Retrying,
     Tail,
     Workload,
+)
+from fixtures.clients.steps import (
+    AlterTopicConfig,
+    Consumer,
+    CreateTopic,
+    DeleteTopic,
+    Producer,
+    RawStep,
+    RequestClient,
+    SteppingClient,
 )
 from fixtures.faults import Configure, RestartWith, Timed
 from fixtures.python_source import AsPython

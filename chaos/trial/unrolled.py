@@ -3,7 +3,20 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from chaos.trial.clients import (
+from chaos.trial.trial import Topic, Trial
+from chaos.trial.workloads import (
+    DELIVERY_TIMEOUT_MS,
+    Administrator,
+    Committer,
+    Keyed,
+    LeaderReader,
+    OneByOne,
+    Pipelined,
+    Retrying,
+    Tail,
+    Workload,
+)
+from fixtures.clients.steps import (
     AlterTopicConfig,
     CommitOffsets,
     Consumer,
@@ -18,19 +31,6 @@ from chaos.trial.clients import (
     RequestClient,
     SendBatches,
     SteppingClient,
-)
-from chaos.trial.trial import Topic, Trial
-from chaos.trial.workloads import (
-    DELIVERY_TIMEOUT_MS,
-    Administrator,
-    Committer,
-    Keyed,
-    LeaderReader,
-    OneByOne,
-    Pipelined,
-    Retrying,
-    Tail,
-    Workload,
 )
 
 _POLL_PAUSE_MS = 100

@@ -10,8 +10,6 @@ from chaos.campaign.counterexample import FILE_NAME, Counterexample
 from chaos.campaign.saved import save
 from chaos.defects.saved import COUNTEREXAMPLES
 from chaos.replay import TrialNotApplicableError, lines_of, replay
-from chaos.simulation.clients import process
-from chaos.simulation.clients.asked import WrongAnswerError
 from chaos.trial import (
     CommitOffsets,
     Consumer,
@@ -38,6 +36,8 @@ from conformance.concurrent.moves import Restart
 from conformance.concurrent.saved import RequirementTrial
 from conformance.concurrent.script import ConcurrentScript, OneShotProducer, SendRecords, TopicSettings
 from conformance.trial_document import document
+from fixtures.clients.core import process
+from fixtures.clients.core.response_pairs import InvalidResponseError
 from fixtures.faults import AddBroker, Kill, Role, StaleCopy, Timed
 from linearizability.history.reader import open_history
 from linearizability.history.validate import validate
@@ -141,9 +141,9 @@ def test_topics_and_groups_of_clients_are_read_back_on_a_started_cluster(tmp_pat
 @pytest.mark.slow
 def test_a_wrong_answer_of_a_started_cluster_is_a_violation(tmp_path, monkeypatch):
     def wrong(*_):
-        raise WrongAnswerError("no broker may give it")
+        raise InvalidResponseError("no broker may give it")
 
-    monkeypatch.setattr(process, "check_answer", wrong)
+    monkeypatch.setattr(process, "check_response", wrong)
     topics = (Topic(replication_factor=1),)
     trial = Trial(cluster=ClusterSettings(nodes=1), topics=topics, clients=(RequestClient((Produce(),)),))
     replayed = replay(SavedTrial(trial), "reference", tmp_path / "run")

@@ -10,13 +10,13 @@ from collections.abc import Callable, Generator
 from dataclasses import replace
 from typing import Any, Final
 
-from chaos.simulation.clients.asked import WrongAnswerError
-from chaos.simulation.clients.process import Answer, Ask, Behaviour, Sleep, Wait
 from chaos.simulation.post_run_checks import client_checks, controller_checks, quorum_checks
 from chaos.simulation.post_run_checks.post_run_check import ClusterState, PostRunCheck, Receiver, errors_of
 from chaos.simulation.roles import Roles
 from chaos.trial import Trial
 from fixtures.clients.client_request import encoded
+from fixtures.clients.core.process import Behaviour, ClientResponse, SendRequest, Sleep, Wait
+from fixtures.clients.core.response_pairs import InvalidResponseError
 from fixtures.faults import Role
 from reference_broker.simulation.cluster import CLIENT, CONTROLLER, SimulatedCluster
 
@@ -65,7 +65,7 @@ def perform(check: PostRunCheck, get_state: Callable[[], ClusterState | None]) -
     """Send the requests of a check.
 
     :param get_state: returns the current state. If the leader or controller changes, all requests are repeated.
-    :raises WrongAnswerError: a response has other errors than expected.
+    :raises InvalidResponseError: a response has other errors than expected.
     """
     for _ in range(_ATTEMPTS_MAX):
         state = get_state()
@@ -79,12 +79,12 @@ def perform(check: PostRunCheck, get_state: Callable[[], ClusterState | None]) -
             return
         if after is not None and after.roles == before:
             break
-    raise WrongAnswerError(f"{check.name}, sent to node {node}: {found}, not {expected}")
+    raise InvalidResponseError(f"{check.name}, sent to node {node}: {found}, not {expected}")
 
 
 def _returned_errors(
     check: PostRunCheck, state: ClusterState, node: int
-) -> Generator[Ask | Sleep | Wait, Any, list[str] | None]:
+) -> Generator[SendRequest | Sleep | Wait, Any, list[str] | None]:
     """Return the errors of all responses; None if the connection is lost."""
     listener = CONTROLLER if check.receiver in _AT_CONTROLLERS else CLIENT
     found: list[str] = []
@@ -94,7 +94,7 @@ def _returned_errors(
             yield request
             continue
         unchecked = replace(encoded(request), body=None)
-        answer: Answer = yield Ask(node, unchecked, _TIMEOUT_MS, listener)
+        answer: ClientResponse = yield SendRequest(node, unchecked, _TIMEOUT_MS, listener)
         if answer.response is None:
             return None
         found += errors_of(answer.response)

@@ -9,7 +9,6 @@ response to a client is specified by the requirements (`conformance/requirements
 from dataclasses import replace
 from typing import Any, Final
 
-from chaos.simulation.clients.process import Sleep
 from chaos.simulation.post_run_checks.post_run_check import (
     NONE,
     NOWHERE,
@@ -23,6 +22,7 @@ from chaos.simulation.post_run_checks.post_run_check import (
     schema_for_clients,
 )
 from fixtures.clients import requests
+from fixtures.clients.core.process import Sleep
 from fixtures.clients.messages import ApiKey, request_schema
 from fixtures.clients.requests import fitted
 from reference_broker.core.topic_names import CONSUMER_OFFSETS_TOPIC

@@ -7,7 +7,6 @@ from unittest.mock import patch
 
 import pytest
 
-from chaos.simulation.clients.descriptions import SUBJECTS
 from chaos.simulation.run import run
 from chaos.trial import (
     AlterTopicConfig,
@@ -24,6 +23,7 @@ from chaos.trial import (
     Topic,
     Trial,
 )
+from fixtures.clients.core.descriptions import SUBJECTS
 from fixtures.faults import Pause, Role, ShutDown, Timed
 from reference_broker.core.controller import isr
 from reference_broker.core.controller.handlers import (
