@@ -1,10 +1,10 @@
-"""From scripts to a finding: run them on a target, judge the one history, and shrink what violates.
+"""Check of a concurrent requirement: run scripts on a target, judge their history, and shrink a script that violates.
 
-All drawn scripts go into the history of the requirement's run directory, which is judged once. Requirements of one
-family are judged by one history, since a script that kills brokers costs half a minute. After a violation each script
-that it points to runs again by itself, in a directory of its own; one that violates again is shrunk by Hypothesis for
-as long as the profile allows, and only verdicts that were really seen count. A violation that no single script shows
-again is *flaky*: it stays a violation, because it was in the history.
+All scripts of a requirement are recorded in one history, which is judged once. Requirements of one family share a
+history, since a script that kills brokers takes half a minute. After a violation each script that the evidence names
+runs again alone, in its own directory. One that violates again is shrunk for as long as the profile allows; a smaller
+script counts only if it was seen to violate. A violation that no single script reproduces is *flaky*: it remains a
+violation, because it was in the history.
 """
 
 import time
@@ -31,29 +31,29 @@ from linearizability.history.reader import open_history
 from linearizability.judgement import Judgement, Verdict
 
 SCRIPTS_DIVISOR = 5
-"""A concurrent script costs seconds where a sequential one costs a tenth."""
+"""A concurrent script takes seconds, a sequential one a tenth of a second."""
 STORIES_DIVISOR = 60
-"""One in which brokers die costs half a minute."""
+"""A script in which brokers are killed takes half a minute."""
 RERUNS_MAX = 3
-"""How often a script must fail to violate again before it is flaky."""
+"""Number of runs without a violation after which a script is flaky."""
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryVerdict:
-    """What checkers and examinations say of one history."""
+    """The results of the checkers and of the post-run checks for one history."""
 
     judgement: Judgement
     shortcomings: tuple[Shortcoming, ...] = ()
 
     @property
     def verdict(self) -> Verdict:
-        """The worst of all."""
+        """The worst verdict of all."""
         verdicts = {self.judgement.verdict, *(each.verdict for each in self.shortcomings)}
         return next((each for each in (Verdict.VIOLATION, Verdict.UNKNOWN) if each in verdicts), Verdict.OK)
 
     @property
     def reason(self) -> str:
-        """One line: the first thing found that is as bad as the verdict."""
+        """The first result with that verdict, in one line."""
         return next(iter(self._reasons()), "")
 
     def _reasons(self) -> Iterator[str]:
@@ -88,7 +88,7 @@ Scripts = Callable[[Target], SearchStrategy[ConcurrentScript]]
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """A history: where it lies, for which requirement it was made, and the scripts in it by their topics."""
+    """A history: its directory, the requirement that it was recorded for, and its scripts by topic."""
 
     run_dir: Path
     requirement_id: str
@@ -97,23 +97,23 @@ class Ran:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """Scripts whose history one requirement, or several, are judged by.
+    """Scripts with one history, by which one or several requirements are judged.
 
-    Those of one family draw from one seed (`Requirement.family`), so that in one run the first of them makes the
-    history on a target, and the others find it there. A requirement that is tried again makes another one.
+    The requirements of a family have the same seed (`Requirement.family`): in a run the first of them records the
+    history on a target, and the others use it. A requirement that is checked again records another one.
 
-    :param scripts: what to draw for a target, by its settings.
-    :param divisor: so many times fewer scripts are drawn than for a sequential requirement; at least one is.
+    :param scripts: returns the strategy for a target, by its settings.
+    :param divisor: the number of scripts of a sequential requirement is divided by it; at least one is generated.
     """
 
     name: str
     scripts: Scripts
     divisor: int = SCRIPTS_DIVISOR
     _ran: dict[tuple[Path, str], Ran] = field(default_factory=dict, repr=False)
-    """By the run's directory of histories on a target, and the target's name."""
+    """By the directory of the run's histories on a target, and the target's name."""
 
     def drawn_max(self, context: CheckContext) -> int:
-        """How many scripts a context draws."""
+        """Return the maximum number of scripts of a context."""
         return max(1, context.scripts_max // self.divisor)
 
     def drawn(self, context: CheckContext, target: Target) -> list[ConcurrentScript]:
@@ -122,7 +122,7 @@ class Family:
         return scripts_of(self.scripts(target), seed_value=context.seed, scripts_max=scripts_max)
 
     def history(self, context: CheckContext, target: Target) -> Ran:
-        """The history of this family in a run, made now where there is none. Raises `ScriptNotRunError`."""
+        """Return the history of this family in a run; record it if there is none. Raises `ScriptNotRunError`."""
         run_dir = context.history_dirs[target.name]
         key = (run_dir.parent, target.name)
         ran = self._ran.get(key)
@@ -141,7 +141,7 @@ class Family:
 
 
 def concurrent_check(family: Family, examinations: Examinations = lambda _: ()) -> Check:
-    """The check of a requirement that is judged by histories of a family, with examinations on top of the checkers."""
+    """Return the check of a requirement: the checkers and its post-run checks judge the history of a family."""
 
     def check(context: CheckContext) -> Mapping[str, Finding]:
         return {
