@@ -1,4 +1,4 @@
-"""Defects of the controller: sessions of brokers, what it promises before it is committed, placement, reassignment."""
+"""Defects of the controller: broker sessions, responses before the commit, replica placement, reassignment."""
 
 from chaos.defects.defect import Area
 from reference_broker.core.clock import Now
@@ -21,28 +21,28 @@ _reverted = reassignments._cancel_partition_reassignment
 
 
 @_seeds(BrokerHeartbeatManager, "stale_brokers", "no-busy-loop", "not-converged", "unavailable")
-def never_fence_the_silent(self: BrokerHeartbeatManager, now: Now) -> list[int]:
-    """A broker that is not heard of any more is never fenced.
+def never_fence_inactive_brokers(self: BrokerHeartbeatManager, now: Now) -> list[int]:
+    """A broker without heartbeats is never fenced.
 
-    What it led has no leader that answers; nobody is elected in its place.
+    The partitions that it led have no reachable leader, and no other one is elected.
     """
     return []
 
 
 @_seeds(Node, "_stand_by", "exception", "one-controller-per-epoch")
 def stay_active_when_deposed(self: Node, now: Now) -> None:
-    """A controller that has lost its quorum keeps its image and goes on deciding.
+    """A controller that has lost its quorum keeps its image and continues to process requests.
 
-    Its next decision finds that this node leads no more, and requests that waited are never answered.
+    Its next append fails, since this node is no longer the leader, and pending requests never get a response.
     """
     self._epoch_start_offset = None
 
 
 @_seeds(allocate_producer_ids, "next_block", "ids-unique", "duplicate", "lost-write", "controller-response")
-def give_one_block_to_everybody(image: MetadataImage, broker_id: int) -> tuple[range, ProducerIdsRecord]:
-    """Every broker is given the same block of producer ids: how far they are given is not written down.
+def give_one_block_to_all_brokers(image: MetadataImage, broker_id: int) -> tuple[range, ProducerIdsRecord]:
+    """Every broker gets the same block of producer ids, since the end of the block is not recorded.
 
-    Producers that got their ids from different brokers have the same, and each one's batches count as the other's.
+    Producers with ids from different brokers share one id, and the batches of one count as the other's.
     """
     block, record = _next_block(image, broker_id)
     return block, ProducerIdsRecord(
@@ -52,9 +52,9 @@ def give_one_block_to_everybody(image: MetadataImage, broker_id: int) -> tuple[r
 
 @_seeds(_RackList, "place", "leader-in-isr", "not-converged", "exception", "controller-response", source="KAFKA-1653")
 def place_the_leader_twice(self: _RackList, replication_factor: int) -> tuple[int, ...]:
-    """The broker that is to lead a new partition gets its last replica, too.
+    """The preferred leader of a new partition gets its last replica, too.
 
-    The partition has a replica fewer than it says, and an ISR that can never be full.
+    The partition has one replica fewer than requested, and its ISR is never complete.
     """
     replicas = _place(self, replication_factor)
     return (*replicas[:-1], replicas[0]) if len(replicas) > 2 else replicas
@@ -62,9 +62,9 @@ def place_the_leader_twice(self: _RackList, replication_factor: int) -> tuple[in
 
 @_seeds(partition_changes, "_with_reassignment_completed", "not-converged")
 def never_complete_a_reassignment(target: _Target) -> _Target:
-    """A reassignment goes on for ever, though all new replicas are in sync.
+    """A reassignment never completes, although all new replicas are in sync.
 
-    The replicas that were to go stay, lead, and are waited for.
+    The replicas to be removed stay, may lead, and are part of the ISR.
     """
     return target
 
@@ -79,7 +79,7 @@ def never_complete_a_reassignment(target: _Target) -> _Target:
 def complete_a_reassignment_early(target: _Target) -> _Target:
     """A reassignment is complete when one of the new replicas is in sync, not when all are.
 
-    The old ones go with their data while the others have not caught up. If the one that has it ends, records are lost.
+    The old replicas are removed while others have not caught up. If the only complete one ends, records are lost.
     """
     isr = tuple(replica for replica in target.isr if replica not in target.removing)
     replicas = tuple(replica for replica in target.replicas if replica not in target.removing)

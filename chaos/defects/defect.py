@@ -1,16 +1,16 @@
-"""A defect: a bug that is seeded into the reference broker from outside, to see whether the suite catches it.
+"""A defect: a bug that is seeded into the reference broker from outside, to check that the suite detects it.
 
 Rules of this package:
-- A defect replaces one function, and is a mistake that somebody could make: it lets a cluster start and work, and hurts
-  where the function matters. The core has no trace of it.
-- Its name is that of the function which takes the place, its story that function's docstring: what the code does wrong,
-  then what a user sees of it.
-- `source` says where it really happened. A defect without one is a plausible slip.
-- `expected` names what is to catch it: an invariant of the simulation, an anomaly of a history, `exception`, or a
-  requirement's id (which has a `/`). Any one of them will do, and so will something else; what did catch it is measured
-  (`chaos.sensitivity`).
+- A defect replaces one function, and is a plausible bug: the cluster starts and works, and fails where the function
+  matters. The core has no trace of it.
+- Its name is that of the replacement function, its story that function's docstring: what the code does wrong, then the
+  effect for a user.
+- `source` is a report of the bug in a real broker. A defect without one is plausible.
+- `expected` names checks that should detect it: an invariant of the simulation, an anomaly of a history, `exception`,
+  or a requirement's id (which has a `/`). Any one of them is sufficient, and so is another check; the check that
+  detects it is measured (`chaos.sensitivity`).
 
-A worker process seeds by name (`registry.defect`), since functions do not travel.
+A worker process seeds a defect by name (`registry.defect`), since functions cannot be sent to it.
 """
 
 import inspect
@@ -23,7 +23,7 @@ from typing import Any
 
 
 class Area(StrEnum):
-    """The part of the broker that is wrong."""
+    """The part of the broker with the bug."""
 
     PROTOCOL = "protocol"
     LOG = "log"
@@ -43,7 +43,7 @@ class Area(StrEnum):
     def seeds(
         self, owner: type | ModuleType, attribute: str, *expected: str, source: str = ""
     ) -> "Callable[[Callable[..., Any]], Defect]":
-        """Of a function: it takes the place of `owner.attribute`, be that a function, a method or a property."""
+        """Return a decorator: the function replaces `owner.attribute`, a function, a method or a property."""
 
         def make(function: Callable[..., Any]) -> Defect:
             return Defect(
@@ -54,7 +54,7 @@ class Area(StrEnum):
                 expected=expected,
                 owner=owner,
                 attribute=attribute,
-                replacement=_of_the_kind_of(vars(owner)[attribute], function),
+                replacement=_same_descriptor(vars(owner)[attribute], function),
             )
 
         return make
@@ -65,8 +65,8 @@ class Defect:
     """One bug.
 
     :param name: in kebab case.
-    :param source: tickets, KIPs and reports, with commas between; empty where it is not known to have happened.
-    :param owner: a class, or the module in which the function is looked up.
+    :param source: tickets, KIPs and reports, with commas between; empty if it is not known from a real broker.
+    :param owner: a class or a module with the function.
     """
 
     name: str
@@ -80,7 +80,7 @@ class Defect:
 
     @contextmanager
     def seeded(self) -> Iterator[None]:
-        """The broker has this bug. Not to be nested with itself, nor with a defect in the same place."""
+        """Seed this bug inside the context. Must not be nested with a defect of the same attribute."""
         original = vars(self.owner)[self.attribute]
         setattr(self.owner, self.attribute, self.replacement)
         try:
@@ -90,18 +90,18 @@ class Defect:
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """One by one."""
+        """The sources, one by one."""
         return tuple(filter(None, self.source.split(", ")))
 
     @property
     def place(self) -> str:
-        """What is replaced, as `module.Class.function`."""
+        """The replaced function, as `module.Class.function`."""
         owner = self.owner
         where = owner.__name__ if isinstance(owner, ModuleType) else f"{owner.__module__}.{owner.__qualname__}"
         return f"{where.removeprefix('reference_broker.core.')}.{self.attribute}"
 
 
-def _of_the_kind_of(original: Any, function: Callable[..., Any]) -> Any:
+def _same_descriptor(original: Any, function: Callable[..., Any]) -> Any:
     for kind in (property, staticmethod, classmethod):
         if isinstance(original, kind):
             return kind(function)

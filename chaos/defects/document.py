@@ -1,4 +1,4 @@
-"""The page `docs/defects.md`, made from the registry and the saved counterexamples so that it cannot say anything else.
+"""The page `docs/defects.md`, generated from the registry and the saved counterexamples.
 
 `python -m chaos.defects.document` prints it.
 """
@@ -19,37 +19,37 @@ _SHOWN = ("truncate-to-high-watermark", "see-no-divergence", "let-the-last-in-sy
 
 _INTRODUCTION = """# Defects
 
-A test suite is worth what it catches. So bugs are seeded into the reference broker, one at a time, each by replacing
-one function from outside (`chaos/defects`; the broker's own code has no trace of them), and `kafkatrial sensitivity`
-counts which of them the suite catches, by what, and after how many trials. `kafkatrial simulate --defect NAME` hunts
-one of them, shrinks what it finds and draws it. This page is made from the registry
-(`python -m chaos.defects.document`).
+A test suite is as good as the bugs that it detects. So bugs are seeded into the reference broker, one at a time, each
+by replacing one function from outside (`chaos/defects`; the broker's own code has no trace of them), and `kafkatrial
+sensitivity` counts which of them the suite detects, by which check, and after how many trials. `kafkatrial simulate
+--defect NAME` searches for one of them, shrinks the failing trial and draws it. This page is generated from the
+registry (`python -m chaos.defects.document`).
 
-{count} defects; {real} of them really happened, in Kafka or in another broker, as their sources say. The others are
-slips that somebody could make. *Found* is what the smallest trial violates that is saved for the defect, and the seed
-of the trial that it was shrunk from; tests run each of these again. Where there is a requirement instead, that is what
-catches the defect on the target `simulation`.
+{count} defects; {real} of them are known from Kafka or another broker, see their sources. The others are plausible
+bugs. *Detected by* is the violation of the smallest trial that is saved for the defect, with the seed of the trial
+before shrinking; tests run each of these again. If it is a requirement, that requirement detects the defect on the
+target `simulation`.
 
-What the broker does not have yet cannot be broken: there are no defects of transactions, group members, fetch sessions
-and compaction.
+There are no defects of features that the broker does not implement yet: transactions, group members, fetch sessions and
+compaction.
 """
 
 
 _LIVE_INTRODUCTION = """## On real processes
 
-The simulation has a network, a disk and clocks of its own, so it sees nothing of the server around the core: its files,
-sockets, signals and clocks. Those have defects, too. The target `defective:NAME` is the reference cluster with one bug
-in each of its processes, of these or of those above, and any command takes it: `kafkatrial chaos --target
-defective:flush-no-directory --minutes 10` draws rounds until one shows it. For {count} of them a round is kept, of
-which {new} are of the server (`chaos/defects/live/rounds.py`); `python -m chaos.defects.live` runs each on its defect,
-with disks in FUSE that lose what was not flushed, and on the clean broker, which must show nothing. What catches them
-is what catches everything in [chaos](chaos.md); no check knows of any defect. *Caught by* is what a round has shown.
+The simulation has its own network, disk and clocks, so it does not test the server around the core: its files, sockets,
+signals and clocks. Those have defects, too. The target `defective:NAME` is the reference cluster with one bug in each
+of its processes, of these or of those above, and any command takes it: `kafkatrial chaos --target
+defective:flush-no-directory --minutes 10` generates rounds until one detects it. For {count} of them a round is saved,
+of which {new} are of the server (`chaos/defects/live/rounds.py`); `python -m chaos.defects.live` runs each with its
+defect, on FUSE disks that lose unflushed data, and on the clean broker, which must have no violation. The checks are
+those of all rounds ([chaos](chaos.md)); no check knows of any defect. *Detected by* is the violation of a round.
 
 """
 
 
 def page() -> str:
-    """The whole page as Markdown."""
+    """Return the page as Markdown."""
     defects = tuple(DEFECTS.values())
     real = sum(bool(each.sources) for each in defects)
     parts = [_INTRODUCTION.format(count=len(defects), real=real)]
@@ -57,7 +57,7 @@ def page() -> str:
         parts.append(f"## {area.value.capitalize()}\n\n" + _table(list(found)))
     parts += [_LIVE_INTRODUCTION.format(count=len(ROUNDS), new=len(LIVE_DEFECTS)) + _live_tables()]
     parts += [_example(name) for name in _SHOWN if saved_counterexample(name) is not None]
-    parts.append(_catchers(defects))
+    parts.append(_detecting_checks(defects))
     return "\n".join(parts)
 
 
@@ -66,14 +66,12 @@ def _live_tables() -> str:
         f"| `{each.name}` | {each.story} {_sources(each)}| `{each.expected[0]}` |\n" for each in LIVE_DEFECTS.values()
     )
     core = ", ".join(f"`{name}`" for name in ROUNDS if name not in LIVE_DEFECTS)
-    return (
-        f"| name | what is wrong, and what a user sees | caught by |\n|---|---|---|\n{rows}\nOf those above: {core}.\n"
-    )
+    return f"| name | bug, and its effect for a user | detected by |\n|---|---|---|\n{rows}\nOf those above: {core}.\n"
 
 
 def _table(defects: list[Defect]) -> str:
     rows = "".join(f"| `{each.name}` | {each.story} {_sources(each)}| {_found(each)} |\n" for each in defects)
-    return f"| name | what is wrong, and what a user sees | found |\n|---|---|---|\n{rows}"
+    return f"| name | bug, and its effect for a user | detected by |\n|---|---|---|\n{rows}"
 
 
 def _sources(each: Defect) -> str:
@@ -86,7 +84,7 @@ def _short(source: str) -> str:
 
 
 def address(source: str) -> str:
-    """Where a ticket, a KIP or a report is."""
+    """Return the address of a ticket, a KIP or a report."""
     if source.startswith("KAFKA-"):
         return f"https://issues.apache.org/jira/browse/{source}"
     if source.startswith("KIP-"):
@@ -105,17 +103,17 @@ def _example(name: str) -> str:
     saved = saved_counterexample(name)
     assert saved is not None
     return (
-        f"## A counterexample: `{name}`\n\n{saved.text}\n\nShrunk to {saved.size}, from seed {saved.seed}; it shows "
+        f"## A counterexample: `{name}`\n\n{saved.text}\n\nShrunk to {saved.size}, from seed {saved.seed}; it fails "
         f"{saved.at_ms} virtual milliseconds after the start of the cluster.\n\n"
         f"```python\n{printed(saved.trial)}\n```\n"
     )
 
 
-def _catchers(defects: tuple[Defect, ...]) -> str:
+def _detecting_checks(defects: tuple[Defect, ...]) -> str:
     found = [saved.name for each in defects if (saved := saved_counterexample(each.name)) is not None]
     counts = sorted(Counter(found).items(), key=lambda count: (-count[1], count[0]))
-    told = ", ".join(f"`{name}` {count}" for name, count in counts)
-    return f"## What finds them\n\nBy saved counterexample: {told}.\n"
+    listed = ", ".join(f"`{name}` {count}" for name, count in counts)
+    return f"## Checks that detect them\n\nBy saved counterexample: {listed}.\n"
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Defects of what has to be on disk before it is spoken of. They show when the power goes."""
+"""Defects of durability: acknowledgements before the flush. Power cuts reveal them."""
 
 from collections.abc import Iterable
 
@@ -21,17 +21,17 @@ _write_state = ElectionStateStore.write
 
 @_seeds(QuorumLog, "flush", "quorum-durable", "quorum-committed-equal", "exception", source="KAFKA-17332")
 def acknowledge_metadata_before_the_flush(self: QuorumLog) -> None:
-    """The quorum says that it has records before they are flushed.
+    """A voter reports its log end before the records are flushed.
 
-    A majority that loses its power together has lost what a client was told of.
+    A majority that loses its power at the same time loses acknowledged changes.
     """
 
 
 @_seeds(PartitionLog, "append_placed", "lost-write", "recovery-point", source=_NATS)
 def pass_over_flush_messages(self: PartitionLog, header: BatchHeader, batch: Bytes, now_ms: int) -> None:
-    """`flush.messages=1` is not heeded: a batch is acknowledged before it is flushed.
+    """`flush.messages=1` is ignored: a batch is acknowledged before it is flushed.
 
-    A power cut of all replicas at once takes acknowledged records, though the topic paid for a flush of each.
+    A power cut of all replicas at once loses acknowledged records, although the topic requires a flush of each.
     """
     self._roll_if_due(header, now_ms)
     self.epochs.assign(header.leader_epoch, header.base_offset)
@@ -42,9 +42,9 @@ def pass_over_flush_messages(self: PartitionLog, header: BatchHeader, batch: Byt
 
 @_seeds(PartitionLog, "append_placed", "lost-write", "recovery-point")
 def flush_before_the_append(self: PartitionLog, header: BatchHeader, batch: Bytes, now_ms: int) -> None:
-    """`flush.messages` flushes what was there before the batch, and not the batch itself.
+    """`flush.messages` flushes the log before the batch is appended, and not the batch itself.
 
-    The last record that was acknowledged is lost with the power.
+    A power cut loses the last acknowledged record.
     """
     self._roll_if_due(header, now_ms)
     if self.log_end_offset - self.recovery_point >= 1 and self.config.flush_messages == 1:
@@ -59,9 +59,9 @@ def flush_before_the_append(self: PartitionLog, header: BatchHeader, batch: Byte
     PartitionLog, "flush", "quorum-durable", "lost-write", "quorum-committed-equal", "exception", source="KAFKA-3968"
 )
 def leave_the_directory_unflushed(self: PartitionLog) -> None:
-    """A flush makes the bytes of a new file durable, and not its name in the directory.
+    """A flush makes the bytes of a new file durable, but not its name in the directory.
 
-    After a power cut the whole segment is gone, flushed as it was.
+    After a power cut the whole segment is missing, although it was flushed.
     """
     paths = self._take_unflushed(with_active_indexes=False)
     if paths:
@@ -70,7 +70,7 @@ def leave_the_directory_unflushed(self: PartitionLog) -> None:
 
 @_seeds(BatchFile, "append", "quorum-durable", "lost-write", "quorum-committed-equal", "exception", source=_NATS)
 def take_a_file_for_durable_after_one_flush(self: BatchFile, header: BatchHeader, records: Bytes) -> int:
-    """A file that was flushed once counts as durable, whatever is appended to it later.
+    """A file that was flushed once counts as durable, even after further appends.
 
     Only the first batches of each segment survive a power cut.
     """
@@ -82,9 +82,9 @@ def take_a_file_for_durable_after_one_flush(self: BatchFile, header: BatchHeader
 
 @_seeds(partition_log, "close_logs", "recovery-point", "lost-write", "log-matching", "exception")
 def roll_without_a_flush(disk: Disk, logs: Iterable[PartitionLog]) -> None:
-    """A segment that is full is closed without a flush, though the recovery point moves behind it.
+    """A full segment is closed without a flush, although the recovery point advances beyond it.
 
-    After a power cut nobody looks at it: the log has a hole, or ends where it was rolled.
+    After a power cut it is not recovered: the log has a gap, or ends at the roll.
     """
     for log in logs:
         log.finish()
@@ -100,15 +100,15 @@ def roll_without_a_flush(disk: Disk, logs: Iterable[PartitionLog]) -> None:
     "exception",
 )
 def write_the_vote_without_a_flush(self: ElectionStateStore, election: ElectionState) -> None:
-    """Vote and epoch are written, and not flushed.
+    """Vote and epoch are written but not flushed.
 
-    A voter that lost its power votes twice in one epoch.
+    After a power cut a voter votes twice in one epoch.
     """
     _write_state(_Unflushed(self._disk, self._path), election)  # type: ignore[arg-type]
 
 
 class _Unflushed:
-    """A store whose disk writes where it should replace."""
+    """A store that writes its file instead of replacing it durably."""
 
     def __init__(self, disk: Disk, path: str) -> None:
         self._disk = self
@@ -121,9 +121,9 @@ class _Unflushed:
 
 @_seeds(Snapshots, "store", "ends-without-fault", "quorum-consistent", "quorum-committed-equal", "exception")
 def store_snapshots_without_a_flush(self: Snapshots, snapshot_id: OffsetAndEpoch, data: bytes) -> None:
-    """A snapshot of the metadata is not flushed before the log that it stands for is cut.
+    """A metadata snapshot is not flushed before the log below it is deleted.
 
-    After a power cut there is neither.
+    After a power cut both are missing.
     """
     self._disk.write(self._path(snapshot_id), data)
     if snapshot_id not in self._ids:

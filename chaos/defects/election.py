@@ -1,4 +1,4 @@
-"""Defects of elections: who becomes leader, and in which epoch."""
+"""Defects of elections: the elected leader and its epoch."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -24,9 +24,10 @@ _elect = partition_changes._elect
     Elections, "unclean_leader_election_enabled_for_topic", "clean-election", "lost-write", source="KIP-106, KAFKA-4623"
 )
 def elect_uncleanly_always(self: Elections, topic: str) -> bool:
-    """`unclean.leader.election.enable` is taken for true.
+    """`unclean.leader.election.enable` is always true.
 
-    While the replicas in sync are down, one that lags leads, and what it lacks is lost, though the topic asked to wait.
+    While the replicas in sync are down, a lagging one is elected, and the records that it lacks are lost, although the
+    topic does not permit it.
     """
     return True
 
@@ -46,9 +47,9 @@ def elect_without_looking_at_the_isr(
     election: Election,
     is_acceptable: Callable[[int], bool],
 ) -> tuple[int, bool]:
-    """The first replica that is alive leads, in sync or not.
+    """The first replica that is alive is elected, in sync or not.
 
-    One that lags behind becomes leader, and committed records that it lacks are lost.
+    If a lagging replica becomes leader, the committed records that it lacks are lost.
     """
     in_order = (partition.leader, *target.replicas)
     found = (replica for replica in in_order if replica in target.replicas and is_acceptable(replica))
@@ -72,7 +73,7 @@ def prefer_a_replica_that_lags(
 ) -> tuple[int, bool]:
     """A preferred election makes the first replica leader as soon as it is alive, without waiting for it to catch up.
 
-    An operator who balances leaders after a restart loses what was written while that broker was away.
+    Balancing the leaders after a restart loses records that were written while that broker was down.
     """
     if election is Election.PREFERRED and is_acceptable(target.replicas[0]):
         return target.replicas[0], False
@@ -83,8 +84,8 @@ def prefer_a_replica_that_lags(
 def lead_in_the_same_epoch(partition: PartitionRecord, change: PartitionChangeRecord) -> PartitionRecord:
     """A change of leader does not begin a new leader epoch.
 
-    Nothing tells the old leader's records from the new one's: nobody is fenced, followers do not truncate, and two
-    brokers acknowledge writes in one epoch.
+    The records of the old and the new leader have the same epoch: requests are not fenced, followers do not truncate,
+    and two brokers acknowledge writes in one epoch.
     """
     after = _changed(partition, change)
     return replace(after, leader_epoch=partition.leader_epoch)
@@ -94,9 +95,9 @@ def lead_in_the_same_epoch(partition: PartitionRecord, change: PartitionChangeRe
 def elect_a_fenced_broker(
     self: Elections, partition: PartitionRecord, *, broker_to_remove: int = NO_LEADER, broker_to_add: int = NO_LEADER
 ) -> Candidates:
-    """Any registered broker may lead, fenced or stopping.
+    """Any registered broker may be elected, even if it is fenced or shuts down.
 
-    A partition gets a leader that is not there. Its producers wait until that broker comes back.
+    A partition has a leader that is down. Its producers wait until that broker restarts.
     """
     return Candidates(
         lambda broker_id: broker_id != broker_to_remove and broker_id in self.image.brokers,
@@ -106,9 +107,9 @@ def elect_a_fenced_broker(
 
 @_seeds(Elections, "elect_leaderless", "not-converged", "unavailable")
 def leave_partitions_without_a_leader(self: Elections, broker_id: int) -> list[PartitionChangeRecord]:
-    """Nobody looks for leaderless partitions when a broker comes back.
+    """No leader is elected for leaderless partitions when a broker is unfenced.
 
-    A partition whose replicas in sync were all away at one time stays without a leader although they are back.
+    A partition whose in-sync replicas were all down at one time stays without a leader after their restart.
     """
     return []
 
@@ -123,9 +124,9 @@ def leave_partitions_without_a_leader(self: Elections, broker_id: int) -> list[P
     source="KIP-966",
 )
 def let_the_last_in_sync_go(self: Elections, broker_id: int) -> list[PartitionChangeRecord]:
-    """When the last replica in sync goes, all others take its place in the ISR.
+    """When the last replica in sync is fenced, all others replace it in the ISR.
 
-    They lack what it alone had. One of them leads, cleanly as it seems, and committed records are lost.
+    They lack records that only it had. One of them is elected, apparently cleanly, and committed records are lost.
     """
     changes = []
     for partition in self.image.partitions():
@@ -140,7 +141,7 @@ def let_the_last_in_sync_go(self: Elections, broker_id: int) -> list[PartitionCh
 def keep_a_leader_that_goes(self: Elections, broker_id: int) -> list[PartitionChangeRecord]:
     """A broker that is fenced leaves the ISR of partitions that others lead, and keeps its own leaderships.
 
-    What it led has no leader that answers until it comes back.
+    Its partitions have no reachable leader until it restarts.
     """
     return [
         change
@@ -159,10 +160,10 @@ def keep_the_old_isr_after_an_unclean_election(
     election: Election,
     is_acceptable: Callable[[int], bool],
 ) -> tuple[int, bool]:
-    """An unclean leader takes over the ISR that it was not part of.
+    """An unclean leader keeps the ISR that it was not part of.
 
-    Replicas that have records which it lacks count as in sync with it. The next election brings these records back, at
-    offsets at which others were acknowledged meanwhile.
+    Replicas with records that it lacks count as in sync with it. The next election restores these records, at offsets
+    at which others were acknowledged in the meantime.
     """
     leader, _ = _elect(partition, target, election, is_acceptable)
     return leader, False

@@ -1,4 +1,4 @@
-"""Defects of the group coordinator: committed offsets. There are no group members in the broker yet."""
+"""Defects of the group coordinator: committed offsets. The broker does not implement group members yet."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -19,7 +19,7 @@ _init = GroupOffsets.__init__
 
 @_seeds(GroupOffsets, "load_more", "group-offsets-fit-log", "commit-lost", source="KAFKA-4362")
 def begin_with_no_offsets(self: GroupOffsets) -> None:
-    """A new coordinator does not read what is in its partition.
+    """A new coordinator does not load its partition.
 
     After a failover every group has lost its offsets, and begins at the start or the end.
     """
@@ -28,9 +28,9 @@ def begin_with_no_offsets(self: GroupOffsets) -> None:
 
 @_seeds(GroupOffsets, "__init__", "group-offsets-fit-log", "commit-lost", "commit-regress")
 def load_up_to_the_high_watermark(self: GroupOffsets, partition: Partition) -> None:
-    """A new coordinator reads its partition up to the high watermark, which trails in the first moment.
+    """A new coordinator loads its partition up to the high watermark, which lags at first.
 
-    Offsets that were committed last under its predecessor are missing, until the next failover.
+    The last commits of its predecessor are missing until the next failover.
     """
     _init(self, partition)
     self._load_to = partition.high_watermark
@@ -38,9 +38,9 @@ def load_up_to_the_high_watermark(self: GroupOffsets, partition: Partition) -> N
 
 @_seeds(GroupCoordinator, "resigned", "group-offsets-fit-log", "commit-regress", source="KAFKA-5600")
 def keep_offsets_when_deposed(self: GroupCoordinator, partition: Partition, now: Now) -> None:
-    """A coordinator that leads no more keeps what it knew, and goes on with it when it leads again.
+    """A coordinator that is no longer the leader keeps its offsets, and uses them when it leads again.
 
-    Groups get offsets from before, and read again what they had read.
+    Groups get old offsets, and read records again.
     """
 
 
@@ -50,7 +50,7 @@ def acknowledge_commits_at_once(
 ) -> None:
     """A commit is acknowledged when the coordinator has written it, before it is replicated.
 
-    It is gone with that coordinator, and the group reads again what it had done with.
+    It is lost with that coordinator, and the group reads records again.
     """
     _append(self, offsets, commits, lambda *_: None, now)
     settled(ErrorCode.none, now)
@@ -58,9 +58,9 @@ def acknowledge_commits_at_once(
 
 @_seeds(offset_commit, "_commit", "commit-regress", source="https://github.com/redpanda-data/redpanda/issues/13364")
 def commit_one_offset_too_far(group: str, topic: str, requested: Any, now: Now) -> Commit:
-    """The offset that is written down is one above the one that was committed.
+    """The stored offset is one above the committed one.
 
-    The group never reads one record.
+    The group skips one record.
     """
     key, value = _commit(group, topic, requested, now)
     assert value is not None
@@ -76,7 +76,7 @@ def commit_one_offset_too_far(group: str, topic: str, requested: Any, now: Now) 
 def keep_the_first_offset(self: GroupOffsets, key: Any, value: Any) -> None:
     """Of two commits for one partition the first one counts.
 
-    A group begins again where it once began.
+    A group always restarts at its first commit.
     """
     if value is None:
         self._committed.get(key.group, {}).pop((key.topic, key.partition), None)

@@ -1,9 +1,9 @@
-"""`python -m chaos.defects.hunt [NAME…]`: find and save a counterexample for each defect that has none that holds.
+"""`python -m chaos.defects.hunt [NAME…]`: find and save a counterexample for each defect without a valid one.
 
-A saved one holds if it violates what it violated, in `SECONDS_MAX` of computing, and nothing on the clean broker: when
-and with what digest is noted again. If it does not, as after a change of the meaning of trials or of the order of
-events, seeds are tried from the first one on; what is found is shrunk and replaces it (`saved.keep`). A defect that a
-requirement is to catch has none.
+A saved one is valid if it has the same violation, within `SECONDS_MAX` of computing, and none on the clean broker: its
+time and digest are updated. If it is not, as after a change of trials or of the order of events, seeds are tried from
+the first one on; the failing trial is shrunk and replaces it (`saved.keep`). A defect that a requirement detects has
+none.
 """
 
 import argparse
@@ -22,42 +22,42 @@ from chaos.simulation.run import run
 from chaos.simulation.work import ENDLESS, run_seed, shrink_seed, working
 
 SECONDS_MAX: Final = 2.0
-"""What a saved counterexample may compute."""
+"""Limit of the computing time of a saved counterexample."""
 _RUNS_MAX: Final = 400
 
 
 def again(saved: Counterexample) -> Counterexample | None:
-    """A saved counterexample as it is now; null where it does not hold any more."""
-    of = defect(saved.defect)
+    """Run a saved counterexample, and return it with its present result; None if it is no longer valid."""
+    seeded = defect(saved.defect)
     began_s = time.process_time()
-    found = violation_of(saved.trial, of)
+    found = violation_of(saved.trial, seeded)
     took_s = time.process_time() - began_s
     if found is None or found.name != saved.name or took_s >= SECONDS_MAX or violation_of(saved.trial) is not None:
         return None
-    with of.seeded():
+    with seeded.seeded():
         digest = run(saved.trial).digest
     return replace(saved, text=found.text, at_ms=found.at_ms, digest=digest)
 
 
 def hunt(of: Defect, *, first: int, seconds: float, shrink_seconds: float) -> str:
-    """Find, shrink and save; returns what became of it, for a person."""
+    """Find, shrink and save a counterexample; return a description of the result."""
     saved = saved_counterexample(of.name)
     known = [saved.seed] if saved is not None and saved.seed is not None else []
     tried = try_defect(of, itertools.chain(known, itertools.count(first)), seconds)
     if tried.seed is None or tried.name == ENDLESS:
-        caught = tried.name or "nothing"
-        return f"{caught} in {tried.trials} trials, {tried.seconds:.0f} s: nothing to save"
+        detected_by = tried.name or "nothing"
+        return f"{detected_by} in {tried.trials} trials, {tried.seconds:.0f} s: nothing to save"
     with working(of.name):
         failing = run_seed(tried.seed)
         found = shrink_seed(failing, defect=of.name, runs_max=_RUNS_MAX, seconds_max=shrink_seconds)
     if not found.is_confirmed or again(found) is None:
-        return f"seed {tried.seed} shows {tried.name}, but what it shrank to does not hold"
+        return f"seed {tried.seed} shows {tried.name}, but the shrunk trial is not valid"
     keep(found)
     return f"{found.name} by seed {tried.seed}, trial {tried.trials}, {tried.seconds:.0f} s: {found.size}"
 
 
 def main() -> int:
-    """Returns 0, or 1 where a defect is left without a counterexample that holds."""
+    """Return 0, or 1 if a defect has no valid counterexample."""
     parser = argparse.ArgumentParser(prog="python -m chaos.defects.hunt", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("names", nargs="*", metavar="NAME", help="of defects; all, if none is named")
     parser.add_argument("--first", type=int, default=0, help="the first seed")

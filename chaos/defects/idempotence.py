@@ -1,4 +1,4 @@
-"""Defects of idempotent producers: what is taken for a repetition, what for a gap, and what is remembered."""
+"""Defects of idempotent producers: duplicates, gaps, and the producer state."""
 
 from collections import deque
 
@@ -29,10 +29,10 @@ _snapshot = Producers.snapshot
     Producers, "note", "duplicate", "idempotence/duplicate-is-acknowledged-once", "unavailable", source="KAFKA-5494"
 )
 def remember_the_last_batch_only(self: Producers, header: BatchHeader) -> None:
-    """Only the last batch of a producer can be known again, where producers have up to five under way.
+    """Only the last batch of a producer is recognised as a duplicate, although producers have up to five in flight.
 
-    A pipelining producer that sends its requests again after a lost connection gets OUT_OF_ORDER_SEQUENCE_NUMBER for
-    batches that are in the log, and gives up.
+    A pipelining producer that repeats its requests after a lost connection gets OUT_OF_ORDER_SEQUENCE_NUMBER for
+    batches that are in the log, and fails.
     """
     _note(self, header)
     state = self._states[header.producer_id]
@@ -42,9 +42,9 @@ def remember_the_last_batch_only(self: Producers, header: BatchHeader) -> None:
 
 @_seeds(Producers, "duplicate_of", "duplicate", "idempotence/duplicate-is-acknowledged-once", source=_REDPANDA_3039)
 def append_duplicates(self: Producers, header: BatchHeader) -> AppendedBatch | None:
-    """No batch is taken for a repetition, and one that repeats the last batch follows it.
+    """No batch is recognised as a duplicate, and a repeated last batch is appended after it.
 
-    A producer whose acknowledgement was lost sends again, and gets an error for a record that is in the log.
+    A producer that retries after a lost acknowledgement gets an error for a record that is in the log.
     """
     return None
 
@@ -58,17 +58,17 @@ def append_duplicates(self: Producers, header: BatchHeader) -> AppendedBatch | N
     source=_REDPANDA_3039,
 )
 def accept_any_sequence(self: Producers, header: BatchHeader) -> None:
-    """Sequences need not follow each other.
+    """Sequences need not be consecutive.
 
-    When the first of several requests under way is lost, the others are written without it, and it comes behind them.
+    If the first of several requests in flight is lost, the others are appended before it.
     """
 
 
 @_seeds(Producers, "check_sequence", "idempotence/sequence-gap-is-rejected", "producer-order")
 def accept_gaps(self: Producers, header: BatchHeader) -> None:
-    """A sequence may be higher than the next one; only a lower one is refused.
+    """A sequence may be higher than the next one; only a lower one is rejected.
 
-    A lost batch is never missed, and cannot be sent again: it is too old then.
+    A lost batch is not detected, and its retry is rejected, since its sequence is too low then.
     """
     state = self._states.get(header.producer_id)
     if state is not None and header.producer_epoch == state.epoch:
@@ -79,9 +79,9 @@ def accept_gaps(self: Producers, header: BatchHeader) -> None:
 
 @_seeds(Producers, "check_epoch", "idempotence/older-epoch-is-fenced", source="KIP-360")
 def accept_any_producer_epoch(self: Producers, header: BatchHeader) -> None:
-    """A producer of an older epoch may go on writing.
+    """A producer of an older epoch may continue to write.
 
-    The zombie of a producer that was replaced appends among its successor's records.
+    A zombie producer that was replaced appends records between those of its successor.
     """
 
 
@@ -93,12 +93,12 @@ def accept_any_producer_epoch(self: Producers, header: BatchHeader) -> None:
     "divergent-offset",
     source=_REDPANDA_5026,
 )
-def answer_a_duplicate_with_the_end(
+def return_the_log_end_for_a_duplicate(
     self: PartitionLog, batch: ValidatedBatch, *, leader_epoch: int, now_ms: int
 ) -> Appended:
-    """A repetition is answered with the offset at which it would stand if it were new.
+    """The response to a duplicate has the offset that a new batch would get.
 
-    The producer believes its record at an offset where another one is.
+    The producer has an offset at which there is another record.
     """
     end_offset = self.log_end_offset
     appended = _append(self, batch, leader_epoch=leader_epoch, now_ms=now_ms)
@@ -111,9 +111,9 @@ def answer_a_duplicate_with_the_end(
 def acknowledge_a_duplicate_at_once(
     self: PartitionLog, batch: ValidatedBatch, *, leader_epoch: int, now_ms: int
 ) -> Appended:
-    """A repetition does not wait for the high watermark: it is in the log, after all.
+    """A duplicate does not wait for the high watermark, since it is in the log.
 
-    The first attempt timed out since it could not be replicated. The second one is acknowledged, and lost with the
+    The first attempt timed out because it could not be replicated. The second one is acknowledged, and lost with the
     leader.
     """
     end_offset = self.log_end_offset
@@ -123,9 +123,9 @@ def acknowledge_a_duplicate_at_once(
 
 @_seeds(PartitionLog, "append_as_follower", "producers-fit-log", "duplicate", "producer-order")
 def note_producers_on_the_leader_only(self: PartitionLog, records: Bytes, *, leader_epoch: int, now_ms: int) -> None:
-    """A follower does not keep the state of producers.
+    """A follower does not maintain the state of producers.
 
-    When it leads, a batch that was acknowledged by its predecessor, and is sent again, is written a second time.
+    After it becomes leader, the retry of a batch that its predecessor acknowledged is appended a second time.
     """
     known = dict(self.producers._states)
     batches = {producer_id: tuple(state.batches) for producer_id, state in known.items()}
@@ -138,9 +138,9 @@ def note_producers_on_the_leader_only(self: PartitionLog, records: Bytes, *, lea
 
 @_seeds(PartitionLog, "_rebuild_producer_state", "lost-write", "producers-fit-log", source="KAFKA-12153")
 def keep_producers_when_truncating(self: PartitionLog, now_ms: int) -> None:
-    """The state of producers stays as it is when the log is cut.
+    """The state of producers is unchanged when the log is truncated.
 
-    A batch that was cut off counts as written: sent again, it is acknowledged and not appended.
+    A truncated batch counts as appended: its retry is acknowledged but not appended.
     """
     if not self.producers._states:
         _rebuild_producer_state(self, now_ms)
@@ -148,9 +148,9 @@ def keep_producers_when_truncating(self: PartitionLog, now_ms: int) -> None:
 
 @_seeds(Producers, "expire", "producers-fit-log", "duplicate", source="KAFKA-9144")
 def expire_producers_by_their_first_batch(self: Producers, now_ms: int, expiration_ms: int) -> None:
-    """A producer is forgotten when its oldest known batch is too old, though it is writing.
+    """A producer expires when its oldest known batch is too old, although it is active.
 
-    A batch that is sent again after that is written again.
+    A retry after that is appended again.
     """
     self._states = {
         producer_id: state
@@ -174,10 +174,10 @@ def snapshot_the_first_batch(self: Producers) -> bytes:
 
 
 @_seeds(ProducerIds, "_serve", "acknowledged-is-committed", "ids-unique", "duplicate", "lost-write")
-def give_an_id_to_all_who_wait(self: ProducerIds, now: Now) -> None:
+def give_one_id_to_all_waiting_producers(self: ProducerIds, now: Now) -> None:
     """All producers that wait for the same block get its first id.
 
-    Two producers that start together are one to the broker.
+    Two producers that start at the same time share one id.
     """
     if self._block:
         producer_id, self._block = self._block[0], self._block[1:]
@@ -187,9 +187,9 @@ def give_an_id_to_all_who_wait(self: ProducerIds, now: Now) -> None:
 
 @_seeds(producers, "next_sequence", "idempotence/sequences-wrap-to-zero", "exception", "duplicate")
 def count_sequences_without_end(sequence: int) -> int:
-    """After sequence 2147483647 comes 2147483648, which no client can send.
+    """After sequence 2147483647 the broker expects 2147483648, which no client can send.
 
-    A producer that has written so much gets OUT_OF_ORDER_SEQUENCE_NUMBER for ever.
+    A producer that reaches it gets OUT_OF_ORDER_SEQUENCE_NUMBER indefinitely.
     """
     return sequence + 1
 

@@ -1,8 +1,8 @@
-"""Defects of the in-sync replicas: who leaves, who joins, who counts, on the leader and at the controller."""
+"""Defects of the in-sync replicas: leaving, joining and counting them, on the leader and the controller."""
 
 from chaos.defects.defect import Area
 from reference_broker.core.clock import Now
-from reference_broker.core.controller import isr as proposals_of_leaders
+from reference_broker.core.controller import isr as alter_partition
 from reference_broker.core.controller.isr import Proposal
 from reference_broker.core.metadata.image import MetadataImage
 from reference_broker.core.replication.isr import IsrPhase, IsrState
@@ -14,7 +14,7 @@ _JEPSEN_2013 = "https://aphyr.com/posts/293-jepsen-kafka"
 
 _seeds = Area.ISR.seeds
 _answered = IsrChanges._answered
-_check = proposals_of_leaders._check
+_check = alter_partition._check
 _shrunk = IsrState.shrunk
 
 
@@ -22,23 +22,23 @@ _shrunk = IsrState.shrunk
 def never_shrink(self: Partition, now: Now) -> None:
     """A follower that lags stays in the ISR until its broker is fenced.
 
-    If its broker lives, but cannot reach the leader, the high watermark waits for it for ever: every acks=all write
-    times out although enough replicas are in sync.
+    If its broker is alive but cannot reach the leader, the high watermark never advances: every acks=all write times
+    out although enough replicas are in sync.
     """
 
 
 @_seeds(Partition, "is_under_min_isr", "watermark-on-min-isr", "lost-write", source=f"{_JEPSEN_2013}, KAFKA-1555")
 def acknowledge_alone(self: Partition) -> bool:
-    """`min.insync.replicas` is not heeded: a leader that has lost all its followers takes acks=all writes.
+    """`min.insync.replicas` is ignored: a leader that has lost all its followers accepts acks=all writes.
 
-    They are on one disk. If that leader ends, and another replica leads, all that was acknowledged meanwhile is lost.
+    They are on one disk. If that leader ends, and another replica is elected, these acknowledged records are lost.
     """
     return False
 
 
 @_seeds(Partition, "_effective_min_isr", "watermark-on-min-isr", "lost-write")
 def count_one_replica_too_many(self: Partition) -> int:
-    """The leader is counted twice when the ISR is held against `min.insync.replicas`.
+    """The leader is counted twice when the ISR is compared with `min.insync.replicas`.
 
     With a minimum of two, a leader alone is enough: acknowledged records are on one disk.
     """
@@ -47,9 +47,9 @@ def count_one_replica_too_many(self: Partition) -> int:
 
 @_seeds(Partition, "_maybe_advance_high_watermark", "watermark-on-min-isr", "lost-write", source="KIP-966, KAFKA-15583")
 def advance_below_min_isr(self: Partition, now: Now) -> bool:
-    """The high watermark moves even while the ISR is smaller than `min.insync.replicas`.
+    """The high watermark advances even while the ISR is smaller than `min.insync.replicas`.
 
-    What acks=1 producers write is committed, and read, on fewer disks than the topic asks for.
+    Records of acks=1 producers are committed, and read, on fewer disks than the topic requires.
     """
     committed = self.followers.committed_offset(self.log.log_end_offset, self.isr.maximal, now)
     if committed <= self.high_watermark:
@@ -60,19 +60,19 @@ def advance_below_min_isr(self: Partition, now: Now) -> bool:
 
 @_seeds(Partition, "_may_join", "joins-isr-complete", "acknowledged-is-committed", "watermark-on-isr", "lost-write")
 def expand_before_catching_up(self: Partition, node_id: int) -> bool:
-    """A follower joins the ISR with its first fetch, wherever that is.
+    """A follower joins the ISR with its first fetch, from any offset.
 
-    It may become leader without the records that were committed before it came.
+    It may become leader without the records that were committed before.
     """
     return not self.isr.is_pending and self.followers._is_eligible(node_id)
 
 
 @_seeds(IsrState, "shrunk", "acknowledged-is-committed", "watermark-on-isr", "lost-write", source="KIP-497")
 def count_a_shrink_before_it_is_agreed(self: IsrState, replicas: frozenset[int]) -> IsrState:
-    """Replicas that are to leave the ISR count no more as soon as the leader proposes it.
+    """Replicas that the leader proposes to remove from the ISR cease to count at once.
 
-    A leader cut off from the controller acknowledges alone, while the controller elects one of those that were to
-    leave. What the old leader acknowledged is lost.
+    A leader that cannot reach the controller acknowledges alone, while the controller elects one of these replicas. The
+    records that the old leader acknowledged are lost.
     """
     pending = _shrunk(self, replicas)
     return IsrState(IsrPhase.PENDING_SHRINK, pending.isr, pending.proposed, pending.proposed)
@@ -80,7 +80,7 @@ def count_a_shrink_before_it_is_agreed(self: IsrState, replicas: frozenset[int])
 
 @_seeds(Partition, "is_under_min_isr", "isr-response", "unavailable")
 def demand_one_replica_too_many(self: Partition) -> bool:
-    """An ISR of exactly `min.insync.replicas` is found too small.
+    """An ISR of exactly `min.insync.replicas` is treated as too small.
 
     Three replicas with a minimum of two do not survive the loss of one: producers get NOT_ENOUGH_REPLICAS.
     """
@@ -88,19 +88,19 @@ def demand_one_replica_too_many(self: Partition) -> bool:
     return len(self.isr.isr) < self._effective_min_isr + has_spare
 
 
-@_seeds(proposals_of_leaders, "_check_eligible", "fenced-in-isr", "controller-response", source="KIP-841, KAFKA-13916")
+@_seeds(alter_partition, "_check_eligible", "fenced-in-isr", "controller-response", source="KIP-841, KAFKA-13916")
 def let_a_fenced_broker_into_the_isr(proposal: Proposal, image: MetadataImage) -> ErrorCode | None:
-    """The controller takes a proposed ISR without looking whether its members are alive.
+    """The controller accepts a proposed ISR without checking that its members are alive.
 
-    A fenced broker is in sync and never catches up: the high watermark stands still, and if all others go, nobody may
-    lead.
+    A fenced broker is in the ISR and never catches up: the high watermark does not advance, and if all others end, no
+    leader can be elected.
     """
     return None
 
 
 @_seeds(Partition, "isr_refused", "not-converged", source="KAFKA-12751")
-def stay_pending_when_refused(self: Partition, proposal: IsrState, error: ErrorCode, now: Now) -> None:
-    """A leader whose ISR proposal was refused goes on waiting for it.
+def stay_pending_when_rejected(self: Partition, proposal: IsrState, error: ErrorCode, now: Now) -> None:
+    """A leader whose ISR proposal was rejected continues to wait for it.
 
-    It never proposes again in this epoch: the ISR neither shrinks nor grows any more.
+    It never proposes again in this epoch: the ISR neither shrinks nor expands.
     """

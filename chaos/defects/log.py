@@ -1,4 +1,4 @@
-"""Defects of the log: finding an offset or a time, cutting, rolling, letting old segments go, remembering epochs."""
+"""Defects of the log: lookup of offsets and timestamps, truncation, deletion of segments, leader epochs."""
 
 from bisect import bisect_left, bisect_right
 
@@ -20,7 +20,7 @@ _truncate_to = PartitionLog.truncate_to
 def find_the_entry_above(self: OffsetIndex, offset: int) -> OffsetPosition | None:
     """The offset index gives the first entry above an offset, not the last one at or below it.
 
-    Readers begin too far, and miss the records in between.
+    Readers begin too late, and skip the records in between.
     """
     number = self._floor(offset - self._base_offset, field=0)
     return self.entry(min(number + 1, len(self) - 1))
@@ -28,9 +28,9 @@ def find_the_entry_above(self: OffsetIndex, offset: int) -> OffsetPosition | Non
 
 @_seeds(PartitionLog, "_segment_number", "poll-skip", "lost-write")
 def find_the_next_segment(self: PartitionLog, offset: int) -> int:
-    """An offset in the middle of a segment is looked for in the next one.
+    """An offset in the middle of a segment is looked up in the next one.
 
-    Readers jump to the next segment's start.
+    Readers skip to the start of the next segment.
     """
     found: int = bisect_left(self._segments, offset, key=lambda segment: segment.base_offset)
     return min(found, len(self._segments) - 1)
@@ -40,9 +40,9 @@ def find_the_next_segment(self: PartitionLog, offset: int) -> int:
 def read_one_batch_too_far(
     self: Segment, offset: int, max_bytes: int, end_offset: int, *, whole_first_batch: bool
 ) -> bytes | None:
-    """A read up to an offset gives the batch that begins there, too.
+    """A read up to an offset returns the batch that begins there, too.
 
-    Consumers see the first batch above the high watermark, which is not committed.
+    Consumers read the first batch above the high watermark, which is not committed.
     """
     return _read(self, offset, max_bytes, end_offset + 1, whole_first_batch=whole_first_batch)
 
@@ -57,10 +57,10 @@ def read_one_batch_too_far(
     "watermark-on-isr",
 )
 def cut_off_whole_segments_only(self: PartitionLog, offset: int, now_ms: int) -> None:
-    """A truncation drops the segments from the one that holds the offset on, and keeps those before.
+    """A truncation deletes the whole segment with the offset and all later ones.
 
-    A follower throws away more than it must, down to the segment's start: what all had is on fewer disks for a while,
-    and gone if the leader ends in that moment.
+    A follower deletes more than necessary, down to the start of the segment: committed records are on fewer disks for
+    some time, and lost if the leader ends meanwhile.
     """
     below = [segment.base_offset for segment in self._segments if segment.base_offset <= offset]
     _truncate_to(self, below[-1] if below and offset < self.log_end_offset else offset, now_ms)
@@ -77,11 +77,11 @@ def cut_off_whole_segments_only(self: PartitionLog, offset: int, now_ms: int) ->
     "lost-write",
     "quorum-response",
 )
-def answer_the_start_of_an_epoch(self: LeaderEpochs, epoch: int, log_end_offset: int) -> tuple[int, int]:
-    """Asked where an older epoch ended, a log says where it began.
+def return_the_start_of_an_epoch(self: LeaderEpochs, epoch: int, log_end_offset: int) -> tuple[int, int]:
+    """The end offset of an older epoch is returned as the start of that epoch.
 
-    Followers throw away that whole epoch, acknowledged records with it, and fetch it again; if the leader ends
-    meanwhile it is lost.
+    Followers truncate the whole epoch with its acknowledged records, and fetch it again; if the leader ends meanwhile,
+    it is lost.
     """
     if epoch == UNDEFINED_EPOCH or epoch > self.latest:
         return UNDEFINED_EPOCH, UNDEFINED_OFFSET
@@ -93,9 +93,9 @@ def answer_the_start_of_an_epoch(self: LeaderEpochs, epoch: int, log_end_offset:
 
 @_seeds(LeaderEpochs, "assign", "epochs-fit-log", "log-matching")
 def note_an_epoch_one_record_late(self: LeaderEpochs, epoch: int, start_offset: int) -> None:
-    """An epoch is written down as beginning one offset after its first record.
+    """An epoch is stored with a start one offset after its first record.
 
-    Replicas that look for the place where their logs part keep one record of the older epoch too many.
+    Replicas whose logs diverge keep one record of the older epoch too many.
     """
     if epoch > self.latest:
         late = start_offset + bool(self._entries)
@@ -104,9 +104,9 @@ def note_an_epoch_one_record_late(self: LeaderEpochs, epoch: int, start_offset: 
 
 @_seeds(PartitionLog, "truncate_fully_and_start_at", "epochs-fit-log", "log-matching", "exception")
 def keep_epochs_when_beginning_again(self: PartitionLog, offset: int, now_ms: int) -> None:
-    """A replica that drops its log, as the leader's begins above it, keeps its leader epochs.
+    """A replica that truncates its log fully, because the leader's starts above its end, keeps its leader epochs.
 
-    It goes on to speak of epochs whose records it has thrown away.
+    It continues to report epochs whose records it has deleted.
     """
     entries = list(self.epochs.entries)
     _truncate_fully_and_start_at(self, offset, now_ms)
@@ -115,9 +115,9 @@ def keep_epochs_when_beginning_again(self: PartitionLog, offset: int, now_ms: in
 
 @_seeds(PartitionLog, "delete_records_before", "watermark-within-log", "watermark-regress", "poll-skip", "lost-write")
 def delete_one_record_too_many(self: PartitionLog, offset: int) -> None:
-    """The log start is put behind the first record that was to stay.
+    """The log start offset is set after the first record that should be kept.
 
-    DeleteRecords takes one record more than it was asked for.
+    DeleteRecords deletes one record more than requested.
     """
     _delete_records_before(self, min(offset + 1, self.log_end_offset) if offset > self.log_start_offset else offset)
 
@@ -126,8 +126,8 @@ def delete_one_record_too_many(self: PartitionLog, offset: int) -> None:
 def look_in_the_last_segment_for_a_time(
     self: PartitionLog, timestamp_ms: int, from_offset: int
 ) -> tuple[BatchHeader, bytes] | None:
-    """A record is looked for by its time in the segment that is written to, and in no older one.
+    """A timestamp is looked up only in the active segment.
 
-    A consumer that seeks by time begins too late.
+    A consumer that seeks by timestamp begins too late.
     """
     return self._segments[-1].batch_at_or_after(timestamp_ms, from_offset)

@@ -1,4 +1,4 @@
-"""Defects of the metadata on its way to the brokers: images, snapshots, topic ids, settings."""
+"""Defects of metadata in brokers: images, snapshots, topic ids, configurations."""
 
 from collections.abc import Collection
 from uuid import UUID, uuid5
@@ -33,9 +33,9 @@ _records = MetadataImage.records
 
 @_seeds(ClusterMetadata, "advance", "quorum-committed-equal", "exception", source="KIP-595")
 def apply_what_is_not_committed(self: ClusterMetadata, high_watermark: int) -> list[MetadataRecord]:
-    """A node applies its whole metadata log, also what no majority has.
+    """A node applies its whole metadata log, even records that no majority has.
 
-    When another controller comes, what it had decided is taken back, but the broker has acted on it.
+    Under another controller these records are truncated, but the broker has applied them.
     """
     return _advance(self, self._log.end_offset)
 
@@ -44,7 +44,7 @@ def apply_what_is_not_committed(self: ClusterMetadata, high_watermark: int) -> l
 def share_topics_with_the_controller(self: MetadataImage) -> MetadataImage:
     """The controller's image shares its topics with the broker's on the same node.
 
-    What the controller decides is seen by that broker before it is committed, and then applied a second time.
+    Changes of the controller are visible to that broker before they are committed, and then applied a second time.
     """
     image = MetadataImage()
     image.topics, image.topics_by_id = self.topics, self.topics_by_id
@@ -57,18 +57,18 @@ def share_topics_with_the_controller(self: MetadataImage) -> MetadataImage:
 
 @_seeds(MetadataImage, "records", "ids-unique", "metadata-agree", source="KAFKA-13357")
 def leave_producer_ids_out_of_snapshots(self: MetadataImage) -> list[MetadataRecord]:
-    """A snapshot does not say which producer ids were given.
+    """A snapshot lacks the next producer id.
 
-    A node that begins with it gives them again: two producers have one id, and the batches of one count as the other's.
+    A node that loads it allocates ids again: two producers share one id, and the batches of one count as the other's.
     """
     return [record for record in _records(self) if not isinstance(record, ProducerIdsRecord)]
 
 
 @_seeds(MetadataImage, "records", "metadata-agree", "lost-write", source="KAFKA-13968")
 def leave_configs_out_of_snapshots(self: MetadataImage) -> list[MetadataRecord]:
-    """A snapshot does not say what was configured.
+    """A snapshot lacks configurations.
 
-    A node that begins with it has the defaults: a topic's `min.insync.replicas` is 1 there.
+    A node that loads it has the defaults: a topic's `min.insync.replicas` is 1 there.
     """
     return [record for record in _records(self) if not isinstance(record, ConfigRecord)]
 
@@ -77,8 +77,8 @@ def leave_configs_out_of_snapshots(self: MetadataImage) -> list[MetadataRecord]:
 def make_the_topic_id_from_the_name(image: MetadataImage, topic: NewTopic, context: CreationContext) -> PlannedTopic:
     """A topic that is created again has the id that it had before.
 
-    A broker that was down meanwhile takes the old topic's log for the new one's. Consumers of the new topic read
-    records of the old.
+    A broker that was down meanwhile uses the old topic's log for the new one. Consumers of the new topic read records
+    of the old one.
     """
     named = CreationContext(context.configuration, lambda: uuid5(UUID(int=0), topic.name), context.random_below)
     return _create_topic(image, topic, named)
@@ -86,10 +86,9 @@ def make_the_topic_id_from_the_name(image: MetadataImage, topic: NewTopic, conte
 
 @_seeds(Logs, "delete", "phantom-read", "log-matching", "segments-fit-log", "no-stray-logs", source="KAFKA-13972")
 def forget_to_delete_logs(self: Logs, gone: Collection[tuple[str, int]], left: Collection[Partition]) -> None:
-    """The log of a replica that was taken away stays on disk.
+    """The log of a removed replica stays on disk.
 
-    When the replica comes back, by another reassignment, it begins with records from before, which others have cut off
-    meanwhile.
+    After another reassignment to this broker it begins with old records, which others have truncated meanwhile.
     """
 
 
@@ -103,9 +102,9 @@ def forget_to_delete_logs(self: Logs, gone: Collection[tuple[str, int]], left: C
     source="KIP-516, KAFKA-12257",
 )
 def remember_the_ids_of_deleted_topics(self: MetadataImage, record: MetadataRecord) -> None:
-    """The id of a deleted topic goes on leading to its name.
+    """The id of a deleted topic continues to refer to its name.
 
-    A producer that still has the old topic's id writes into the new topic of that name.
+    A producer with the old topic's id writes to the new topic of that name.
     """
     removed = self.topics_by_id.get(record.topic_id) if isinstance(record, RemoveTopicRecord) else None
     _apply(self, record)
@@ -117,7 +116,7 @@ def remember_the_ids_of_deleted_topics(self: MetadataImage, record: MetadataReco
 def forget_settings_at_a_restart(self: Replicas, topic: TopicImage, index: int, now: Now) -> Partition:
     """A replica that is opened has the broker's default for `min.insync.replicas`, not the topic's.
 
-    After a restart acks=all is acknowledged by fewer replicas than the topic asks for.
+    After a restart acks=all is acknowledged by fewer replicas than the topic requires.
     """
     partition = _open(self, topic, index, now)
     partition.min_insync_replicas = self._configuration.topic({}).integer("min.insync.replicas")
@@ -126,9 +125,10 @@ def forget_settings_at_a_restart(self: Replicas, topic: TopicImage, index: int, 
 
 @_seeds(Replicas, "_assigned", "not-converged", "unavailable", "replicas-assigned")
 def follow_one_partition_per_change(self: Replicas, delta: MetadataDelta) -> list[tuple[TopicImage, PartitionRecord]]:
-    """Of several partitions that one commit changes, a broker follows the first only.
+    """If one commit changes several partitions, a broker applies only the first.
 
-    When a broker is fenced all its partitions move at once; most of their new leaders do not know that they lead.
+    When a broker is fenced, the leaders of all its partitions change at once; most of the new ones do not become
+    leader.
     """
     image = self._image()
     changed = sorted(delta.partitions, key=lambda key: (key[0].int, key[1]))[:1] if not delta.everything else []
@@ -143,6 +143,6 @@ def follow_one_partition_per_change(self: Replicas, delta: MetadataDelta) -> lis
 def list_fenced_brokers(self: ClusterView, *, with_fenced: bool = False) -> list[BrokerView]:
     """Metadata lists brokers that are fenced.
 
-    Clients try to reach brokers that are down.
+    Clients connect to brokers that are down.
     """
     return list(self._brokers.values())

@@ -1,4 +1,4 @@
-"""Defects of the answers: wrong codes, wrong offsets, ids and versions passed over."""
+"""Defects of responses: wrong error codes and offsets, ids and versions that are not checked."""
 
 from dataclasses import replace
 from typing import Any
@@ -33,10 +33,10 @@ _metadata_partition = metadata._partition
 
 
 @_seeds(Acknowledgement, "answer", "acknowledged-is-committed", "watermark-on-isr", "lost-write", "stale-end-offset")
-def acknowledge_when_the_time_is_over(self: Acknowledgement, now: Now, happened: object) -> bool:
-    """An append that was not committed in time is acknowledged, not answered REQUEST_TIMED_OUT.
+def acknowledge_after_the_timeout(self: Acknowledgement, now: Now, happened: object) -> bool:
+    """An append that was not committed in time is acknowledged, instead of an error REQUEST_TIMED_OUT.
 
-    What a leader took while it was cut off is lost, and was acknowledged.
+    Records that a leader appended while it was isolated are lost after their acknowledgement.
     """
     if not self.check() and happened is not None:
         return False
@@ -46,10 +46,10 @@ def acknowledge_when_the_time_is_over(self: Acknowledgement, now: Now, happened:
 
 
 @_seeds(produce, "_append", "offset-mismatch", "divergent-offset")
-def answer_the_last_offset(broker: Any, request: Request, result: Any, now: Now) -> None:
-    """A produce is answered with the offset of the batch's last record, where the first one's is meant.
+def return_the_last_offset(broker: Any, request: Request, result: Any, now: Now) -> None:
+    """A Produce response has the offset of the batch's last record instead of its first one.
 
-    Producers believe their records further on than they are.
+    Producers have wrong offsets of their records.
     """
     _append(broker, request, result, now)
     if result.base_offset >= 0 and result.end_offset > result.base_offset:
@@ -57,8 +57,8 @@ def answer_the_last_offset(broker: Any, request: Request, result: Any, now: Now)
 
 
 @_seeds(list_offsets, "_find", "not-converged", "watermark-regress", "offsets/earliest-and-latest-are-the-logs-ends")
-def tell_zero_for_the_start(request: Request, partition: Partition, requested: Any, found: Any) -> Any:
-    """ListOffsets tells that every log starts at 0.
+def return_zero_for_the_start(request: Request, partition: Partition, requested: Any, found: Any) -> Any:
+    """ListOffsets returns 0 as the start of every log.
 
     A consumer that begins at the start is out of range.
     """
@@ -68,10 +68,10 @@ def tell_zero_for_the_start(request: Request, partition: Partition, requested: A
 
 
 @_seeds(list_offsets, "_partition", "two-leaders", "stale-end-offset", "leadership/only-the-leader-serves")
-def tell_offsets_of_a_follower(broker: Any, request: Request, topic: Any, requested: Any, found: Any) -> Any:
-    """Any replica answers ListOffsets, also one that follows.
+def return_offsets_of_a_follower(broker: Any, request: Request, topic: Any, requested: Any, found: Any) -> Any:
+    """Any replica responds to ListOffsets, even a follower.
 
-    Its high watermark trails: a consumer is told an end that lies below what was acknowledged.
+    Its high watermark lags: consumers get an end offset below acknowledged records.
     """
     partition = find_partition(broker, find_topic(broker, topic), requested.partition_index)
     if isinstance(partition, ErrorCode):
@@ -80,10 +80,10 @@ def tell_offsets_of_a_follower(broker: Any, request: Request, topic: Any, reques
 
 
 @_seeds(offset_for_leader_epoch, "_partition", "epochs/past-epochs-ended-where-the-next-began")
-def tell_the_log_end_for_every_epoch(broker: Any, request: Request, topic: Any, requested: Any) -> Any:
-    """OffsetForLeaderEpoch tells the log's end whatever epoch is asked for.
+def return_the_log_end_for_every_epoch(broker: Any, request: Request, topic: Any, requested: Any) -> Any:
+    """OffsetForLeaderEpoch returns the log end for every epoch.
 
-    A consumer that looks for a truncation never finds one, and goes on in a log that is another one.
+    A consumer never detects a truncation, and continues in a log with other records.
     """
     found = find_topic(broker, topic)
     partition = find_partition(broker, found, requested.partition)
@@ -99,10 +99,10 @@ def tell_the_log_end_for_every_epoch(broker: Any, request: Request, topic: Any, 
 
 
 @_seeds(PartitionReader, "check", "fetch/out-of-range-offset-is-rejected", "not-converged", "exception")
-def wait_where_nothing_will_come(self: PartitionReader, partition: Partition, asked: Any) -> ErrorCode:
-    """A fetch above the log's end is not OFFSET_OUT_OF_RANGE: it waits until the log has grown so far.
+def wait_above_the_log_end(self: PartitionReader, partition: Partition, asked: Any) -> ErrorCode:
+    """A fetch above the log's end is not OFFSET_OUT_OF_RANGE: it waits until the log has reached that offset.
 
-    A consumer whose position was lost in an unclean election misses all that is written up to it.
+    A consumer whose position was lost in an unclean election skips all records up to it.
     """
     error = _check(self, partition, asked)
     is_above = asked.fetch_offset > partition.log.log_end_offset
@@ -110,20 +110,20 @@ def wait_where_nothing_will_come(self: PartitionReader, partition: Partition, as
 
 
 @_seeds(fetch, "_check_partition", "acknowledged-is-committed", "fetch/never-above-high-watermark", "watermark-regress")
-def tell_the_log_end_in_fetch(partition: Partition, requested: Any, reader: PartitionReader, now: Now) -> Any:
-    """Fetch tells the log's end for the high watermark.
+def return_the_log_end_in_fetch(partition: Partition, requested: Any, reader: PartitionReader, now: Now) -> Any:
+    """Fetch returns the log end as the high watermark.
 
-    Followers and consumers take for committed what is not.
+    Followers and consumers treat uncommitted records as committed.
     """
     status = _check_partition(partition, requested, reader, now)
     return status if status.high_watermark < 0 else status._replace(high_watermark=partition.log.log_end_offset)
 
 
 @_seeds(produce, "_check", "produce/invalid-acks-are-rejected")
-def take_any_acks(request: Request, partition: Any) -> Any:
-    """acks=2 is taken, and answered as acks=1.
+def accept_any_acks(request: Request, partition: Any) -> Any:
+    """acks=2 is accepted, and treated as acks=1.
 
-    A producer believes that two replicas have its records.
+    A producer assumes that two replicas have its records.
     """
     return partition
 
@@ -137,9 +137,9 @@ def take_any_acks(request: Request, partition: Any) -> Any:
     "offsets/delete-records-stops-at-high-watermark",
 )
 def delete_above_the_high_watermark(partition: Partition, before_offset: int) -> ErrorCode:
-    """DeleteRecords moves the log start as far as the log's end, above the high watermark.
+    """DeleteRecords advances the log start offset up to the log end, above the high watermark.
 
-    Records go that are not committed yet, and the watermark lies below the log start.
+    Uncommitted records are deleted, and the high watermark is below the log start offset.
     """
     error = _validate(partition, before_offset)
     is_in_log = before_offset <= partition.log.log_end_offset
@@ -158,7 +158,7 @@ def delete_above_the_high_watermark(partition: Partition, before_offset: int) ->
 def name_the_first_replica_as_coordinator(broker: Any, brokers: Any, group: str) -> Any:
     """FindCoordinator returns the first replica of the group's partition, not the leader.
 
-    After a failover clients are sent to a broker that rejects them, and are sent to it again.
+    After a failover, clients are directed again and again to a broker that rejects their requests.
     """
     record = broker.image.partition("__consumer_offsets", broker.groups.partition_of(group))
     return None if record is None else brokers.get(record.replicas[0])
@@ -175,18 +175,18 @@ def name_the_first_replica_as_coordinator(broker: Any, brokers: Any, group: str)
 def name_the_first_replica_as_leader(request: Request, view: ClusterView, record: Any) -> Any:
     """Metadata names the first replica as the leader if the leader is another one.
 
-    After a failover producers ask a broker that refuses them, for ever.
+    After a failover, producers send to a broker that rejects their requests, indefinitely.
     """
-    answer = _metadata_partition(request, view, record)
+    returned = _metadata_partition(request, view, record)
     preferred = record.replicas[0]
     if not view.is_alive(preferred):
-        return answer
-    return replace(answer, leader_id=preferred)
+        return returned
+    return replace(returned, leader_id=preferred)
 
 
 @_seeds(list_offsets, "_find", "offset-response", "watermark-regress", "offsets/earliest-and-latest-are-the-logs-ends")
-def tell_the_log_end(request: Request, partition: Partition, requested: Any, found: Any) -> Any:
-    """ListOffsets tells consumers the log's end, not the high watermark.
+def return_the_log_end(request: Request, partition: Partition, requested: Any, found: Any) -> Any:
+    """ListOffsets returns the log end to consumers, not the high watermark.
 
     A consumer that waits for this offset waits for records that may never be committed.
     """

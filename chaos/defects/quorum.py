@@ -1,7 +1,7 @@
-"""Defects of the metadata quorum: votes, majorities, truncation, snapshots. Mistakes that Raft has seen many times.
+"""Defects of the metadata quorum: votes, majorities, truncation, snapshots. They are common bugs of Raft.
 
-The quorum alone is tried with all of these, too (`tests/reference_broker/quorum`): there an election takes a thousand
-times less, so that scenarios made for each one show it in every fifth.
+The quorum alone is tested with all of them, too (`tests/reference_broker/quorum`): there an election takes a thousandth
+of the time, and a scenario for each defect detects it with every fifth seed.
 """
 
 from chaos.defects.defect import Area
@@ -42,7 +42,7 @@ _initial_state = QuorumState._initial_state
 def commit_an_older_epoch_by_count(self: LeaderState, offset: int) -> bool:
     """Records of an older epoch count as committed when a majority has them.
 
-    A later leader may lack them lawfully. Metadata that brokers have applied disappears.
+    A later leader may validly lack them. Metadata that brokers have applied are lost.
     """
     return True
 
@@ -51,7 +51,7 @@ def commit_an_older_epoch_by_count(self: LeaderState, offset: int) -> bool:
 def count_half_as_a_majority(self: LeaderState) -> int:
     """A record is committed when one voter fewer than a majority has it.
 
-    With three voters the leader alone commits. The next leader has never heard of a topic that a client was told of.
+    With three voters the leader commits alone. The next leader may lack a topic whose creation was acknowledged.
     """
     end_offsets = sorted((state.end_offset for state in self._voter_states.values()), reverse=True)
     return end_offsets[max(self._voters.majority - 2, 0)]
@@ -61,23 +61,23 @@ def count_half_as_a_majority(self: LeaderState) -> int:
 def win_without_a_majority(self: EpochElection) -> bool:
     """An election is won with one vote fewer than a majority.
 
-    Two controllers lead at a time, in one epoch, each with its own truth.
+    Two controllers are active in one epoch, each with its own log.
     """
     return len(self.granting_voters) >= self._voters.majority - 1
 
 
 @_seeds(QuorumLog, "is_behind_or_equal", "quorum-votes", "quorum-committed-equal", "exception", source=_RAFT_5_4_1)
 def vote_without_comparing_logs(self: QuorumLog, other: OffsetAndEpoch) -> bool:
-    """A voter votes for anybody, also for one whose log is shorter than its own.
+    """A voter votes for any candidate, even if its log is shorter.
 
-    A controller is elected that lacks committed metadata, and the others cut their logs down to its own.
+    A controller that lacks committed metadata is elected, and the others truncate their logs to its log.
     """
     return True
 
 
 @_seeds(QuorumState, "can_grant_vote", "quorum-one-leader", "exception", "quorum-response")
 def vote_twice(self: QuorumState, candidate: ReplicaKey, *, is_log_up_to_date: bool, is_pre_vote: bool) -> bool:
-    """A voter that has voted in this epoch votes again for whoever asks.
+    """A voter that has voted in this epoch votes again for any candidate.
 
     Two candidates win one election.
     """
@@ -90,7 +90,7 @@ def vote_twice(self: QuorumState, candidate: ReplicaKey, *, is_log_up_to_date: b
 def pre_vote_without_comparing_logs(
     self: QuorumState, candidate: ReplicaKey, *, is_log_up_to_date: bool, is_pre_vote: bool
 ) -> bool:
-    """A pre-vote is granted to one whose log is behind.
+    """A pre-vote is granted to a candidate whose log is behind.
 
     It disturbs the leader with elections that it cannot win.
     """
@@ -100,9 +100,9 @@ def pre_vote_without_comparing_logs(
 
 @_seeds(ElectionStateStore, "write", "quorum-epochs-grow", "exception")
 def forget_the_epoch(self: ElectionStateStore, election: ElectionState) -> None:
-    """An epoch is written down only once its leader is known.
+    """An epoch is stored only once its leader is known.
 
-    A voter that is started again goes back to an older epoch, and votes in one in which it has voted.
+    A restarted voter returns to an older epoch, and votes again in an epoch in which it has voted.
     """
     if election.leader_id != NO_LEADER:
         _write(self, election)
@@ -110,9 +110,9 @@ def forget_the_epoch(self: ElectionStateStore, election: ElectionState) -> None:
 
 @_seeds(QuorumState, "_initial_state", "quorum-consistent", "quorum-one-leader", "exception")
 def stand_again_after_a_restart(self: QuorumState, election: ElectionState, now: Now) -> State:
-    """A leader that is started again stands for its own old epoch, as if it had voted for itself.
+    """A restarted leader is a candidate for its own old epoch, as if it had voted for itself.
 
-    It asks for votes in an epoch that has had its leader.
+    It requests votes in an epoch that already had a leader.
     """
     state = _initial_state(self, election, now)
     if isinstance(state, Resigned):
@@ -122,9 +122,9 @@ def stand_again_after_a_restart(self: QuorumState, election: ElectionState, now:
 
 @_seeds(QuorumLog, "divergence_of", "quorum-log-matching", "exception", "quorum-response")
 def see_no_divergence_of_the_quorum(self: QuorumLog, offset: int, epoch: int) -> OffsetAndEpoch | None:
-    """The leader of the quorum does not hold a voter's last epoch against its own log.
+    """The leader of the quorum does not compare a voter's last epoch with its own log.
 
-    Records that the leader never had stay below those that follow: nodes replay different metadata.
+    Records that the leader never had stay in the voter's log: nodes replay different metadata.
     """
     return None
 
@@ -138,17 +138,17 @@ def see_no_divergence_of_the_quorum(self: QuorumLog, offset: int, epoch: int) ->
     source="KAFKA-15489",
 )
 def never_resign(self: QuorumConfig) -> int:
-    """A leader that no majority fetches from goes on leading.
+    """A leader remains one although no majority fetches from it.
 
-    Brokers on its side of a cut register, and are told, nothing; clients wait for answers that cannot come.
+    Brokers on its side of a cut cannot register and get no metadata; clients wait for responses that cannot be sent.
     """
     return 1_000_000_000
 
 
 @_seeds(QuorumLog, "install_snapshot", "quorum-snapshot-at-start", "exception")
 def keep_the_log_under_a_snapshot(self: QuorumLog, snapshot_id: OffsetAndEpoch, data: bytes, now_ms: int) -> None:
-    """A snapshot of the leader's is stored beside the log, which stays as it is.
+    """A snapshot of the leader is stored beside the log, which is unchanged.
 
-    The node asks for records behind its old end, and is sent the snapshot again.
+    The node fetches records after its old end, and gets the snapshot again.
     """
     self.snapshots.store(snapshot_id, data)

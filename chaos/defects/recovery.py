@@ -1,4 +1,4 @@
-"""Defects of a start after a crash: what is believed of the disk, and what is found again from the batches."""
+"""Defects of recovery after a crash: trust in files on disk, and state rebuilt from the batches."""
 
 from collections.abc import Callable, Iterator
 
@@ -17,9 +17,9 @@ _restore_epochs = PartitionLog._restore_epochs
 def recover_without_checksums(
     self: BatchFile, first_offset: int, last_offset: int
 ) -> Iterator[tuple[int, BatchHeader]]:
-    """A recovery takes every batch whose header reads well, and does not look at checksums.
+    """A recovery accepts every batch with a valid header, and does not check checksums.
 
-    A batch that was half on disk when the power went is served, with whatever its rest holds.
+    A batch that was incomplete on disk at a power cut is served, with arbitrary bytes at its end.
     """
     for position, header in self.headers():
         if not first_offset <= header.base_offset <= header.last_offset <= last_offset:
@@ -30,9 +30,9 @@ def recover_without_checksums(
 
 @_seeds(Segment, "recover", "batches-intact", "exception", "not-converged", "lost-write")
 def keep_the_torn_batch(self: Segment, observe: Callable[[BatchHeader], None]) -> int:
-    """A recovery stops at the torn batch, and does not cut it off.
+    """A recovery stops at the torn batch, and does not truncate it.
 
-    What is appended next lies behind the rubbish, where nobody finds it.
+    Later appends follow the invalid bytes, and cannot be found.
     """
     self._clear_indexes()
     end, self.end_offset = 0, self.base_offset
@@ -45,9 +45,9 @@ def keep_the_torn_batch(self: Segment, observe: Callable[[BatchHeader], None]) -
 
 @_seeds(PartitionLog, "_restore_epochs", "epochs-fit-log", "log-matching")
 def trust_the_epoch_checkpoint(self: PartitionLog, recovered: list[tuple[int, int]]) -> None:
-    """Leader epochs are what their file says, and are not looked for in the batches.
+    """Leader epochs are read from the checkpoint, and are not rebuilt from the batches.
 
-    A crash may take the last change of that file. The log then tells its followers of epochs that ended long ago.
+    A crash may lose the last change of that file. The log then reports outdated epochs to its followers.
     """
     self.epochs.truncate_from_start(self.log_start_offset)
     self.epochs.truncate_from_end(self.log_end_offset)
@@ -57,7 +57,7 @@ def trust_the_epoch_checkpoint(self: PartitionLog, recovered: list[tuple[int, in
 def keep_epochs_beyond_the_recovered_end(self: PartitionLog, recovered: list[tuple[int, int]]) -> None:
     """Epochs of the checkpoint whose records did not survive a crash are kept.
 
-    The log claims an epoch at an offset above its end, and grows into it.
+    The log has an epoch that starts above its end, and later reaches that offset.
     """
     entries = dict(self.epochs.entries) | dict(recovered)
     self.epochs.restore(sorted(entries.items()))
@@ -68,9 +68,9 @@ def keep_epochs_beyond_the_recovered_end(self: PartitionLog, recovered: list[tup
     PartitionLog, "_rebuild_producer_state", "producers-fit-log", "duplicate", "producer-order", source="KAFKA-5435"
 )
 def forget_producers_behind_the_snapshot(self: PartitionLog, now_ms: int) -> None:
-    """The state of producers is that of the last snapshot; batches behind it are not read.
+    """The state of producers is that of the last snapshot; batches after it are not read.
 
-    After a crash a batch that is sent again is written again.
+    After a crash the retry of a batch is appended again.
     """
     self.producers.clear()
     self._snapshots.restore(self.producers, self.log_start_offset, self.log_end_offset)

@@ -1,4 +1,4 @@
-"""Defects of replication: what followers cut off and take over, what leaders count as committed and give to readers."""
+"""Defects of replication: truncation and appends of followers, high watermarks and responses of leaders."""
 
 from typing import Any
 
@@ -32,10 +32,10 @@ _replication_of = Partition.replication_of
     source="KIP-101, KAFKA-1211",
 )
 def truncate_to_high_watermark(self: Partition, record: PartitionRecord, now: Now) -> bool:
-    """A replica that begins to follow cuts its log at its high watermark, not where leader epochs say.
+    """A replica that becomes a follower truncates its log to its high watermark, and not by leader epochs.
 
-    The follower's watermark trails what is committed. If the new leader ends before the follower has fetched again, it
-    is elected with a log that lacks acknowledged records, and they are lost for good.
+    The follower's high watermark lags. If the new leader ends before the follower has fetched again, it is elected with
+    a log that lacks acknowledged records, and they are lost.
     """
     is_new_epoch = _apply(self, record, now)
     if is_new_epoch and self.role is ReplicaRole.FOLLOWER:
@@ -45,20 +45,20 @@ def truncate_to_high_watermark(self: Partition, record: PartitionRecord, now: No
 
 @_seeds(PartitionReader, "diverging_epoch", "log-matching", "not-converged", source="KIP-101")
 def see_no_divergence(partition: Partition, asked: Any) -> tuple[int, int] | None:
-    """A leader does not hold the epoch of a follower's last record against its own log.
+    """A leader does not compare the epoch of a follower's last record with its own log.
 
-    A follower whose log has parted from the leader's appends behind its own records, and keeps them for ever: replicas
-    hold different records at the same offsets.
+    A follower whose log diverges appends after its own records, and keeps them: replicas have different records at the
+    same offsets.
     """
     return None
 
 
 @_seeds(requests, "_fetch_partition", "log-matching", "not-converged", "request-matches-state", source="KAFKA-15510")
 def fetch_with_the_leaders_epoch(state: FetchState, offset: int, max_bytes: int) -> Any:
-    """A follower says the leader's epoch for that of its last record.
+    """A follower sends the leader's epoch as that of its last record.
 
-    The leader then finds that their logs agree, whatever the follower has at its end. Records that nobody else has stay
-    in the follower's log.
+    The leader then finds no divergence, whatever the follower has at its end. Records that no other replica has stay in
+    the follower's log.
     """
     return request_schema(1, 18).FetchPartition(
         partition=state.partition.index,
@@ -72,30 +72,30 @@ def fetch_with_the_leaders_epoch(state: FetchState, offset: int, max_bytes: int)
 
 @_seeds(Followers, "committed_offset", "watermark-on-isr", "lost-write", source="KAFKA-353")
 def commit_what_the_leader_has(self: Followers, end_offset: int, maximal_isr: frozenset[int], now: Now) -> int:
-    """A leader takes its own log's end for the high watermark, whatever its followers have.
+    """A leader uses its own log end as the high watermark, whatever its followers have.
 
-    acks=all is acknowledged as soon as one replica has the record. When that one ends, the record is gone; consumers
-    may have read it.
+    acks=all is acknowledged as soon as one replica has the record. If that one ends, the record is lost; consumers may
+    have read it.
     """
     return end_offset
 
 
 @_seeds(Followers, "committed_offset", "watermark-on-isr", "lost-write")
 def commit_by_majority(self: Followers, end_offset: int, maximal_isr: frozenset[int], now: Now) -> int:
-    """A leader commits what a majority of the replicas has, as Raft would, and not what the whole ISR has.
+    """A leader commits records that a majority of the replicas has, as in Raft, and not the whole ISR.
 
-    The replica that lacks it is still in sync as far as the controller knows, so it may be the next leader: then
-    acknowledged records are lost.
+    A replica that lacks them is still in the ISR of the controller, so it may be the next leader: then acknowledged
+    records are lost.
     """
     ends = sorted([end_offset, *(progress.end_offset for progress in self._progress.values())], reverse=True)
     return ends[len(ends) // 2]
 
 
 @_seeds(FollowerProgress, "fetched", "watermark-on-isr", "read-above-watermark", "lost-write")
-def count_the_fetch_offset_as_fetched(  # noqa: PLR0917 - as many as it has there
+def count_the_fetch_offset_as_fetched(  # noqa: PLR0917 - the signature of the original
     self: FollowerProgress, offset: int, log_start_offset: int, leader_end_offset: int, broker_epoch: int, now_ms: int
 ) -> None:
-    """A leader takes the offset that a follower asks for as one that it has: its progress is one too high.
+    """A leader treats the fetch offset of a follower as one that it has: its progress is one too high.
 
     The last record below the high watermark may be on the leader alone. It is acknowledged, read, and lost at the next
     failover.
@@ -105,10 +105,9 @@ def count_the_fetch_offset_as_fetched(  # noqa: PLR0917 - as many as it has ther
 
 @_seeds(PartitionReader, "end_offset", "read-above-watermark", "divergent-offset", source="KAFKA-725")
 def serve_above_the_high_watermark(self: PartitionReader, partition: Partition) -> int:
-    """Consumers read up to the log's end.
+    """Consumers read up to the log end.
 
-    They see records that are not committed. After a failover these may be gone, or another record stands at their
-    offset: what was read was never there.
+    They read uncommitted records. After a failover these may be lost, or other records have their offsets.
     """
     return partition.log.log_end_offset
 
@@ -123,16 +122,16 @@ def serve_above_the_high_watermark(self: PartitionReader, partition: Partition) 
     source="KAFKA-353",
 )
 def acknowledge_before_replication(self: Partition, required_offset: int) -> ErrorCode | None:
-    """acks=all is answered as acks=1: when the leader has the records.
+    """acks=all is treated as acks=1: acknowledged when the leader has the records.
 
-    A producer that asked for the strongest promise has lost its records with the leader.
+    A producer that requested the strongest guarantee loses its records with the leader.
     """
     return ErrorCode.none if self.is_leader else ErrorCode.not_leader_or_follower
 
 
 @_seeds(Partition, "replication_of", "acknowledged-is-committed", "watermark-on-isr", "lost-write", "stale-end-offset")
 def acknowledge_the_last_record_early(self: Partition, required_offset: int) -> ErrorCode | None:
-    """acks=all waits for the high watermark to reach the last record's offset, not the one behind it.
+    """acks=all waits for the high watermark to reach the last record's offset, not the one after it.
 
     The last record of every request is acknowledged before it is committed.
     """
@@ -143,9 +142,10 @@ def acknowledge_the_last_record_early(self: Partition, required_offset: int) -> 
 def take_the_leaders_high_watermark_whole(
     self: Partition, records: Bytes, high_watermark: int, log_start_offset: int, now: Now
 ) -> None:
-    """A follower takes over the leader's high watermark, even where its own log ends below.
+    """A follower adopts the leader's high watermark, even if its own log ends below.
 
-    It claims records as committed that it does not have. If it leads next, consumers are told an end that no log has.
+    It reports records as committed that it does not have. If it leads next, consumers get an end offset that no log
+    has.
     """
     if records:
         self.log.append_as_follower(records, leader_epoch=self.leader_epoch, now_ms=now.wall_ms)
@@ -158,36 +158,36 @@ def take_the_leaders_high_watermark_whole(
 
 @_seeds(Partition, "truncate_to", "watermark-within-log", "exception")
 def keep_the_high_watermark_when_truncating(self: Partition, offset: int, now: Now) -> None:
-    """A log is cut below its high watermark, and the watermark stays where it was.
+    """A log is truncated below its high watermark, which does not change.
 
-    It lies above the log's end. A leader with such a one tells consumers an end that is not there, and lets them read
-    the next records before they are committed.
+    It is above the log end. Such a leader returns an end offset that does not exist, and consumers read the next
+    records before they are committed.
     """
     self.log.truncate_to(offset, now.wall_ms)
 
 
 @_seeds(Fetcher, "_is_current", "exception", "log-matching", "not-converged")
-def use_an_old_fetch_answer(self: Fetcher, state: FetchState, offset: int) -> bool:
-    """An answer is used although the partition's log has changed, or its leader, since the question.
+def use_an_old_fetch_response(self: Fetcher, state: FetchState, offset: int) -> bool:
+    """A response is used although the partition's log or leader has changed since the request.
 
-    Batches arrive at a log that does not end there any more.
+    Batches are appended to a log that no longer ends at their offset.
     """
     return True
 
 
 @_seeds(Fetcher, "_resume", "not-converged")
 def never_fetch_again_after_an_error(self: Fetcher, delayed: list[FetchState], now: Now) -> None:
-    """A partition whose fetch failed once is not taken up again until its leader changes.
+    """A partition whose fetch failed once is not fetched again until its leader changes.
 
-    The replica falls behind for good after the first hiccup of the network, and the ISR stays short.
+    The replica lags after the first network error, and the ISR stays small.
     """
 
 
 @_seeds(Partition, "check_leader_epoch", "epochs/old-epoch-is-fenced", "log-matching", source="KIP-320, KAFKA-7440")
-def believe_any_leader_epoch(self: Partition, current_leader_epoch: int) -> ErrorCode:
-    """Nobody is fenced: a request is served whatever leader epoch its sender knows.
+def accept_any_leader_epoch(self: Partition, current_leader_epoch: int) -> ErrorCode:
+    """No request is fenced: it is served whatever leader epoch it has.
 
-    A deposed leader that has not heard of it goes on serving followers which have, and counts them as its own. It
-    commits records that the real leader does not have.
+    A deposed leader continues to serve followers of its successor, and counts their progress. It commits records that
+    the new leader does not have.
     """
     return ErrorCode.none

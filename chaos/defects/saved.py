@@ -1,7 +1,6 @@
-"""The counterexamples that were found for the defects: for each the smallest trial, with the seed that gave it.
+"""Saved counterexamples of the defects: for each the smallest trial, with the seed of the trial before shrinking.
 
-They lie beside this file as `counterexamples/NAME.json`. What is in them was really found: `keep` writes what shrinking
-has come to, and nobody else does.
+They are stored beside this file as `counterexamples/NAME.json`. Only `keep` writes them, with the result of shrinking.
 """
 
 import json
@@ -16,7 +15,7 @@ COUNTEREXAMPLES: Final = Path(__file__).parent / "counterexamples"
 
 
 def saved_counterexample(defect: str) -> Counterexample | None:
-    """What was found for a defect; null where nothing was, or where a requirement catches it."""
+    """Return the counterexample of a defect; None if there is none, or if a requirement detects it."""
     path = COUNTEREXAMPLES / f"{defect}.json"
     if not path.exists():
         return None
@@ -33,7 +32,7 @@ def saved_counterexample(defect: str) -> Counterexample | None:
 
 
 def keep(found: Counterexample) -> Path:
-    """Save a counterexample in the place of the one that is there."""
+    """Save a counterexample, and replace an earlier one."""
     COUNTEREXAMPLES.mkdir(exist_ok=True)
     path = COUNTEREXAMPLES / f"{found.defect}.json"
     facts = {

@@ -112,8 +112,8 @@ def test_a_counterexample_violates_with_its_defect_in_the_simulation(saved_by, t
 
 @pytest.mark.slow
 def test_clients_with_steps_detect_a_defect_of_a_process(tmp_path):
-    saved = load_trial(COUNTEREXAMPLES / "answer-the-last-offset.json")
-    replayed = replay(saved, "defective:answer-the-last-offset", tmp_path / "run")
+    saved = load_trial(COUNTEREXAMPLES / "return-the-last-offset.json")
+    replayed = replay(saved, "defective:return-the-last-offset", tmp_path / "run")
     assert "divergent-offset" in [name for name, _ in replayed.violations]
 
 

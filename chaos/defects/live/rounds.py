@@ -132,6 +132,6 @@ ROUNDS: Final[Mapping[str, Trial]] = MappingProxyType(
         "acknowledge-metadata-before-the-flush": BLACKOUT,
         "keep-the-torn-batch": TORN_ONE_BY_ONE,
         "recover-without-checksums": TORN_ONE_BY_ONE,
-        "never-fence-the-silent": LEADER_GONE,
+        "never-fence-inactive-brokers": LEADER_GONE,
     }
 )

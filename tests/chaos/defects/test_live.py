@@ -98,7 +98,7 @@ def test_what_was_missed_and_false_alarms_fail(tried, code, monkeypatch, capsys)
     assert capsys.readouterr().out.startswith("defective:a: " + ("lost-write" if tried[0].violations else "missed"))
 
 
-@pytest.mark.parametrize(("name", "said"), [("nosuch", "there is no defect"), ("take-any-acks", "no round is kept")])
+@pytest.mark.parametrize(("name", "said"), [("nosuch", "there is no defect"), ("accept-any-acks", "no round is kept")])
 def test_a_name_that_cannot_be_tried_is_told_in_one_line(name, said, monkeypatch, capsys):
     monkeypatch.setattr("sys.argv", ["live", name])
     assert command.main() == 4

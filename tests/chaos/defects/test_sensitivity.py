@@ -52,7 +52,7 @@ def test_a_requirement_is_tried_before_any_script(monkeypatch):
         raise AssertionError("a trial ran")
 
     monkeypatch.setattr(sensitivity, "violation_of", no_script)
-    tried = try_defect(DEFECTS["take-any-acks"], range(9), seconds=60.0)
+    tried = try_defect(DEFECTS["accept-any-acks"], range(9), seconds=60.0)
     assert (tried.name, tried.seed, tried.trials) == ("produce/invalid-acks-are-rejected", None, 0)
 
 

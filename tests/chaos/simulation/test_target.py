@@ -63,7 +63,7 @@ def assert_passed(names, tmp_path):
     ("name", "requirement"),
     [
         ("acknowledge-before-replication", "produce/acks-all-holds-for-isr"),
-        ("take-any-acks", "produce/invalid-acks-are-rejected"),
+        ("accept-any-acks", "produce/invalid-acks-are-rejected"),
     ],
 )
 def test_a_lie_is_seen(tmp_path, name, requirement):

@@ -21,10 +21,10 @@ from fixtures.faults import Kill, Role, ShutDown, Timed
 
 WRITES = Producer(steps=(SendBatches(batches=12, pause_ms=500),), idempotent=False)
 SCRIPTS = {
-    ("tell-zero-for-the-start", "offset-response"): Trial(
+    ("return-zero-for-the-start", "offset-response"): Trial(
         clients=(RequestClient(steps=(Produce(), DeleteRecords(), ListOffsets(timestamp=-2))),)
     ),
-    ("tell-the-log-end-for-every-epoch", "epoch-response"): Trial(
+    ("return-the-log-end-for-every-epoch", "epoch-response"): Trial(
         clients=(WRITES, RequestClient(steps=(Idle(4_000), Metadata(), OffsetForLeaderEpoch(epochs_ago=1)))),
         schedule=(Timed(500, ShutDown(Role.LEADER), 2_000),),
     ),
