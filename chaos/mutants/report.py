@@ -1,7 +1,7 @@
 """The score of a sample of mutants: by file, and the survivors with what was found out about each.
 
-A survivor is a *hole* of the suite, or *equivalent*: nobody outside could tell it from the original. Which of the two
-is a person's word, kept in `survivors.toml` beside this file; one that nobody has looked at counts as a hole.
+A survivor is a *hole* of the suite, or *equivalent*: its behaviour is that of the original. A person decides which,
+in `survivors.toml` beside this file; one without a decision counts as a hole.
 """
 
 import tomllib

@@ -1,7 +1,7 @@
 """Which mutants are tried: a sample drawn from a seed, the same on every machine.
 
 Each mutant draws its own lot, from its id, so that a change of one function leaves the sample of all others as it was,
-and what was found out about survivors goes on to hold.
+and decisions about survivors remain valid.
 """
 
 from collections.abc import Iterator

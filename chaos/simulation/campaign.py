@@ -1,4 +1,4 @@
-"""A campaign: seeds by the thousand on worker processes until a number of them fails; then their trials are shrunk.
+"""A campaign: thousands of seeds on worker processes until a number of them fails; then their trials are shrunk.
 
 Saved failures run first. Seeds are reported in their order, and the first that fails is the lowest that fails, however
 many workers there are; the same seeds give the same events, but for times.

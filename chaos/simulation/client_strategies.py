@@ -53,14 +53,14 @@ T = TypeVar("T")
 CLIENTS_MAX: Final = 6
 _STEPS_MAX: Final = 12
 _EXTRA_TOPIC: Final = "c"
-"""Made, and deleted, by clients."""
+"""Topics that clients create and delete."""
 _NO_TOPIC: Final = "nowhere"
 _NO_NODE: Final = 99
-"""What never is there."""
+"""A topic that never exists."""
 
 
 def client_lists(shape: Shape, kinds: tuple[str, ...]) -> SearchStrategy[tuple[Client, ...]]:
-    """Clients of some kinds; a producer is among them in most trials, since nothing is kept that nobody sent."""
+    """Clients of some kinds; most trials have a producer, since without records nothing can be lost."""
     producers = [kind for kind in kinds if kind in _PRODUCING] or ["idempotent"]
     first = chosen(*(_clients(kind, shape) for kind in producers))
     more = chosen(*(_clients(kind, shape) for kind in kinds))
@@ -167,8 +167,8 @@ def _raw(steps: Callable[[Shape], SearchStrategy[RawStep]], shape: Shape) -> Sea
 
 
 @cache
-def _asked(shape: Shape) -> SearchStrategy[Node | None]:
-    """Whom a raw request goes to: mostly the leader that the client knows, else one that may have been deposed."""
+def _receiver(shape: Shape) -> SearchStrategy[Node | None]:
+    """The receiver of a raw request: mostly the leader that the client knows, else one that may be deposed."""
     return st.sampled_from((None, None, None, Role.LEADER, Role.FOLLOWER, *shape.brokers))
 
 
@@ -180,17 +180,17 @@ def _questions(shape: Shape) -> SearchStrategy[RawStep]:
         ListOffsets,
         times=times,
         pause_ms=_pauses(),
-        node=_asked(shape),
+        node=_receiver(shape),
         isolation=_isolations(),
         timestamp=st.sampled_from((-1, -1, -2, -1, -2, -3, 1_000, 4_000)),
     )
     epochs = _at(shape, OffsetForLeaderEpoch, epochs_ago=st.integers(0, 3))
-    metadata = st.builds(Metadata, times, _pauses(), st.sampled_from(names), _asked(shape))
-    return chosen(ends, epochs, ends, epochs, metadata, st.builds(ApiVersions, _asked(shape)))
+    metadata = st.builds(Metadata, times, _pauses(), st.sampled_from(names), _receiver(shape))
+    return chosen(ends, epochs, ends, epochs, metadata, st.builds(ApiVersions, _receiver(shape)))
 
 
 def _reads(shape: Shape) -> SearchStrategy[RawStep]:
-    return _at(shape, Fetch, offset=_offsets(), node=_asked(shape), epoch_ahead=st.sampled_from((None, 0, -1, 1)))
+    return _at(shape, Fetch, offset=_offsets(), node=_receiver(shape), epoch_ahead=st.sampled_from((None, 0, -1, 1)))
 
 
 def _batches(shape: Shape) -> SearchStrategy[RawStep]:
@@ -199,7 +199,7 @@ def _batches(shape: Shape) -> SearchStrategy[RawStep]:
         shape,
         Produce,
         records=st.integers(1, 4),
-        node=_asked(shape),
+        node=_receiver(shape),
         acks=st.sampled_from((-1, -1, 1, 0)),
         idempotent=st.booleans(),
     )
@@ -215,7 +215,7 @@ def _batches(shape: Shape) -> SearchStrategy[RawStep]:
 
 
 def _wrapping(shape: Shape) -> SearchStrategy[RequestClient]:
-    """Batches whose sequences come to the largest one, and begin again at 0."""
+    """Batches whose sequences reach the largest one, and begin again at 0."""
     batches: SearchStrategy[RawStep] = _at(
         shape,
         Produce,
@@ -234,7 +234,7 @@ def _wrapping(shape: Shape) -> SearchStrategy[RequestClient]:
 
 def _nonsense(shape: Shape) -> SearchStrategy[RawStep]:
     versions, sizes = st.sampled_from((99, 0, 1, 7, 12)), st.sampled_from((16, 0, 4, 300))
-    return st.builds(MalformedRequest, st.integers(0, 70), versions, sizes, _asked(shape))
+    return st.builds(MalformedRequest, st.integers(0, 70), versions, sizes, _receiver(shape))
 
 
 def _deletions(shape: Shape) -> SearchStrategy[RawStep]:
@@ -257,14 +257,14 @@ def _alterations(shape: Shape) -> SearchStrategy[RawStep]:
             for name, value in _ALTERATIONS
         )
     )
-    refused = chosen(
+    rejected = chosen(
         *(
             st.builds(AlterTopicConfig, st.just(name), st.just(value), st.sampled_from((*names, _NO_TOPIC)))
             for name, value in _REFUSED
         )
     )
     tried = st.builds(AlterTopicConfig, st.just("retention.ms"), st.just("1"), st.sampled_from(names), st.just(True))
-    return chosen(settable, settable, settable, refused, tried)
+    return chosen(settable, settable, settable, rejected, tried)
 
 
 def _movements(shape: Shape) -> SearchStrategy[RawStep]:
@@ -275,7 +275,7 @@ def _movements(shape: Shape) -> SearchStrategy[RawStep]:
 
 
 def _descriptions(shape: Shape) -> SearchStrategy[RawStep]:
-    """Questions, and movements, so that there is something to be told of."""
+    """Read-only requests, and reassignments for them to return."""
     names = [name for name, _ in shape.topics]
     described = st.builds(Describe, st.sampled_from(SUBJECTS), st.sampled_from(names))
     return chosen(described, described, described, _movements(shape))

@@ -74,7 +74,7 @@ def damage(disk: SimulatedDisk, topic: str, what: Damage) -> None:
 def flip_bit(disk: SimulatedDisk, topic: str, suffix: str, per_mille: int) -> bool:
     """Flip a bit in the last such file of a topic's first partition, and forget the recovery point.
 
-    So the next start looks at every batch, as after a crash of the machine; a bit that nobody looks at is found by no
+    So the next start checks every batch, as after a crash of the machine; a bit that is never read is found by no
     Kafka either. False where there is no such file.
     """
     paths = [path for path in sorted(disk.files) if path.startswith(f"{topic}-0/") and path.endswith(suffix)]

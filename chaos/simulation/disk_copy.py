@@ -1,6 +1,6 @@
-"""What lies on a simulated disk, shown as a directory of this machine, and taken back from there.
+"""Copy of a simulated disk in a directory of this machine, whose changes are copied back.
 
-A copy is written when somebody asks for it. What was changed in one that was asked for while the node was down is taken
+A copy is written when it is requested. Changes in a copy that was requested while the node was down are copied
 back before the node starts: a file with another content has that durably, one that is missing is lost.
 """
 

@@ -55,7 +55,7 @@ class SimulatedDrivers:
         delivery_timeout_ms: int,
         properties: Properties,
     ) -> drivers.Producer:
-        """A producing process. Of librdkafka's properties it heeds those that a script sets."""
+        """A producing process. Of librdkafka's properties, it uses those that a script sets."""
         settings = ProducerSteps(
             idempotent=idempotent,
             acks=acks,
@@ -111,7 +111,7 @@ class _Filling:
 
 
 class _DrivenProducer:
-    """Fills batches record by record, and tells each record's outcome."""
+    """A producer that fills batches record by record, and records the outcome of each."""
 
     fatal_error: str | None = None
 
@@ -174,7 +174,7 @@ class _DrivenProducer:
     def _delivered(
         self, op_ids: Sequence[int], outcome: Outcome, error: str | None, *, base_offset: int | None, **_: Any
     ) -> None:
-        """The outcome of a batch is that of each of its records; how it was sent librdkafka would not tell."""
+        """Record the outcome of a batch for each of its records, with the details that librdkafka reports."""
         for index, op_id in enumerate(op_ids):
             self._end(op_id, outcome, error, None if base_offset is None else base_offset + index)
 
@@ -184,7 +184,7 @@ class _DrivenProducer:
             self._recorder.complete(op_id, outcome, error, base_offset=offset)
 
     def poll(self, seconds: float) -> None:
-        """Let that much time pass."""
+        """Advance time by a duration."""
         self._stage.wait(lambda: False, round(seconds * 1000))
 
     def flush(self, timeout_s: float) -> int:
@@ -218,7 +218,7 @@ class _DrivenConsumer:
         self._consumer.assign(offsets)
 
     def poll(self, messages_max: int = 500, timeout_s: float = 1.0) -> Sequence[Read]:
-        """Up to so many records."""
+        """Return up to a number of records."""
         reads: list[Read] = []
         self._process.start(self._poll(messages_max, round(timeout_s * 1000), reads))
         self._stage.wait(lambda: self._process.is_done, None)

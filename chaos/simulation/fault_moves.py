@@ -76,16 +76,16 @@ def one(faults: SearchStrategy[AnyFault]) -> SearchStrategy[Group]:
 
 
 def timed(at_ms: int, fault: AnyFault, for_ms: int) -> Timed:
-    """A fault that lasts so long, if it lasts at all."""
+    """A fault with this duration, if it has one."""
     return Timed(at_ms, fault, 0 if fault.is_momentary else for_ms)
 
 
 def story(*moves: tuple[SearchStrategy[int], SearchStrategy[AnyFault]]) -> SearchStrategy[Group]:
     """Faults one after the other, each a while after the one before."""
-    return st.tuples(*(st.tuples(gap, fault, durations()) for gap, fault in moves)).map(_told)
+    return st.tuples(*(st.tuples(gap, fault, durations()) for gap, fault in moves)).map(_scheduled)
 
 
-def _told(moves: tuple[tuple[int, AnyFault, int], ...]) -> Group:
+def _scheduled(moves: tuple[tuple[int, AnyFault, int], ...]) -> Group:
     group: list[Timed] = []
     at_ms = 0
     for gap_ms, fault, for_ms in moves:

@@ -55,7 +55,7 @@ def blackouts(_shape: Shape) -> SearchStrategy[Group]:
 
 
 def deposed_leaders(_shape: Shape) -> SearchStrategy[Group]:
-    """A leader that does not know of its successor, and whom clients still reach."""
+    """A leader that does not know of its successor, while clients still reach it."""
     deposed: SearchStrategy[AnyFault] = chosen(
         st.builds(Isolate, st.just(Role.LEADER), st.just(False), keeps(), listeners()),
         st.builds(Pause, st.just(Role.LEADER)),
@@ -77,7 +77,7 @@ def headless(_shape: Shape) -> SearchStrategy[Group]:
 
 
 def unheard_controllers(shape: Shape) -> SearchStrategy[Group]:
-    """The others do not hear the controller, which hears them: what it writes on, its successor has not.
+    """The others cannot receive from the controller, which receives from them: its successor lacks its last records.
 
     It resigns by a word of that successor, and truncates (KIP-595).
     """
@@ -92,8 +92,8 @@ def unheard_controllers(shape: Shape) -> SearchStrategy[Group]:
         )
     )
 
-    def told(keeps: Keeps, for_ms: int, more: list[tuple[int, AnyFault, int]]) -> Group:
-        # Each node that hears it cut off from it: the role is looked up once, so the cuts begin together.
+    def story(keeps: Keeps, for_ms: int, more: list[tuple[int, AnyFault, int]]) -> Group:
+        # Each node that receives from it is cut off from it: the role is looked up once, so the cuts begin together.
         unheard = (
             Timed(0, Cut(Role.CONTROLLER, node, keeps=keeps, listener=Listener.CONTROLLER), for_ms)
             for node in controllers
@@ -101,7 +101,7 @@ def unheard_controllers(shape: Shape) -> SearchStrategy[Group]:
         return *unheard, *(timed(*change) for change in more)
 
     more = st.lists(st.tuples(st.integers(10, 2_500), changes, st.integers(100, 2_000)), min_size=1, max_size=4)
-    return st.builds(told, keeps(), st.integers(2_500, 7_000), more)
+    return st.builds(story, keeps(), st.integers(2_500, 7_000), more)
 
 
 def stale_disks(_shape: Shape) -> SearchStrategy[Group]:
@@ -114,9 +114,9 @@ def stale_disks(_shape: Shape) -> SearchStrategy[Group]:
 
 
 def late_words(_shape: Shape) -> SearchStrategy[Group]:
-    """What a broker has said arrives when it has begun a new life, which it can once its session is over (KIP-903)."""
+    """Requests of a broker that arrive after its restart, which it can once its session has expired (KIP-903)."""
 
-    def told(ends: tuple[Node, Node], delay_ms: int, gap_ms: int, for_ms: int, again: AnyFault) -> Group:
+    def story(ends: tuple[Node, Node], delay_ms: int, gap_ms: int, for_ms: int, again: AnyFault) -> Group:
         slow = Slow(ends[0], ends[1], delay_ms=delay_ms, both_ways=False)
         return Timed(0, slow, gap_ms + for_ms), timed(gap_ms, again, for_ms)
 
@@ -130,7 +130,7 @@ def late_words(_shape: Shape) -> SearchStrategy[Group]:
     )
     again = ends.map(lambda pair: pair[0]).flatmap(lambda _: st.sampled_from((Kill, ShutDown)))
     return st.builds(
-        lambda pair, delay_ms, gap_ms, for_ms, end: told(pair, delay_ms, gap_ms, for_ms, end(pair[0])),
+        lambda pair, delay_ms, gap_ms, for_ms, end: story(pair, delay_ms, gap_ms, for_ms, end(pair[0])),
         ends,
         st.sampled_from((3_500, 6_000)),
         st.integers(50, 1_200),
@@ -140,9 +140,9 @@ def late_words(_shape: Shape) -> SearchStrategy[Group]:
 
 
 def late_leaders(_shape: Shape) -> SearchStrategy[Group]:
-    """A leader takes a follower back, which is gone when the controller hears of it (KIP-841, KIP-903)."""
+    """A leader adds a follower to the ISR that is down when the controller receives the proposal (KIP-841, KIP-903)."""
 
-    def told(delay_ms: int, cut_ms: int, late_ms: int, goes: AnyFault) -> Group:
+    def story(delay_ms: int, cut_ms: int, late_ms: int, goes: AnyFault) -> Group:
         return (
             Timed(0, Slow(Role.LEADER, Role.CONTROLLER, delay_ms=delay_ms, both_ways=False), cut_ms + 2_000),
             Timed(0, Cut(Role.LAST_FOLLOWER, Role.LEADER, listener=Listener.REPLICATION), cut_ms),
@@ -151,11 +151,11 @@ def late_leaders(_shape: Shape) -> SearchStrategy[Group]:
 
     # Not unregistered: one that the late request finds running again stays without a registration, as Kafka's does.
     goes: SearchStrategy[AnyFault] = st.sampled_from((ShutDown(Role.LAST_FOLLOWER), Kill(Role.LAST_FOLLOWER)))
-    return st.builds(told, st.sampled_from((1_500, 2_500)), st.integers(4_000, 5_500), st.integers(10, 1_500), goes)
+    return st.builds(story, st.sampled_from((1_500, 2_500)), st.integers(4_000, 5_500), st.integers(10, 1_500), goes)
 
 
 def unclean_successions(_shape: Shape) -> SearchStrategy[Group]:
-    """Leaders that lack what was committed follow one another, and each truncates the others (KIP-279, KAFKA-7128)."""
+    """Consecutive leaders that lack committed records, and each truncates the others (KIP-279, KAFKA-7128)."""
     allowed = st.just(Timed(0, Configure("unclean.leader.election.enable", "true"), 7_000))
     lonely: SearchStrategy[AnyFault] = st.builds(
         Isolate, st.just(Role.LEADER), st.just(False), keeps(), st.just(Listener.REPLICATION)
@@ -165,7 +165,7 @@ def unclean_successions(_shape: Shape) -> SearchStrategy[Group]:
     )
     quick = st.integers(0, 1_500)
     follows = story((quick, lonely), (st.integers(1_500, 5_000), ends), (quick, ends), (quick, ends))
-    return st.tuples(allowed, follows).map(lambda told: (told[0], *told[1]))
+    return st.tuples(allowed, follows).map(lambda pair: (pair[0], *pair[1]))
 
 
 def cut_short(_shape: Shape) -> SearchStrategy[Group]:
@@ -181,7 +181,7 @@ def cut_short(_shape: Shape) -> SearchStrategy[Group]:
 
 
 def left_behind(_shape: Shape) -> SearchStrategy[Group]:
-    """A node that hears nothing of the metadata while they change, until only a snapshot can help it."""
+    """A node that cannot fetch changes of the metadata, until it needs a snapshot."""
     behind: SearchStrategy[AnyFault] = chosen(
         st.builds(
             Isolate,
@@ -194,7 +194,7 @@ def left_behind(_shape: Shape) -> SearchStrategy[Group]:
     )
     settings = ("segment.ms", "retention.ms", "flush.messages", "max.message.bytes")
 
-    def told(fault: AnyFault, changes: list[tuple[int, str]]) -> Group:
+    def story(fault: AnyFault, changes: list[tuple[int, str]]) -> Group:
         at_ms, group = 100, []
         for gap_ms, name in changes:
             group.append(Timed(at_ms, Configure(name, "100000"), 150))
@@ -202,7 +202,7 @@ def left_behind(_shape: Shape) -> SearchStrategy[Group]:
         return Timed(0, fault, at_ms + 500), *group
 
     changes = st.lists(st.tuples(st.integers(200, 900), st.sampled_from(settings)), min_size=4, max_size=7)
-    return st.builds(told, behind, changes)
+    return st.builds(story, behind, changes)
 
 
 def hasty_reassignments(shape: Shape) -> SearchStrategy[Group]:

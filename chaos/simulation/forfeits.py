@@ -1,9 +1,9 @@
-"""Writes down which elections have cost what was promised though nobody is to blame.
+"""Record of elections that may lose acknowledged records without a violation.
 
-They were unclean, as a setting permits or somebody asked for. Or a replica that lost content while it was in sync is in
-sync still, as far as the controller knows, until its broker registers again; without KIP-966 it may lead before that,
-or be the last that can. The invariants see such an election (`Ledger.void_below_epoch`); the history's own checkers
-learn of it here.
+They were unclean, as permitted by a setting or requested by an administrator. Or a replica that lost content while it
+was in sync stays in the ISR of the controller until its broker registers again; without KIP-966 it may be elected
+before that, or be the last member. The invariants detect such an election (`Ledger.void_below_epoch`); here it is
+recorded in the history for its checkers.
 """
 
 from linearizability.history.recorder import Recorder
@@ -12,7 +12,7 @@ from reference_broker.simulation.invariants.watch import Before, Observer, Parti
 
 
 class Forfeits(Observer):
-    """Observes behind the invariants."""
+    """An observer that is called after the invariants."""
 
     def __init__(self, invariants: Invariants, recorder: Recorder) -> None:
         self._ledgers = invariants.partitions.ledgers
@@ -21,10 +21,10 @@ class Forfeits(Observer):
         invariants.watch.observers.append(self)
 
     def changed(self, watched: Watched, replica: Replica, before: Before) -> None:
-        """A replica has changed: it may lead."""
+        """Record an election whose leader may lack acknowledged records."""
         ledger = self._ledgers.get(replica.key)
         if ledger is None or ledger.void_below_epoch == self._known.get(replica.key, 0):
             return
         self._known[replica.key] = ledger.void_below_epoch
-        with self._recorder.fault("election", replica.name[0], "unclean: the new leader may lack what was promised"):
+        with self._recorder.fault("election", replica.name[0], "unclean: the new leader may lack acknowledged records"):
             pass

@@ -1,4 +1,4 @@
-"""Who plays a role in a simulated cluster at this moment. Nobody asks over the wire: the simulation looks."""
+"""Nodes by role in a simulated cluster at this moment, from the state of the simulation, without requests."""
 
 from fixtures.faults import Node, Role
 from reference_broker.core.metadata.image import MetadataImage
@@ -8,14 +8,14 @@ from reference_broker.simulation.cluster import SimulatedCluster
 
 
 class Roles:
-    """Of one cluster. Those of replicas are about partition 0 of `topic`."""
+    """Roles in one cluster. Those of replicas refer to partition 0 of `topic`."""
 
     def __init__(self, cluster: SimulatedCluster, topic: str) -> None:
         self._cluster = cluster
         self._topic = topic
 
     def node(self, name: Node) -> int | None:
-        """The node of that name by now; null where there is none."""
+        """Return the node that has a role at this moment; None if there is none."""
         match name:
             case int():
                 return name if name in self._cluster.machines else None
@@ -41,16 +41,16 @@ class Roles:
 
     @property
     def brokers(self) -> tuple[int, ...]:
-        """Ids of all brokers."""
+        """Return the ids of all brokers."""
         return tuple(node_id for node_id, role in self._cluster.roles.items() if "broker" in role)
 
     def image(self) -> MetadataImage | None:
-        """The newest metadata that a node which runs has."""
+        """Return the newest metadata of a running node."""
         newest = max(self._cluster.nodes.values(), key=lambda node: node.metadata.offset, default=None)
         return None if newest is None else newest.metadata.image
 
     def is_alone_in_sync(self, node_id: int) -> bool:
-        """Whether a node is all that is left of some partition's in-sync replicas."""
+        """Whether a node is the last in-sync replica of a partition."""
         image = self.image()
         return image is not None and any(partition.isr == (node_id,) for partition in image.partitions())
 
@@ -63,7 +63,7 @@ class Roles:
         return None if partition is None or partition.leader < 0 else partition.leader
 
     def _controller(self) -> int | None:
-        """The active one; of two, of which one does not know yet that it is deposed, the newer."""
+        """Return the active controller; if there are two, the one in the newer epoch."""
         active = [
             (node.quorum.state.epoch, node_id)
             for node_id, node in self._cluster.nodes.items()

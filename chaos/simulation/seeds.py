@@ -16,11 +16,11 @@ from chaos.simulation.strategies import trials
 from chaos.trial import Trial
 
 _BYTES: Final = 8_192
-"""What Hypothesis takes for one example at most; a trial takes a tenth."""
+"""The most bytes that Hypothesis uses for one example; a trial uses a tenth."""
 
 
 def trial_of_seed(seed: int) -> Trial:
-    """The trial of a seed. Bytes that are no trial, since a filter refused what they gave, are passed over."""
+    """Return the trial of a seed. Bytes that give no trial, since a filter rejects them, are skipped."""
     random = Random(seed)
     draw, drawn = _drawing()
     drawn.clear()

@@ -1,4 +1,4 @@
-"""What a drawn trial is about, before its clients and faults are drawn: nodes and topics."""
+"""Nodes and topics of a generated trial, which its clients and faults depend on."""
 
 from dataclasses import dataclass
 
@@ -14,15 +14,15 @@ class Shape:
 
     @property
     def all_roles(self) -> dict[int, str]:
-        """Of every node; the one that is not told is both."""
+        """Return the role of each node; the default is both roles."""
         return {node: dict(self.roles).get(node, "broker,controller") for node in range(1, self.nodes + 1)}
 
     @property
     def brokers(self) -> tuple[int, ...]:
-        """Those that have replicas."""
+        """Return the nodes with replicas."""
         return tuple(node for node, role in self.all_roles.items() if "broker" in role)
 
     @property
     def partitions(self) -> tuple[tuple[str, int], ...]:
-        """Every topic with every number of a partition."""
+        """Return all partitions of all topics."""
         return tuple((name, partition) for name, count in self.topics for partition in range(count))

@@ -55,7 +55,7 @@ class SimulatedLinks:
 
     def refuse(self, direction: Direction) -> AbstractContextManager[None]:
         """Raise `TargetError`."""
-        raise TargetError("the simulation refuses no connections")
+        raise TargetError("the simulation rejects no connections")
 
     def reset(self, one: int | str, other: int | str) -> None:
         """End every connection between two places, once, for both ends."""

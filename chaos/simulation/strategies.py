@@ -108,7 +108,7 @@ class Swarm:
     def fixed(self, of: int) -> Properties:
         """Settings that go together: 0 those of topics, 1 those of nodes."""
         names = dict.fromkeys((*self.together, *(_GO_WITH[kind] for kind in self.faults if kind in _GO_WITH)))
-        if self.shape.nodes == 1:  # nobody else has what it cuts off its metadata log, so that nobody could judge
+        if self.shape.nodes == 1:  # no other node has the records that it truncates, so that they cannot be checked
             names.pop("short-metadata-log", None)
         return tuple(setting for name in names for setting in _TOGETHER[name][of])
 
@@ -131,9 +131,9 @@ def trials(draw: st.DrawFn) -> Trial:
 
 
 def _fit_for(clients: tuple[Client, ...], topic_settings: tuple[str, ...]) -> tuple[Client, ...]:
-    """Idempotent producers give keys where topics are compacted: others may go without, and be refused.
+    """Idempotent producers give keys where topics are compacted: others may omit them, and be rejected.
 
-    An idempotent one moves the batches behind one that was refused up to its sequence. One of those that were on their
+    An idempotent one moves the batches after a rejected one up to its sequence. One of those that were on their
     way has been taken as it was, and makes a duplicate of the one that has its sequence now, as with Kafka's own.
     """
     if "cleanup.policy" not in topic_settings:

@@ -28,7 +28,7 @@ from reference_broker.simulation.cluster import (
 
 SHUTDOWN_MAX_MS = 60_000
 START_MS = 1_000
-"""What a process takes before it does anything, about as elsewhere: whoever watches sees that the node is gone."""
+"""What a process takes before it does anything, about as elsewhere: an observer notices that the node is down."""
 
 
 class Simulation:
@@ -75,7 +75,7 @@ class Simulation:
 
     @property
     def node_count(self) -> int:
-        """As asked for."""
+        """Return the requested settings."""
         return self._count
 
     @property
@@ -123,7 +123,7 @@ class Simulation:
             raise TargetError("the simulated cluster is not ready within a virtual minute")
 
     def stop(self) -> None:
-        """Forget it, but for what its nodes had to say."""
+        """Stop it, and keep the messages of its nodes."""
         if self._cluster is not None:
             self._notes = {node_id: machine.notes for node_id, machine in self._cluster.machines.items()}
             self.stage.stop()
@@ -134,7 +134,7 @@ class Simulation:
         self._copies.clear()
 
     def collect_logs(self, directory: Path) -> None:
-        """What each node had to say."""
+        """Return the messages of each node."""
         for node_id, notes in self._notes.items():
             (directory / str(node_id)).mkdir(parents=True, exist_ok=True)
             (directory / str(node_id) / "broker.log").write_text("".join(f"{line}\n" for line in notes))
@@ -149,7 +149,7 @@ class Simulation:
     # MembershipControl
 
     def add_broker(self) -> Node:
-        """A node more, which is no controller; let time pass until it serves."""
+        """Add a broker that is not a controller; advance time until it is serving."""
         node = max(self.cluster.machines) + 1
         self.cluster.add_broker(node)
         self._node_ids = (*self._node_ids, node)
@@ -157,7 +157,7 @@ class Simulation:
         return _advertised(node)
 
     def remove_broker(self, node: int) -> None:
-        """Let one that joined end, and forget it."""
+        """Shut down a broker that was added, and remove it."""
         if node in self._founders:
             raise TargetError(f"simulation: node {node} is a controller, and stays")
         self.processes.shut_down(node)
@@ -166,7 +166,7 @@ class Simulation:
     # LogDirectories
 
     def log_directories(self, node: int) -> Sequence[Path]:
-        """A copy of what lies on its disk now."""
+        """Return a copy of its disk."""
         machine = self.cluster.machines[node]
         if node not in self._copies:
             self._copies[node] = DiskCopy()

@@ -1,4 +1,4 @@
-"""Simulated brokers behind the raw client's transport: whoever waits lets virtual time pass.
+"""Simulated brokers behind the raw client's transport: waiting advances virtual time.
 
 The server's listeners cut the stream of bytes into requests; a simulated network carries whole ones. So the stream does
 the cutting here, with the listeners' own buffer, and closes where they would.
@@ -14,13 +14,13 @@ from reference_broker.simulation.clock import WALL_START_MS
 from reference_broker.simulation.cluster import CLIENT, PORTS, SimulatedCluster, host_of
 
 PLACE = "client"
-"""Where clients stand, for links."""
+"""Place of clients, for links."""
 REQUEST_MAX_BYTES = 100 * 1024 * 1024
 """Kafka's default of `socket.request.max.bytes`."""
 
 
 class SimulatedTransport:
-    """The way to the brokers of one simulated cluster, and its clock."""
+    """Transport to the brokers of one simulated cluster, and its clock."""
 
     def __init__(self, cluster: SimulatedCluster, stage: SimulatedStage) -> None:
         self._cluster = cluster
@@ -30,7 +30,7 @@ class SimulatedTransport:
         """Open a connection to a node's listener for clients."""
         node_id = next((node_id for node_id in self._cluster.machines if host_of(node_id) == host), None)
         if node_id is None or port != PORTS[CLIENT]:
-            raise ConnectionRefusedError(f"nobody listens at {host}:{port}")
+            raise ConnectionRefusedError(f"no listener at {host}:{port}")
         return _SimulatedStream(self._cluster, self._stage, node_id, timeout_s)
 
     def monotonic(self) -> float:
@@ -38,15 +38,15 @@ class SimulatedTransport:
         return self._cluster.scheduler.now_ms / 1000
 
     def monotonic_ns(self) -> int:
-        """The same in nanoseconds, which never show one time twice."""
+        """Return the time in nanoseconds, which is never the same twice."""
         return self._cluster.scheduler.now_ns()
 
     def time(self) -> float:
-        """What a wall clock that is right shows."""
+        """Return the time of a correct wall clock."""
         return (WALL_START_MS + self._cluster.scheduler.now_ms) / 1000
 
     def sleep(self, seconds: float) -> None:
-        """Let virtual time pass."""
+        """Advance virtual time."""
         self._stage.wait(lambda: False, max(1, round(seconds * 1000)))
 
 
@@ -64,7 +64,7 @@ class _SimulatedStream:
             raise ConnectionRefusedError(f"node {node_id} takes no connection")
 
     def send(self, data: bytes, timeout_s: float) -> None:
-        """Send what is a whole request by now. A length that no listener takes ends the connection."""
+        """Send each complete request. An invalid length ends the connection."""
         if self._is_closed:
             raise ConnectionResetError("the connection is closed")
         self._requests.feed(data)
@@ -76,14 +76,14 @@ class _SimulatedStream:
             self._is_closed = True
 
     def receive(self, size_max: int, timeout_s: float) -> bytes:
-        """What has come; nothing once the connection is closed."""
+        """Return received bytes; none after the connection is closed."""
         self._await(lambda: bool(self._received) or self._is_closed, timeout_s)
         data = bytes(self._received[:size_max])
         del self._received[:size_max]
         return data
 
     def close(self) -> None:
-        """End it."""
+        """Close it."""
         self._connection.close()
         self._is_closed = True
 

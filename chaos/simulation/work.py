@@ -17,7 +17,7 @@ from chaos.trial.saved import SavedTrial
 _COLLECTED_AFTER = 20_000, 10, 10
 """Python's thresholds. What a run leaves, all at its end, is found a few runs later; memory stays flat."""
 ENDLESS = "endless"
-"""What is violated by a trial that does not end: an event that goes on for ever."""
+"""The violation of a trial with an event that never ends."""
 
 
 @contextmanager

@@ -42,7 +42,7 @@ def main() -> int:
 def _run(names: tuple[str, ...], rounds_max: int) -> int:
     caught = missed = alarms = 0
     for tried in try_defects(names, rounds_max=rounds_max):
-        sys.stdout.write(f"{printable(told(tried))}\n")
+        sys.stdout.write(f"{printable(described(tried))}\n")
         sys.stdout.flush()
         is_clean = tried.target == CLEAN
         caught += bool(tried.violations) and not is_clean
@@ -52,7 +52,7 @@ def _run(names: tuple[str, ...], rounds_max: int) -> int:
     return 1 if missed or alarms else 0
 
 
-def told(tried: LiveTried) -> str:
+def described(tried: LiveTried) -> str:
     """One line."""
     runs = f"{tried.rounds} round{'' if tried.rounds == 1 else 's'}, {tried.seconds:.0f} s"
     if tried.refused:

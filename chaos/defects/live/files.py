@@ -1,6 +1,6 @@
 """Defects of the files under the log: a file system forgives them until power goes, a disk fails or a node restarts.
 
-The simulation has a disk of its own in the place of all this code.
+The simulation has its own disk instead of all this code.
 """
 
 import os
@@ -35,7 +35,7 @@ def take_a_write_for_durable(self: FileDisk, *paths: str) -> None:
 
 @_seeds(FileDisk, "flush_directory", "lost-write", "not-recovered", source="KAFKA-3968")
 def flush_no_directory(self: FileDisk, *paths: str) -> None:
-    """Files are flushed, and the directories that name them never.
+    """Files are flushed, but their directories never are.
 
     After a power cut new segments have no name: what is in them is gone, flushed as it was.
     """
@@ -58,7 +58,7 @@ def rename_before_the_flush(self: FileDisk, path: str, data: bytes, *, durably: 
 def write_checkpoints_in_place(self: FileDisk, path: str, data: bytes, *, durably: bool) -> None:
     """A checkpoint is cut to nothing and written anew, where it stands.
 
-    Whoever loses power or process in between has half of it. The vote and the node's own identity are such files.
+    A power cut or kill in between leaves half of it. The vote and the node's own identity are such files.
     """
     self._close(path)
     self._at(path).write_bytes(data)
@@ -68,7 +68,7 @@ def write_checkpoints_in_place(self: FileDisk, path: str, data: bytes, *, durabl
 def write_the_identity_without_a_flush(self: LogDirectory, node_id: int, cluster_id: str | None) -> tuple[str, UUID]:
     """`meta.properties` is written once, and not flushed.
 
-    A node whose power goes soon after its first start is nobody, or does not start.
+    A node whose power is cut soon after its first start has no identity, or does not start.
     """
     self.disk.replace = self.disk.write  # type: ignore[method-assign]
     try:
@@ -161,9 +161,9 @@ def _buffering() -> type[FileDisk]:
 
 @_seeds(log_directory, "FileDisk", "lost-write", "not-recovered")
 def append_to_a_buffered_stream(root: Path, open_files_max: int = OPEN_FILES_MAX) -> FileDisk:
-    """Appends go to a stream that the process buffers, until somebody reads the file.
+    """Appends are buffered by the process until the file is read.
 
-    SIGKILL takes what was acknowledged, from all replicas if it comes to all; no power has to go.
+    SIGKILL loses acknowledged records, on all replicas if all are killed; no power cut is needed.
     """
     return _buffering()(root, open_files_max)
 

@@ -27,7 +27,7 @@ _FAILED_MAX = 5
 def stop_accepting_after_a_reset(self: Incoming, exc: Exception | None) -> None:
     """One loop accepts connections, and an error of any of them ends it.
 
-    A connection that is reset leaves a node that works on, and that nobody can connect to any more.
+    After a connection is reset, the node continues, but accepts no more connections.
     """
     server = getattr(self._transport, "_server", None)
     if exc is not None and server is not None:
@@ -49,7 +49,7 @@ def end_with_a_connection(self: Incoming, exc: Exception | None) -> None:
 
 @_seeds(Shell, "add", "not-recovered")
 def count_connections_that_are_gone(self: Shell, incoming: Incoming) -> None:
-    """The bound on connections counts all that ever were, and not those that are open.
+    """The limit of connections counts all since the start, and not those that are open.
 
     A node that clients have left and come back to often enough takes none any more.
     """

@@ -35,11 +35,11 @@ _QUICK: Final = (
     ("replica.lag.time.max.ms", "3000"),
     ("controller.quorum.fetch.timeout.ms", "1000"),
 )
-"""With these what does not come back is known not to after three quarters of a minute."""
+"""With these properties, a node that does not return is detected after 45 seconds."""
 
 
 _LATER: Final = Timed(9_000, Elect())
-"""An election of whoever leads anyhow: the round goes on until then, and sees what becomes of a healed node."""
+"""An election of the present leader: the round continues until then, and observes the healed node."""
 
 
 def _round(*schedule: Timed, flushes: bool = False, rolls: bool = False, load: tuple[Workload, ...] = _LOAD) -> Trial:

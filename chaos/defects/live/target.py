@@ -17,6 +17,6 @@ def defective_recipe(wanted: Wanted) -> Reference:
     try:
         found = live_defect(wanted.argument)
     except UnknownDefectError:
-        said = f"there is no defect {wanted.argument!r}; docs/defects.md lists them"
-        raise UnknownTargetError(f"{wanted.name}: {said}") from None
+        message = f"there is no defect {wanted.argument!r}; docs/defects.md lists them"
+        raise UnknownTargetError(f"{wanted.name}: {message}") from None
     return Reference(wanted.name, ("chaos.defects.live.launch", found.name))

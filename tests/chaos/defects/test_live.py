@@ -114,7 +114,7 @@ def test_one_that_takes_a_disk_is_caught_and_the_clean_broker_is_not_blamed():
 @pytest.mark.toxiproxy
 def test_one_that_takes_a_process_is_caught():
     tried = next(try_defects(["end-with-a-connection"], rounds_max=6))
-    assert "node-ended" in {violation.name for violation in tried.violations}, command.told(tried)
+    assert "node-ended" in {violation.name for violation in tried.violations}, command.described(tried)
 
 
 @pytest.mark.nightly
@@ -128,4 +128,4 @@ def assert_all_caught(names, rounds_max):
     if lacking:
         pytest.skip(f"this machine cannot run their rounds: {lacking}")
     tried = list(try_defects(names, rounds_max=rounds_max))
-    assert [command.told(each) for each in tried if bool(each.violations) is (each.target == CLEAN)] == []
+    assert [command.described(each) for each in tried if bool(each.violations) is (each.target == CLEAN)] == []

@@ -48,8 +48,8 @@ def append_to_an_empty_list(resource, change, now, original=configs._new_value):
     return f",{change.value}" if is_append else original(resource, change, now)
 
 
-def check_the_epoch_alone(partition, asked):
-    return partition.check_leader_epoch(asked.current_leader_epoch)
+def check_the_epoch_alone(partition, requested):
+    return partition.check_leader_epoch(requested.current_leader_epoch)
 
 
 def invalid_endpoint(request, _):
@@ -107,7 +107,7 @@ DEFECTS = (
     ("leadership/preferred-leader-is-elected", Elections, "elect_leader", not_available),
     ("leadership/current-leader-is-returned", CurrentLeaders, "current_leader", no_leader),
 )
-"""A requirement, and in place of which function which other one breaks it."""
+"""A requirement, and the function whose replacement breaks it."""
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What brokers and controllers tell is held against their metadata: each mistake of these is seen, none without one."""
+"""Responses of brokers and controllers are compared with their metadata: each of these defects is detected."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -68,16 +68,16 @@ SCRIPT = Trial(
 
 
 def _moved_on(original: Callable[..., Any]) -> Any:
-    def next_block(*asked: Any) -> Any:
-        block, record = original(*asked)
+    def next_block(*arguments: Any) -> Any:
+        block, record = original(*arguments)
         return range(block.start + 1, block.stop + 1), record
 
     return next_block
 
 
 def _on_another_rack(original: Callable[..., Any]) -> Any:
-    def broker_registration(*asked: Any, **rest: Any) -> Any:
-        records, registered = original(*asked, **rest)
+    def broker_registration(*arguments: Any, **rest: Any) -> Any:
+        records, registered = original(*arguments, **rest)
         return [*records[:-1], replace(registered, rack="another")], registered
 
     return broker_registration
@@ -87,7 +87,7 @@ def _nothing(*_: Any) -> tuple[()]:
     return ()
 
 
-MISTAKES = (
+DEFECTS = (
     ("controller-response", isr, "_check", lambda *_: ErrorCode.invalid_update_version),
     ("controller-response", broker_heartbeat, "_IS_FENCED", frozenset()),
     ("controller-response", broker_registration, "register_broker", _on_another_rack),
@@ -95,20 +95,20 @@ MISTAKES = (
     ("controller-response", list_partition_reassignments, "list_partition_reassignments", _nothing),
     ("metadata-response", ClusterView, "controller", lambda *_: -1),
 )
-"""The invariant, and where a function has another in its place: a wrapper of it, or what is there instead."""
+"""The invariant, and the function that a wrapper or another value replaces."""
 _WRAPPERS = (_moved_on, _on_another_rack)
 
 
 @pytest.mark.parametrize(
-    ("name", "owner", "attribute", "mistake"), MISTAKES, ids=lambda value: value if isinstance(value, str) else ""
+    ("name", "owner", "attribute", "defect"), DEFECTS, ids=lambda value: value if isinstance(value, str) else ""
 )
-def test_a_mistake_is_seen(name: str, owner: Any, attribute: str, mistake: Any) -> None:
-    made = mistake(getattr(owner, attribute)) if mistake in _WRAPPERS else mistake
+def test_a_defect_is_detected(name: str, owner: Any, attribute: str, defect: Any) -> None:
+    made = defect(getattr(owner, attribute)) if defect in _WRAPPERS else defect
     with patch.object(owner, attribute, made):
         violation = run(SCRIPT).violation
     assert violation is not None
     assert violation.name == name
 
 
-def test_none_is_seen_where_there_is_none() -> None:
+def test_there_is_no_violation_without_a_defect() -> None:
     assert run(SCRIPT).violation is None

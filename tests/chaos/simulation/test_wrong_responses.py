@@ -1,4 +1,4 @@
-"""What a broker answers is held against the question and against what the broker has: a defect of each kind is seen."""
+"""Responses are compared with requests and with the broker's state: a defect of each kind is detected."""
 
 import pytest
 
@@ -37,7 +37,7 @@ SCRIPTS = {
 
 
 @pytest.mark.parametrize(("name", "violated"), SCRIPTS)
-def test_it_is_seen(name: str, violated: str) -> None:
+def test_it_is_detected(name: str, violated: str) -> None:
     trial = SCRIPTS[name, violated]
     with defect(name).seeded():
         violation = run(trial).violation

@@ -1,4 +1,4 @@
-"""Scripts that seeds came upon, in which something looked like a violation and was none: they are silent now."""
+"""Trials of seeds that once showed a false violation: they have none now."""
 
 import pytest
 
