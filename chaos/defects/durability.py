@@ -4,9 +4,9 @@ from collections.abc import Iterable
 
 from chaos.defects.defect import Area
 from reference_broker.core.disk import Disk
-from reference_broker.core.log import partition_log
+from reference_broker.core.log import unified_log
 from reference_broker.core.log.batch_file import BatchFile
-from reference_broker.core.log.partition_log import PartitionLog
+from reference_broker.core.log.unified_log import UnifiedLog
 from reference_broker.core.quorum.election_state import ElectionState, ElectionStateStore
 from reference_broker.core.quorum.messages import OffsetAndEpoch
 from reference_broker.core.quorum.quorum_log import QuorumLog
@@ -27,8 +27,8 @@ def acknowledge_metadata_before_the_flush(self: QuorumLog) -> None:
     """
 
 
-@_seeds(PartitionLog, "append_placed", "lost-write", "recovery-point", source=_NATS)
-def pass_over_flush_messages(self: PartitionLog, header: BatchHeader, batch: Bytes, now_ms: int) -> None:
+@_seeds(UnifiedLog, "append_placed", "lost-write", "recovery-point", source=_NATS)
+def pass_over_flush_messages(self: UnifiedLog, header: BatchHeader, batch: Bytes, now_ms: int) -> None:
     """`flush.messages=1` is ignored: a batch is acknowledged before it is flushed.
 
     A power cut of all replicas at once loses acknowledged records, although the topic requires a flush of each.
@@ -40,8 +40,8 @@ def pass_over_flush_messages(self: PartitionLog, header: BatchHeader, batch: Byt
         self.producers.note(header)
 
 
-@_seeds(PartitionLog, "append_placed", "lost-write", "recovery-point")
-def flush_before_the_append(self: PartitionLog, header: BatchHeader, batch: Bytes, now_ms: int) -> None:
+@_seeds(UnifiedLog, "append_placed", "lost-write", "recovery-point")
+def flush_before_the_append(self: UnifiedLog, header: BatchHeader, batch: Bytes, now_ms: int) -> None:
     """`flush.messages` flushes the log before the batch is appended, and not the batch itself.
 
     A power cut loses the last acknowledged record.
@@ -55,10 +55,8 @@ def flush_before_the_append(self: PartitionLog, header: BatchHeader, batch: Byte
         self.producers.note(header)
 
 
-@_seeds(
-    PartitionLog, "flush", "quorum-durable", "lost-write", "quorum-committed-equal", "exception", source="KAFKA-3968"
-)
-def leave_the_directory_unflushed(self: PartitionLog) -> None:
+@_seeds(UnifiedLog, "flush", "quorum-durable", "lost-write", "quorum-committed-equal", "exception", source="KAFKA-3968")
+def leave_the_directory_unflushed(self: UnifiedLog) -> None:
     """A flush makes the bytes of a new file durable, but not its name in the directory.
 
     After a power cut the whole segment is missing, although it was flushed.
@@ -80,8 +78,8 @@ def take_a_file_for_durable_after_one_flush(self: BatchFile, header: BatchHeader
     return position
 
 
-@_seeds(partition_log, "close_logs", "recovery-point", "lost-write", "log-matching", "exception")
-def roll_without_a_flush(disk: Disk, logs: Iterable[PartitionLog]) -> None:
+@_seeds(unified_log, "close_logs", "recovery-point", "lost-write", "log-matching", "exception")
+def roll_without_a_flush(disk: Disk, logs: Iterable[UnifiedLog]) -> None:
     """A full segment is closed without a flush, although the recovery point advances beyond it.
 
     After a power cut it is not recovered: the log has a gap, or ends at the roll.

@@ -4,11 +4,11 @@ from collections import deque
 
 from chaos.defects.defect import Area
 from reference_broker.core.clock import Now
-from reference_broker.core.log import producers
+from reference_broker.core.log import producer_state_manager
 from reference_broker.core.log.append_validation import ValidatedBatch
-from reference_broker.core.log.partition_log import Appended, PartitionLog
-from reference_broker.core.log.producers import AppendedBatch, Producers
-from reference_broker.core.producer_ids import ProducerIds
+from reference_broker.core.log.producer_state_manager import AppendedBatch, ProducerStateManager
+from reference_broker.core.log.unified_log import Appended, UnifiedLog
+from reference_broker.core.producer_id_manager import ProducerIdManager
 from reference_broker.protocol.record_batch import BatchHeader, Bytes
 
 _REDPANDA_3039 = "https://github.com/redpanda-data/redpanda/issues/3039"
@@ -17,18 +17,23 @@ _REDPANDA_5026 = "https://github.com/redpanda-data/redpanda/issues/5026"
 _SEQUENCES = 2**31
 
 _seeds = Area.IDEMPOTENCE.seeds
-_append = PartitionLog.append_validated
-_append_as_follower = PartitionLog.append_as_follower
-_check_sequence = Producers.check_sequence
-_note = Producers.note
-_rebuild_producer_state = PartitionLog._rebuild_producer_state
-_snapshot = Producers.snapshot
+_append = UnifiedLog.append_validated
+_append_as_follower = UnifiedLog.append_as_follower
+_check_sequence = ProducerStateManager.check_sequence
+_note = ProducerStateManager.note
+_rebuild_producer_state = UnifiedLog._rebuild_producer_state
+_snapshot = ProducerStateManager.snapshot
 
 
 @_seeds(
-    Producers, "note", "duplicate", "idempotence/duplicate-is-acknowledged-once", "unavailable", source="KAFKA-5494"
+    ProducerStateManager,
+    "note",
+    "duplicate",
+    "idempotence/duplicate-is-acknowledged-once",
+    "unavailable",
+    source="KAFKA-5494",
 )
-def remember_the_last_batch_only(self: Producers, header: BatchHeader) -> None:
+def remember_the_last_batch_only(self: ProducerStateManager, header: BatchHeader) -> None:
     """Only the last batch of a producer is recognised as a duplicate, although producers have up to five in flight.
 
     A pipelining producer that repeats its requests after a lost connection gets OUT_OF_ORDER_SEQUENCE_NUMBER for
@@ -40,8 +45,14 @@ def remember_the_last_batch_only(self: Producers, header: BatchHeader) -> None:
         state.batches.popleft()
 
 
-@_seeds(Producers, "duplicate_of", "duplicate", "idempotence/duplicate-is-acknowledged-once", source=_REDPANDA_3039)
-def append_duplicates(self: Producers, header: BatchHeader) -> AppendedBatch | None:
+@_seeds(
+    ProducerStateManager,
+    "duplicate_of",
+    "duplicate",
+    "idempotence/duplicate-is-acknowledged-once",
+    source=_REDPANDA_3039,
+)
+def append_duplicates(self: ProducerStateManager, header: BatchHeader) -> AppendedBatch | None:
     """No batch is recognised as a duplicate, and a repeated last batch is appended after it.
 
     A producer that retries after a lost acknowledgement gets an error for a record that is in the log.
@@ -50,35 +61,35 @@ def append_duplicates(self: Producers, header: BatchHeader) -> AppendedBatch | N
 
 
 @_seeds(
-    Producers,
+    ProducerStateManager,
     "check_sequence",
     "idempotence/sequence-gap-is-rejected",
     "producer-order",
     "duplicate",
     source=_REDPANDA_3039,
 )
-def accept_any_sequence(self: Producers, header: BatchHeader) -> None:
+def accept_any_sequence(self: ProducerStateManager, header: BatchHeader) -> None:
     """Sequences need not be consecutive.
 
     If the first of several requests in flight is lost, the others are appended before it.
     """
 
 
-@_seeds(Producers, "check_sequence", "idempotence/sequence-gap-is-rejected", "producer-order")
-def accept_gaps(self: Producers, header: BatchHeader) -> None:
+@_seeds(ProducerStateManager, "check_sequence", "idempotence/sequence-gap-is-rejected", "producer-order")
+def accept_gaps(self: ProducerStateManager, header: BatchHeader) -> None:
     """A sequence may be higher than the next one; only a lower one is rejected.
 
     A lost batch is not detected, and its retry is rejected, since its sequence is too low then.
     """
     state = self._states.get(header.producer_id)
     if state is not None and header.producer_epoch == state.epoch:
-        expected = producers.next_sequence(state.batches[-1].last_sequence)
+        expected = producer_state_manager.next_sequence(state.batches[-1].last_sequence)
         if header.base_sequence < expected:
             _check_sequence(self, header)
 
 
-@_seeds(Producers, "check_epoch", "idempotence/older-epoch-is-fenced", source="KIP-360")
-def accept_any_producer_epoch(self: Producers, header: BatchHeader) -> None:
+@_seeds(ProducerStateManager, "check_epoch", "idempotence/older-epoch-is-fenced", source="KIP-360")
+def accept_any_producer_epoch(self: ProducerStateManager, header: BatchHeader) -> None:
     """A producer of an older epoch may continue to write.
 
     A zombie producer that was replaced appends records between those of its successor.
@@ -86,7 +97,7 @@ def accept_any_producer_epoch(self: Producers, header: BatchHeader) -> None:
 
 
 @_seeds(
-    PartitionLog,
+    UnifiedLog,
     "append_validated",
     "acknowledged-is-committed",
     "offset-mismatch",
@@ -94,7 +105,7 @@ def accept_any_producer_epoch(self: Producers, header: BatchHeader) -> None:
     source=_REDPANDA_5026,
 )
 def return_the_log_end_for_a_duplicate(
-    self: PartitionLog, batch: ValidatedBatch, *, leader_epoch: int, now_ms: int
+    self: UnifiedLog, batch: ValidatedBatch, *, leader_epoch: int, now_ms: int
 ) -> Appended:
     """The response to a duplicate has the offset that a new batch would get.
 
@@ -107,9 +118,9 @@ def return_the_log_end_for_a_duplicate(
     return appended._replace(base_offset=end_offset)
 
 
-@_seeds(PartitionLog, "append_validated", "acknowledged-is-committed", "watermark-on-isr", "lost-write")
+@_seeds(UnifiedLog, "append_validated", "acknowledged-is-committed", "watermark-on-isr", "lost-write")
 def acknowledge_a_duplicate_at_once(
-    self: PartitionLog, batch: ValidatedBatch, *, leader_epoch: int, now_ms: int
+    self: UnifiedLog, batch: ValidatedBatch, *, leader_epoch: int, now_ms: int
 ) -> Appended:
     """A duplicate does not wait for the high watermark, since it is in the log.
 
@@ -121,8 +132,8 @@ def acknowledge_a_duplicate_at_once(
     return appended if self.log_end_offset > end_offset else appended._replace(last_offset=-1)
 
 
-@_seeds(PartitionLog, "append_as_follower", "producers-fit-log", "duplicate", "producer-order")
-def note_producers_on_the_leader_only(self: PartitionLog, records: Bytes, *, leader_epoch: int, now_ms: int) -> None:
+@_seeds(UnifiedLog, "append_as_follower", "producers-fit-log", "duplicate", "producer-order")
+def note_producers_on_the_leader_only(self: UnifiedLog, records: Bytes, *, leader_epoch: int, now_ms: int) -> None:
     """A follower does not maintain the state of producers.
 
     After it becomes leader, the retry of a batch that its predecessor acknowledged is appended a second time.
@@ -136,8 +147,8 @@ def note_producers_on_the_leader_only(self: PartitionLog, records: Bytes, *, lea
         state.batches.extend(batches[producer_id])
 
 
-@_seeds(PartitionLog, "_rebuild_producer_state", "lost-write", "producers-fit-log", source="KAFKA-12153")
-def keep_producers_when_truncating(self: PartitionLog, now_ms: int) -> None:
+@_seeds(UnifiedLog, "_rebuild_producer_state", "lost-write", "producers-fit-log", source="KAFKA-12153")
+def keep_producers_when_truncating(self: UnifiedLog, now_ms: int) -> None:
     """The state of producers is unchanged when the log is truncated.
 
     A truncated batch counts as appended: its retry is acknowledged but not appended.
@@ -146,8 +157,8 @@ def keep_producers_when_truncating(self: PartitionLog, now_ms: int) -> None:
         _rebuild_producer_state(self, now_ms)
 
 
-@_seeds(Producers, "expire", "producers-fit-log", "duplicate", source="KAFKA-9144")
-def expire_producers_by_their_first_batch(self: Producers, now_ms: int, expiration_ms: int) -> None:
+@_seeds(ProducerStateManager, "expire", "producers-fit-log", "duplicate", source="KAFKA-9144")
+def expire_producers_by_their_first_batch(self: ProducerStateManager, now_ms: int, expiration_ms: int) -> None:
     """A producer expires when its oldest known batch is too old, although it is active.
 
     A retry after that is appended again.
@@ -159,22 +170,22 @@ def expire_producers_by_their_first_batch(self: Producers, now_ms: int, expirati
     }
 
 
-@_seeds(Producers, "snapshot", "recovery-keeps", "producer-order", "duplicate", "exception")
-def snapshot_the_first_batch(self: Producers) -> bytes:
+@_seeds(ProducerStateManager, "snapshot", "recovery-keeps", "producer-order", "duplicate", "exception")
+def snapshot_the_first_batch(self: ProducerStateManager) -> bytes:
     """A snapshot of the producers has the oldest known batch of each, not its last one.
 
     After a clean restart a producer's next batch does not follow: it gets OUT_OF_ORDER_SEQUENCE_NUMBER.
     """
-    shortened = Producers()
+    shortened = ProducerStateManager()
     shortened._states = {
-        producer_id: producers.ProducerState(state.epoch, deque(list(state.batches)[:1], maxlen=5))
+        producer_id: producer_state_manager.ProducerState(state.epoch, deque(list(state.batches)[:1], maxlen=5))
         for producer_id, state in self._states.items()
     }
     return _snapshot(shortened)
 
 
-@_seeds(ProducerIds, "_serve", "acknowledged-is-committed", "ids-unique", "duplicate", "lost-write")
-def give_one_id_to_all_waiting_producers(self: ProducerIds, now: Now) -> None:
+@_seeds(ProducerIdManager, "_serve", "acknowledged-is-committed", "ids-unique", "duplicate", "lost-write")
+def give_one_id_to_all_waiting_producers(self: ProducerIdManager, now: Now) -> None:
     """All producers that wait for the same block get its first id.
 
     Two producers that start at the same time share one id.
@@ -185,7 +196,7 @@ def give_one_id_to_all_waiting_producers(self: ProducerIds, now: Now) -> None:
             self._waiting.popleft()(producer_id, now)
 
 
-@_seeds(producers, "next_sequence", "idempotence/sequences-wrap-to-zero", "exception", "duplicate")
+@_seeds(producer_state_manager, "next_sequence", "idempotence/sequences-wrap-to-zero", "exception", "duplicate")
 def count_sequences_without_end(sequence: int) -> int:
     """After sequence 2147483647 the broker expects 2147483648, which no client can send.
 

@@ -3,17 +3,17 @@
 from bisect import bisect_left, bisect_right
 
 from chaos.defects.defect import Area
-from reference_broker.core.log.epochs import UNDEFINED_EPOCH, UNDEFINED_OFFSET, LeaderEpochs
 from reference_broker.core.log.index import OffsetIndex, OffsetPosition
-from reference_broker.core.log.partition_log import PartitionLog
-from reference_broker.core.log.segment import Segment
+from reference_broker.core.log.leader_epoch_file_cache import UNDEFINED_EPOCH, UNDEFINED_OFFSET, LeaderEpochFileCache
+from reference_broker.core.log.log_segment import LogSegment
+from reference_broker.core.log.unified_log import UnifiedLog
 from reference_broker.protocol.record_batch import BatchHeader
 
 _seeds = Area.LOG.seeds
-_read = Segment.read
-_truncate_fully_and_start_at = PartitionLog.truncate_fully_and_start_at
-_delete_records_before = PartitionLog.delete_records_before
-_truncate_to = PartitionLog.truncate_to
+_read = LogSegment.read
+_truncate_fully_and_start_at = UnifiedLog.truncate_fully_and_start_at
+_delete_records_before = UnifiedLog.delete_records_before
+_truncate_to = UnifiedLog.truncate_to
 
 
 @_seeds(OffsetIndex, "floor", "index-fits-log", "poll-skip", "lost-write", "log-matching")
@@ -26,8 +26,8 @@ def find_the_entry_above(self: OffsetIndex, offset: int) -> OffsetPosition | Non
     return self.entry(min(number + 1, len(self) - 1))
 
 
-@_seeds(PartitionLog, "_segment_number", "poll-skip", "lost-write")
-def find_the_next_segment(self: PartitionLog, offset: int) -> int:
+@_seeds(UnifiedLog, "_segment_number", "poll-skip", "lost-write")
+def find_the_next_segment(self: UnifiedLog, offset: int) -> int:
     """An offset in the middle of a segment is looked up in the next one.
 
     Readers skip to the start of the next segment.
@@ -36,9 +36,9 @@ def find_the_next_segment(self: PartitionLog, offset: int) -> int:
     return min(found, len(self._segments) - 1)
 
 
-@_seeds(Segment, "read", "read-above-watermark", "divergent-offset")
+@_seeds(LogSegment, "read", "read-above-watermark", "divergent-offset")
 def read_one_batch_too_far(
-    self: Segment, offset: int, max_bytes: int, end_offset: int, *, whole_first_batch: bool
+    self: LogSegment, offset: int, max_bytes: int, end_offset: int, *, whole_first_batch: bool
 ) -> bytes | None:
     """A read up to an offset returns the batch that begins there, too.
 
@@ -48,7 +48,7 @@ def read_one_batch_too_far(
 
 
 @_seeds(
-    PartitionLog,
+    UnifiedLog,
     "truncate_to",
     "committed-stays",
     "exception",
@@ -56,7 +56,7 @@ def read_one_batch_too_far(
     "acknowledged-is-committed",
     "watermark-on-isr",
 )
-def cut_off_whole_segments_only(self: PartitionLog, offset: int, now_ms: int) -> None:
+def cut_off_whole_segments_only(self: UnifiedLog, offset: int, now_ms: int) -> None:
     """A truncation deletes the whole segment with the offset and all later ones.
 
     A follower deletes more than necessary, down to the start of the segment: committed records are on fewer disks for
@@ -67,7 +67,7 @@ def cut_off_whole_segments_only(self: PartitionLog, offset: int, now_ms: int) ->
 
 
 @_seeds(
-    LeaderEpochs,
+    LeaderEpochFileCache,
     "end_offset_for",
     "quorum-consistent",
     "ends-without-fault",
@@ -77,7 +77,7 @@ def cut_off_whole_segments_only(self: PartitionLog, offset: int, now_ms: int) ->
     "lost-write",
     "quorum-response",
 )
-def return_the_start_of_an_epoch(self: LeaderEpochs, epoch: int, log_end_offset: int) -> tuple[int, int]:
+def return_the_start_of_an_epoch(self: LeaderEpochFileCache, epoch: int, log_end_offset: int) -> tuple[int, int]:
     """The end offset of an older epoch is returned as the start of that epoch.
 
     Followers truncate the whole epoch with its acknowledged records, and fetch it again; if the leader ends meanwhile,
@@ -91,8 +91,8 @@ def return_the_start_of_an_epoch(self: LeaderEpochs, epoch: int, log_end_offset:
     return self._entries[max(following - 1, 0)]
 
 
-@_seeds(LeaderEpochs, "assign", "epochs-fit-log", "log-matching")
-def note_an_epoch_one_record_late(self: LeaderEpochs, epoch: int, start_offset: int) -> None:
+@_seeds(LeaderEpochFileCache, "assign", "epochs-fit-log", "log-matching")
+def note_an_epoch_one_record_late(self: LeaderEpochFileCache, epoch: int, start_offset: int) -> None:
     """An epoch is stored with a start one offset after its first record.
 
     Replicas whose logs diverge keep one record of the older epoch too many.
@@ -102,8 +102,8 @@ def note_an_epoch_one_record_late(self: LeaderEpochs, epoch: int, start_offset: 
         self._replace([entry for entry in self._entries if entry[1] < late] + [(epoch, late)])
 
 
-@_seeds(PartitionLog, "truncate_fully_and_start_at", "epochs-fit-log", "log-matching", "exception")
-def keep_epochs_when_beginning_again(self: PartitionLog, offset: int, now_ms: int) -> None:
+@_seeds(UnifiedLog, "truncate_fully_and_start_at", "epochs-fit-log", "log-matching", "exception")
+def keep_epochs_when_beginning_again(self: UnifiedLog, offset: int, now_ms: int) -> None:
     """A replica that truncates its log fully, because the leader's starts above its end, keeps its leader epochs.
 
     It continues to report epochs whose records it has deleted.
@@ -113,8 +113,8 @@ def keep_epochs_when_beginning_again(self: PartitionLog, offset: int, now_ms: in
     self.epochs.restore(entries)
 
 
-@_seeds(PartitionLog, "delete_records_before", "watermark-within-log", "watermark-regress", "poll-skip", "lost-write")
-def delete_one_record_too_many(self: PartitionLog, offset: int) -> None:
+@_seeds(UnifiedLog, "delete_records_before", "watermark-within-log", "watermark-regress", "poll-skip", "lost-write")
+def delete_one_record_too_many(self: UnifiedLog, offset: int) -> None:
     """The log start offset is set after the first record that should be kept.
 
     DeleteRecords deletes one record more than requested.
@@ -122,9 +122,9 @@ def delete_one_record_too_many(self: PartitionLog, offset: int) -> None:
     _delete_records_before(self, min(offset + 1, self.log_end_offset) if offset > self.log_start_offset else offset)
 
 
-@_seeds(PartitionLog, "_batch_at_or_after", "time-index-fits-log", "offsets/by-timestamp-is-the-first-not-earlier")
+@_seeds(UnifiedLog, "_batch_at_or_after", "time-index-fits-log", "offsets/by-timestamp-is-the-first-not-earlier")
 def look_in_the_last_segment_for_a_time(
-    self: PartitionLog, timestamp_ms: int, from_offset: int
+    self: UnifiedLog, timestamp_ms: int, from_offset: int
 ) -> tuple[BatchHeader, bytes] | None:
     """A timestamp is looked up only in the active segment.
 

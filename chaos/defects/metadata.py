@@ -12,9 +12,9 @@ from reference_broker.core.handlers.cluster_view import BrokerView, ClusterView
 from reference_broker.core.metadata.cluster_metadata import ClusterMetadata
 from reference_broker.core.metadata.delta import MetadataDelta
 from reference_broker.core.metadata.image import MetadataImage, TopicImage
-from reference_broker.core.replication.logs import Logs
+from reference_broker.core.replication.log_manager import LogManager
 from reference_broker.core.replication.partition import Partition
-from reference_broker.core.replication.replicas import Replicas
+from reference_broker.core.replication.replica_manager import ReplicaManager
 from reference_broker.protocol.metadata_records import (
     ConfigRecord,
     MetadataRecord,
@@ -26,7 +26,7 @@ from reference_broker.protocol.metadata_records import (
 _seeds = Area.METADATA.seeds
 _advance = ClusterMetadata.advance
 _apply = MetadataImage.apply
-_open = Replicas._open
+_open = ReplicaManager._open
 _create_topic = topics.create_topic
 _records = MetadataImage.records
 
@@ -84,8 +84,8 @@ def make_the_topic_id_from_the_name(image: MetadataImage, topic: NewTopic, conte
     return _create_topic(image, topic, named)
 
 
-@_seeds(Logs, "delete", "phantom-read", "log-matching", "segments-fit-log", "no-stray-logs", source="KAFKA-13972")
-def forget_to_delete_logs(self: Logs, gone: Collection[tuple[str, int]], left: Collection[Partition]) -> None:
+@_seeds(LogManager, "delete", "phantom-read", "log-matching", "segments-fit-log", "no-stray-logs", source="KAFKA-13972")
+def forget_to_delete_logs(self: LogManager, gone: Collection[tuple[str, int]], left: Collection[Partition]) -> None:
     """The log of a removed replica stays on disk.
 
     After another reassignment to this broker it begins with old records, which others have truncated meanwhile.
@@ -112,8 +112,8 @@ def remember_the_ids_of_deleted_topics(self: MetadataImage, record: MetadataReco
         self.topics_by_id[removed.topic_id] = TopicImage(removed.name, removed.topic_id, removed.partitions)
 
 
-@_seeds(Replicas, "_open", "watermark-on-min-isr", "lost-write", "configs-applied")
-def forget_settings_at_a_restart(self: Replicas, topic: TopicImage, index: int, now: Now) -> Partition:
+@_seeds(ReplicaManager, "_open", "watermark-on-min-isr", "lost-write", "configs-applied")
+def forget_settings_at_a_restart(self: ReplicaManager, topic: TopicImage, index: int, now: Now) -> Partition:
     """A replica that is opened has the broker's default for `min.insync.replicas`, not the topic's.
 
     After a restart acks=all is acknowledged by fewer replicas than the topic requires.
@@ -123,8 +123,10 @@ def forget_settings_at_a_restart(self: Replicas, topic: TopicImage, index: int, 
     return partition
 
 
-@_seeds(Replicas, "_assigned", "not-converged", "unavailable", "replicas-assigned")
-def follow_one_partition_per_change(self: Replicas, delta: MetadataDelta) -> list[tuple[TopicImage, PartitionRecord]]:
+@_seeds(ReplicaManager, "_assigned", "not-converged", "unavailable", "replicas-assigned")
+def follow_one_partition_per_change(
+    self: ReplicaManager, delta: MetadataDelta
+) -> list[tuple[TopicImage, PartitionRecord]]:
     """If one commit changes several partitions, a broker applies only the first.
 
     When a broker is fenced, the leaders of all its partitions change at once; most of the new ones do not become

@@ -16,7 +16,7 @@ from reference_broker.core.handlers import (
 )
 from reference_broker.core.handlers.cluster_view import ClusterView
 from reference_broker.core.handlers.lookup import find_partition, find_topic
-from reference_broker.core.replication.acknowledgement import Acknowledgement
+from reference_broker.core.replication.delayed_produce import DelayedProduce
 from reference_broker.core.replication.partition import Partition
 from reference_broker.core.replication.partition_reader import PartitionReader
 from reference_broker.core.request import Request
@@ -32,8 +32,8 @@ _validate = delete_records._validate
 _metadata_partition = metadata._partition
 
 
-@_seeds(Acknowledgement, "answer", "acknowledged-is-committed", "watermark-on-isr", "lost-write", "stale-end-offset")
-def acknowledge_after_the_timeout(self: Acknowledgement, now: Now, happened: object) -> bool:
+@_seeds(DelayedProduce, "answer", "acknowledged-is-committed", "watermark-on-isr", "lost-write", "stale-end-offset")
+def acknowledge_after_the_timeout(self: DelayedProduce, now: Now, happened: object) -> bool:
     """An append that was not committed in time is acknowledged, instead of an error REQUEST_TIMED_OUT.
 
     Records that a leader appended while it was isolated are lost after their acknowledgement.

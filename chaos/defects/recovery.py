@@ -5,12 +5,12 @@ from collections.abc import Callable, Iterator
 from chaos.defects.defect import Area
 from reference_broker.core.log.batch_file import BatchFile
 from reference_broker.core.log.index import RELATIVE_OFFSET_MAX
-from reference_broker.core.log.partition_log import PartitionLog
-from reference_broker.core.log.segment import Segment
+from reference_broker.core.log.log_segment import LogSegment
+from reference_broker.core.log.unified_log import UnifiedLog
 from reference_broker.protocol.record_batch import BatchHeader
 
 _seeds = Area.RECOVERY.seeds
-_restore_epochs = PartitionLog._restore_epochs
+_restore_epochs = UnifiedLog._restore_epochs
 
 
 @_seeds(BatchFile, "valid_batches", "batches-intact", "corrupt-record", "exception", "log-matching")
@@ -28,8 +28,8 @@ def recover_without_checksums(
         first_offset = header.last_offset + 1
 
 
-@_seeds(Segment, "recover", "batches-intact", "exception", "not-converged", "lost-write")
-def keep_the_torn_batch(self: Segment, observe: Callable[[BatchHeader], None]) -> int:
+@_seeds(LogSegment, "recover", "batches-intact", "exception", "not-converged", "lost-write")
+def keep_the_torn_batch(self: LogSegment, observe: Callable[[BatchHeader], None]) -> int:
     """A recovery stops at the torn batch, and does not truncate it.
 
     Later appends follow the invalid bytes, and cannot be found.
@@ -43,8 +43,8 @@ def keep_the_torn_batch(self: Segment, observe: Callable[[BatchHeader], None]) -
     return self.size_bytes - end
 
 
-@_seeds(PartitionLog, "_restore_epochs", "epochs-fit-log", "log-matching")
-def trust_the_epoch_checkpoint(self: PartitionLog, recovered: list[tuple[int, int]]) -> None:
+@_seeds(UnifiedLog, "_restore_epochs", "epochs-fit-log", "log-matching")
+def trust_the_epoch_checkpoint(self: UnifiedLog, recovered: list[tuple[int, int]]) -> None:
     """Leader epochs are read from the checkpoint, and are not rebuilt from the batches.
 
     A crash may lose the last change of that file. The log then reports outdated epochs to its followers.
@@ -53,8 +53,8 @@ def trust_the_epoch_checkpoint(self: PartitionLog, recovered: list[tuple[int, in
     self.epochs.truncate_from_end(self.log_end_offset)
 
 
-@_seeds(PartitionLog, "_restore_epochs", "recovery-keeps", "epochs-fit-log", "log-matching", "not-converged")
-def keep_epochs_beyond_the_recovered_end(self: PartitionLog, recovered: list[tuple[int, int]]) -> None:
+@_seeds(UnifiedLog, "_restore_epochs", "recovery-keeps", "epochs-fit-log", "log-matching", "not-converged")
+def keep_epochs_beyond_the_recovered_end(self: UnifiedLog, recovered: list[tuple[int, int]]) -> None:
     """Epochs of the checkpoint whose records did not survive a crash are kept.
 
     The log has an epoch that starts above its end, and later reaches that offset.
@@ -64,10 +64,8 @@ def keep_epochs_beyond_the_recovered_end(self: PartitionLog, recovered: list[tup
     self.epochs.truncate_from_start(self.log_start_offset)
 
 
-@_seeds(
-    PartitionLog, "_rebuild_producer_state", "producers-fit-log", "duplicate", "producer-order", source="KAFKA-5435"
-)
-def forget_producers_behind_the_snapshot(self: PartitionLog, now_ms: int) -> None:
+@_seeds(UnifiedLog, "_rebuild_producer_state", "producers-fit-log", "duplicate", "producer-order", source="KAFKA-5435")
+def forget_producers_behind_the_snapshot(self: UnifiedLog, now_ms: int) -> None:
     """The state of producers is that of the last snapshot; batches after it are not read.
 
     After a crash the retry of a batch is appended again.

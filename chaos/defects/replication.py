@@ -5,12 +5,12 @@ from typing import Any
 from chaos.defects.defect import Area
 from reference_broker.core.clock import Now
 from reference_broker.core.replication import requests
-from reference_broker.core.replication.fetch_state import FetchState
-from reference_broker.core.replication.fetcher import Fetcher
+from reference_broker.core.replication.fetch_state import PartitionFetchState
 from reference_broker.core.replication.follower_progress import FollowerProgress
 from reference_broker.core.replication.followers import Followers
 from reference_broker.core.replication.partition import Partition, ReplicaRole
 from reference_broker.core.replication.partition_reader import PartitionReader
+from reference_broker.core.replication.replica_fetcher import ReplicaFetcher
 from reference_broker.protocol.errors import ErrorCode
 from reference_broker.protocol.metadata_records import PartitionRecord
 from reference_broker.protocol.record_batch import Bytes
@@ -54,7 +54,7 @@ def see_no_divergence(partition: Partition, asked: Any) -> tuple[int, int] | Non
 
 
 @_seeds(requests, "_fetch_partition", "log-matching", "not-converged", "request-matches-state", source="KAFKA-15510")
-def fetch_with_the_leaders_epoch(state: FetchState, offset: int, max_bytes: int) -> Any:
+def fetch_with_the_leaders_epoch(state: PartitionFetchState, offset: int, max_bytes: int) -> Any:
     """A follower sends the leader's epoch as that of its last record.
 
     The leader then finds no divergence, whatever the follower has at its end. Records that no other replica has stay in
@@ -166,8 +166,8 @@ def keep_the_high_watermark_when_truncating(self: Partition, offset: int, now: N
     self.log.truncate_to(offset, now.wall_ms)
 
 
-@_seeds(Fetcher, "_is_current", "exception", "log-matching", "not-converged")
-def use_an_old_fetch_response(self: Fetcher, state: FetchState, offset: int) -> bool:
+@_seeds(ReplicaFetcher, "_is_current", "exception", "log-matching", "not-converged")
+def use_an_old_fetch_response(self: ReplicaFetcher, state: PartitionFetchState, offset: int) -> bool:
     """A response is used although the partition's log or leader has changed since the request.
 
     Batches are appended to a log that no longer ends at their offset.
@@ -175,8 +175,8 @@ def use_an_old_fetch_response(self: Fetcher, state: FetchState, offset: int) -> 
     return True
 
 
-@_seeds(Fetcher, "_resume", "not-converged")
-def never_fetch_again_after_an_error(self: Fetcher, delayed: list[FetchState], now: Now) -> None:
+@_seeds(ReplicaFetcher, "_resume", "not-converged")
+def never_fetch_again_after_an_error(self: ReplicaFetcher, delayed: list[PartitionFetchState], now: Now) -> None:
     """A partition whose fetch failed once is not fetched again until its leader changes.
 
     The replica lags after the first network error, and the ISR stays small.

@@ -49,8 +49,8 @@ from fixtures.faults import Timed, Unregister
 from fixtures.targets.trial_properties import trial_properties
 from linearizability.history.reader import History
 from linearizability.history.recorder import Recorder
+from reference_broker.core.broker_lifecycle_manager import UNKNOWN_EPOCH
 from reference_broker.core.configuration.keys import BROKER_CONFIG_KEYS
-from reference_broker.core.lifecycle import UNKNOWN_EPOCH
 from reference_broker.core.topic_names import CONSUMER_OFFSETS_TOPIC
 from reference_broker.simulation.clock import WALL_START_MS
 from reference_broker.simulation.cluster import SimulatedCluster

@@ -12,20 +12,20 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Protocol
 
+from reference_broker.core.assignments_manager import AssignmentsManager
+from reference_broker.core.auto_topic_creation_manager import AutoTopicCreationManager
+from reference_broker.core.broker_lifecycle_manager import UNKNOWN_EPOCH, BrokerLifecycleManager, BrokerState
 from reference_broker.core.clock import Now
 from reference_broker.core.configuration.configuration import BrokerConfiguration
 from reference_broker.core.connection import Channel
-from reference_broker.core.directory_assignments import DirectoryAssignments
 from reference_broker.core.group_coordinator import GroupCoordinator
 from reference_broker.core.identity import Identity
-from reference_broker.core.lifecycle import UNKNOWN_EPOCH, BrokerState, Lifecycle
 from reference_broker.core.metadata.delta import MetadataDelta
 from reference_broker.core.metadata.image import MetadataImage
-from reference_broker.core.producer_ids import ProducerIds
+from reference_broker.core.producer_id_manager import ProducerIdManager
 from reference_broker.core.purgatory import Purgatory
-from reference_broker.core.replication.replicas import Replicas
+from reference_broker.core.replication.replica_manager import ReplicaManager
 from reference_broker.core.runtime import Runtime
-from reference_broker.core.topic_creation import TopicCreation
 
 ControllerEndpoint = Callable[[], tuple[int, str, int] | None]
 """Id, host and port of the active controller; null while none is known."""
@@ -64,7 +64,7 @@ class Broker:
         It stays while replicas are still to be opened: a fenced broker is not unfenced before that.
         """
         self._controller_endpoint = controller_endpoint
-        self.replicas = Replicas(
+        self.replicas = ReplicaManager(
             runtime,
             lambda: metadata.image,
             self._alter_partition,
@@ -72,16 +72,16 @@ class Broker:
             on_metadata_applied=self._publish_offset,
             clean=runtime.previous_epoch is not None,
         )
-        self.topic_creation = TopicCreation(partial(self.ask_controller, FORWARDING), runtime.configuration)
+        self.topic_creation = AutoTopicCreationManager(partial(self.ask_controller, FORWARDING), runtime.configuration)
         self.groups = GroupCoordinator(runtime, self.replicas, lambda: metadata.image)
-        self.producer_ids = ProducerIds(self.identity.node_id, lambda: self.epoch, self._ask_for_producer_ids)
-        self.lifecycle = Lifecycle(
+        self.producer_ids = ProducerIdManager(self.identity.node_id, lambda: self.epoch, self._ask_for_producer_ids)
+        self.lifecycle = BrokerLifecycleManager(
             runtime,
             partial(self.ask_controller, _HEARTBEAT),
             lambda: self.published_offset,
             UNKNOWN_EPOCH if runtime.previous_epoch is None else runtime.previous_epoch,
         )
-        self._directories = DirectoryAssignments(
+        self._directories = AssignmentsManager(
             runtime.identity,
             runtime.timers,
             partial(self.ask_controller, _DIRECTORY_ASSIGNMENTS),

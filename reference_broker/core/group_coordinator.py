@@ -15,9 +15,9 @@ from reference_broker.core.group_offsets import Commit, GroupOffsets
 from reference_broker.core.log.errors import AppendError
 from reference_broker.core.metadata.delta import MetadataDelta
 from reference_broker.core.metadata.image import MetadataImage
-from reference_broker.core.replication.acknowledgement import Acknowledgement
+from reference_broker.core.replication.delayed_produce import DelayedProduce
 from reference_broker.core.replication.partition import Partition
-from reference_broker.core.replication.replicas import Replicas
+from reference_broker.core.replication.replica_manager import ReplicaManager
 from reference_broker.core.runtime import Runtime
 from reference_broker.core.topic_names import CONSUMER_OFFSETS_TOPIC
 from reference_broker.protocol.errors import ErrorCode, error_code
@@ -65,7 +65,7 @@ class GroupCoordinator:
     :param image: gives the latest image.
     """
 
-    def __init__(self, runtime: Runtime, replicas: Replicas, image: Callable[[], MetadataImage]) -> None:
+    def __init__(self, runtime: Runtime, replicas: ReplicaManager, image: Callable[[], MetadataImage]) -> None:
         self._runtime = runtime
         self._replicas = replicas
         self._image = image
@@ -139,7 +139,7 @@ class GroupCoordinator:
         def told(errors: Mapping[tuple[str, int], ErrorCode], then: Now) -> None:
             settled({index: _COORDINATOR_ERRORS.get(error, error) for (_, index), error in errors.items()}, then)
 
-        waiting = Acknowledgement(required, self._replicas.find, told)
+        waiting = DelayedProduce(required, self._replicas.find, told)
         if not self._replicas.wait(waiting, self._timeout_ms, now):
             told(waiting.errors, now)
 

@@ -22,6 +22,7 @@ from uuid import UUID
 
 from reference_broker.core import dispatch
 from reference_broker.core.broker import Broker
+from reference_broker.core.broker_lifecycle_manager import UNKNOWN_EPOCH, BrokerState
 from reference_broker.core.clock import Now
 from reference_broker.core.configuration.configuration import BrokerConfiguration
 from reference_broker.core.configuration.resource import ResourceType
@@ -30,7 +31,6 @@ from reference_broker.core.controller.controller import Controller
 from reference_broker.core.disk import Disk
 from reference_broker.core.identity import Identity
 from reference_broker.core.layout import Layout
-from reference_broker.core.lifecycle import UNKNOWN_EPOCH, BrokerState
 from reference_broker.core.log.checkpoints import take_clean_shutdown, write_clean_shutdown
 from reference_broker.core.metadata.cluster_metadata import ClusterMetadata
 from reference_broker.core.metadata.delta import MetadataDelta

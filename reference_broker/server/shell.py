@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from reference_broker.core.broker_lifecycle_manager import RegistrationTimeoutError
 from reference_broker.core.connection import Channel, Close, Connection, Disconnect, Note, Respond, Send
-from reference_broker.core.lifecycle import RegistrationTimeoutError
 from reference_broker.core.metadata.cluster_metadata import MetadataFaultError
 from reference_broker.core.node import Node
 from reference_broker.core.quorum.quorum_state import QuorumStateError

@@ -15,9 +15,9 @@ from functools import partial
 from random import Random
 from typing import Protocol
 
+from reference_broker.core.broker_lifecycle_manager import RegistrationTimeoutError
 from reference_broker.core.clock import Now
 from reference_broker.core.connection import Channel, Close, Connection, Disconnect, Effect, Note, Respond, Send
-from reference_broker.core.lifecycle import RegistrationTimeoutError
 from reference_broker.core.metadata.cluster_metadata import MetadataFaultError
 from reference_broker.core.node import Node
 from reference_broker.core.quorum.election_state import QuorumStateFileError

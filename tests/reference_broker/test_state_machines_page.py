@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from reference_broker.core import lifecycle
+from reference_broker.core import broker_lifecycle_manager
 from reference_broker.core.controller import broker_heartbeat_manager
 from reference_broker.core.quorum import quorum_state
 from reference_broker.core.replication import fetch_state, isr, partition
@@ -17,11 +17,11 @@ from reference_broker.core.replication import fetch_state, isr, partition
 PAGE = Path(__file__).parents[2] / "docs" / "state-machines.md"
 BLOCK = re.compile(r"<!-- (?P<name>[a-z -]+) -->\n```mermaid\n(?P<drawing>.*?)```\n", re.DOTALL)
 WORDS = {
-    lifecycle.Trigger.START: "the process starts",
-    lifecycle.Trigger.CAUGHT_UP: "it has its registration",
-    lifecycle.Trigger.UNFENCED: "the controller unfences it",
-    lifecycle.Trigger.STOP: "SIGTERM",
-    lifecycle.Trigger.MAY_GO: "it may go",
+    broker_lifecycle_manager.Trigger.START: "the process starts",
+    broker_lifecycle_manager.Trigger.CAUGHT_UP: "it has its registration",
+    broker_lifecycle_manager.Trigger.UNFENCED: "the controller unfences it",
+    broker_lifecycle_manager.Trigger.STOP: "SIGTERM",
+    broker_lifecycle_manager.Trigger.MAY_GO: "it may go",
     broker_heartbeat_manager.DesiredState.SERVE: "wants to serve",
     broker_heartbeat_manager.DesiredState.BE_FENCED: "wants to be fenced",
     broker_heartbeat_manager.DesiredState.SHUT_DOWN: "wants to shut down",
@@ -56,7 +56,7 @@ def conditional(table) -> Iterator[str]:
 
 DRAWINGS = {
     "quorum node": lambda: labelled(quorum_state.TRANSITIONS),
-    "broker lifecycle": lambda: labelled(lifecycle.TRANSITIONS),
+    "broker lifecycle": lambda: labelled(broker_lifecycle_manager.TRANSITIONS),
     "broker as the controller has it": lambda: conditional(broker_heartbeat_manager.TRANSITIONS),
     "replica": lambda: plain(partition.ROLES),
     "isr": lambda: plain(isr.TRANSITIONS),

@@ -20,7 +20,7 @@ from typing import Any
 from reference_broker.core.broker import Broker
 from reference_broker.core.clock import Now
 from reference_broker.core.handlers.lookup import find_partition, find_topic
-from reference_broker.core.log.partition_log import TimestampAndOffset
+from reference_broker.core.log.unified_log import TimestampAndOffset
 from reference_broker.core.replication.partition import NO_EPOCH, Partition
 from reference_broker.core.request import Request, RequestOutcome
 from reference_broker.protocol.errors import ErrorCode

@@ -27,7 +27,7 @@ from reference_broker.core.handlers.current_leaders import CurrentLeaders
 from reference_broker.core.handlers.lookup import as_datetime, find_partition, find_topic
 from reference_broker.core.log.append_validation import ValidatedBatch, validate
 from reference_broker.core.log.errors import AppendError, RecordError
-from reference_broker.core.replication.acknowledgement import Acknowledgement, Key
+from reference_broker.core.replication.delayed_produce import DelayedProduce, Key
 from reference_broker.core.replication.partition import ACKS_ALL, Partition
 from reference_broker.core.request import Request, RequestOutcome
 from reference_broker.core.topic_names import INTERNAL_TOPICS
@@ -90,7 +90,7 @@ def _complete(broker: Broker, request: Request, results: list[_Result], now: Now
     required = {result.key: result.end_offset for result in results if result.key and result.error is ErrorCode.none}
     if acks != ACKS_ALL or not required:
         return _response(broker, request, results, {})
-    waiting = Acknowledgement(
+    waiting = DelayedProduce(
         required,
         broker.replicas.find,
         lambda errors, _: broker.runtime.respond(request, _response(broker, request, results, errors)),

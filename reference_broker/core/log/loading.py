@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 
 from reference_broker.core.disk import Disk
-from reference_broker.core.log.segment import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, Segment
+from reference_broker.core.log.log_segment import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, LogSegment
 from reference_broker.protocol.record_batch import BatchHeader
 
 _LEFTOVER_SUFFIXES = (".deleted", ".cleaned", ".swap", ".tmp")
@@ -30,13 +30,13 @@ class SegmentLoader:
 
     def load(
         self, *, clean: bool, recovery_point: int, log_start_offset: int, observe: Callable[[BatchHeader], None]
-    ) -> list[Segment]:
+    ) -> list[LogSegment]:
         """The segments that stand, offsets ascending; at least one.
 
         :param observe: called with the header of every batch that is recovered.
         """
         bases = self._tidy()
-        segments: list[Segment] = []
+        segments: list[LogSegment] = []
         for base_offset, next_base in zip_longest(bases, bases[1:]):
             segment = self._open(base_offset, next_base)
             segments.append(segment)
@@ -55,9 +55,9 @@ class SegmentLoader:
             segment.delete()
         return [self.create(log_start_offset)]
 
-    def create(self, base_offset: int) -> Segment:
+    def create(self, base_offset: int) -> LogSegment:
         """An empty segment."""
-        return Segment.create(
+        return LogSegment.create(
             self.disk,
             self.directory,
             base_offset,
@@ -65,8 +65,8 @@ class SegmentLoader:
             now_ms=self.now_ms,
         )
 
-    def _open(self, base_offset: int, next_base: int | None) -> Segment:
-        return Segment(
+    def _open(self, base_offset: int, next_base: int | None) -> LogSegment:
+        return LogSegment(
             self.disk,
             self.directory,
             base_offset,

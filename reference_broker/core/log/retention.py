@@ -10,15 +10,15 @@ from collections.abc import Callable, Sequence
 from itertools import accumulate
 
 from reference_broker.core.log.config import UNLIMITED, LogConfig
-from reference_broker.core.log.segment import Segment
+from reference_broker.core.log.log_segment import LogSegment
 
 
-def below_log_start(segments: Sequence[Segment], log_start_offset: int) -> int:
+def below_log_start(segments: Sequence[LogSegment], log_start_offset: int) -> int:
     """How many of the oldest segments hold nothing from the log start on; never the active one."""
     return _leading(segments[:-1], lambda segment: segment.end_offset <= log_start_offset)
 
 
-def over_size(segments: Sequence[Segment], config: LogConfig, high_watermark: int) -> int:
+def over_size(segments: Sequence[LogSegment], config: LogConfig, high_watermark: int) -> int:
     """How many of the oldest segments `retention.bytes` lets go."""
     if config.retention_bytes == UNLIMITED:
         return 0
@@ -28,21 +28,21 @@ def over_size(segments: Sequence[Segment], config: LogConfig, high_watermark: in
     return _leading(segments[:fitting], lambda segment: _may_go(segment, high_watermark))
 
 
-def over_age(segments: Sequence[Segment], config: LogConfig, high_watermark: int, now_ms: int) -> int:
+def over_age(segments: Sequence[LogSegment], config: LogConfig, high_watermark: int, now_ms: int) -> int:
     """How many of the oldest segments `retention.ms` lets go."""
     if config.retention_ms == UNLIMITED:
         return 0
 
-    def is_expired(segment: Segment) -> bool:
+    def is_expired(segment: LogSegment) -> bool:
         latest_ms = segment.max_timestamp_ms if segment.max_timestamp_ms >= 0 else segment.created_ms
         return _may_go(segment, high_watermark) and now_ms - latest_ms > config.retention_ms
 
     return _leading(segments, is_expired)
 
 
-def _may_go(segment: Segment, high_watermark: int) -> bool:
+def _may_go(segment: LogSegment, high_watermark: int) -> bool:
     return segment.size_bytes > 0 and segment.end_offset <= high_watermark
 
 
-def _leading(segments: Sequence[Segment], is_deletable: Callable[[Segment], bool]) -> int:
+def _leading(segments: Sequence[LogSegment], is_deletable: Callable[[LogSegment], bool]) -> int:
     return next((number for number, segment in enumerate(segments) if not is_deletable(segment)), len(segments))

@@ -8,7 +8,7 @@ Rules of this file:
 """
 
 from reference_broker.core.disk import Disk
-from reference_broker.core.log.producers import Producers
+from reference_broker.core.log.producer_state_manager import ProducerStateManager
 
 _SUFFIX = ".snapshot"
 
@@ -26,14 +26,14 @@ class ProducerSnapshots:
         stems = (name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX))
         return sorted(int(stem) for stem in stems if stem.isdigit())
 
-    def take(self, producers: Producers, offset: int, log_start_offset: int) -> list[str]:
+    def take(self, producers: ProducerStateManager, offset: int, log_start_offset: int) -> list[str]:
         """Write the state at an offset, unless a snapshot of it exists; return the path, for the caller to flush."""
         if offset <= log_start_offset or self._disk.exists(self._path(offset)):
             return []
         self._disk.write(self._path(offset), producers.snapshot())
         return [self._path(offset)]
 
-    def restore(self, producers: Producers, log_start_offset: int, log_end_offset: int) -> int:
+    def restore(self, producers: ProducerStateManager, log_start_offset: int, log_end_offset: int) -> int:
         """Load the latest good snapshot and return its offset; without one, load nothing and return the log start."""
         for offset in reversed(self.offsets()):
             path = self._path(offset)

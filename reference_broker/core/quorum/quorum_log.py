@@ -11,8 +11,8 @@ Rules of this file:
 
 from reference_broker.core.disk import Disk
 from reference_broker.core.log.config import LogConfig
-from reference_broker.core.log.epochs import UNDEFINED_EPOCH
-from reference_broker.core.log.partition_log import PartitionLog
+from reference_broker.core.log.leader_epoch_file_cache import UNDEFINED_EPOCH
+from reference_broker.core.log.unified_log import UnifiedLog
 from reference_broker.core.quorum.messages import OffsetAndEpoch
 from reference_broker.core.quorum.snapshots import Snapshots
 from reference_broker.core.topic_names import CLUSTER_METADATA_TOPIC
@@ -29,7 +29,7 @@ class QuorumLog:
 
     def __init__(self, disk: Disk, config: LogConfig, now_ms: int, *, clean: bool = False) -> None:
         self.snapshots = Snapshots(disk, QUORUM_LOG_DIRECTORY)
-        self._log = PartitionLog.open(disk, QUORUM_LOG_DIRECTORY, config, now_ms, clean=clean)
+        self._log = UnifiedLog.open(disk, QUORUM_LOG_DIRECTORY, config, now_ms, clean=clean)
         latest = self.snapshots.latest
         if latest is not None and not self._contains(latest):
             self._truncate_fully_and_start_at(latest, now_ms)
@@ -41,7 +41,7 @@ class QuorumLog:
                 self._log.delete_records_before(self.snapshots.earliest.offset)
 
     @property
-    def partition_log(self) -> PartitionLog:
+    def partition_log(self) -> UnifiedLog:
         """The log without its snapshots."""
         return self._log
 

@@ -40,7 +40,7 @@ TRANSITIONS: Mapping[FetchPhase, frozenset[FetchPhase]] = MappingProxyType(
 
 
 @dataclass(slots=True, eq=False)
-class FetchState:
+class PartitionFetchState:
     """One partition of one fetcher, for one leader epoch.
 
     :param leader_epoch: that the fetcher was told; fetches carry it, so that a leader of another one refuses them.

@@ -24,9 +24,9 @@ from uuid import UUID
 
 from reference_broker.core.clock import Now
 from reference_broker.core.log.append_validation import ValidatedBatch
-from reference_broker.core.log.epochs import UNDEFINED_EPOCH
 from reference_broker.core.log.errors import AppendError
-from reference_broker.core.log.partition_log import Appended, PartitionLog
+from reference_broker.core.log.leader_epoch_file_cache import UNDEFINED_EPOCH
+from reference_broker.core.log.unified_log import Appended, UnifiedLog
 from reference_broker.core.replication.brokers import BrokerRun
 from reference_broker.core.replication.followers import Followers, ReplicaContext
 from reference_broker.core.replication.isr import REACTIONS, IsrState, Reaction
@@ -112,7 +112,7 @@ class Partition:
         topic: str,
         topic_id: UUID,
         index: int,
-        log: PartitionLog,
+        log: UnifiedLog,
         context: PartitionContext,
         *,
         high_watermark: int = 0,

@@ -8,7 +8,7 @@ from enum import Enum, auto
 from typing import Any
 
 from reference_broker.core.clock import Now
-from reference_broker.core.log.epochs import UNDEFINED_EPOCH
+from reference_broker.core.log.leader_epoch_file_cache import UNDEFINED_EPOCH
 from reference_broker.core.replication.brokers import BrokerRun, Brokers
 from reference_broker.core.replication.partition import NO_EPOCH, Partition
 from reference_broker.protocol.errors import ErrorCode

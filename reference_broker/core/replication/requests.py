@@ -7,12 +7,12 @@ from itertools import groupby
 from typing import Any, Self
 
 from reference_broker.core.replication.fetch_settings import FetchSettings
-from reference_broker.core.replication.fetch_state import FetchState
+from reference_broker.core.replication.fetch_state import PartitionFetchState
 from reference_broker.core.replication.isr import IsrState
 from reference_broker.core.replication.partition import Partition
 from reference_broker.protocol.schemas import request_schema
 
-Asked = tuple[FetchState, int]
+Asked = tuple[PartitionFetchState, int]
 """A partition and the offset that a fetch asks for."""
 
 
@@ -64,7 +64,7 @@ def fetch_request(settings: FetchSettings, broker_epoch: int, asked: Sequence[As
     )
 
 
-def _fetch_partition(state: FetchState, offset: int, max_bytes: int) -> Any:
+def _fetch_partition(state: PartitionFetchState, offset: int, max_bytes: int) -> Any:
     module = request_schema(*_FETCH)
     return module.FetchPartition(
         partition=state.partition.index,
@@ -76,7 +76,7 @@ def _fetch_partition(state: FetchState, offset: int, max_bytes: int) -> Any:
     )
 
 
-def list_offsets_request(settings: FetchSettings, state: FetchState, timestamp: int) -> Any:
+def list_offsets_request(settings: FetchSettings, state: PartitionFetchState, timestamp: int) -> Any:
     """ListOffsets (2), version 11, of a follower: one partition."""
     module = request_schema(*_LIST_OFFSETS)
     asked = module.ListOffsetsPartition(

@@ -13,7 +13,7 @@ in its docstring.
 
 from uuid import UUID
 
-from reference_broker.core.replication.fetcher import FetchResponseProcessed
+from reference_broker.core.replication.replica_fetcher import FetchResponseProcessed
 from reference_broker.core.tracer import (
     ChannelDisconnected,
     HighWatermarkUpdated,

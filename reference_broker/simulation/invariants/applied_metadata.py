@@ -17,7 +17,7 @@ from reference_broker.core.broker import Broker
 from reference_broker.core.configuration.key import ConfigSource
 from reference_broker.core.configuration.resource import ResourceType
 from reference_broker.core.metadata.image import CLUSTER_DEFAULT
-from reference_broker.core.replication.logs import log_config
+from reference_broker.core.replication.log_manager import log_config
 from reference_broker.core.replication.partition import NO_LEADER, Partition, ReplicaRole
 from reference_broker.protocol.metadata_records import PartitionRecord
 from reference_broker.simulation.invariants.violation import InvariantViolation

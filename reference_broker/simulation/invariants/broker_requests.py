@@ -23,8 +23,8 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from reference_broker.core.broker import Broker
+from reference_broker.core.broker_lifecycle_manager import BrokerState
 from reference_broker.core.connection import Channel
-from reference_broker.core.lifecycle import BrokerState
 from reference_broker.core.replication.partition import Partition, ReplicaRole
 from reference_broker.simulation.invariants.watch import Watched
 

@@ -12,7 +12,7 @@
 import json
 from typing import Final
 
-from reference_broker.core.lifecycle import UNKNOWN_EPOCH
+from reference_broker.core.broker_lifecycle_manager import UNKNOWN_EPOCH
 from reference_broker.core.log.checkpoints import CLEAN_SHUTDOWN_FILE
 from reference_broker.core.node import Node
 from reference_broker.core.quorum.messages import OffsetAndEpoch

@@ -13,8 +13,8 @@
 | `request-times-out`   | each request in flight has a timer that is due at its deadline, or before                   |
 """
 
+from reference_broker.core.broker_lifecycle_manager import BrokerState, RegistrationTimeoutError
 from reference_broker.core.channels import Channels
-from reference_broker.core.lifecycle import BrokerState, RegistrationTimeoutError
 from reference_broker.core.node import Node
 from reference_broker.core.quorum.raft_client import KafkaRaftClient
 from reference_broker.core.tracer import ChannelDisconnected

@@ -11,8 +11,8 @@ from operator import attrgetter
 from typing import NamedTuple, cast
 
 from reference_broker.core.disk import MemoryDisk
-from reference_broker.core.log.partition_log import PartitionLog
-from reference_broker.core.log.segment import Segment
+from reference_broker.core.log.log_segment import LogSegment
+from reference_broker.core.log.unified_log import UnifiedLog
 from reference_broker.protocol.record_batch import HEADER_SIZE_BYTES, MAGIC, NO_TIMESTAMP, BatchHeader, checksum
 from reference_broker.simulation.disk import SimulatedDisk
 from reference_broker.simulation.invariants.violation import InvariantViolation
@@ -86,7 +86,7 @@ class LogMirror:
         last = bisect_right(self.batches, end_offset - 1, key=_base_offset)
         return self.batches[first:last]
 
-    def headers_backwards(self, log: PartitionLog) -> Iterator[BatchHeader]:
+    def headers_backwards(self, log: UnifiedLog) -> Iterator[BatchHeader]:
         """Yield complete headers from the files, the last one first, as far back as files exist."""
         files = cast("MemoryDisk", log.disk).files
         for batch in reversed(self.batches):
@@ -95,7 +95,7 @@ class LogMirror:
                 return
             yield BatchHeader.parse(data, batch.position)
 
-    def not_durable_below(self, log: PartitionLog, end_offset: int) -> Batch | None:
+    def not_durable_below(self, log: UnifiedLog, end_offset: int) -> Batch | None:
         """Return the last batch below an offset if a power cut would lose it."""
         last = self.before(end_offset)
         if last is None:
@@ -107,7 +107,7 @@ class LogMirror:
         is_durable = disk.durable_bytes(path) >= last.position + last.size_bytes
         return None if is_durable else last
 
-    def follow(self, log: PartitionLog) -> LogChange:
+    def follow(self, log: UnifiedLog) -> LogChange:
         """Read the changes of the files.
 
         :raises InvariantViolation: the files contain something other than batches.
@@ -132,7 +132,7 @@ class LogMirror:
         del self.batches[:count]
         return forgotten
 
-    def _recall(self, directory: str, segments: Sequence[Segment], files: MutableMapping[str, bytearray]) -> None:
+    def _recall(self, directory: str, segments: Sequence[LogSegment], files: MutableMapping[str, bytearray]) -> None:
         """Read segments before the first that a power cut has restored, since their deletion was not durable."""
         if self.batches and segments[0].base_offset < self.batches[0].segment:
             before = LogMirror()
@@ -140,7 +140,7 @@ class LogMirror:
             self.batches[:0] = before.batches
 
     def _stands(
-        self, batch: Batch, directory: str, segments: Sequence[Segment], files: MutableMapping[str, bytearray]
+        self, batch: Batch, directory: str, segments: Sequence[LogSegment], files: MutableMapping[str, bytearray]
     ) -> bool:
         number = bisect_right(segments, batch.segment, key=_base_offset) - 1
         if number < 0 or segments[number].base_offset != batch.segment:
@@ -153,7 +153,7 @@ class LogMirror:
         header = BatchHeader.parse(data, batch.position)
         return (header.base_offset, header.last_offset, header.leader_epoch, header.crc) == batch[:4]
 
-    def _read_on(self, directory: str, segments: Sequence[Segment], files: MutableMapping[str, bytearray]) -> None:
+    def _read_on(self, directory: str, segments: Sequence[LogSegment], files: MutableMapping[str, bytearray]) -> None:
         number, position = 0, 0
         if self.batches:
             last = self.batches[-1]

@@ -20,9 +20,9 @@ from typing import cast
 
 from reference_broker.core.disk import MemoryDisk
 from reference_broker.core.log.checkpoints import HIGH_WATERMARK_FILE, LOG_START_FILE, RECOVERY_POINT_FILE, read_offsets
-from reference_broker.core.log.partition_log import PartitionLog
-from reference_broker.core.log.producers import BATCHES_REMEMBERED, ProducerState
-from reference_broker.core.log.segment import Segment
+from reference_broker.core.log.log_segment import LogSegment
+from reference_broker.core.log.producer_state_manager import BATCHES_REMEMBERED, ProducerState
+from reference_broker.core.log.unified_log import UnifiedLog
 from reference_broker.protocol.record_batch import NO_PRODUCER_ID, NO_TIMESTAMP, BatchHeader, checksum
 from reference_broker.protocol.steps import finish
 from reference_broker.simulation.invariants.log_mirror import LogChange, LogMirror
@@ -54,7 +54,7 @@ def check_replica(watched: Watched, replica: Replica) -> None:
     check_log(replica, replica.partition.log, replica.log, wall_ms, trusted_offset=replica.trusted_offset)
 
 
-def check_log(name: object, log: PartitionLog, mirror: LogMirror, wall_ms: int, *, trusted_offset: int = 0) -> None:
+def check_log(name: object, log: UnifiedLog, mirror: LogMirror, wall_ms: int, *, trusted_offset: int = 0) -> None:
     """Check all derived state of a log.
 
     :param wall_ms: by its node's clock.
@@ -79,7 +79,7 @@ def check_checkpoints(owner: object, disk: MemoryDisk) -> None:
 
 
 class _Oracle:
-    def __init__(self, name: object, log: PartitionLog) -> None:
+    def __init__(self, name: object, log: UnifiedLog) -> None:
         self._name = name
         self._log = log
         self._files = cast("MemoryDisk", log.disk).files
@@ -88,7 +88,7 @@ class _Oracle:
     def _violated(self, invariant: str, detail: str) -> None:
         raise InvariantViolation(invariant, f"{self._name}: {detail}")
 
-    def _read(self, segment: Segment) -> Iterator[tuple[int, BatchHeader]]:
+    def _read(self, segment: LogSegment) -> Iterator[tuple[int, BatchHeader]]:
         data, position = self._files[segment.log_path], 0
         while position < len(data):
             header = BatchHeader.parse(data, position)
@@ -267,7 +267,7 @@ class _Oracle:
         """Recover the log in a copy of its files, and compare."""
         log = self._log
         copy = crashed_copy(log)
-        again = PartitionLog.open(
+        again = UnifiedLog.open(
             copy, log.directory, log.config, wall_ms,
             recovery_point=log.recovery_point, log_start_offset=log.log_start_offset,
         )  # fmt: skip
@@ -289,7 +289,7 @@ class _Oracle:
         check_recovered(self._name, again, log.recovery_point, wall_ms)
 
 
-def _with_records(log: PartitionLog) -> list[tuple[int, int]]:
+def _with_records(log: UnifiedLog) -> list[tuple[int, int]]:
     """Return the epochs without one that has no records: Kafka drops it on loading a log (`LogLoader.load`)."""
     return [(epoch, start_offset) for epoch, start_offset in log.epochs.entries if start_offset < log.log_end_offset]
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from reference_broker.core.broker import Broker
 from reference_broker.core.log.checkpoints import HIGH_WATERMARK_FILE, LOG_START_FILE, RECOVERY_POINT_FILE, read_offsets
 from reference_broker.core.log.config import UNLIMITED
-from reference_broker.core.log.partition_log import PartitionLog
+from reference_broker.core.log.unified_log import UnifiedLog
 from reference_broker.core.node import Node
 from reference_broker.core.replication.partition import Partition
 from reference_broker.simulation.cluster import SimulatedCluster
@@ -75,7 +75,7 @@ def _expired(partition: Partition, wall_ms: int) -> Iterator[str]:
             yield f"{name} keeps producer {producer_id}, of {producer.batches[-1].timestamp_ms}, at {wall_ms}"
 
 
-def _beyond(log: PartitionLog, wall_ms: int) -> Iterator[str]:
+def _beyond(log: UnifiedLog, wall_ms: int) -> Iterator[str]:
     oldest, config = log.segments[0], log.config
     latest_ms = oldest.max_timestamp_ms if oldest.max_timestamp_ms >= 0 else oldest.created_ms
     if config.retention_ms != UNLIMITED and wall_ms - latest_ms > config.retention_ms:

@@ -16,8 +16,8 @@ from typing import cast
 
 from reference_broker.core.disk import MemoryDisk
 from reference_broker.core.log.checkpoints import LEADER_EPOCH_FILE, read_epochs, write_epochs
-from reference_broker.core.log.partition_log import PartitionLog
-from reference_broker.core.log.segment import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX
+from reference_broker.core.log.log_segment import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX
+from reference_broker.core.log.unified_log import UnifiedLog
 from reference_broker.protocol.record_batch import NO_PRODUCER_ID, NO_TIMESTAMP, BatchHeader
 from reference_broker.simulation.invariants.violation import InvariantViolation
 
@@ -25,7 +25,7 @@ _INDEX_ENTRY = struct.Struct(">ii")
 _TIME_INDEX_ENTRY = struct.Struct(">qi")
 
 
-def crashed_copy(log: PartitionLog) -> MemoryDisk:
+def crashed_copy(log: UnifiedLog) -> MemoryDisk:
     """Copy the files of a log as a crash may leave them, with only the leader epochs that were flushed with the log."""
     files, copy = cast("MemoryDisk", log.disk).files, MemoryDisk()
     copy.make_directory(log.directory)
@@ -38,7 +38,7 @@ def crashed_copy(log: PartitionLog) -> MemoryDisk:
     return copy
 
 
-def check_recovered(name: object, log: PartitionLog, recovery_point: int, wall_ms: int) -> None:
+def check_recovered(name: object, log: UnifiedLog, recovery_point: int, wall_ms: int) -> None:
     """Compare a log that was opened after a crash with the replay.
 
     :param name: of the replica, for the message.
@@ -54,7 +54,7 @@ def check_recovered(name: object, log: PartitionLog, recovery_point: int, wall_m
 
 
 class _Replay:
-    def __init__(self, name: object, log: PartitionLog) -> None:
+    def __init__(self, name: object, log: UnifiedLog) -> None:
         self._name = name
         self._log = log
         self._files = cast("MemoryDisk", log.disk).files

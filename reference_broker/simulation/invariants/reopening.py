@@ -8,7 +8,7 @@ last index entry that names no batch.
 
 from reference_broker.core.disk import MemoryDisk
 from reference_broker.core.log.checkpoints import CLEAN_SHUTDOWN_FILE
-from reference_broker.core.log.partition_log import PartitionLog
+from reference_broker.core.log.unified_log import UnifiedLog
 from reference_broker.simulation.disk import SimulatedDisk
 from reference_broker.simulation.invariants.violation import InvariantViolation
 from reference_broker.simulation.invariants.watch import Observer, Watched
@@ -28,7 +28,7 @@ class ReopeningInvariants(Observer):
                     check_reopening(str(replica), watched.disk, replica.partition.log)
 
 
-def check_reopening(name: str, disk: SimulatedDisk | MemoryDisk, log: PartitionLog) -> None:
+def check_reopening(name: str, disk: SimulatedDisk | MemoryDisk, log: UnifiedLog) -> None:
     """Open the log twice and compare.
 
     :raises InvariantViolation: `opens-as-closed`.
@@ -37,7 +37,7 @@ def check_reopening(name: str, disk: SimulatedDisk | MemoryDisk, log: PartitionL
         copy = _copied(disk, log.directory)
         if damages and not _damage_last_entry(copy, log.directory):
             continue
-        opened = PartitionLog.open(
+        opened = UnifiedLog.open(
             copy, log.directory, log.config, now_ms=0, clean=True, log_start_offset=log.log_start_offset
         )
         was, found = _content(log), _content(opened)
@@ -46,7 +46,7 @@ def check_reopening(name: str, disk: SimulatedDisk | MemoryDisk, log: PartitionL
             raise InvariantViolation("opens-as-closed", f"{name} was closed with {was}, and with {index} opens {found}")
 
 
-def _content(log: PartitionLog) -> tuple[int, int, tuple[tuple[int, int], ...]]:
+def _content(log: UnifiedLog) -> tuple[int, int, tuple[tuple[int, int], ...]]:
     """Return start, end and epochs, without an epoch that has no records: `LogLoader` truncates those."""
     end_offset = log.log_end_offset
     return log.log_start_offset, end_offset, tuple(entry for entry in log.epochs.entries if entry[1] < end_offset)

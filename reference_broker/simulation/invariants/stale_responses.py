@@ -6,8 +6,8 @@ are those of the request. Stale responses are rare in a run. But each response i
 changed: once it is processed, the fetcher must not name them as usable.
 """
 
-from reference_broker.core.replication.fetch_state import FetchPhase, FetchState
-from reference_broker.core.replication.fetcher import Fetcher, FetchResponseProcessed
+from reference_broker.core.replication.fetch_state import FetchPhase, PartitionFetchState
+from reference_broker.core.replication.replica_fetcher import FetchResponseProcessed, ReplicaFetcher
 from reference_broker.simulation.invariants.violation import InvariantViolation
 from reference_broker.simulation.invariants.watch import Watched
 
@@ -23,7 +23,7 @@ def check_stale_response(_watched: Watched, event: FetchResponseProcessed) -> No
             raise InvariantViolation("stale-response", f"{partition}, {detail} {end}")
 
 
-def _is_stale(fetcher: Fetcher, state: FetchState, offset: int) -> bool:
+def _is_stale(fetcher: ReplicaFetcher, state: PartitionFetchState, offset: int) -> bool:
     partition = state.partition
     current: object = fetcher.states.get(partition.key)
     return (

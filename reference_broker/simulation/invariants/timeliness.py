@@ -19,8 +19,8 @@ For a node that was paused or had a slow disk, the time begins again when it con
 
 from collections import defaultdict
 
+from reference_broker.core.broker_lifecycle_manager import BrokerLifecycleManager, BrokerState
 from reference_broker.core.configuration.key import LONG_MAX
-from reference_broker.core.lifecycle import BrokerState, Lifecycle
 from reference_broker.core.node import Node
 from reference_broker.core.quorum.quorum_state import NEVER_MS, Leader
 from reference_broker.core.quorum.raft_client import KafkaRaftClient
@@ -195,7 +195,7 @@ def _check_announcement(watched: Watched, quorum: KafkaRaftClient) -> None:
             raise InvariantViolation("leader-is-announced", detail)
 
 
-def _check_heartbeats(watched: Watched, node: Node, lifecycle: Lifecycle) -> None:
+def _check_heartbeats(watched: Watched, node: Node, lifecycle: BrokerLifecycleManager) -> None:
     if lifecycle.state in {BrokerState.NOT_RUNNING, BrokerState.SHUTTING_DOWN} or lifecycle.is_request_in_flight:
         return
     next_ms = lifecycle.next_request_ms

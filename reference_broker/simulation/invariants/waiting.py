@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from reference_broker.core.connection import Connection
 from reference_broker.core.handlers.fetch import DelayedFetch
-from reference_broker.core.replication.acknowledgement import Acknowledgement
+from reference_broker.core.replication.delayed_produce import DelayedProduce
 from reference_broker.core.replication.partition import Partition
 from reference_broker.core.tracer import ResponseSent
 from reference_broker.protocol.durations import milliseconds
@@ -64,7 +64,7 @@ class WaitingInvariants(Observer):
 
 
 def _is_complete(operation: Any, partition: Partition) -> bool:
-    if isinstance(operation, Acknowledgement):
+    if isinstance(operation, DelayedProduce):
         required = operation.required.get(partition.key)
         return required is not None and (not partition.is_leader or required <= partition.high_watermark)
     if not isinstance(operation, DelayedFetch):

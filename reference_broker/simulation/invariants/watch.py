@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 from uuid import UUID
 
-from reference_broker.core.lifecycle import UNKNOWN_EPOCH
+from reference_broker.core.broker_lifecycle_manager import UNKNOWN_EPOCH
 from reference_broker.core.node import Node
 from reference_broker.core.quorum.raft_client import KafkaRaftClient
 from reference_broker.core.replication.isr import IsrState

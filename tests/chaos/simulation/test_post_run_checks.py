@@ -9,7 +9,7 @@ from chaos.simulation import run as run_module
 from chaos.simulation.post_run_checks import CHECKS_PER_RUN, POST_RUN_CHECKS, checks_of_seed
 from chaos.simulation.run import run
 from chaos.trial import ClusterSettings, Topic, Trial
-from reference_broker.core import group_coordinator, lifecycle
+from reference_broker.core import broker_lifecycle_manager, group_coordinator
 from reference_broker.core.configuration.configuration import BrokerConfiguration
 from reference_broker.core.controller import configs, isr, placement, registrations, topics
 from reference_broker.core.controller.handlers import (
@@ -64,7 +64,12 @@ def count_partitions_of_groups(coordinator, _group):
 
 
 DEFECTS = (
-    ("metadata after a long idle time", lifecycle.Lifecycle, "_lift_registration_limit", nothing),
+    (
+        "metadata after a long idle time",
+        broker_lifecycle_manager.BrokerLifecycleManager,
+        "_lift_registration_limit",
+        nothing,
+    ),
     ("topics that Metadata creates", metadata, "_create_missing", nothing),
     ("topics that Metadata creates, at a leader", metadata, "_create_missing", create_whatever_is_declined),
     ("a configuration of a broker, of all, and back", BrokerConfiguration, "set_dynamic", only_for_one_broker),

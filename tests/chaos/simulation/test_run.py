@@ -28,8 +28,8 @@ from chaos.trial import (
 )
 from fixtures.faults import Configure, CutConnections, Isolate, Kill, Lost, Pause, PowerCut, Role, ShutDown, Timed, Wipe
 from linearizability.history.validate import validate
+from reference_broker.core.broker_lifecycle_manager import BrokerLifecycleManager
 from reference_broker.core.group_coordinator import GroupCoordinator
-from reference_broker.core.lifecycle import Lifecycle
 from reference_broker.core.replication.partition import Partition
 
 
@@ -161,7 +161,7 @@ def test_stable_offsets_that_never_come_are_a_violation(monkeypatch):
 
 
 def test_a_node_that_does_not_end_when_all_are_shut_down_is_a_violation(monkeypatch):
-    monkeypatch.setattr(Lifecycle, "_end", lambda *_: None)
+    monkeypatch.setattr(BrokerLifecycleManager, "_end", lambda *_: None)
     violation = run(Trial()).violation
     assert violation is not None
     assert violation.name == "not-stopped"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from reference_broker.core.lifecycle import BrokerState
+from reference_broker.core.broker_lifecycle_manager import BrokerState
 from tests.reference_broker.cluster import CONTROLLER, Cluster
 
 SESSION_MS = 9_000

@@ -5,11 +5,17 @@ from uuid import UUID
 
 import pytest
 
+from reference_broker.core.broker_lifecycle_manager import (
+    TRANSITIONS,
+    BrokerLifecycleManager,
+    BrokerState,
+    RegistrationTimeoutError,
+    Trigger,
+)
 from reference_broker.core.clock import Now
 from reference_broker.core.configuration.configuration import BrokerConfiguration
 from reference_broker.core.disk import MemoryDisk
 from reference_broker.core.identity import Endpoint, Identity
-from reference_broker.core.lifecycle import TRANSITIONS, BrokerState, Lifecycle, RegistrationTimeoutError, Trigger
 from reference_broker.core.metadata.bootstrap import SUPPORTED_FEATURES
 from reference_broker.core.runtime import Runtime
 from reference_broker.protocol.errors import ErrorCode
@@ -43,7 +49,9 @@ class Story:
         self.pending = None
         self.sent_at_ms = []
         self.stopped_at_ms = None
-        self.lifecycle = Lifecycle(self.runtime, self._send, lambda: self.metadata_offset, previous_epoch=5)
+        self.lifecycle = BrokerLifecycleManager(
+            self.runtime, self._send, lambda: self.metadata_offset, previous_epoch=5
+        )
 
     def _send(self, request, then, *, timeout_ms, now):
         assert self.pending is None, "two requests at a time"

@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from reference_broker.core.disk import MemoryDisk
 from reference_broker.core.log.config import LogConfig
 from reference_broker.core.log.errors import OffsetOutOfRangeError
-from reference_broker.core.log.partition_log import PartitionLog
+from reference_broker.core.log.unified_log import UnifiedLog
 from reference_broker.protocol.steps import finish
 from tests.reference_broker.log.batches import NOW_MS, Compression, decode_batches, encode_batch, of_timestamps, offsets
 
@@ -39,7 +39,7 @@ class LogMachine(RuleBasedStateMachine):
         self.disk = MemoryDisk()
         self.records: list[Expected] = []
         self.start = self.end = self.flushed = self.epoch = 0
-        self.log = PartitionLog.open(self.disk, DIRECTORY, CONFIG, NOW_MS)
+        self.log = UnifiedLog.open(self.disk, DIRECTORY, CONFIG, NOW_MS)
 
     def segment_bases(self) -> list[int]:
         return [int(name[:20]) for name in self.disk.list(DIRECTORY) if name.endswith(".log")]
@@ -169,7 +169,7 @@ class LogMachine(RuleBasedStateMachine):
 
     def _reopen(self, *, clean: bool) -> None:
         recovery_point = self.end if clean else self.log.recovery_point
-        self.log = PartitionLog.open(
+        self.log = UnifiedLog.open(
             self.disk,
             DIRECTORY,
             CONFIG,

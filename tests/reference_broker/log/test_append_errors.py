@@ -13,7 +13,7 @@ from fixtures.clients.record_batch import TimestampType
 from reference_broker.core.disk import MemoryDisk
 from reference_broker.core.log.config import LogConfig
 from reference_broker.core.log.errors import AppendError
-from reference_broker.core.log.partition_log import PartitionLog
+from reference_broker.core.log.unified_log import UnifiedLog
 from reference_broker.protocol.record_batch import Codec
 from reference_broker.protocol.steps import finish
 from tests.reference_broker.log.batches import (
@@ -35,11 +35,11 @@ COMPACTED = LogConfig(cleanup_policy=frozenset({"compact"}))
 APPEND_TIME = LogConfig(message_timestamp_type="LogAppendTime")
 
 
-def open_log(config: LogConfig = LogConfig()) -> PartitionLog:  # noqa: B008 - frozen
-    return PartitionLog.open(MemoryDisk(), "orders-0", config, NOW_MS)
+def open_log(config: LogConfig = LogConfig()) -> UnifiedLog:  # noqa: B008 - frozen
+    return UnifiedLog.open(MemoryDisk(), "orders-0", config, NOW_MS)
 
 
-def error_of(batch: bytes, config: LogConfig = LogConfig(), log: PartitionLog | None = None) -> AppendError:  # noqa: B008
+def error_of(batch: bytes, config: LogConfig = LogConfig(), log: UnifiedLog | None = None) -> AppendError:  # noqa: B008
     log = log or open_log(config)
     end, size = log.log_end_offset, log.size_bytes
     with pytest.raises(AppendError) as caught:

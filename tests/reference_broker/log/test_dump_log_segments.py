@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from reference_broker.core.log.config import LogConfig
-from reference_broker.core.log.partition_log import PartitionLog
+from reference_broker.core.log.unified_log import UnifiedLog
 from reference_broker.server.file_disk import FileDisk
 from tests.reference_broker.log.batches import (
     NOW_MS,
@@ -39,7 +39,7 @@ def log_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Three epochs, an idempotent producer, every codec, LogAppendTime, a truncation, a torn tail, several segments."""
     root = tmp_path_factory.mktemp("data")
     disk = FileDisk(root)
-    log = PartitionLog.open(disk, DIRECTORY, CONFIG, NOW_MS)
+    log = UnifiedLog.open(disk, DIRECTORY, CONFIG, NOW_MS)
     for number in range(60):
         epoch = number // 20
         log.append(plain(1 + number % 7, NOW_MS + number * 10, size=50), leader_epoch=epoch, now_ms=NOW_MS)
@@ -53,7 +53,7 @@ def log_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
         log.append(plain(2, NOW_MS, compression=Compression.GZIP), leader_epoch=7, now_ms=NOW_MS + 1000 + number)
     last = max(name for name in disk.list(DIRECTORY) if name.endswith(".log"))
     disk.append(f"{DIRECTORY}/{last}", b"torn" * 20)
-    log = PartitionLog.open(disk, DIRECTORY, CONFIG, NOW_MS)
+    log = UnifiedLog.open(disk, DIRECTORY, CONFIG, NOW_MS)
     log.append(idempotent(1000, 1, 0, 2), leader_epoch=8, now_ms=NOW_MS)
     log.close()
     disk.close()

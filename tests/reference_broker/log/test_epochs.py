@@ -5,13 +5,13 @@ from hypothesis import given
 
 from reference_broker.core.disk import MemoryDisk
 from reference_broker.core.log.checkpoints import LEADER_EPOCH_FILE, read_offsets, write_offsets
-from reference_broker.core.log.epochs import LeaderEpochs
+from reference_broker.core.log.leader_epoch_file_cache import LeaderEpochFileCache
 
 DIRECTORY = "orders-0"
 
 
 def made(entries):
-    epochs = LeaderEpochs(MemoryDisk(), DIRECTORY)
+    epochs = LeaderEpochFileCache(MemoryDisk(), DIRECTORY)
     for epoch, start_offset in entries:
         epochs.assign(epoch, start_offset)
     return epochs
@@ -19,11 +19,11 @@ def made(entries):
 
 def test_the_checkpoint_has_kafkas_lines():
     disk = MemoryDisk()
-    epochs = LeaderEpochs(disk, DIRECTORY)
+    epochs = LeaderEpochFileCache(disk, DIRECTORY)
     epochs.assign(0, 0)
     epochs.assign(3, 17)
     assert bytes(disk.files[f"{DIRECTORY}/{LEADER_EPOCH_FILE}"]) == b"0\n2\n0 0\n3 17\n"
-    assert LeaderEpochs(disk, DIRECTORY).entries == ((0, 0), (3, 17))
+    assert LeaderEpochFileCache(disk, DIRECTORY).entries == ((0, 0), (3, 17))
 
 
 def test_end_offsets_by_kafkas_rules():
@@ -53,7 +53,7 @@ def test_an_epoch_that_wrote_nothing_makes_way():
 )
 def test_against_a_list(runs, start, end, asked):
     written, epoch = [], -1
-    epochs = LeaderEpochs(MemoryDisk(), DIRECTORY)
+    epochs = LeaderEpochFileCache(MemoryDisk(), DIRECTORY)
     for step, count in runs:
         epoch += step
         epochs.assign(epoch, len(written))
@@ -93,7 +93,7 @@ def test_a_checkpoint_that_does_not_read_as_one_is_missing():
 
 def test_what_a_killed_broker_wrote_is_flushed_by_the_next_run():
     disk = MemoryDisk()
-    LeaderEpochs(disk, DIRECTORY).assign(0, 0)
-    again = LeaderEpochs(disk, DIRECTORY)
+    LeaderEpochFileCache(disk, DIRECTORY).assign(0, 0)
+    again = LeaderEpochFileCache(disk, DIRECTORY)
     assert again.take_unflushed() == [f"{DIRECTORY}/{LEADER_EPOCH_FILE}"]
     assert again.take_unflushed() == []

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from reference_broker.core.disk import MemoryDisk
 from reference_broker.core.log.config import LogConfig
 from reference_broker.core.log.errors import AppendError
-from reference_broker.core.log.partition_log import PartitionLog
+from reference_broker.core.log.unified_log import UnifiedLog
 from reference_broker.protocol.record_batch import BatchHeader
 from tests.reference_broker.log.batches import NOW_MS, Compression, decode_batches, idempotent, offsets, plain
 
@@ -17,17 +17,17 @@ DIRECTORY = "orders-0"
 CONFIG = LogConfig(segment_bytes=900, index_interval_bytes=150)
 
 
-def opened(disk: MemoryDisk | None = None, config: LogConfig = CONFIG) -> PartitionLog:
-    return PartitionLog.open(disk or MemoryDisk(), DIRECTORY, config, NOW_MS)
+def opened(disk: MemoryDisk | None = None, config: LogConfig = CONFIG) -> UnifiedLog:
+    return UnifiedLog.open(disk or MemoryDisk(), DIRECTORY, config, NOW_MS)
 
 
-def appended(log: PartitionLog, *batches: bytes, epoch: int = 0) -> PartitionLog:
+def appended(log: UnifiedLog, *batches: bytes, epoch: int = 0) -> UnifiedLog:
     for batch in batches:
         log.append(batch, leader_epoch=epoch, now_ms=NOW_MS)
     return log
 
 
-def everything(log: PartitionLog) -> bytes:
+def everything(log: UnifiedLog) -> bytes:
     data, offset = b"", log.log_start_offset
     while offset < log.log_end_offset:
         data += log.read(offset, 10_000, log.log_end_offset)
@@ -35,11 +35,11 @@ def everything(log: PartitionLog) -> bytes:
     return data
 
 
-def follow(follower: PartitionLog, records: bytes, leader_epoch: int = 100) -> None:
+def follow(follower: UnifiedLog, records: bytes, leader_epoch: int = 100) -> None:
     follower.append_as_follower(records, leader_epoch=leader_epoch, now_ms=NOW_MS)
 
 
-def state(log: PartitionLog) -> tuple[object, ...]:
+def state(log: UnifiedLog) -> tuple[object, ...]:
     return log.log_start_offset, log.log_end_offset, log.epochs.entries, everything(log), log.producers.snapshot()
 
 
@@ -179,5 +179,5 @@ def test_beginning_again_leaves_nothing():
         f"{DIRECTORY}/leader-epoch-checkpoint": 4,
     }
     appended(log, idempotent(9, 0, 0), epoch=20)
-    log = PartitionLog.open(disk, DIRECTORY, CONFIG, NOW_MS, log_start_offset=500)
+    log = UnifiedLog.open(disk, DIRECTORY, CONFIG, NOW_MS, log_start_offset=500)
     assert (log.log_start_offset, log.log_end_offset, log.epochs.entries) == (500, 501, ((20, 500),))

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from reference_broker.core.disk import MemoryDisk
 from reference_broker.core.log.config import LogConfig
 from reference_broker.core.log.errors import AppendError
-from reference_broker.core.log.partition_log import PartitionLog
+from reference_broker.core.log.unified_log import UnifiedLog
 from tests.reference_broker.log.batches import NOW_MS, idempotent
 
 DIRECTORY = "orders-0"
@@ -23,7 +23,7 @@ class Producing:
     def __init__(self, config: LogConfig = LogConfig()) -> None:  # noqa: B008 - frozen
         self.disk = MemoryDisk()
         self.config = config
-        self.log = PartitionLog.open(self.disk, DIRECTORY, config, NOW_MS)
+        self.log = UnifiedLog.open(self.disk, DIRECTORY, config, NOW_MS)
 
     def send(self, sequence: int, count: int = 1, *, epoch: int = 0, producer_id: int = 5, timestamp_ms: int = NOW_MS):
         batch = idempotent(producer_id, epoch, sequence, count, timestamp_ms)
@@ -35,7 +35,7 @@ class Producing:
     def restart(self, *, clean: bool, now_ms: int = NOW_MS) -> None:
         if clean:
             self.log.close()
-        self.log = PartitionLog.open(self.disk, DIRECTORY, self.config, now_ms, clean=clean)
+        self.log = UnifiedLog.open(self.disk, DIRECTORY, self.config, now_ms, clean=clean)
 
 
 @pytest.fixture
@@ -159,11 +159,11 @@ def test_a_producer_whose_batches_are_all_below_the_log_start_is_unknown_after_a
     log.log.delete_records_before(3)
     log.log.delete_below_start()
     log.log.close()
-    log.log = PartitionLog.open(log.disk, DIRECTORY, log.config, NOW_MS, clean=True, log_start_offset=3)
+    log.log = UnifiedLog.open(log.disk, DIRECTORY, log.config, NOW_MS, clean=True, log_start_offset=3)
     assert log.send(9) == "OUT_OF_ORDER_SEQUENCE_NUMBER"
     log.log.close()
     log.disk.delete(f"{DIRECTORY}/{4:020d}.snapshot")
-    log.log = PartitionLog.open(log.disk, DIRECTORY, log.config, NOW_MS, clean=True, log_start_offset=3)
+    log.log = UnifiedLog.open(log.disk, DIRECTORY, log.config, NOW_MS, clean=True, log_start_offset=3)
     assert log.send(9) == 4
 
 
@@ -186,7 +186,7 @@ def test_a_lost_snapshot_is_made_up_for_by_the_batches(log, damage):
         log.disk.delete(path)
     else:
         log.disk.replace(path, damage)
-    log.log = PartitionLog.open(log.disk, DIRECTORY, log.config, NOW_MS, clean=True)
+    log.log = UnifiedLog.open(log.disk, DIRECTORY, log.config, NOW_MS, clean=True)
     assert [log.send(sequence) for sequence in (0, 1, 2, 3)] == [0, 1, 2, 3]
 
 

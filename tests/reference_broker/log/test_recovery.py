@@ -4,7 +4,7 @@ import pytest
 
 from reference_broker.core.disk import MemoryDisk
 from reference_broker.core.log.config import LogConfig
-from reference_broker.core.log.partition_log import PartitionLog
+from reference_broker.core.log.unified_log import UnifiedLog
 from tests.reference_broker.log.batches import NOW_MS, Compression, idempotent, offsets, plain
 
 DIRECTORY = "orders-0"
@@ -24,21 +24,21 @@ UNCHECKED = {*range(8), *range(12, 16)}
 
 def written(config: LogConfig = CONFIG) -> MemoryDisk:
     disk = MemoryDisk()
-    log = PartitionLog.open(disk, DIRECTORY, config, NOW_MS)
+    log = UnifiedLog.open(disk, DIRECTORY, config, NOW_MS)
     for epoch, batch in enumerate(BATCHES):
         log.append(batch, leader_epoch=epoch, now_ms=NOW_MS)
     return disk
 
 
-def crashed(disk: MemoryDisk, recovery_point: int = 0, config: LogConfig = CONFIG) -> PartitionLog:
-    return PartitionLog.open(disk, DIRECTORY, config, NOW_MS, recovery_point=recovery_point)
+def crashed(disk: MemoryDisk, recovery_point: int = 0, config: LogConfig = CONFIG) -> UnifiedLog:
+    return UnifiedLog.open(disk, DIRECTORY, config, NOW_MS, recovery_point=recovery_point)
 
 
 def path(base_offset: int, suffix: str = ".log") -> str:
     return f"{DIRECTORY}/{base_offset:020d}{suffix}"
 
 
-def check_agrees(log: PartitionLog, disk: MemoryDisk, batches: int) -> None:
+def check_agrees(log: UnifiedLog, disk: MemoryDisk, batches: int) -> None:
     """Everything in the log tells of the first so many batches and of nothing else."""
     end = LAST_OFFSETS[batches - 1] + 1 if batches else 0
     assert log.log_end_offset == end
@@ -84,7 +84,7 @@ def test_a_torn_tail_is_never_written_behind_even_if_the_last_stop_is_said_to_be
         disk = written()
         crashed(disk).close()
         del disk.files[path(0)][size:]
-        log = PartitionLog.open(disk, DIRECTORY, CONFIG, NOW_MS, clean=True)
+        log = UnifiedLog.open(disk, DIRECTORY, CONFIG, NOW_MS, clean=True)
         end = log.log_end_offset
         assert end == (0, 2, 5, 6, 7, 11)[sum(1 for end in ENDS if end <= size)]
         assert log.append(plain(), leader_epoch=9, now_ms=NOW_MS).base_offset == end
@@ -133,7 +133,7 @@ def test_a_clean_log_is_opened_without_reading_its_inactive_segments():
 
     watched = Watched()
     watched.files, watched._directories = disk.files, disk._directories
-    log = PartitionLog.open(watched, DIRECTORY, config, NOW_MS, clean=True)
+    log = UnifiedLog.open(watched, DIRECTORY, config, NOW_MS, clean=True)
     assert log.log_end_offset == LAST_OFFSETS[-1] + 21
     assert {name for name in read if name.endswith(".log")} == {path(bases[-1])}
 
@@ -173,7 +173,7 @@ def test_files_that_no_segment_owns_go():
 
 def test_a_log_that_ends_below_its_start_begins_again_there():
     disk = written()
-    log = PartitionLog.open(disk, DIRECTORY, CONFIG, NOW_MS, log_start_offset=100)
+    log = UnifiedLog.open(disk, DIRECTORY, CONFIG, NOW_MS, log_start_offset=100)
     assert (log.log_start_offset, log.log_end_offset) == (100, 100)
     assert disk.exists(path(100))
     assert not disk.exists(path(0))

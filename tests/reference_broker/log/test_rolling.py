@@ -7,8 +7,8 @@ import pytest
 from reference_broker.core.configuration.keys import TOPIC_CONFIG_KEYS
 from reference_broker.core.disk import MemoryDisk
 from reference_broker.core.log.config import NEVER, LogConfig
-from reference_broker.core.log.partition_log import PartitionLog
-from reference_broker.core.log.segment import Segment
+from reference_broker.core.log.log_segment import LogSegment
+from reference_broker.core.log.unified_log import UnifiedLog
 from reference_broker.protocol.record_batch import BatchHeader
 from tests.reference_broker.log.batches import NOW_MS, encode_batch, of_timestamps, plain
 
@@ -31,7 +31,7 @@ class CountingDisk(MemoryDisk):
 
 def segments_after(config: LogConfig, *appends: tuple[bytes, int]) -> list[int]:
     disk = MemoryDisk()
-    log = PartitionLog.open(disk, DIRECTORY, config, NOW_MS)
+    log = UnifiedLog.open(disk, DIRECTORY, config, NOW_MS)
     for batch, now_ms in appends:
         log.append(batch, leader_epoch=0, now_ms=now_ms)
     return [int(name[:20]) for name in disk.list(DIRECTORY) if name.endswith(".log")]
@@ -58,10 +58,10 @@ def test_by_the_clock_where_records_have_no_time():
 
 def test_the_first_time_is_read_again_after_a_restart():
     disk = MemoryDisk()
-    log = PartitionLog.open(disk, DIRECTORY, LONG_AGO, NOW_MS)
+    log = UnifiedLog.open(disk, DIRECTORY, LONG_AGO, NOW_MS)
     log.append(plain(), leader_epoch=0, now_ms=NOW_MS)
     log.close()
-    log = PartitionLog.open(disk, DIRECTORY, LONG_AGO, NOW_MS, clean=True)
+    log = UnifiedLog.open(disk, DIRECTORY, LONG_AGO, NOW_MS, clean=True)
     log.append(plain(timestamp_ms=NOW_MS + 1001), leader_epoch=0, now_ms=NOW_MS)
     assert disk.exists(f"{DIRECTORY}/{1:020d}.log")
 
@@ -75,7 +75,7 @@ def test_by_a_full_index(index_bytes, per_segment):
 
 
 def test_by_offsets_too_far_apart():
-    segment = Segment.create(_with_directory(), DIRECTORY, 100, index_interval_bytes=4096, now_ms=NOW_MS)
+    segment = LogSegment.create(_with_directory(), DIRECTORY, 100, index_interval_bytes=4096, now_ms=NOW_MS)
     near = BatchHeader.parse(plain())._replace(base_offset=100 + 2**31 - 1)
     assert not segment.is_full(near, 2**30, 2**20)
     assert segment.is_full(near._replace(base_offset=100 + 2**31), 2**30, 2**20)
@@ -89,7 +89,7 @@ def _with_directory() -> MemoryDisk:
 
 def test_a_roll_makes_the_closed_segment_durable_and_a_flush_the_active_one_too():
     disk = CountingDisk()
-    log = PartitionLog.open(disk, DIRECTORY, LogConfig(), NOW_MS)
+    log = UnifiedLog.open(disk, DIRECTORY, LogConfig(), NOW_MS)
     log.append(plain(), leader_epoch=0, now_ms=NOW_MS)
     assert (disk.flushed, log.recovery_point) == ([], 0)
     log.roll(NOW_MS)
@@ -110,7 +110,7 @@ def test_a_roll_makes_the_closed_segment_durable_and_a_flush_the_active_one_too(
 
 
 def test_flush_messages_bounds_what_a_crash_can_take():
-    log = PartitionLog.open(CountingDisk(), DIRECTORY, LogConfig(flush_messages=3), NOW_MS)
+    log = UnifiedLog.open(CountingDisk(), DIRECTORY, LogConfig(flush_messages=3), NOW_MS)
     points = []
     for _ in range(4):
         log.append(plain(2), leader_epoch=0, now_ms=NOW_MS)
@@ -120,7 +120,7 @@ def test_flush_messages_bounds_what_a_crash_can_take():
 
 def test_a_segment_without_times_expires_by_the_clock():
     config = replace(LONG_AGO, segment_ms=NEVER, retention_ms=1000)
-    log = PartitionLog.open(MemoryDisk(), DIRECTORY, config, NOW_MS)
+    log = UnifiedLog.open(MemoryDisk(), DIRECTORY, config, NOW_MS)
     log.append(encode_batch(of_timestamps([-1])), leader_epoch=0, now_ms=NOW_MS)
     log.apply_retention(NOW_MS + 1000, 1)
     log.delete_below_start()
@@ -132,7 +132,7 @@ def test_a_segment_without_times_expires_by_the_clock():
 
 def test_nothing_above_the_high_watermark_goes():
     config = LogConfig(segment_bytes=len(plain()), retention_ms=0)
-    log = PartitionLog.open(MemoryDisk(), DIRECTORY, config, NOW_MS)
+    log = UnifiedLog.open(MemoryDisk(), DIRECTORY, config, NOW_MS)
     for _ in range(4):
         log.append(plain(), leader_epoch=0, now_ms=NOW_MS)
     log.apply_retention(NOW_MS + 1, 2)
@@ -142,7 +142,7 @@ def test_nothing_above_the_high_watermark_goes():
 
 def test_a_compacted_topic_keeps_what_lies_above_its_start():
     config = LogConfig(segment_bytes=len(plain()), retention_ms=0, cleanup_policy=frozenset({"compact"}))
-    log = PartitionLog.open(MemoryDisk(), DIRECTORY, config, NOW_MS)
+    log = UnifiedLog.open(MemoryDisk(), DIRECTORY, config, NOW_MS)
     for _ in range(4):
         log.append(plain(), leader_epoch=0, now_ms=NOW_MS)
     log.delete_records_before(2)

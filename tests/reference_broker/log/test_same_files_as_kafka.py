@@ -15,8 +15,8 @@ from fixtures.targets.catalogue import parse_target
 from fixtures.targets.java import find_java
 from fixtures.targets.target import NotInstalledError, Target
 from reference_broker.core.log.config import LogConfig
-from reference_broker.core.log.partition_log import PartitionLog
-from reference_broker.core.log.producers import Producers
+from reference_broker.core.log.producer_state_manager import ProducerStateManager
+from reference_broker.core.log.unified_log import UnifiedLog
 from reference_broker.server.file_disk import FileDisk
 from tests.reference_broker.log.batches import NOW_MS, Compression, decode_batches, idempotent, plain
 
@@ -85,7 +85,7 @@ def our_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What we have on disk at the same moment; like Kafka, killed, and not stopped."""
     root = tmp_path_factory.mktemp("ours")
     disk = FileDisk(root)
-    log = PartitionLog.open(disk, DIRECTORY, CONFIG, NOW_MS)
+    log = UnifiedLog.open(disk, DIRECTORY, CONFIG, NOW_MS)
     for batch in sent():
         log.append(batch, leader_epoch=0, now_ms=NOW_MS)
     disk.close()
@@ -122,7 +122,7 @@ def test_producer_snapshots_are_equal(kafkas_directory, our_directory):
         name: entries(data) for name, data in kafkas.items()
     }
     assert all(len(entries(data)[1]) == 3 for data in ours.values())
-    assert all(Producers().load(data) for data in kafkas.values())
+    assert all(ProducerStateManager().load(data) for data in kafkas.values())
 
 
 def test_epoch_checkpoints_are_equal(kafkas_directory, our_directory):
@@ -133,7 +133,7 @@ def test_epoch_checkpoints_are_equal(kafkas_directory, our_directory):
 def test_we_recover_what_kafka_left(kafkas_directory, our_directory, tmp_path):
     shutil.copytree(kafkas_directory, tmp_path / DIRECTORY)
     disk = FileDisk(tmp_path)
-    log = PartitionLog.open(disk, DIRECTORY, CONFIG, NOW_MS)
+    log = UnifiedLog.open(disk, DIRECTORY, CONFIG, NOW_MS)
     batches = [batch for data in named(our_directory, ".log").values() for batch in decode_batches(data)]
     assert log.log_end_offset == batches[-1].next_offset
     assert log.append(idempotent(1000, 0, 80), leader_epoch=1, now_ms=NOW_MS).base_offset == batches[-1].next_offset

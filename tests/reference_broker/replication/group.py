@@ -29,8 +29,8 @@ from reference_broker.core.handlers import fetch, list_offsets, produce
 from reference_broker.core.identity import Endpoint, Identity
 from reference_broker.core.metadata.delta import MetadataDelta
 from reference_broker.core.metadata.image import MetadataImage
-from reference_broker.core.replication.fetchers import Lane, Place
 from reference_broker.core.replication.partition import Partition
+from reference_broker.core.replication.replica_fetcher_manager import Lane, Place
 from reference_broker.core.request import Request, RequestOutcome
 from reference_broker.core.runtime import Runtime
 from reference_broker.protocol.errors import ErrorCode

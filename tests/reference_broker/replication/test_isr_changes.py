@@ -4,7 +4,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from reference_broker.core.clock import Now
-from reference_broker.core.replication.isr_changes import IsrChanges
+from reference_broker.core.replication.alter_partition_manager import AlterPartitionManager
 from tests.reference_broker.replication.group import Group
 
 NOW = Now(0, 0)
@@ -18,7 +18,7 @@ def test_a_proposal_that_nobody_answered_stays_in_the_epochs_in_which_it_was_mad
     asked: list[Any] = []
     timers: Any = SimpleNamespace(set=lambda _, action: waiting.append(action))
     waiting: list[Any] = []
-    changes = IsrChanges(1, timers, lambda *question: asked.append(question), lambda: 7)
+    changes = AlterPartitionManager(1, timers, lambda *question: asked.append(question), lambda: 7)
     changes.propose(partition, partition.isr.shrunk(frozenset({2})), NOW)
 
     before = partition.leader_epoch, partition.partition_epoch

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from reference_broker.core.lifecycle import BrokerState
+from reference_broker.core.broker_lifecycle_manager import BrokerState
 from reference_broker.simulation.clock import WALL_START_MS
 from reference_broker.simulation.cluster import REPLICATION, SimulatedCluster
 from reference_broker.simulation.disk import Failure

@@ -4,17 +4,17 @@ from dataclasses import replace
 from unittest.mock import patch
 
 from reference_broker.core import node
+from reference_broker.core.broker_lifecycle_manager import BrokerLifecycleManager
 from reference_broker.core.channels import Channels
 from reference_broker.core.controller import partition_changes
 from reference_broker.core.controller.broker_heartbeat_manager import BrokerHeartbeatManager
 from reference_broker.core.controller.periodic_tasks import PeriodicTasks
 from reference_broker.core.handlers import fetch
-from reference_broker.core.lifecycle import Lifecycle
-from reference_broker.core.log import partition_log
+from reference_broker.core.log import unified_log
 from reference_broker.core.log.checkpoints import take_clean_shutdown, write_clean_shutdown
-from reference_broker.core.log.partition_log import PartitionLog
-from reference_broker.core.log.segment import Segment
+from reference_broker.core.log.log_segment import LogSegment
 from reference_broker.core.log.snapshots import ProducerSnapshots
+from reference_broker.core.log.unified_log import UnifiedLog
 from reference_broker.core.metadata.image import MetadataImage
 from reference_broker.core.metadata.snapshot_policy import SnapshotPolicy
 from reference_broker.core.purgatory import Purgatory
@@ -23,15 +23,15 @@ from reference_broker.core.quorum.configuration import QuorumConfig
 from reference_broker.core.quorum.quorum_state import Prospective, QuorumState, Unattached
 from reference_broker.core.quorum.raft_client import KafkaRaftClient
 from reference_broker.core.quorum.request_manager import RequestManager
-from reference_broker.core.replication import logs
-from reference_broker.core.replication.acknowledgement import Acknowledgement
+from reference_broker.core.replication import log_manager
+from reference_broker.core.replication.delayed_produce import DelayedProduce
 from reference_broker.core.replication.fetch_state import FetchPhase
-from reference_broker.core.replication.fetcher import Fetcher
-from reference_broker.core.replication.fetchers import Fetchers
 from reference_broker.core.replication.follower_progress import FollowerProgress
 from reference_broker.core.replication.followers import Followers
 from reference_broker.core.replication.partition import Partition
-from reference_broker.core.replication.replicas import Replicas
+from reference_broker.core.replication.replica_fetcher import ReplicaFetcher
+from reference_broker.core.replication.replica_fetcher_manager import ReplicaFetcherManager
+from reference_broker.core.replication.replica_manager import ReplicaManager
 from reference_broker.protocol.metadata_records import BrokerRegistrationChangeRecord
 from tests.reference_broker.simulation.invariants.defect import Defect, nothing
 
@@ -143,9 +143,9 @@ BROKER_DEFECTS = (
     ),
     Defect(
         "cut-durably",
-        PartitionLog,
+        UnifiedLog,
         "truncate_to",
-        cut_without_a_flush(PartitionLog.truncate_to),
+        cut_without_a_flush(UnifiedLog.truncate_to),
         kinds=("isolate",),
         faults=8,
         for_ms=4_000,
@@ -155,7 +155,7 @@ BROKER_DEFECTS = (
     Defect("quorum-remembers", QuorumState, "_persist", nothing, faults=0),
     Defect(
         "kept-long-enough",
-        partition_log,
+        unified_log,
         "over_age",
         lambda segments, *_: len(segments) - 1,
         faults=0,
@@ -163,7 +163,7 @@ BROKER_DEFECTS = (
     ),
     Defect("fetch-waits", fetch, "_wait", respond_at_once, faults=0),
     Defect("fetch-completes", fetch.DelayedFetch, "_may_complete", lambda *_: False, faults=0),
-    Defect("fetch-completes", Acknowledgement, "check", lambda _: False, faults=0),
+    Defect("fetch-completes", DelayedProduce, "check", lambda _: False, faults=0),
     Defect(
         "fetch-waits",
         KafkaRaftClient,
@@ -173,7 +173,7 @@ BROKER_DEFECTS = (
     ),
     Defect(
         "segments-rolled",
-        Segment,
+        LogSegment,
         "waited_ms",
         lambda *_: 0,
         faults=0,
@@ -230,11 +230,11 @@ BROKER_DEFECTS = (
     ),
     Defect("quorum-response", KafkaRaftClient, "_end_epoch_election_backoff_ms", wait_like_the_last, kinds=("stop",)),
     Defect("ready-is-running", node.Node, "is_ready", property(lambda self: self.is_serving), faults=0, faulty_ms=500),
-    Defect("broker-heartbeats", Lifecycle, "_failed", nothing, kinds=("isolate",)),
+    Defect("broker-heartbeats", BrokerLifecycleManager, "_failed", nothing, kinds=("isolate",)),
     Defect("inactive-is-fenced", PeriodicTasks, "schedule_session_expiry", nothing, for_ms=9_000, faulty_ms=10_000),
     Defect(
         "flushed-in-time",
-        Replicas,
+        ReplicaManager,
         "flush_overdue",
         nothing,
         faults=0,
@@ -248,8 +248,17 @@ BROKER_DEFECTS = (
         lambda _self, _now: True,
         properties={"metadata.log.max.record.bytes.between.snapshots": "300"},
     ),
-    Defect("backs-off", Fetcher, "_delay", fetch_again_at_once, kinds=("cut", "kill"), faults=8, for_ms=2_500, seed=2),
-    Defect("closed-durably", logs, "close_logs", nothing, kinds=("stop",)),
+    Defect(
+        "backs-off",
+        ReplicaFetcher,
+        "_delay",
+        fetch_again_at_once,
+        kinds=("cut", "kill"),
+        faults=8,
+        for_ms=2_500,
+        seed=2,
+    ),
+    Defect("closed-durably", log_manager, "close_logs", nothing, kinds=("stop",)),
     Defect(
         "snapshots-known",
         snapshots,
@@ -266,12 +275,12 @@ BROKER_DEFECTS = (
     ),
     Defect("record-effect", MetadataImage, "_apply_to_broker", forget_directories(MetadataImage._apply_to_broker)),
     Defect("role-applied", Partition, "apply", drop_replicas(Partition.apply), faults=0),
-    Defect("fetchers-applied", Fetchers, "leave", leave_without_counting(Fetchers.leave)),
-    Defect("fetchers-applied", Fetchers, "update", lambda _self, _partition: None, faults=0),
-    Defect("stale-response", Fetcher, "_is_current", is_current_wherever_the_log_ends, faults=0),
+    Defect("fetchers-applied", ReplicaFetcherManager, "leave", leave_without_counting(ReplicaFetcherManager.leave)),
+    Defect("fetchers-applied", ReplicaFetcherManager, "update", lambda _self, _partition: None, faults=0),
+    Defect("stale-response", ReplicaFetcher, "_is_current", is_current_wherever_the_log_ends, faults=0),
     Defect(
         "opens-as-closed",
-        Segment,
+        LogSegment,
         "_confirms_position",
         lambda _self, _entry: True,
         kinds=("stop",),

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from reference_broker.core.broker_lifecycle_manager import BrokerLifecycleManager
 from reference_broker.core.clock import Now
 from reference_broker.core.controller import partition_changes
 from reference_broker.core.controller.controller import Controller
@@ -12,13 +13,12 @@ from reference_broker.core.controller.elections import Elections
 from reference_broker.core.controller.handlers import allocate_producer_ids, broker_registration
 from reference_broker.core.group_coordinator import GroupCoordinator
 from reference_broker.core.group_offsets import GroupOffsets
-from reference_broker.core.lifecycle import Lifecycle
 from reference_broker.core.log.batch_file import BatchFile
-from reference_broker.core.log.epochs import LeaderEpochs
 from reference_broker.core.log.index import OffsetIndex, TimeIndex, TimestampOffset
-from reference_broker.core.log.partition_log import PartitionLog
-from reference_broker.core.log.producers import Producers
-from reference_broker.core.log.segment import Segment
+from reference_broker.core.log.leader_epoch_file_cache import LeaderEpochFileCache
+from reference_broker.core.log.log_segment import LogSegment
+from reference_broker.core.log.producer_state_manager import ProducerStateManager
+from reference_broker.core.log.unified_log import UnifiedLog
 from reference_broker.core.metadata import image
 from reference_broker.core.metadata.cluster_metadata import ClusterMetadata
 from reference_broker.core.node import Node
@@ -34,7 +34,7 @@ from reference_broker.core.replication import requests
 from reference_broker.core.replication.followers import Followers
 from reference_broker.core.replication.partition import Partition, ReplicaRole
 from reference_broker.core.replication.partition_reader import PartitionReader
-from reference_broker.core.replication.replicas import Replicas
+from reference_broker.core.replication.replica_manager import ReplicaManager
 from reference_broker.protocol.errors import ErrorCode
 from reference_broker.protocol.metadata_records import NO_LEADER
 from reference_broker.simulation import invariants
@@ -317,9 +317,9 @@ DEFECTS = (
     ),
     Defect(
         "offsets-ascend",
-        PartitionLog,
+        UnifiedLog,
         "_place",
-        _around(PartitionLog, "_place", _leave_a_gap),
+        _around(UnifiedLog, "_place", _leave_a_gap),
         faults=0,
         faulty_ms=1_500,
     ),
@@ -352,24 +352,24 @@ DEFECTS = (
     ),
     Defect(
         "epochs-fit-log",
-        LeaderEpochs,
+        LeaderEpochFileCache,
         "assign",
-        _around(LeaderEpochs, "assign", _begin_an_epoch_late),
+        _around(LeaderEpochFileCache, "assign", _begin_an_epoch_late),
         faults=0,
         faulty_ms=1_500,
     ),
     Defect(
         "recovery-point",
-        PartitionLog,
+        UnifiedLog,
         "flush",
-        _around(PartitionLog, "flush", _advance_recovery_point_without_flush),
+        _around(UnifiedLog, "flush", _advance_recovery_point_without_flush),
         properties={"log.flush.interval.messages": "1"},
     ),
     Defect(
         "recovery-point",
-        PartitionLog,
+        UnifiedLog,
         "flush",
-        _around(PartitionLog, "flush", _never_flush),
+        _around(UnifiedLog, "flush", _never_flush),
         properties={"log.flush.interval.messages": "1"},
     ),
     Defect("quorum-durable", QuorumLog, "flush", nothing, faults=0),
@@ -434,7 +434,7 @@ DEFECTS = (
     ),
     Defect(
         "segments-fit-log",
-        Segment,
+        LogSegment,
         "delete",
         _leave_the_index,
         kinds=("roll",),
@@ -445,22 +445,22 @@ DEFECTS = (
     ),
     Defect(
         "producers-fit-log",
-        Producers,
+        ProducerStateManager,
         "note",
-        _around(Producers, "note", _note_the_next_offset),
+        _around(ProducerStateManager, "note", _note_the_next_offset),
         faults=0,
         faulty_ms=1_500,
     ),
     Defect(
         "batches-intact",
-        PartitionLog,
+        UnifiedLog,
         "append_placed",
-        _around(PartitionLog, "append_placed", _flip_a_bit),
+        _around(UnifiedLog, "append_placed", _flip_a_bit),
         faults=0,
         faulty_ms=1_500,
     ),
     Defect("no-busy-loop", Node, "next_ms", property(_always_due), faults=0, faulty_ms=1_500),
-    Defect("ends-without-fault", Replicas, "_checkpoint_high_watermarks", _fail, faults=0, faulty_ms=1_500),
+    Defect("ends-without-fault", ReplicaManager, "_checkpoint_high_watermarks", _fail, faults=0, faulty_ms=1_500),
     Defect("no-leftovers", Purgatory, "_remove", _around(Purgatory, "_remove", _remove_no_connection), seed=2),
     Defect("group-offset-stays", GroupCoordinator, "commit", _commit_nothing, faults=0, faulty_ms=1_500),
     Defect(
@@ -473,9 +473,9 @@ DEFECTS = (
     ),
     Defect(
         "request-matches-state",
-        Lifecycle,
+        BrokerLifecycleManager,
         "_heartbeat",
-        _around(Lifecycle, "_heartbeat", _report_a_higher_offset),
+        _around(BrokerLifecycleManager, "_heartbeat", _report_a_higher_offset),
         faults=0,
         faulty_ms=500,
     ),

@@ -5,8 +5,8 @@ from unittest.mock import patch
 import pytest
 
 from reference_broker.core.controller.elections import Elections
-from reference_broker.core.log.partition_log import PartitionLog
-from reference_broker.core.replication.replicas import Replicas
+from reference_broker.core.log.unified_log import UnifiedLog
+from reference_broker.core.replication.replica_manager import ReplicaManager
 from reference_broker.simulation.invariants import InvariantViolation
 from reference_broker.simulation.invariants.applied_metadata import check_applied_metadata
 from reference_broker.simulation.invariants.files import FilesInvariants
@@ -72,9 +72,9 @@ def test_no_work_is_overdue(properties):
 @pytest.mark.parametrize(
     ("owner", "attribute", "properties", "message"),
     [
-        (Replicas, "checkpoint", {}, "recovery-point-offset-checkpoint"),
-        (Replicas, "_checkpoint_high_watermarks", {}, "replication-offset-checkpoint"),
-        (PartitionLog, "apply_retention", RETENTION, "keeps a segment"),
+        (ReplicaManager, "checkpoint", {}, "recovery-point-offset-checkpoint"),
+        (ReplicaManager, "_checkpoint_high_watermarks", {}, "replication-offset-checkpoint"),
+        (UnifiedLog, "apply_retention", RETENTION, "keeps a segment"),
         (Elections, "maybe_balance_partition_leaders", REBALANCE, "prefers"),
     ],
 )

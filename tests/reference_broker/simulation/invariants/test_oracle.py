@@ -4,9 +4,9 @@ import pytest
 
 from reference_broker.core.disk import MemoryDisk
 from reference_broker.core.log.config import LogConfig
-from reference_broker.core.log.partition_log import PartitionLog
-from reference_broker.core.log.producers import Producers
-from reference_broker.core.log.segment import Segment
+from reference_broker.core.log.log_segment import LogSegment
+from reference_broker.core.log.producer_state_manager import ProducerStateManager
+from reference_broker.core.log.unified_log import UnifiedLog
 from reference_broker.simulation.invariants import InvariantViolation
 from reference_broker.simulation.invariants.log_mirror import LogMirror
 from reference_broker.simulation.invariants.oracle import check_log
@@ -19,7 +19,7 @@ SMALL = LogConfig(index_interval_bytes=100)
 
 def written():
     """Two segments and two epochs, one of them behind the recovery point; a producer with several batches."""
-    log = PartitionLog.open(MemoryDisk(), "orders-0", SMALL, NOW_MS)
+    log = UnifiedLog.open(MemoryDisk(), "orders-0", SMALL, NOW_MS)
     for sequence in range(6):
         timestamp_ms = NOW_MS + sequence % 3
         log.append(idempotent(5, 0, sequence, 1, timestamp_ms), leader_epoch=sequence // 2, now_ms=NOW_MS)
@@ -51,12 +51,12 @@ def leave_the_time_index_open(self, observe):
     return cut_bytes
 
 
-_recover = Segment.recover
+_recover = LogSegment.recover
 PLANTED = {
-    "recovered-producers": (PartitionLog, "_recover_producer_state", remember_all),
-    "recovered-epochs": (Segment, "recover", forget_epochs),
-    "recovered-index": (Segment, "_index", index_nothing),
-    "recovered-time-index": (Segment, "recover", leave_the_time_index_open),
+    "recovered-producers": (UnifiedLog, "_recover_producer_state", remember_all),
+    "recovered-epochs": (LogSegment, "recover", forget_epochs),
+    "recovered-index": (LogSegment, "_index", index_nothing),
+    "recovered-time-index": (LogSegment, "recover", leave_the_time_index_open),
 }
 
 
@@ -65,7 +65,7 @@ def test_a_log_after_a_crash_is_what_a_replay_makes_of_it(monkeypatch, name):
     log, mirror = written()
     check_log("a log", log, mirror, NOW_MS)
     monkeypatch.setattr(*PLANTED[name])
-    again = PartitionLog.open(crashed_copy(log), log.directory, SMALL, NOW_MS, recovery_point=log.recovery_point)
+    again = UnifiedLog.open(crashed_copy(log), log.directory, SMALL, NOW_MS, recovery_point=log.recovery_point)
     with pytest.raises(InvariantViolation, match=name):
         check_recovered("a log", again, log.recovery_point, NOW_MS)
     with pytest.raises(InvariantViolation):
@@ -73,7 +73,7 @@ def test_a_log_after_a_crash_is_what_a_replay_makes_of_it(monkeypatch, name):
 
 
 def test_a_producer_is_remembered_by_nothing_but_its_batches():
-    log = PartitionLog.open(MemoryDisk(), "orders-0", LogConfig(), NOW_MS)
+    log = UnifiedLog.open(MemoryDisk(), "orders-0", LogConfig(), NOW_MS)
     log.append(idempotent(5, 0, 0, 3), leader_epoch=0, now_ms=NOW_MS)
     mirror = LogMirror()
     mirror.follow(log)
@@ -84,9 +84,9 @@ def test_a_producer_is_remembered_by_nothing_but_its_batches():
 
 
 def test_a_snapshot_knows_every_producer(monkeypatch):
-    empty = Producers().snapshot()
-    monkeypatch.setattr(Producers, "snapshot", lambda _: empty)
-    log = PartitionLog.open(MemoryDisk(), "orders-0", LogConfig(), NOW_MS)
+    empty = ProducerStateManager().snapshot()
+    monkeypatch.setattr(ProducerStateManager, "snapshot", lambda _: empty)
+    log = UnifiedLog.open(MemoryDisk(), "orders-0", LogConfig(), NOW_MS)
     log.append(idempotent(5, 0, 0, 3), leader_epoch=0, now_ms=NOW_MS)
     log.roll(NOW_MS)
     mirror = LogMirror()

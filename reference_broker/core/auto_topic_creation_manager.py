@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any
 
+from reference_broker.core.broker_lifecycle_manager import AskController
 from reference_broker.core.clock import Now
 from reference_broker.core.configuration.configuration import BrokerConfiguration
-from reference_broker.core.lifecycle import AskController
 from reference_broker.core.topic_names import CONSUMER_OFFSETS_TOPIC
 from reference_broker.protocol.schemas import request_schema
 
@@ -20,7 +20,7 @@ _CREATE_TOPICS = (19, 7)
 _TIMEOUT_MS = 30_000
 
 
-class TopicCreation:
+class AutoTopicCreationManager:
     """The topics that are requested and not there yet.
 
     :param ask: the way to the active controller.

@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
+from reference_broker.core.broker_lifecycle_manager import UNKNOWN_EPOCH, AskController
 from reference_broker.core.clock import Now
 from reference_broker.core.identity import Identity
-from reference_broker.core.lifecycle import UNKNOWN_EPOCH, AskController
 from reference_broker.core.metadata.delta import MetadataDelta
 from reference_broker.core.metadata.image import MetadataImage
 from reference_broker.core.timers import Timers
@@ -23,7 +23,7 @@ _TIMEOUT_MS = 30_000
 _LOOK_AGAIN_MS = 100
 
 
-class DirectoryAssignments:
+class AssignmentsManager:
     """Where the replicas of one broker lie.
 
     :param image: gives the metadata.

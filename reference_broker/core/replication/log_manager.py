@@ -23,7 +23,7 @@ from reference_broker.core.log.checkpoints import (
     write_offsets,
 )
 from reference_broker.core.log.config import LogConfig
-from reference_broker.core.log.partition_log import PartitionLog, close_logs
+from reference_broker.core.log.unified_log import UnifiedLog, close_logs
 from reference_broker.core.replication.partition import Partition
 from reference_broker.core.topic_names import CLUSTER_METADATA_TOPIC
 from reference_broker.protocol.record_batch import Codec
@@ -32,7 +32,7 @@ from reference_broker.protocol.uuids import format_uuid
 _PARTITION_METADATA = "partition.metadata"
 
 
-class Logs:
+class LogManager:
     """One log directory.
 
     :param clean: the last run stopped cleanly.
@@ -49,12 +49,12 @@ class Logs:
         """As it was last written down; 0 for a new log."""
         return self._high_watermarks.get((topic, index), 0)
 
-    def open(self, topic: str, topic_id: UUID, index: int, config: LogConfig, now: Now) -> PartitionLog:
+    def open(self, topic: str, topic_id: UUID, index: int, config: LogConfig, now: Now) -> UnifiedLog:
         """Open a log, or make an empty one; what another topic of this name left is deleted."""
         directory = f"{topic}-{index}"
         if self._is_of_other_topic(directory, topic_id):
             self.delete([(topic, index)], ())
-        log = PartitionLog.open(
+        log = UnifiedLog.open(
             self._disk,
             directory,
             config,

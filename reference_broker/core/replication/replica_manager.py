@@ -18,16 +18,16 @@ from reference_broker.core.configuration.configuration import TopicConfiguration
 from reference_broker.core.configuration.key import LONG_MAX
 from reference_broker.core.configuration.resource import ResourceType
 from reference_broker.core.log.append_validation import validate
-from reference_broker.core.log.partition_log import Appended
+from reference_broker.core.log.unified_log import Appended
 from reference_broker.core.metadata.delta import MetadataDelta
 from reference_broker.core.metadata.image import MetadataImage, TopicImage
-from reference_broker.core.replication.acknowledgement import Acknowledgement
+from reference_broker.core.replication.alter_partition_manager import AlterPartitionManager, AskController
 from reference_broker.core.replication.brokers import Brokers
+from reference_broker.core.replication.delayed_produce import DelayedProduce
 from reference_broker.core.replication.fetch_settings import FetchSettings
-from reference_broker.core.replication.fetchers import Fetchers
-from reference_broker.core.replication.isr_changes import AskController, IsrChanges
-from reference_broker.core.replication.logs import Logs, log_config
+from reference_broker.core.replication.log_manager import LogManager, log_config
 from reference_broker.core.replication.partition import ACKS_ALL, Partition, PartitionContext
+from reference_broker.core.replication.replica_fetcher_manager import ReplicaFetcherManager
 from reference_broker.core.runtime import Runtime
 from reference_broker.protocol.errors import ErrorCode
 from reference_broker.protocol.metadata_records import PartitionRecord
@@ -55,7 +55,7 @@ class LeadershipListener(Protocol):
         ...
 
 
-class Replicas:
+class ReplicaManager:
     """The replicas, by topic and index.
 
     :param image: gives the latest image.
@@ -83,9 +83,9 @@ class Replicas:
         """Topic id and index of replicas whose metadata is not applied yet, in the order in which they will be."""
         self._has_strays = False
         self._listeners: dict[str, LeadershipListener] = {}
-        self._logs = Logs(runtime.disk, clean=clean)
+        self._logs = LogManager(runtime.disk, clean=clean)
         node_id = runtime.identity.node_id
-        changes = IsrChanges(node_id, runtime.timers, ask_controller, broker_epoch)
+        changes = AlterPartitionManager(node_id, runtime.timers, ask_controller, broker_epoch)
         self._context = PartitionContext(
             node_id=node_id,
             brokers=Brokers(image),
@@ -96,7 +96,7 @@ class Replicas:
             trace=runtime.trace,
         )
         settings = FetchSettings.of(node_id, self._configuration)
-        self._fetchers = Fetchers(runtime, settings, self._locate, broker_epoch)
+        self._fetchers = ReplicaFetcherManager(runtime, settings, self._locate, broker_epoch)
 
     def __iter__(self) -> Iterator[Partition]:
         return iter(tuple(self._partitions.values()))
@@ -119,7 +119,7 @@ class Replicas:
         return self._context.brokers
 
     @property
-    def fetchers(self) -> Fetchers:
+    def fetchers(self) -> ReplicaFetcherManager:
         """The fetchers of the partitions that this broker follows."""
         return self._fetchers
 
@@ -139,7 +139,7 @@ class Replicas:
         partition.check_append(ACKS_ALL)
         validated = finish(validate(batch, partition.log.config, now.wall_ms))
         appended = partition.append(validated, acks=ACKS_ALL, now=now)
-        waiting = Acknowledgement(
+        waiting = DelayedProduce(
             {partition.key: appended.last_offset + 1},
             self.find,
             lambda errors, then: settled(errors[partition.key], then),
@@ -148,7 +148,7 @@ class Replicas:
             settled(waiting.errors[partition.key], now)
         return appended
 
-    def wait(self, waiting: Acknowledgement, timeout_ms: int, now: Now) -> bool:
+    def wait(self, waiting: DelayedProduce, timeout_ms: int, now: Now) -> bool:
         """Let appends wait until they are committed. False if they need not: then nobody is told."""
         keys = waiting.keys
         if waiting.check():

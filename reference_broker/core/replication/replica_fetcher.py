@@ -18,7 +18,7 @@ from typing import Any
 from reference_broker.core.clock import Now
 from reference_broker.core.log.errors import AppendError
 from reference_broker.core.replication.fetch_settings import FetchSettings
-from reference_broker.core.replication.fetch_state import FetchPhase, FetchState
+from reference_broker.core.replication.fetch_state import FetchPhase, PartitionFetchState
 from reference_broker.core.replication.partition import Partition
 from reference_broker.core.replication.requests import Asked, fetch_request, list_offsets_request
 from reference_broker.core.timers import Timers
@@ -41,7 +41,7 @@ OUTCOMES: Mapping[ErrorCode, FetchPhase] = MappingProxyType(
 """Where an error of the leader leads; any other one: DELAYED."""
 
 
-class Fetcher:
+class ReplicaFetcher:
     """What this broker follows of one leader.
 
     :param broker_epoch: gives this broker's epoch, which the leader holds against the metadata (KIP-903).
@@ -67,7 +67,7 @@ class Fetcher:
         self._broker_epoch = broker_epoch
         self._turn = turn
         self._trace = trace
-        self._states: dict[tuple[str, int], FetchState] = {}
+        self._states: dict[tuple[str, int], PartitionFetchState] = {}
         self._request: Any = None
         self._named: tuple[Asked, ...] = ()
         self._without_news: Any = None
@@ -77,7 +77,7 @@ class Fetcher:
         return len(self._states)
 
     @property
-    def states(self) -> Mapping[tuple[str, int], FetchState]:
+    def states(self) -> Mapping[tuple[str, int], PartitionFetchState]:
         """The fetch state of each partition."""
         return self._states
 
@@ -86,16 +86,16 @@ class Fetcher:
         state = self._states.get(partition.key)
         if state is None or state.leader_epoch != partition.leader_epoch or state.partition is not partition:
             self._states.pop(partition.key, None)
-            self._states[partition.key] = FetchState(partition, partition.leader_epoch)
+            self._states[partition.key] = PartitionFetchState(partition, partition.leader_epoch)
             self._request = None
 
-    def leave(self, key: tuple[str, int]) -> FetchState | None:
+    def leave(self, key: tuple[str, int]) -> PartitionFetchState | None:
         """Do not replicate a partition any more; how far it was."""
         self.stirred.pop(key, None)
         self._request = None
         return self._states.pop(key, None)
 
-    def adopt(self, state: FetchState) -> None:
+    def adopt(self, state: PartitionFetchState) -> None:
         """Go on where another fetcher has left off. What that one has under way counts no more."""
         self._states[state.partition.key] = state
         self._request = None
@@ -162,7 +162,7 @@ class Fetcher:
                 self._become(state, phase, now)
         self._delay(delayed, now)
 
-    def usable_partitions(self, named: tuple[Asked, ...], response: Any) -> Iterator[tuple[FetchState, Any]]:
+    def usable_partitions(self, named: tuple[Asked, ...], response: Any) -> Iterator[tuple[PartitionFetchState, Any]]:
         """Yield the partitions of a response that have not changed since the request; they may change in between."""
         requested = {(state.partition.topic_id, state.partition.index): (state, offset) for state, offset in named}
         for topic in response.responses:
@@ -171,7 +171,7 @@ class Fetcher:
                 if found is not None and self._is_current(*found):
                     yield found[0], partition_response
 
-    def _is_current(self, state: FetchState, offset: int) -> bool:
+    def _is_current(self, state: PartitionFetchState, offset: int) -> bool:
         return (
             self._states.get(state.partition.key) is state
             and state.phase is FetchPhase.FETCHING
@@ -179,7 +179,7 @@ class Fetcher:
             and state.partition.log.log_end_offset == offset
         )
 
-    def _take_partition(self, state: FetchState, answer: Any, now: Now) -> FetchPhase:
+    def _take_partition(self, state: PartitionFetchState, answer: Any, now: Now) -> FetchPhase:
         """Use one partition's part of an answer, and say what comes next."""
         if answer.error_code is not ErrorCode.none:
             return OUTCOMES.get(answer.error_code, FetchPhase.DELAYED)
@@ -201,13 +201,13 @@ class Fetcher:
             self._request = None
         return FetchPhase.FETCHING
 
-    def _become(self, state: FetchState, phase: FetchPhase, now: Now) -> None:
+    def _become(self, state: PartitionFetchState, phase: FetchPhase, now: Now) -> None:
         state.become(phase)
         self._request = None
         if phase is FetchPhase.TRUNCATING:
             self._ask_range(state, now)
 
-    def _delay(self, states: Iterable[FetchState], now: Now) -> None:
+    def _delay(self, states: Iterable[PartitionFetchState], now: Now) -> None:
         delayed = [state for state in states if self._states.get(state.partition.key) is state]
         for state in delayed:
             state.become(FetchPhase.DELAYED)
@@ -216,7 +216,7 @@ class Fetcher:
             at_ms = now.monotonic_ms + self._settings.backoff_ms
             self._timers.set(at_ms, lambda then: self._resume(delayed, then))
 
-    def _resume(self, delayed: list[FetchState], now: Now) -> None:
+    def _resume(self, delayed: list[PartitionFetchState], now: Now) -> None:
         for state in delayed:
             state.become(FetchPhase.FETCHING)
         self._request = None
@@ -224,12 +224,12 @@ class Fetcher:
 
     # Out of range
 
-    def _ask_range(self, state: FetchState, now: Now, timestamp: int = _LATEST) -> None:
+    def _ask_range(self, state: PartitionFetchState, now: Now, timestamp: int = _LATEST) -> None:
         request = list_offsets_request(self._settings, state, timestamp)
         if not self._ask(request, lambda response, then: self._range_answered(state, timestamp, response, then), now):
             self._delay([state], now)
 
-    def _range_answered(self, state: FetchState, timestamp: int, response: Any, now: Now) -> None:
+    def _range_answered(self, state: PartitionFetchState, timestamp: int, response: Any, now: Now) -> None:
         if self._states.get(state.partition.key) is not state or state.phase is not FetchPhase.TRUNCATING:
             return
         answer = None if response is None else response.topics[0].partitions[0]
@@ -268,6 +268,6 @@ class FetchResponseProcessed(Event):
     :param named: the fetch state and fetch offset of each partition of the request.
     """
 
-    fetcher: Fetcher
+    fetcher: ReplicaFetcher
     named: tuple[Asked, ...]
     response: Any

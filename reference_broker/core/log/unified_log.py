@@ -19,13 +19,13 @@ from typing import NamedTuple, Self
 from reference_broker.core.disk import Disk
 from reference_broker.core.log.append_validation import ValidatedBatch, decompressed_max_bytes, validate
 from reference_broker.core.log.config import LogConfig
-from reference_broker.core.log.epochs import LeaderEpochs
 from reference_broker.core.log.errors import AppendError, OffsetOutOfRangeError
+from reference_broker.core.log.leader_epoch_file_cache import LeaderEpochFileCache
 from reference_broker.core.log.loading import SegmentLoader
+from reference_broker.core.log.log_segment import LogSegment
 from reference_broker.core.log.placed_batches import placed_batches
-from reference_broker.core.log.producers import AppendedBatch, Producers
+from reference_broker.core.log.producer_state_manager import AppendedBatch, ProducerStateManager
 from reference_broker.core.log.retention import below_log_start, over_age, over_size
-from reference_broker.core.log.segment import Segment
 from reference_broker.core.log.snapshots import ProducerSnapshots
 from reference_broker.protocol.record_batch import (
     HEADER_SIZE_BYTES,
@@ -60,19 +60,19 @@ class TimestampAndOffset(NamedTuple):
     leader_epoch: int
 
 
-class PartitionLog:
+class UnifiedLog:
     """Made by `open`; let go of by `close`."""
 
     def __init__(self, disk: Disk, directory: str, config: LogConfig) -> None:
         self.config = config
-        self.producers = Producers()
-        self.epochs = LeaderEpochs(disk, directory)
+        self.producers = ProducerStateManager()
+        self.epochs = LeaderEpochFileCache(disk, directory)
         self.log_start_offset = 0
         self.recovery_point = 0
         self._disk = disk
         self.directory = directory
         self._snapshots = ProducerSnapshots(disk, directory)
-        self._segments: list[Segment] = []
+        self._segments: list[LogSegment] = []
         self._are_names_durable = False
 
     # Opening and closing
@@ -183,7 +183,7 @@ class PartitionLog:
     # What it holds
 
     @property
-    def segments(self) -> Sequence[Segment]:
+    def segments(self) -> Sequence[LogSegment]:
         """The segments, oldest first; the last one is the active segment."""
         return self._segments
 
@@ -214,7 +214,7 @@ class PartitionLog:
         return self.epochs.latest
 
     def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
-        """See `LeaderEpochs.end_offset_for`."""
+        """See `LeaderEpochFileCache.end_offset_for`."""
         return self.epochs.end_offset_for(epoch, self.log_end_offset)
 
     def offset_for_timestamp(self, timestamp_ms: int) -> Steps[TimestampAndOffset | None]:
@@ -470,7 +470,7 @@ class PartitionLog:
         self.log_start_offset = self.recovery_point = offset
 
 
-def close_logs(disk: Disk, logs: Iterable[PartitionLog]) -> None:
+def close_logs(disk: Disk, logs: Iterable[UnifiedLog]) -> None:
     """Write and flush what is left, of all logs at once: thousands cost little more than one."""
     logs = tuple(logs)
     disk.flush(*[path for log in logs for path in log.finish()])

@@ -49,7 +49,7 @@ class ProducerState:
     batches: deque[AppendedBatch] = field(default_factory=lambda: deque(maxlen=BATCHES_REMEMBERED))
 
 
-class Producers:
+class ProducerStateManager:
     """The producers of one log, by producer id."""
 
     def __init__(self) -> None:

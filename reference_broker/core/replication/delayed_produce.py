@@ -22,7 +22,7 @@ Settled = Callable[[Mapping[Key, ErrorCode], Now], None]
 """Takes what became of each partition."""
 
 
-class Acknowledgement:
+class DelayedProduce:
     """Appends that wait to be committed.
 
     :param required: for each partition the offset behind what was appended.

@@ -19,7 +19,7 @@ UNDEFINED_EPOCH = -1
 UNDEFINED_OFFSET = -1
 
 
-class LeaderEpochs:
+class LeaderEpochFileCache:
     """The leader epochs of one log."""
 
     def __init__(self, disk: Disk, directory: str) -> None:

@@ -97,7 +97,7 @@ class AskController(Protocol):
         """Send a request; `then` gets the answer, or null if none came."""
 
 
-class Lifecycle:
+class BrokerLifecycleManager:
     """Where a broker is in its life.
 
     :param ask: the way to the active controller.

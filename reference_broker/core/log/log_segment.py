@@ -26,7 +26,7 @@ INDEX_SUFFIX = ".index"
 TIME_INDEX_SUFFIX = ".timeindex"
 
 
-class Segment:
+class LogSegment:
     """A run of batches. Only the last segment of a log is appended to.
 
     Made for a file that exists without reading it: `end_offset` is what the caller knows (the start of the next
@@ -68,7 +68,7 @@ class Segment:
     @classmethod
     def create(
         cls, disk: Disk, directory: str, base_offset: int, *, index_interval_bytes: int, now_ms: int
-    ) -> "Segment":
+    ) -> "LogSegment":
         """An empty one."""
         for suffix in (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX):
             disk.append(f"{directory}/{base_offset:020d}{suffix}", b"")

@@ -21,7 +21,7 @@ AskController = Callable[[Any, Callable[[Any, Now], None], Now], None]
 _RETRY_MS = 50
 
 
-class IsrChanges:
+class AlterPartitionManager:
     """The proposals of one broker.
 
     :param broker_epoch: gives this broker's epoch.

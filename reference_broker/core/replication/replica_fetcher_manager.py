@@ -20,8 +20,8 @@ from reference_broker.core.clock import Now
 from reference_broker.core.connection import Channel
 from reference_broker.core.replication.fetch_settings import FetchSettings
 from reference_broker.core.replication.fetch_state import FetchPhase
-from reference_broker.core.replication.fetcher import Fetcher
 from reference_broker.core.replication.partition import Partition, ReplicaRole
+from reference_broker.core.replication.replica_fetcher import ReplicaFetcher
 from reference_broker.core.runtime import Runtime
 
 Key = tuple[str, int]
@@ -53,7 +53,7 @@ class Place(NamedTuple):
         return self.lane.value if self.lane is Lane.BUSY else f"{self.lane.value}-{self.share}"
 
 
-class Fetchers:
+class ReplicaFetcherManager:
     """The fetchers by place.
 
     :param broker_epoch: gives this broker's epoch.
@@ -66,7 +66,7 @@ class Fetchers:
         self._settings = settings
         self._locate = locate
         self._broker_epoch = broker_epoch
-        self._fetchers: dict[Place, Fetcher] = {}
+        self._fetchers: dict[Place, ReplicaFetcher] = {}
         self._places: dict[Key, Place] = {}
         self._homes: dict[Key, Place] = {}
         """Where each partition is while nothing happens to it."""
@@ -158,9 +158,9 @@ class Fetchers:
                 self._places[key] = place
                 self._fetcher(place).adopt(state)
 
-    def _fetcher(self, place: Place) -> Fetcher:
+    def _fetcher(self, place: Place) -> ReplicaFetcher:
         if place not in self._fetchers:
-            self._fetchers[place] = Fetcher(
+            self._fetchers[place] = ReplicaFetcher(
                 self._settings,
                 self._runtime.timers,
                 lambda request, then, now: self._ask(place, request, then, now),

@@ -20,7 +20,7 @@ Taken = Callable[[int | None, Now], None]
 AskController = Callable[[Any, Callable[[Any, Now], None], Now], None]
 
 
-class ProducerIds:
+class ProducerIdManager:
     """The block that this broker holds, and who waits for the next.
 
     :param broker_epoch: gives this broker's epoch.
