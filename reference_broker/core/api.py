@@ -1,4 +1,4 @@
-"""Entry of an API table, and what the handlers of a node's own APIs need of the node."""
+"""Entry of an API table, and the interface of the node to its request handlers."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,12 +16,12 @@ from reference_broker.core.runtime import Runtime
 from reference_broker.protocol.messages import RequestHeader
 
 Handler = Callable[[Any, Request, Now], Any]
-"""Takes the part of the node that the entry names; gives the response, kio's dataclass of the request's version, or an
-`RequestOutcome`."""
+"""Takes the part of the node that the entry names, and returns the response, kio's dataclass of the request's version,
+or a `RequestOutcome`."""
 
 
 class Part(Enum):
-    """Who answers: an attribute of the node, or the node itself."""
+    """The part of a node that handles an API: one of its attributes, or the node itself."""
 
     BROKER = "broker"
     CONTROLLER = "controller"
@@ -30,9 +30,9 @@ class Part(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Api:
-    """An API that a listener has: its versions, and what answers it.
+    """An API of a listener: its versions and its handler.
 
-    :param advertised_min_version: told in ApiVersions in place of `min_version`.
+    :param advertised_min_version: returned by ApiVersions in place of `min_version`.
     """
 
     key: int
@@ -44,13 +44,13 @@ class Api:
 
     @property
     def advertised(self) -> tuple[int, int]:
-        """Lowest and highest version, as ApiVersions tells."""
+        """Return the lowest and highest version of the ApiVersions response."""
         lowest = self.min_version if self.advertised_min_version is None else self.advertised_min_version
         return lowest, self.max_version
 
 
 class ServingNode(Protocol):
-    """What requests are dispatched to: `Node`."""
+    """The node that requests are dispatched to: `Node`."""
 
     runtime: Runtime
     quorum: KafkaRaftClient
@@ -58,8 +58,8 @@ class ServingNode(Protocol):
     broker: Broker | None
     controller: Controller | None
 
-    def ask_quorum(self, request: Request, asked: QuorumRequest, now: Now) -> None:
-        """Pass a request on to the quorum."""
+    def handle_quorum_request(self, request: Request, message: QuorumRequest, now: Now) -> None:
+        """Pass a request to the Raft client."""
 
     def serve_enveloped(self, envelope: Request, header: RequestHeader, now: Now) -> None:
         """Handle the request in an envelope."""

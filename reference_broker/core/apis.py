@@ -1,7 +1,9 @@
-"""The API tables: every request that a node answers, its versions, its handler; one for each kind of listener.
+"""API tables of the broker's and the controller's listeners: versions and handler of every API.
 
-The ranges are those of Apache Kafka 4.3, whose lowest ones are KIP-896's. Produce is told from 0 up though 3 is the
-lowest that is served, as Kafka does for clients that look for version 0 in the list (KAFKA-18659: librdkafka).
+Follows: kafka.server.KafkaApis, kafka.server.ControllerApis (KIP-896).
+
+The version ranges are those of Apache Kafka 4.3. Produce is advertised from version 0 though 3 is the lowest that is
+served, as in Kafka, for clients that look for version 0 in the list (KAFKA-18659: librdkafka).
 InitProducerId 6 is unstable in 4.3 and is not offered there either. The quorum's own requests are served in the newest
 version alone: only nodes of this kind send them.
 """
@@ -53,24 +55,24 @@ from reference_broker.core.handlers.api_versions import API_VERSIONS
 
 
 def _forwarded(key: int, min_version: int, max_version: int) -> Api:
-    """An API that the active controller answers."""
+    """An API whose requests are forwarded to the active controller."""
     return Api(key, min_version, max_version, forwarding.handle)
 
 
-def _of_node(key: int, min_version: int, max_version: int, handle: Handler) -> Api:
+def _node_api(key: int, min_version: int, max_version: int, handle: Handler) -> Api:
     return Api(key, min_version, max_version, handle, Part.NODE)
 
 
-def _of_controller(key: int, min_version: int, max_version: int, handle: Handler) -> Api:
+def _controller_api(key: int, min_version: int, max_version: int, handle: Handler) -> Api:
     return Api(key, min_version, max_version, handle, Part.CONTROLLER)
 
 
 def _table(apis: Iterable[Api]) -> dict[int, Api]:
-    """The entries by API key, ascending, and ApiVersions, which tells of them all."""
+    """Return the entries by API key, ascending, with ApiVersions, which lists them all."""
     by_key = {api.key: api for api in apis}
-    by_key[API_VERSIONS] = _of_node(API_VERSIONS, 0, 4, lambda *_: None)
+    by_key[API_VERSIONS] = _node_api(API_VERSIONS, 0, 4, lambda *_: None)
     ranges = {key: api.advertised for key, api in sorted(by_key.items())}
-    by_key[API_VERSIONS] = _of_node(API_VERSIONS, 0, 4, api_versions.handler(ranges))
+    by_key[API_VERSIONS] = _node_api(API_VERSIONS, 0, 4, api_versions.handler(ranges))
     return by_key
 
 
@@ -102,33 +104,33 @@ BROKER_APIS = _table(
         Api(75, 0, 0, describe_topic_partitions.handle),
     )
 )
-"""What a broker answers to clients and to other brokers."""
+"""The APIs that a broker serves to clients and to other brokers."""
 
 CONTROLLER_APIS = _table(
     (
-        _of_node(1, 18, 18, quorum.fetch),
-        _of_controller(19, 2, 7, create_topics.handle),
-        _of_controller(20, 1, 6, delete_topics.handle),
-        _of_controller(33, 0, 2, alter_configs.handle),
-        _of_controller(37, 0, 3, create_partitions.handle),
-        _of_controller(43, 0, 2, elect_leaders.handle),
-        _of_controller(44, 0, 1, incremental_alter_configs.handle),
-        _of_controller(45, 0, 1, alter_partition_reassignments.handle),
-        _of_controller(46, 0, 0, list_partition_reassignments.handle),
-        _of_node(52, 2, 2, quorum.vote),
-        _of_node(53, 1, 1, quorum.begin_quorum_epoch),
-        _of_node(54, 1, 1, quorum.end_quorum_epoch),
-        _of_node(55, 0, 2, describe_quorum.handle),
-        _of_controller(56, 2, 3, alter_partition.handle),
-        _of_node(58, 0, 0, envelope.handle),
-        _of_node(59, 1, 1, quorum.fetch_snapshot),
-        _of_node(60, 1, 2, describe_controllers.handle),
-        _of_controller(62, 0, 4, broker_registration.handle),
-        _of_controller(63, 0, 2, broker_heartbeat.handle),
-        _of_controller(64, 0, 0, unregister_broker.handle),
-        _of_controller(67, 0, 0, allocate_producer_ids.handle),
-        _of_controller(70, 0, 0, controller_registration.handle),
-        _of_controller(73, 0, 0, assign_replicas_to_dirs.handle),
+        _node_api(1, 18, 18, quorum.fetch),
+        _controller_api(19, 2, 7, create_topics.handle),
+        _controller_api(20, 1, 6, delete_topics.handle),
+        _controller_api(33, 0, 2, alter_configs.handle),
+        _controller_api(37, 0, 3, create_partitions.handle),
+        _controller_api(43, 0, 2, elect_leaders.handle),
+        _controller_api(44, 0, 1, incremental_alter_configs.handle),
+        _controller_api(45, 0, 1, alter_partition_reassignments.handle),
+        _controller_api(46, 0, 0, list_partition_reassignments.handle),
+        _node_api(52, 2, 2, quorum.vote),
+        _node_api(53, 1, 1, quorum.begin_quorum_epoch),
+        _node_api(54, 1, 1, quorum.end_quorum_epoch),
+        _node_api(55, 0, 2, describe_quorum.handle),
+        _controller_api(56, 2, 3, alter_partition.handle),
+        _node_api(58, 0, 0, envelope.handle),
+        _node_api(59, 1, 1, quorum.fetch_snapshot),
+        _node_api(60, 1, 2, describe_controllers.handle),
+        _controller_api(62, 0, 4, broker_registration.handle),
+        _controller_api(63, 0, 2, broker_heartbeat.handle),
+        _controller_api(64, 0, 0, unregister_broker.handle),
+        _controller_api(67, 0, 0, allocate_producer_ids.handle),
+        _controller_api(70, 0, 0, controller_registration.handle),
+        _controller_api(73, 0, 0, assign_replicas_to_dirs.handle),
     )
 )
-"""What a controller answers to brokers and to other controllers."""
+"""The APIs that a controller serves to brokers and to other controllers."""

@@ -1,7 +1,9 @@
-"""Replicas that do not lie where the metadata says, because this broker's disk was replaced: the controller is told.
+"""Report of the replicas whose log directory differs from the metadata, because this broker's disk was replaced.
 
-Kafka's `AssignmentsManager` (KIP-858). One request is under way at a time, and says all there is to say; a while later
-the metadata says so too, or it is sent again.
+Follows: org.apache.kafka.server.AssignmentsManager (KIP-858).
+
+One AssignReplicasToDirs request is in flight at a time and contains every such replica. It is repeated until the
+metadata agrees.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -20,11 +22,11 @@ from reference_broker.protocol.schemas import request_schema
 _ASSIGN_REPLICAS_TO_DIRS = (73, 0)
 """API key and version."""
 _TIMEOUT_MS = 30_000
-_LOOK_AGAIN_MS = 100
+_RETRY_MS = 100
 
 
 class AssignmentsManager:
-    """Where the replicas of one broker lie.
+    """The log directories of one broker's replicas.
 
     :param image: gives the metadata.
     :param broker_epoch: gives this broker's epoch.
@@ -43,21 +45,21 @@ class AssignmentsManager:
         self._ask = ask
         self._image = image
         self._broker_epoch = broker_epoch
-        self._is_asking = False
+        self._is_in_flight = False
 
     def metadata_changed(self, delta: MetadataDelta, now: Now) -> None:
-        """Look if a replica of this broker is said to lie elsewhere."""
+        """Report the replicas whose directory in the metadata is another one."""
         changed = (self._image().partition_by_id(*key) for key in delta.partitions)
         is_new = delta.everything or self._identity.node_id in delta.brokers
         if is_new or any(partition is not None and self._is_misplaced(partition) for partition in changed):
-            self._tell(now)
+            self._maybe_send(now)
 
-    def _tell(self, now: Now) -> None:
-        if self._is_asking or self._broker_epoch() == UNKNOWN_EPOCH:
+    def _maybe_send(self, now: Now) -> None:
+        if self._is_in_flight or self._broker_epoch() == UNKNOWN_EPOCH:
             return
         misplaced = self._misplaced()
         if misplaced:
-            self._is_asking = True
+            self._is_in_flight = True
             self._ask(self._request(misplaced), self._answered, timeout_ms=_TIMEOUT_MS, now=now)
 
     def _request(self, misplaced: Mapping[UUID, Sequence[int]]) -> Any:
@@ -88,5 +90,5 @@ class AssignmentsManager:
         return partition.directories[position] != self._identity.directory_id
 
     def _answered(self, response: Any, now: Now) -> None:
-        self._is_asking = False
-        self._timers.set(now.monotonic_ms + _LOOK_AGAIN_MS, self._tell)
+        self._is_in_flight = False
+        self._timers.set(now.monotonic_ms + _RETRY_MS, self._maybe_send)

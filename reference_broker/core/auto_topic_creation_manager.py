@@ -1,8 +1,9 @@
-"""Topics that a broker has created on its own account: what a client names and is not there, and internal ones.
+"""Automatic creation of topics that a client names and that do not exist, and of internal topics.
 
-Who asks is told at once that there is no such topic, and asks again (Kafka's `AutoTopicCreationManager`). A name is
-asked of the controller once at a time. What it answers is passed over: the topic comes with the metadata, or the next
-client asks again.
+Follows: kafka.server.AutoTopicCreationManager.
+
+The client receives UNKNOWN_TOPIC_OR_PARTITION at once and retries. One CreateTopics request of a name is in flight at a
+time. Its response is ignored: the topic appears in the metadata, or the next request of a client repeats it.
 """
 
 from collections.abc import Iterable
@@ -23,7 +24,7 @@ _TIMEOUT_MS = 30_000
 class AutoTopicCreationManager:
     """The topics that are requested and not there yet.
 
-    :param ask: the way to the active controller.
+    :param ask: sends a request to the active controller.
     """
 
     def __init__(self, ask: AskController, configuration: BrokerConfiguration) -> None:
@@ -32,16 +33,16 @@ class AutoTopicCreationManager:
         self._under_way: set[str] = set()
 
     def create(self, names: Iterable[str], now: Now) -> None:
-        """Have these created, as the broker's configuration says, unless that is under way."""
+        """Create topics with the defaults of the broker's configuration, unless their creation is in flight."""
         missing = [name for name in names if name not in self._under_way]
         if not missing:
             return
         self._under_way.update(missing)
 
-        def answered(response: Any, now: Now) -> None:
+        def on_response(response: Any, now: Now) -> None:
             self._under_way.difference_update(missing)
 
-        self._ask(_request(missing, self._configuration), answered, timeout_ms=_TIMEOUT_MS, now=now)
+        self._ask(_request(missing, self._configuration), on_response, timeout_ms=_TIMEOUT_MS, now=now)
 
 
 def _request(names: Iterable[str], configuration: BrokerConfiguration) -> Any:

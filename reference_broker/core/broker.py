@@ -1,11 +1,13 @@
-"""The broker in a node: what it knows of the cluster, the replicas it holds, and its way to the active controller.
+"""The broker role of a node: metadata image, replicas, group coordinator, and requests to the active controller.
+
+Follows: kafka.server.BrokerServer, kafka.server.metadata.BrokerMetadataPublisher (KIP-500, KIP-631).
 
 Everything here is pure: requests reach it through the handlers, metadata through `metadata_changed`, files through the
-`Disk` port, time as an argument. What it wants done goes out through its `Runtime`.
+`Disk` port, time as an argument. Effects go out through its `Runtime`.
 
 Rules of this file:
-- A broker changes no metadata. It asks the active controller (`ask_controller`) and learns of what came of it when the
-  records are committed, as every other broker does.
+- A broker changes no metadata. It sends requests to the active controller (`ask_controller`) and applies the result
+  when the records are committed, as every other broker does.
 """
 
 from collections.abc import Callable
@@ -30,7 +32,7 @@ from reference_broker.core.runtime import Runtime
 ControllerEndpoint = Callable[[], tuple[int, str, int] | None]
 """Id, host and port of the active controller; null while none is known."""
 Answered = Callable[[Any, Now], None]
-"""Takes a response, or null where none came."""
+"""Takes a response, or null if there is none."""
 
 FORWARDING = "forwarding"
 """Purpose of the channel for requests that the active controller handles in place of the broker."""
@@ -74,7 +76,7 @@ class Broker:
         )
         self.topic_creation = AutoTopicCreationManager(partial(self.ask_controller, FORWARDING), runtime.configuration)
         self.groups = GroupCoordinator(runtime, self.replicas, lambda: metadata.image)
-        self.producer_ids = ProducerIdManager(self.identity.node_id, lambda: self.epoch, self._ask_for_producer_ids)
+        self.producer_ids = ProducerIdManager(self.identity.node_id, lambda: self.epoch, self._allocate_producer_ids)
         self.lifecycle = BrokerLifecycleManager(
             runtime,
             partial(self.ask_controller, _HEARTBEAT),
@@ -93,7 +95,7 @@ class Broker:
 
     @property
     def identity(self) -> Identity:
-        """Who this is."""
+        """Identity of this node."""
         return self.runtime.identity
 
     @property
@@ -136,7 +138,7 @@ class Broker:
         return broker is not None and broker.in_controlled_shutdown
 
     def controller_found(self, now: Now) -> None:
-        """A leader of the quorum is known. The first one is who this broker registers with."""
+        """Start to register once a leader of the quorum is known."""
         if self.lifecycle.state is BrokerState.NOT_RUNNING:
             self.lifecycle.start(now)
 
@@ -144,19 +146,19 @@ class Broker:
         self.published_offset = self._metadata.offset
 
     def ask_controller(self, purpose: str, request: Any, then: Answered, *, timeout_ms: int, now: Now) -> None:
-        """Ask the active controller, with kio's entity. `then` gets null where none is known or no answer comes."""
+        """Send a request, kio's entity, to the active controller. `then` gets null without a controller or response."""
         endpoint = self._controller_endpoint()
         if endpoint is None:
             self.runtime.timers.set(now.monotonic_ms, lambda later: then(None, later))
         else:
             self.runtime.channels.ask(Channel(purpose, *endpoint), request, then, timeout_ms=timeout_ms, now=now)
 
-    def _ask_for_producer_ids(self, request: Any, then: Answered, now: Now) -> None:
+    def _allocate_producer_ids(self, request: Any, then: Answered, now: Now) -> None:
         self.ask_controller(_PRODUCER_IDS, request, then, timeout_ms=_PRODUCER_IDS_TIMEOUT_MS, now=now)
 
     def _alter_partition(self, request: Any, then: Answered, now: Now) -> None:
         self.ask_controller(_ALTER_PARTITION, request, then, timeout_ms=_ALTER_PARTITION_TIMEOUT_MS, now=now)
 
     def close(self) -> None:
-        """Flush every log, and let go of the files."""
+        """Flush and close every log."""
         self.replicas.close()

@@ -1,11 +1,13 @@
-"""What this node asks of others: requests under way, by channel, and who waits for their answers.
+"""Requests to other nodes: in-flight requests by channel, with their callbacks and timeouts.
+
+Follows: org.apache.kafka.clients.NetworkClient.
 
 Rules of this file:
-- `then` is called once: with the response, or with null where the connection was lost or the time is over. It is never
-  called from inside `ask`, and not at all once the channel is dropped.
-- A request that is not answered in time ends its channel, and with it all that is under way there, as Kafka's
-  `NetworkClient` does: whatever is wrong with the connection, a new one is the way out.
-- Answers come in the order of the requests, as Kafka sends them; one out of order ends the channel.
+- `then` is called once: with the response, or with null after a disconnection or timeout. It is never called from
+  inside `ask`, and not at all once the channel is dropped.
+- A request that times out disconnects its channel and fails all requests in flight there, as in Kafka: whatever is
+  wrong with the connection, a new one replaces it.
+- Responses arrive in the order of the requests; one out of order disconnects the channel.
 """
 
 from collections import deque
@@ -25,7 +27,7 @@ Then = Callable[[Any, Now], None]
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _InFlightRequest:
     correlation_id: int
     request_type: type
     then: Then
@@ -33,9 +35,9 @@ class _Asked:
 
 
 class Channels:
-    """The requests under way.
+    """The requests in flight.
 
-    :param emit: takes the effects.
+    :param emit: receives the effects.
     :param client_id: goes into every request's header.
     """
 
@@ -46,7 +48,7 @@ class Channels:
         self._emit = emit
         self._trace = trace
         self._client_id = client_id
-        self._under_way: dict[Channel, deque[_Asked]] = {}
+        self._under_way: dict[Channel, deque[_InFlightRequest]] = {}
         self._watches: dict[Channel, Timer] = {}
         self._next_correlation_id = 0
 
@@ -59,55 +61,59 @@ class Channels:
         """Return each channel with requests in flight, the earliest deadline of these, and when its timer is due."""
         for channel, under_way in self._under_way.items():
             timer = self._watches.get(channel)
-            yield channel, min(asked.deadline_ms for asked in under_way), None if timer is None else timer.due_ms
+            yield (
+                channel,
+                min(in_flight.deadline_ms for in_flight in under_way),
+                None if timer is None else timer.due_ms,
+            )
 
     def ask(self, channel: Channel, request: Any, then: Then, *, timeout_ms: int, now: Now) -> None:
-        """Send a request (kio's entity; its class says API and version)."""
+        """Send a request, kio's entity, whose class determines API and version."""
         self._trace(RequestSent(channel, request))
         correlation_id = self._next_correlation_id
         self._next_correlation_id = (correlation_id + 1) % 2**31
-        asked = _Asked(correlation_id, type(request), then, now.monotonic_ms + timeout_ms)
-        self._under_way.setdefault(channel, deque()).append(asked)
-        data = client_codec(asked.request_type).write(correlation_id, self._client_id, request)
+        in_flight = _InFlightRequest(correlation_id, type(request), then, now.monotonic_ms + timeout_ms)
+        self._under_way.setdefault(channel, deque()).append(in_flight)
+        data = client_codec(in_flight.request_type).write(correlation_id, self._client_id, request)
         self._emit(Send(channel, data))
         self._watch(channel)
 
     def answered(self, channel: Channel, frame: bytes, now: Now) -> None:
-        """A response came, without its length."""
+        """Handle a response, given without its length."""
         under_way = self._under_way.get(channel)
         if not under_way:
-            return  # of a channel that was given up
-        asked = under_way.popleft()
+            return  # of a dropped channel
+        in_flight = under_way.popleft()
         if not under_way:
             del self._under_way[channel]
         try:
-            correlation_id, response = client_codec(asked.request_type).read(frame)
+            correlation_id, response = client_codec(in_flight.request_type).read(frame)
         except MalformedRequestError:
             correlation_id, response = -1, None
-        if correlation_id == asked.correlation_id:
-            asked.then(response, now)
+        if correlation_id == in_flight.correlation_id:
+            in_flight.then(response, now)
         else:
             self._disconnect(channel)
-            asked.then(None, now)
+            in_flight.then(None, now)
             self.lost(channel, now)
 
     def lost(self, channel: Channel, now: Now) -> None:
-        """The connection could not be made, or is gone."""
-        for asked in self._under_way.pop(channel, ()):
-            asked.then(None, now)
+        """Fail the requests of a channel that could not be connected, or was disconnected."""
+        for in_flight in self._under_way.pop(channel, ()):
+            in_flight.then(None, now)
 
     def drop(self, channel: Channel) -> None:
-        """End a channel; nobody waits for its answers any more."""
+        """Disconnect a channel without calling the callbacks of its requests."""
         self._under_way.pop(channel, None)
         self._disconnect(channel)
 
     def _disconnect(self, channel: Channel) -> None:
-        deadlines_ms = (asked.deadline_ms for asked in self._under_way.get(channel, ()))
+        deadlines_ms = (in_flight.deadline_ms for in_flight in self._under_way.get(channel, ()))
         self._trace(ChannelDisconnected(channel, min(deadlines_ms, default=None)))
         self._emit(Disconnect(channel))
 
     def _watch(self, channel: Channel) -> None:
-        """One timer a channel, for the oldest request: thousands of requests a second need no timer each."""
+        """Set the timer of a channel, for its oldest request; a timer for each request would cost too much."""
         if channel not in self._watches:
             deadline_ms = self._under_way[channel][0].deadline_ms
             self._watches[channel] = self._timers.set(deadline_ms, lambda now: self._look(channel, now))
@@ -115,7 +121,7 @@ class Channels:
     def _look(self, channel: Channel, now: Now) -> None:
         del self._watches[channel]
         under_way = self._under_way.get(channel)
-        if under_way and min(asked.deadline_ms for asked in under_way) <= now.monotonic_ms:
+        if under_way and min(in_flight.deadline_ms for in_flight in under_way) <= now.monotonic_ms:
             self._disconnect(channel)
             self.lost(channel, now)
         elif under_way:

@@ -1,4 +1,4 @@
-"""Time as the core sees it: an argument, never asked for."""
+"""Time in the core: always an argument, never read from a clock."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ class Now:
     """One moment on two clocks.
 
     :param wall_ms: milliseconds since 1970, for what is written down or shown: timestamps, retention.
-    :param monotonic_ms: milliseconds since an arbitrary start, for waiting: nobody can set this clock.
+    :param monotonic_ms: milliseconds since an arbitrary start, for timeouts: this clock cannot be set.
     """
 
     wall_ms: int

@@ -1,10 +1,12 @@
-"""What the node knows of one client connection, and what it can want done: the effects.
+"""Connections of clients, channels to other nodes, and the effects that the core returns to the shell.
 
-A connection has one request in hand at a time, as in Kafka, where a channel is muted until its answer is sent; that
-is what keeps answers in the order of their requests. `busy` says so: while it holds, the shell keeps later frames back.
+Follows: kafka.network.RequestChannel.
 
-A channel is the other way round: a connection that this node opens to another one, on which many requests may be under
-way. The shell connects at the first `Send`, and says when it is lost (`Channels.lost`).
+One request of a connection is processed at a time, as in Kafka, where a channel is muted until its response is sent;
+so responses are in the order of the requests. While a connection is `busy`, the shell holds its later frames back.
+
+A channel is a connection that this node opens to another one; many requests may be in flight on it. The shell connects
+at the first `Send`, and reports a disconnection (`Channels.lost`).
 """
 
 from dataclasses import dataclass
@@ -15,11 +17,11 @@ LOOPBACK = bytes((127, 0, 0, 1))
 
 @dataclass(slots=True, eq=False)
 class Connection:
-    """One connection that somebody opened to us, compared by identity.
+    """An accepted connection, compared by identity.
 
-    :param listener: name of the listener it came in by: brokers tell a client the addresses of that one.
-    :param is_controller: that listener is the controller's, which serves other APIs.
-    :param peer_address: the IP address of whoever opened it, four or sixteen bytes.
+    :param listener: name of the listener that accepted it; responses contain the advertised addresses of that listener.
+    :param is_controller: whether that listener is the controller's, which serves other APIs.
+    :param peer_address: the IP address of the peer, four or sixteen bytes.
     """
 
     listener: str = DEFAULT_LISTENER
@@ -51,7 +53,7 @@ class Respond:
 
 @dataclass(frozen=True, slots=True)
 class Close:
-    """End the connection, after what was sent before. `reason` is for the broker's own log."""
+    """Close the connection, after what was sent before. `reason` is for the broker's own log."""
 
     connection: Connection
     reason: str
@@ -67,14 +69,14 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class Disconnect:
-    """End a channel at once, and do not say that it is lost."""
+    """Close a channel at once, without reporting it as lost."""
 
     channel: Channel
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Say this to whoever runs the node: one line of its log."""
+    """Write a line to the node's log."""
 
     text: str
 

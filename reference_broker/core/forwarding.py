@@ -1,8 +1,10 @@
-"""What a broker cannot decide, it passes on to the active controller and brings back the answer (KIP-590).
+"""Forwarding of requests to the active controller, in an Envelope.
 
-While there is no controller, or not the one that was asked, or the connection to it is lost, it is tried again, as
-Kafka does: a client may so be told TOPIC_ALREADY_EXISTS of a topic that its own request has created. After a minute
-the client is told REQUEST_TIMED_OUT.
+Follows: kafka.server.ForwardingManager (KIP-590).
+
+A request is retried while no controller is known, after NOT_CONTROLLER, and after a disconnection, as in Kafka; so a
+client may receive TOPIC_ALREADY_EXISTS for a topic that its own request has created. After a minute the response is
+REQUEST_TIMED_OUT.
 """
 
 from collections.abc import Callable
@@ -16,19 +18,19 @@ from reference_broker.core.envelope import wrap
 from reference_broker.core.request import Request, RequestOutcome
 from reference_broker.protocol.errors import ErrorCode
 
-_PATIENCE_MS = 60_000
+_FORWARDING_TIMEOUT_MS = 60_000
 _REQUEST_TIMEOUT_MS = 30_000
 _RETRY_BACKOFF_MS = 50
 
 
 def handle(broker: Broker, request: Request, now: Now) -> RequestOutcome:
-    """Pass a request on; the handler of every API that is the controller's."""
-    return forward(broker, request, lambda answer: broker.runtime.relay(request, answer), now)
+    """Forward a request and relay the response: the handler of every API of the controller."""
+    return forward(broker, request, lambda response: broker.runtime.relay(request, response), now)
 
 
-def forward(broker: Broker, request: Request, answered: Callable[[bytes], None], now: Now) -> RequestOutcome:
-    """Pass a request on, and do something else with the controller's answer, a response with its header."""
-    _Forwarded(broker, request, answered, now.monotonic_ms + _PATIENCE_MS).attempt(now)
+def forward(broker: Broker, request: Request, on_response: Callable[[bytes], None], now: Now) -> RequestOutcome:
+    """Forward a request, and pass the controller's response, with its header, to `on_response`."""
+    _Forwarded(broker, request, on_response, now.monotonic_ms + _FORWARDING_TIMEOUT_MS).attempt(now)
     return RequestOutcome.DEFERRED
 
 
@@ -41,9 +43,9 @@ class _Forwarded:
 
     def attempt(self, now: Now) -> None:
         envelope = wrap(self.request)
-        self.broker.ask_controller(FORWARDING, envelope, self._answered, timeout_ms=_REQUEST_TIMEOUT_MS, now=now)
+        self.broker.ask_controller(FORWARDING, envelope, self._on_response, timeout_ms=_REQUEST_TIMEOUT_MS, now=now)
 
-    def _answered(self, response: Any, now: Now) -> None:
+    def _on_response(self, response: Any, now: Now) -> None:
         runtime = self.broker.runtime
         if response is None or response.error_code is ErrorCode.not_controller:
             if now.monotonic_ms < self.deadline_ms:

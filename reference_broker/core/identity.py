@@ -1,4 +1,4 @@
-"""Who a node is."""
+"""Identity of a node: ids, and advertised endpoints."""
 
 from dataclasses import dataclass
 from uuid import UUID
@@ -18,7 +18,7 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What tells this node from others.
+    """Ids and endpoints of a node.
 
     :param endpoints: its advertised listeners, those for clients and for other brokers, in the order of the
         configuration; empty for a node that is no broker.

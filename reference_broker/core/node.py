@@ -1,18 +1,20 @@
-"""One node of a cluster: its part in the quorum, the metadata that comes of it, and the roles it plays.
+"""A node of a cluster: its Raft client, the metadata image that it replays, and its roles of broker and controller.
+
+Follows: kafka.server.KafkaRaftServer, kafka.server.SharedServer (KIP-500, KIP-595).
 
     requests, responses, losses, time ──▶ quorum ──▶ committed metadata ──▶ broker (if it is one)
                                             ▲                          └──▶ controller (if it is one; active as leader)
                                             └──── records ── controller
 
 Everything here is pure: bytes reach it through `handle` and `answered`, files through the `Disk` port, time as an
-argument. What it wants done is gathered (`take_effects`), because one event may answer many requests.
+argument. Effects are collected (`take_effects`), because one event may complete many requests.
 
 Rules of this file:
-- It decides nothing. It carries what one part says to the others, in order, until there is nothing more to carry.
-- A controller is active when its node leads and all that was ever committed is applied (KIP-595): when the high
-  watermark is above the start of its epoch.
-- A broker sees metadata once this node has caught up with what it has heard to be committed, as Kafka's does, and from
-  then on every change. It sees a change before whoever asked the controller for it is answered.
+- It decides nothing. It passes the output of one part to the others, in order, until no output is left.
+- A controller is active when its node leads and every committed record is applied (KIP-595): when the high watermark is
+  above the start of its epoch.
+- A broker receives metadata once this node has caught up with the high watermark that it knows, as Kafka's does, and
+  every change after that. It applies a change before the controller's response to the request is sent.
 - Voters are nodes with the controller's role; a broker alone follows the log as an observer.
 """
 
@@ -53,17 +55,17 @@ from reference_broker.protocol.messages import RequestHeader
 
 _RAFT = "raft"
 _RESIGNATION_MAX_MS = 1_000
-"""How long a leader of the quorum that stops waits for another one; an election takes a fraction of it."""
+"""Time for which a stopping leader of the quorum waits for another leader; an election takes a fraction of it."""
 
 _ALONE_MAX_MS = 1_500
-"""How long a broker that stops waits for a quorum to hand over to; a new leader is found in less, unless it crashed."""
+"""Time for which a stopping broker waits for a quorum; a new leader is elected in less, unless the quorum is lost."""
 _WATCH_MS = 100
 
 
 class Node:
-    """A node as its disk has it after the last stop or crash.
+    """A node, restored from its disk as the last stop or crash left it.
 
-    :param properties: Kafka's, of this node; `layout` is what they say of the cluster.
+    :param properties: this node's properties in Kafka's format; `layout` is parsed from them.
     :param new_uuid: where topic ids and the like come from.
     :param random_below: a random number below its argument.
     :param trace: receives the events of this node.
@@ -101,7 +103,7 @@ class Node:
         self._snapshots = SnapshotPolicy(self.quorum, self.metadata, self.runtime.configuration, now)
         self._writer = MetadataWriter(self.quorum)
         self._epoch_start_offset: int | None = None
-        self._asking: dict[Connection, Request] = {}
+        self._pending_quorum_requests: dict[Connection, Request] = {}
         self._has_caught_up = False
         self._is_stopped = False
         self.controller = Controller(self.runtime, self._writer) if layout.is_controller else None
@@ -111,33 +113,33 @@ class Node:
     # Inputs
 
     def handle(self, connection: Connection, frame: bytes, now: Now) -> None:
-        """Somebody sends a request, without its length."""
+        """Handle a request, given without its length."""
         dispatch.handle(self, connection, frame, now)
         self._settle(now)
 
     def disconnected(self, connection: Connection) -> None:
-        """A connection is gone: nobody waits for its answers."""
+        """Drop the pending operations of a closed connection."""
         self.runtime.purgatory.drop(connection)
-        if self._asking.pop(connection, None) is not None:
+        if self._pending_quorum_requests.pop(connection, None) is not None:
             self.quorum.disconnect(connection)
 
     def answered(self, channel: Channel, frame: bytes, now: Now) -> None:
-        """Another node answers, without the length."""
+        """Handle a response of another node, given without its length."""
         self.runtime.channels.answered(channel, frame, now)
         self._settle(now)
 
     def lost(self, channel: Channel, now: Now) -> None:
-        """A connection to another node could not be made, or is gone."""
+        """Fail the requests on a channel that could not be connected, or was disconnected."""
         self.runtime.channels.lost(channel, now)
         self._settle(now)
 
     def write(self, now: Now) -> None:
-        """Give the quorum what the controller has appended; to be called soon, once for all that came together."""
+        """Append the controller's records to the quorum's log; one call covers all records of a batch of events."""
         self._writer.flush(now)
         self._settle(now)
 
     def fire(self, now: Now) -> None:
-        """It is `next_ms`: do what is due."""
+        """Run the timers and the poll that are due at `next_ms`."""
         self.runtime.timers.fire(now)
         deadline_ms = self.quorum.deadline_ms
         if deadline_ms is not None and deadline_ms <= now.monotonic_ms:
@@ -145,7 +147,7 @@ class Node:
         self._settle(now)
 
     def shut_down(self, now: Now) -> None:
-        """End in good order; `is_stopped` says when. It takes a bounded time, whatever becomes of the others."""
+        """Begin a controlled shutdown, until `is_stopped`. Its duration is bounded, whatever other nodes do."""
         if self.broker is None:
             self._leave_quorum(now)
         else:
@@ -154,7 +156,7 @@ class Node:
         self._settle(now)
 
     def _watch_quorum(self, heard_ms: int, now: Now) -> None:
-        """Nothing can be handed over where no quorum decides about it: the last nodes of a cluster that stops."""
+        """Skip the controlled shutdown when there is no quorum to process it: the last nodes of a stopping cluster."""
         assert self.broker is not None
         if self.quorum.is_shutting_down:
             return
@@ -170,13 +172,13 @@ class Node:
         self.runtime.timers.set(now.monotonic_ms + _RESIGNATION_MAX_MS, self._give_up_waiting)
 
     def _give_up_waiting(self, now: Now) -> None:
-        """No other leader was found in time: perhaps all nodes stop."""
+        """Stop without another leader: none was elected in time, perhaps because all nodes stop."""
         self._is_stopped = True
 
     def close(self) -> None:
-        """Make everything durable, and say on disk that this was a clean end.
+        """Flush everything, and write the clean shutdown file.
 
-        It was not where a crash came before it, and the logs have not been opened since, to be recovered.
+        The file is not written if the last run crashed and the logs have not been opened for recovery since.
         """
         broker_epoch: int | None = UNKNOWN_EPOCH
         if self.broker is not None:
@@ -187,7 +189,7 @@ class Node:
         if broker_epoch is not None:
             write_clean_shutdown(self.runtime.disk, broker_epoch)
 
-    # What the shell asks
+    # State for the shell
 
     @property
     def next_ms(self) -> int | None:
@@ -203,7 +205,7 @@ class Node:
         return not self._writer.is_empty
 
     def take_effects(self) -> list[Effect]:
-        """What was decided since the last time, in order."""
+        """Remove and return the effects since the last call, in order."""
         return self.runtime.take_effects()
 
     @property
@@ -214,16 +216,16 @@ class Node:
     @property
     def pending_quorum_requests(self) -> int:
         """The number of requests of the quorum without a response."""
-        return len(self._asking)
+        return len(self._pending_quorum_requests)
 
     @property
     def is_serving(self) -> bool:
-        """Whether clients and other brokers may ask: a broker knows the cluster."""
+        """Whether clients and other brokers may send requests: a broker has caught up with the metadata."""
         return self.broker is None or self._has_caught_up
 
     @property
     def is_ready(self) -> bool:
-        """Whether it plays all its roles: a broker is registered, in this run, not fenced, and knows that it runs."""
+        """Whether all its roles serve: a broker is registered in this run, unfenced, and in state RUNNING."""
         if self.broker is None:
             return True
         if self.broker.lifecycle.state is not BrokerState.RUNNING:
@@ -239,29 +241,29 @@ class Node:
 
     @property
     def is_stopped(self) -> bool:
-        """Whether a node that shuts down has done its duty."""
+        """Whether the shutdown is complete."""
         return self._is_stopped or (self.quorum.is_shutting_down and self.quorum.may_stop)
 
-    # What its parts ask
+    # Calls from its parts
 
     def controller_endpoint(self) -> tuple[int, str, int] | None:
-        """Id, host and port of the active controller, as far as this node knows who leads."""
+        """Return id, host and port of the active controller, or null if this node knows no leader."""
         voter = self.quorum.voters.get(self.quorum.state.leader_id)
         return None if voter is None else (voter.key.id, voter.host, voter.port)
 
-    def ask_quorum(self, request: Request, asked: messages.Request, now: Now) -> None:
-        """Another node of the quorum asks; the answer is an effect of the quorum's."""
-        self._asking[request.connection] = request
-        self.quorum.handle_request(request.connection, asked, now)
+    def handle_quorum_request(self, request: Request, message: messages.Request, now: Now) -> None:
+        """Handle a request of another node of the quorum; the response is one of the quorum's effects."""
+        self._pending_quorum_requests[request.connection] = request
+        self.quorum.handle_request(request.connection, message, now)
 
     def serve_enveloped(self, envelope: Request, header: RequestHeader, now: Now) -> None:
-        """Answer what is in an envelope. Raises `MalformedRequestError`."""
+        """Handle the request in an envelope. Raises `MalformedRequestError`."""
         dispatch.serve(self, envelope.connection, envelope.body.request_data, header, now, envelope=envelope)
 
-    # What the quorum wants
+    # Effects of the quorum
 
     def _settle(self, now: Now) -> None:
-        """Carry out what the quorum wants, until it wants no more."""
+        """Carry out the quorum's effects until there are no more."""
         while True:
             for effect in self.quorum.take_effects():
                 self._carry_out(effect, now)
@@ -272,9 +274,9 @@ class Node:
     def _carry_out(self, effect: wanted.Effect, now: Now) -> None:
         match effect:
             case wanted.SendRequest():
-                self._ask_voter(effect, now)
+                self._send_to_voter(effect, now)
             case wanted.SendResponse():
-                request = self._asking.pop(effect.caller)
+                request = self._pending_quorum_requests.pop(effect.caller)
                 self.runtime.respond(request, response_to_kio(effect.response, self.quorum.voters))
             case wanted.LeaderChanged():
                 self._change_leader(effect, now)
@@ -286,34 +288,34 @@ class Node:
             case wanted.HighWatermarkAdvanced():
                 self._commit(now)
 
-    def _ask_voter(self, effect: wanted.SendRequest, now: Now) -> None:
+    def _send_to_voter(self, effect: wanted.SendRequest, now: Now) -> None:
         voter = self.quorum.voters.get(effect.voter_id)
         assert voter is not None
         request_id = effect.request_id
 
-        def answered(response: Any, now: Now) -> None:
+        def on_response(entity: Any, now: Now) -> None:
             try:
-                answer = None if response is None else response_from_kio(response)
+                response = None if entity is None else response_from_kio(entity)
             except UnknownPartitionError:
-                answer = None
-            if answer is None:
+                response = None
+            if response is None:
                 self.quorum.fail_request(request_id, now)
             else:
-                self._note_refusal(answer)
-                self.quorum.handle_response(request_id, answer, now)
+                self._log_rejection(response)
+                self.quorum.handle_response(request_id, response, now)
 
         self.runtime.channels.ask(
             Channel(_RAFT, voter.key.id, voter.host, voter.port),
             request_to_kio(effect.request, self.quorum.voters),
-            answered,
+            on_response,
             timeout_ms=self.quorum.config.request_timeout_ms,
             now=now,
         )
 
-    def _note_refusal(self, answer: messages.Response) -> None:
-        """A voter that refuses this node is asked again all the same: a person has to see who is wrong."""
-        if answer.top_level_error is not ErrorCode.none:
-            self.runtime.say_once(f"the quorum refuses this node: {answer.top_level_error.name.upper()}")
+    def _log_rejection(self, response: messages.Response) -> None:
+        """Log a top-level error of a voter. The request is retried."""
+        if response.top_level_error is not ErrorCode.none:
+            self.runtime.say_once(f"the quorum rejects this node: {response.top_level_error.name.upper()}")
 
     def _change_leader(self, change: wanted.LeaderChanged, now: Now) -> None:
         self._stand_by(now)
@@ -322,7 +324,7 @@ class Node:
             self.broker.controller_found(now)
 
     def _stand_by_unless_leading(self, now: Now) -> None:
-        """A leader that resigns is told of nobody else yet, and has to let go all the same."""
+        """Deactivate the controller of a leader that has resigned, before another leader is known."""
         if not isinstance(self.quorum.state, Leader):
             self._stand_by(now)
 
@@ -333,7 +335,7 @@ class Node:
             self.controller.deactivate(now)
 
     def _commit(self, now: Now) -> None:
-        """Apply what is committed, and let the roles go on from there."""
+        """Apply the committed records, and notify the roles."""
         high_watermark = self.quorum.high_watermark
         records = self.metadata.advance(high_watermark)
         self._publish(MetadataDelta.of(records), now)

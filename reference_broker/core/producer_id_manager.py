@@ -1,7 +1,9 @@
-"""Producer ids, taken from the controller in blocks so that not every one costs a metadata record (KIP-730).
+"""Producer ids, allocated by the controller in blocks, so that an id does not cost a metadata record.
 
-What is left of a block when the broker stops is never used: an id is unique for the life of the cluster. Who asks
-while no block is left waits for the next; if none comes, everybody who waits is told so, and may ask again.
+Follows: org.apache.kafka.coordinator.transaction.ProducerIdManager (KIP-730).
+
+The rest of a block is never used after the broker stops: an id is unique for the life of the cluster. A request waits
+while the block is exhausted; if no new block arrives, all waiting requests fail, and clients may retry.
 """
 
 from collections import deque
@@ -16,12 +18,12 @@ _ALLOCATE_PRODUCER_IDS = (67, 0)
 """API key and version."""
 
 Taken = Callable[[int | None, Now], None]
-"""Takes a producer id, or null where none came."""
+"""Takes a producer id, or null if none was allocated."""
 AskController = Callable[[Any, Callable[[Any, Now], None], Now], None]
 
 
 class ProducerIdManager:
-    """The block that this broker holds, and who waits for the next.
+    """The block of this broker, and the requests that wait for the next one.
 
     :param broker_epoch: gives this broker's epoch.
     """
@@ -39,7 +41,7 @@ class ProducerIdManager:
         return len(self._block)
 
     def take(self, taken: Taken, now: Now) -> None:
-        """Give `taken` an id that nobody has had, perhaps at once."""
+        """Call `taken` with a new id, perhaps at once."""
         self._waiting.append(taken)
         if self._block:
             self._serve(now)

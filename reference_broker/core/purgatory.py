@@ -1,10 +1,12 @@
-"""Where requests wait for something to happen: Kafka's `DelayedOperationPurgatory`, as plain state.
+"""Purgatory of delayed operations, as plain state.
 
-An operation waits under keys. When something happened to a key, everything that waits under it is asked whether it can
-be answered now; at its deadline it is answered with what there is. Each is answered once.
+Follows: org.apache.kafka.server.purgatory.DelayedOperationPurgatory.
 
-Rules of this file: it knows neither requests nor partitions; a waiting operation's `answer` does. An operation whose
-connection is gone is dropped, not answered.
+An operation waits under keys. `check_and_complete` of a key completes those of its operations that can be completed;
+at its deadline an operation is completed with what is available. Each is completed once.
+
+Rules of this file: it knows neither requests nor partitions; the operations do. An operation whose connection is
+closed is dropped without a response.
 """
 
 from collections import defaultdict
@@ -19,17 +21,17 @@ from reference_broker.core.tracer import KeyChecked, OperationExpired, Tracer, n
 
 
 class Waiting(Protocol):
-    """An operation that cannot be answered yet."""
+    """An operation that cannot be completed yet (`DelayedOperation`)."""
 
     @property
     def connection(self) -> Connection | None:
-        """Whose it is; null for one of the broker's own."""
+        """The client's connection; null for an operation of the broker itself."""
         ...
 
     def answer(self, now: Now, happened: Hashable | None) -> bool:
-        """Answer if it can be. True if it was.
+        """Complete the operation if possible, and return whether it was (`DelayedOperation.tryComplete`).
 
-        :param happened: the key that something happened to; null when the time is over: then it is answered anyway.
+        :param happened: the key that has changed; null at the deadline, at which the operation is always completed.
         """
         ...
 
@@ -82,13 +84,13 @@ class Purgatory:
             self._try(watched, now, key)
 
     def drop(self, connection: Connection) -> None:
-        """Forget what a connection that is gone was waiting for."""
+        """Drop the operations of a closed connection."""
         for watched in tuple(self._by_connection.get(connection, ())):
             if watched.deadline is not None:
                 self._remove(watched, watched.deadline)
 
     def _try(self, watched: _Watched, now: Now, happened: Hashable | None) -> None:
-        """While an operation is being asked it has no deadline, and what its answer sets off does not ask it again."""
+        """Try to complete an operation; it has no deadline meanwhile, so that its own effects do not try it again."""
         deadline, watched.deadline = watched.deadline, None
         if deadline is None:
             return

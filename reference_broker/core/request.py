@@ -1,4 +1,7 @@
-"""A request in hand, and the ways to go on from it other than with an answer at once."""
+"""A request being processed, and the outcomes of a handler other than an immediate response.
+
+Follows: kafka.network.RequestChannel.
+"""
 
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -14,8 +17,8 @@ class Request:
 
     :param body: kio's dataclass of this API and version.
     :param replies: makes the response classes of the same version.
-    :param frame: the request as it came, for who passes it on.
-    :param envelope: the request of a broker in which this one came (KIP-590); its answer goes back in one too.
+    :param frame: the request as received, for forwarding.
+    :param envelope: the Envelope request that contains this one (KIP-590); the response is sent in an envelope too.
     """
 
     connection: Connection
@@ -30,11 +33,11 @@ class Request:
 
 
 class RequestOutcome(Enum):
-    """What a handler returns in place of a response."""
+    """Return value of a handler in place of a response."""
 
     DEFERRED = auto()
-    """The answer comes later, from the purgatory."""
+    """The response is sent later, from the purgatory."""
     NO_RESPONSE = auto()
-    """There is none (Produce with acks=0)."""
+    """The request has no response (Produce with acks=0)."""
     CLOSE_CONNECTION = auto()
-    """The one sign of an error that a request without a response can be given."""
+    """The only way to signal an error of a request without a response."""

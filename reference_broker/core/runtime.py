@@ -1,4 +1,4 @@
-"""What a node gives to the roles it plays, broker and controller: the world outside of them, as values and ports."""
+"""Runtime of a node, shared by its roles: identity, configuration, disk, timers, channels, purgatory, and effects."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ from reference_broker.protocol.messages import message_codec
 
 @dataclass(slots=True)
 class Runtime:
-    """One node's surroundings.
+    """The runtime of one node.
 
     :param new_uuid: where topic ids and the like come from.
     :param random_below: a random number below its argument.
@@ -50,22 +50,22 @@ class Runtime:
         self.channels = Channels(self.timers, self.emit, f"node-{self.identity.node_id}", self.trace)
 
     def emit(self, effect: Effect) -> None:
-        """Want something done."""
+        """Add an effect."""
         self._outbox.append(effect)
 
     def say_once(self, text: str) -> None:
-        """A line for the node's log, unless it is there already: what is tried again and again fails in few ways."""
+        """Write a line to the node's log, unless it was written before: retries fail in few ways."""
         if text not in self._said:
             self._said.add(text)
             self.emit(Note(text))
 
     def take_effects(self) -> list[Effect]:
-        """What was decided since the last time, in order."""
+        """Remove and return the effects since the last call, in order."""
         effects, self._outbox = self._outbox, []
         return effects
 
     def respond(self, request: Request, response: Any) -> None:
-        """Answer a request; its connection goes on to the next."""
+        """Send the response of a request, and let its connection continue with the next one."""
         self.trace(ResponseSent(request, response))
         data = message_codec(request.api_key, response.__version__).write(request.correlation_id, response)
         if request.envelope is None:
@@ -75,10 +75,10 @@ class Runtime:
             self.respond(request.envelope, in_envelope(request.envelope, response, data))
 
     def complete(self, request: Request, outcome: Any) -> None:
-        """Do with a request what its handler returned: a response, or an `RequestOutcome`."""
+        """Complete a request with what its handler returned: a response, or a `RequestOutcome`."""
         match outcome:
             case RequestOutcome.DEFERRED:
-                pass  # or answered meanwhile
+                pass  # or the response has been sent already
             case RequestOutcome.NO_RESPONSE:
                 request.connection.busy = False
                 self.emit(Respond(request.connection, b""))
@@ -88,10 +88,10 @@ class Runtime:
                 self.respond(request, response)
 
     def relay(self, request: Request, response: bytes) -> None:
-        """Answer a request with what another node has answered to it, header included."""
+        """Send the response that another node returned, header included."""
         request.connection.busy = False
         self.emit(Respond(request.connection, len(response).to_bytes(4, "big") + response))
 
     def close_connection(self, connection: Connection, reason: str) -> None:
-        """Close a connection of which no more is wanted."""
+        """Close a connection, with a reason for the log."""
         self.emit(Close(connection, reason))

@@ -55,5 +55,5 @@ def _handle(node: ServingNode, request: Request, now: Now, response: Any, **empt
         quorum_request = request_from_kio(request.body)
     except UnknownPartitionError:
         return response(error_code=ErrorCode.invalid_request, **empty)
-    node.ask_quorum(request, quorum_request, now)
+    node.handle_quorum_request(request, quorum_request, now)
     return RequestOutcome.DEFERRED

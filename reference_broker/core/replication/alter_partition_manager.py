@@ -1,8 +1,9 @@
-"""ISR proposals on their way to the controller: AlterPartition (56) (Kafka's `AlterPartitionManager`).
+"""ISR proposals of this broker's leaders to the controller: AlterPartition (56).
 
-One request is under way at a time and carries all that was proposed meanwhile. A proposal stays until it is answered,
-whatever becomes of a request, and as it was made: one that is out of date by then changes nothing, at the controller
-(by its partition epoch) or here.
+Follows: kafka.server.AlterPartitionManager (KIP-497).
+
+One request is in flight at a time and contains all proposals made meanwhile. A proposal is repeated, unchanged, until
+there is a response to it; an outdated one changes nothing, at the controller (by its partition epoch) or here.
 """
 
 from collections.abc import Callable
@@ -15,8 +16,8 @@ from reference_broker.core.replication.requests import Proposal, alter_partition
 from reference_broker.core.timers import Timers
 from reference_broker.protocol.errors import ErrorCode
 
-AskController = Callable[[Any, Callable[[Any, Now], None], Now], None]
-"""Sends a request to the active controller; null for an answer means that none came."""
+SendToController = Callable[[Any, Callable[[Any, Now], None], Now], None]
+"""Sends a request to the active controller; the callback takes the response, or null."""
 
 _RETRY_MS = 50
 
@@ -27,16 +28,16 @@ class AlterPartitionManager:
     :param broker_epoch: gives this broker's epoch.
     """
 
-    def __init__(self, node_id: int, timers: Timers, ask: AskController, broker_epoch: Callable[[], int]) -> None:
+    def __init__(self, node_id: int, timers: Timers, send: SendToController, broker_epoch: Callable[[], int]) -> None:
         self._node_id = node_id
         self._timers = timers
-        self._ask = ask
+        self._send_to_controller = send
         self._broker_epoch = broker_epoch
         self._proposals: dict[tuple[str, int], Proposal] = {}
         self._is_under_way = False
 
     def propose(self, partition: Partition, proposal: IsrState, now: Now) -> None:
-        """Take a proposal; it is in place of an earlier one of this partition."""
+        """Send a proposal, in place of an earlier one of this partition."""
         self._proposals[partition.key] = Proposal.of(partition, proposal)
         self._send(now)
 
@@ -46,33 +47,33 @@ class AlterPartitionManager:
         self._is_under_way = True
         sent = dict(self._proposals)
         request = alter_partition_request(self._node_id, self._broker_epoch(), sent.values())
-        self._ask(request, lambda response, then: self._answered(sent, response, then), now)
+        self._send_to_controller(request, lambda response, then: self._answered(sent, response, then), now)
 
     def _answered(self, sent: dict[tuple[str, int], Proposal], response: Any, now: Now) -> None:
         self._is_under_way = False
         if response is None or response.error_code is not ErrorCode.none:
             self._timers.set(now.monotonic_ms + _RETRY_MS, self._send)
             return
-        answers = {
-            (topic.topic_id, answer.partition_index): answer for topic in response.topics for answer in topic.partitions
+        results = {
+            (topic.topic_id, result.partition_index): result for topic in response.topics for result in topic.partitions
         }
         for key, proposal in sent.items():
-            answer = answers.get((proposal.partition.topic_id, proposal.partition.index))
-            if answer is not None:
+            result = results.get((proposal.partition.topic_id, proposal.partition.index))
+            if result is not None:
                 if self._proposals.get(key) is proposal:
                     del self._proposals[key]
-                _settle(proposal.partition, proposal.isr, answer, now)
+                _complete(proposal.partition, proposal.isr, result, now)
         self._send(now)
 
 
-def _settle(partition: Partition, proposal: IsrState, answer: Any, now: Now) -> None:
-    if answer.error_code is not ErrorCode.none:
-        partition.isr_refused(proposal, answer.error_code, now)
+def _complete(partition: Partition, proposal: IsrState, result: Any, now: Now) -> None:
+    if result.error_code is not ErrorCode.none:
+        partition.isr_refused(proposal, result.error_code, now)
     else:
         partition.isr_accepted(
             proposal,
-            isr=answer.isr,
-            leader_epoch=answer.leader_epoch,
-            partition_epoch=answer.partition_epoch,
+            isr=result.isr,
+            leader_epoch=result.leader_epoch,
+            partition_epoch=result.partition_epoch,
             now=now,
         )

@@ -1,4 +1,7 @@
-"""What the metadata says of other brokers, as far as replication asks."""
+"""Brokers of the metadata image, as replication needs them: live epochs, and eligibility for the ISR.
+
+Follows: kafka.cluster.Partition (KIP-841, KIP-903).
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,7 +13,7 @@ UNKNOWN_BROKER_EPOCH = -1
 
 @dataclass(frozen=True, slots=True)
 class BrokerRun:
-    """One run of a broker, from its registration to its end: every run has a higher epoch. -1: it does not say."""
+    """One run of a broker, from its registration to its end: every run has a higher epoch; -1 is unknown."""
 
     node_id: int
     broker_epoch: int
@@ -31,9 +34,9 @@ class Brokers:
         return None if broker is None or broker.fenced else broker.broker_epoch
 
     def may_join_isr(self, node_id: int, fetch_epoch: int | None) -> bool:
-        """Not fenced, not about to stop (KIP-841), and the very run of it that fetches (KIP-903).
+        """Whether a broker is unfenced, not in controlled shutdown (KIP-841), and registered with this epoch (KIP-903).
 
-        :param fetch_epoch: the broker epoch of its last fetch; null before the first, -1 if it does not say.
+        :param fetch_epoch: the broker epoch of its last fetch; null before the first, -1 if unknown.
         """
         broker = self._image().brokers.get(node_id)
         if broker is None or broker.fenced or broker.in_controlled_shutdown or fetch_epoch is None:

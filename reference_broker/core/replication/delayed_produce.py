@@ -1,13 +1,15 @@
-"""acks=all: what was appended is acknowledged when it is committed (Kafka's `DelayedProduce`).
+"""acks=all: appended records are acknowledged when they are committed.
 
-Some records of one or several partitions wait together, each until the high watermark has passed them. A partition
-stops waiting with an error where
+Follows: org.apache.kafka.server.purgatory.DelayedProduce.
 
-- this broker no longer leads it, or no longer has it:   NOT_LEADER_OR_FOLLOWER, UNKNOWN_TOPIC_OR_PARTITION;
-- it is committed, by a smaller ISR than demanded:       NOT_ENOUGH_REPLICAS_AFTER_APPEND;
-- the time is over:                                      REQUEST_TIMED_OUT.
+Records of one or several partitions wait together, each until the high watermark has passed them. A partition stops
+waiting with an error if
 
-In each of these the records may be in the log for good all the same.
+- this broker no longer leads it, or no longer has it:        NOT_LEADER_OR_FOLLOWER, UNKNOWN_TOPIC_OR_PARTITION;
+- it is committed by an ISR below `min.insync.replicas`:      NOT_ENOUGH_REPLICAS_AFTER_APPEND;
+- the timeout expires:                                        REQUEST_TIMED_OUT.
+
+In each of these cases the records may stay in the log.
 """
 
 from collections.abc import Callable, Hashable, Mapping
@@ -19,15 +21,15 @@ from reference_broker.protocol.errors import ErrorCode
 
 Key = tuple[str, int]
 Settled = Callable[[Mapping[Key, ErrorCode], Now], None]
-"""Takes what became of each partition."""
+"""Takes the error of each partition."""
 
 
 class DelayedProduce:
-    """Appends that wait to be committed.
+    """Appended records that wait to be committed.
 
-    :param required: for each partition the offset behind what was appended.
-    :param find: gives the replica of this broker now, or the error that says why there is none.
-    :param connection: of the client that waits, if one does: it is forgotten with that.
+    :param required: for each partition the offset after the appended records.
+    :param find: returns the replica of this broker, or an error if there is none.
+    :param connection: the client's connection, if there is one: the operation is dropped when it is closed.
     """
 
     def __init__(
@@ -39,23 +41,23 @@ class DelayedProduce:
     ) -> None:
         self.connection = connection
         self.errors: dict[Key, ErrorCode] = {}
-        """What became of those that wait no more."""
+        """Errors of the partitions that no longer wait."""
         self._required = dict(required)
         self._find = find
         self._settled = settled
 
     @property
     def required(self) -> Mapping[Key, int]:
-        """The offset that each partition that waits has to reach."""
+        """The offset that the high watermark of each waiting partition has to reach."""
         return self._required
 
     @property
     def keys(self) -> tuple[Key, ...]:
-        """The partitions that wait."""
+        """The waiting partitions."""
         return tuple(self._required)
 
     def check(self) -> bool:
-        """Look at those that wait. True if none is left."""
+        """Check the waiting partitions, and return whether none is left."""
         for key, offset in tuple(self._required.items()):
             partition = self._find(key)
             error = partition if isinstance(partition, ErrorCode) else partition.replication_of(offset)
@@ -65,7 +67,7 @@ class DelayedProduce:
         return not self._required
 
     def answer(self, now: Now, happened: Hashable | None) -> bool:
-        """The purgatory asks."""
+        """Complete if all partitions are committed or have failed, or at the deadline."""
         if not self.check() and happened is not None:
             return False
         self.errors.update(dict.fromkeys(self._required, ErrorCode.request_timed_out))

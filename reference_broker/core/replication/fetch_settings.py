@@ -1,4 +1,4 @@
-"""What a broker's configuration says about replication (`replica.fetch.*`)."""
+"""Configuration of the replica fetchers (`replica.fetch.*`)."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -14,16 +14,16 @@ class FetchSettings:
     max_wait: timedelta
     min_bytes: int
     max_bytes: int
-    """`replica.fetch.response.max.bytes`: of one answer."""
+    """`replica.fetch.response.max.bytes`: limit of a response."""
     partition_max_bytes: int
-    """`replica.fetch.max.bytes`: of one partition in it."""
+    """`replica.fetch.max.bytes`: limit of a partition in a response."""
     backoff_ms: int
     timeout_ms: int
-    """`replica.socket.timeout.ms`: how long an answer may take."""
+    """`replica.socket.timeout.ms`: request timeout."""
 
     @classmethod
     def of(cls, node_id: int, configuration: BrokerConfiguration) -> "FetchSettings":
-        """What is configured."""
+        """Read the configuration."""
         number = configuration.integer
         return cls(
             node_id=node_id,

@@ -1,14 +1,16 @@
-"""How far the replication of one partition from its leader is (Kafka's `PartitionFetchState`).
+"""Fetch state of one partition of a replica fetcher.
 
-| state      | what it means                                              | ends with                               |
-|------------|------------------------------------------------------------|-----------------------------------------|
-| FETCHING   | named in the next fetch                                    | whatever goes wrong                     |
-| TRUNCATING | out of the leader's range: the leader is asked for it      | the leader's answer                     |
-| DELAYED    | something went wrong that may pass                         | `replica.fetch.backoff.ms`, then FETCHING |
-| FAILED     | fenced, or broken: nothing is fetched                      | a new leader epoch, which begins anew   |
+Follows: org.apache.kafka.server.PartitionFetchState (KIP-595).
 
-A log that has parted from the leader's is cut where the fetch answer says so (diverging epoch, KIP-595), at once and
-without a state of its own.
+| state      | meaning                                                    | ends with                                 |
+|------------|------------------------------------------------------------|-------------------------------------------|
+| FETCHING   | part of the next fetch                                     | an error                                  |
+| TRUNCATING | offset out of range: a ListOffsets request is in flight    | the leader's response                     |
+| DELAYED    | a retriable error                                          | `replica.fetch.backoff.ms`, then FETCHING |
+| FAILED     | fenced, or a fatal error: nothing is fetched               | a new leader epoch                        |
+
+A log that diverges from the leader's is truncated at the diverging epoch of the fetch response, at once and without a
+separate state.
 """
 
 from collections.abc import Mapping
@@ -21,7 +23,7 @@ from reference_broker.core.replication.partition import Partition
 
 
 class FetchPhase(Enum):
-    """What goes on with a partition."""
+    """The phase of a partition's replication."""
 
     FETCHING = auto()
     TRUNCATING = auto()
@@ -43,7 +45,7 @@ TRANSITIONS: Mapping[FetchPhase, frozenset[FetchPhase]] = MappingProxyType(
 class PartitionFetchState:
     """One partition of one fetcher, for one leader epoch.
 
-    :param leader_epoch: that the fetcher was told; fetches carry it, so that a leader of another one refuses them.
+    :param leader_epoch: the epoch of the fetch requests, which a leader in another epoch rejects.
     :param had_records_ms: when (monotonic) the leader last had records for it.
     """
 
@@ -53,6 +55,6 @@ class PartitionFetchState:
     had_records_ms: int = NEVER_MS
 
     def become(self, phase: FetchPhase) -> None:
-        """Go over into another phase."""
+        """Change the phase."""
         assert phase in TRANSITIONS[self.phase], f"{phase.name} out of {self.phase.name}"
         self.phase = phase

@@ -1,9 +1,11 @@
-"""What a leader knows of one follower, learned from its fetches alone (Kafka's `Replica` and `ReplicaState`).
+"""Progress of one follower, as its leader derives it from the follower's fetches.
 
-A follower is *caught up* at a moment if it had by then all that the leader had. A leader sees only what a follower asks
-for, so it concludes afterwards: a fetch from the leader's end shows the follower caught up now; a fetch from where the
-end was at the fetch before shows that it was so then. Under steady load a follower is never seen at the very end, and
-is nevertheless in sync.
+Follows: org.apache.kafka.server.replica.Replica, org.apache.kafka.server.replica.ReplicaState (KIP-903).
+
+A follower is *caught up* at a time if it had all records of the leader at that time. The leader knows only the fetch
+offsets: a fetch from its log end offset shows that the follower is caught up now; a fetch from the log end offset of
+the previous fetch shows that it was caught up then. Under steady load a fetch never reaches the log end offset, and the
+follower is in sync nevertheless.
 """
 
 from dataclasses import dataclass
@@ -17,8 +19,8 @@ NEVER_MS = -(2**62)
 class FollowerProgress:
     """One follower. Offsets are -1 before its first fetch in this leadership; times are monotonic.
 
-    :param end_offset: where it asked for records from, so that it has all below.
-    :param broker_epoch: of its last fetch (KIP-903); null before the first, -1 if it does not say.
+    :param end_offset: its last fetch offset: it has all records below.
+    :param broker_epoch: of its last fetch (KIP-903); null before the first, -1 if unknown.
     """
 
     end_offset: int = UNKNOWN_OFFSET
@@ -31,7 +33,7 @@ class FollowerProgress:
     def fetched(
         self, offset: int, log_start_offset: int, leader_end_offset: int, broker_epoch: int, now_ms: int
     ) -> None:
-        """It fetches from `offset`, while the leader's log ends at `leader_end_offset`."""
+        """Update the progress for a fetch from `offset`, when the leader's log ends at `leader_end_offset`."""
         if offset >= leader_end_offset:
             self.last_caught_up_ms = max(self.last_caught_up_ms, now_ms)
         elif offset >= self.last_fetch_leader_end_offset:
@@ -43,15 +45,15 @@ class FollowerProgress:
         self.broker_epoch = broker_epoch
 
     def is_caught_up(self, leader_end_offset: int, now_ms: int, lag_max_ms: int) -> bool:
-        """At the leader's end, or there not long ago (`replica.lag.time.max.ms`): an idle follower never lags."""
+        """Whether it is at the leader's end, or was within `replica.lag.time.max.ms`: an idle follower never lags."""
         return leader_end_offset == self.end_offset or now_ms - self.last_caught_up_ms <= lag_max_ms
 
     @classmethod
     def at_leadership(cls, *, is_in_sync: bool, now_ms: int) -> Self:
-        """The leader is new: nothing is known, and a member of the ISR has a whole lag time to show up."""
+        """Return the progress at a new leader: unknown, and an ISR member has the full lag time to fetch."""
         return cls(last_caught_up_ms=now_ms if is_in_sync else NEVER_MS)
 
     def epoch_began(self, leader_end_offset: int, *, is_in_sync: bool, now_ms: int) -> None:
-        """The same leader goes on in another epoch; who is outside of the ISR must fetch before it may come back."""
+        """Continue in a new epoch of the same leader; a replica outside of the ISR must fetch before it may join."""
         self.last_fetch_leader_end_offset = leader_end_offset
         self.last_fetch_ms = self.last_caught_up_ms = now_ms if is_in_sync else NEVER_MS

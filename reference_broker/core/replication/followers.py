@@ -1,4 +1,7 @@
-"""The followers of a partition, as its leader knows them: who has how much, who lags, who may join the ISR."""
+"""Followers of a partition, as its leader knows them: progress, lag, and eligibility for the ISR.
+
+Follows: kafka.cluster.Partition (KIP-841, KIP-903).
+"""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -41,16 +44,16 @@ class Followers:
         return self._progress[node_id]
 
     def assign(self, replicas: Iterable[int]) -> None:
-        """These are the replicas now."""
+        """Set the replicas of the partition."""
         others = (node for node in replicas if node != self._context.node_id)
         self._progress = {node: self._progress.get(node) or FollowerProgress() for node in others}
 
     def clear(self) -> None:
-        """Forget them: this broker does not lead any more."""
+        """Remove all followers: this broker no longer leads."""
         self._progress.clear()
 
     def epoch_began(self, isr: frozenset[int], end_offset: int, *, is_new_leader: bool, now: Now) -> None:
-        """The leader's log ended here when its epoch began."""
+        """Begin a leader epoch, with the leader's log end offset at its start."""
         for node, follower in self._progress.items():
             is_in_sync = node in isr
             if is_new_leader:
@@ -69,7 +72,7 @@ class Followers:
         return committed
 
     def lagging(self, isr: frozenset[int], end_offset: int, now: Now) -> frozenset[int]:
-        """Those of the ISR that are behind for too long."""
+        """Return the ISR members that lag longer than `replica.lag.time.max.ms`."""
         return frozenset(node for node in isr if self._lags(node, end_offset, now))
 
     def _lags(self, node: int, end_offset: int, now: Now) -> bool:
@@ -89,7 +92,7 @@ class Followers:
         return self._context.brokers.may_join_isr(node, self._progress[node].broker_epoch)
 
     def with_broker_epochs(self, isr: frozenset[int]) -> list[tuple[int, int]]:
-        """An ISR with the broker epochs that are meant (KIP-903); -1 where no fetch has come yet."""
+        """Return an ISR with broker epochs (KIP-903); -1 before the first fetch."""
         return [(node, self._broker_epoch(node)) for node in sorted(isr)]
 
     def _broker_epoch(self, node: int) -> int:

@@ -1,6 +1,8 @@
-"""The in-sync replicas of a partition, as its leader knows them and wants them (KIP-497, KIP-841, KIP-903).
+"""In-sync replicas of a partition: committed, proposed and maximal ISR of the leader.
 
-Only the controller changes an ISR. A leader proposes (AlterPartition) and until it is told, it counts with the worst:
+Follows: kafka.cluster.Partition (KIP-497, KIP-841, KIP-903).
+
+Only the controller changes an ISR. A leader proposes (AlterPartition), and assumes the larger ISR until the response:
 
 | state          | the ISR is     | the high watermark waits for (maximal ISR)           |
 |----------------|----------------|------------------------------------------------------|
@@ -8,7 +10,7 @@ Only the controller changes an ISR. A leader proposes (AlterPartition) and until
 | PENDING_EXPAND | last committed | the ISR and the one that is to join                  |
 | PENDING_SHRINK | last committed | the ISR, those that are to leave included            |
 
-One proposal is under way at a time. It ends with the controller's answer, or with newer metadata, which always wins.
+One proposal is in flight at a time. It ends with the controller's response, or with newer metadata, which always wins.
 """
 
 from collections.abc import Iterable, Mapping
@@ -21,7 +23,7 @@ from reference_broker.protocol.errors import ErrorCode
 
 
 class IsrPhase(Enum):
-    """Whether a change is under way, and which."""
+    """Whether a change is in flight, and which."""
 
     COMMITTED = auto()
     PENDING_EXPAND = auto()
@@ -39,12 +41,12 @@ TRANSITIONS: Mapping[IsrPhase, frozenset[IsrPhase]] = MappingProxyType(
 
 
 class Reaction(Enum):
-    """What a leader does when its proposal is refused."""
+    """Reaction of a leader to the rejection of its proposal."""
 
     REVERT = auto()
-    """Back to the committed state: the controller says that it did not, and never will, carry it out."""
+    """Revert to the committed state: the controller has not applied the change, and never will."""
     AWAIT_METADATA = auto()
-    """Stay pending: this leader's view is old, and newer metadata is on its way."""
+    """Stay pending: this leader's metadata is outdated, and newer metadata will arrive."""
     RETRY = auto()
     """Propose the same again."""
 
@@ -61,16 +63,16 @@ REACTIONS: Mapping[ErrorCode, Reaction] = MappingProxyType(
         ErrorCode.new_leader_elected: Reaction.AWAIT_METADATA,
     }
 )
-"""By the error of one partition in AlterPartition's answer; any other: `Reaction.RETRY`."""
+"""Reaction by the error of a partition in the AlterPartition response; to any other: `Reaction.RETRY`."""
 
 
 @dataclass(frozen=True, slots=True)
 class IsrState:
-    """An ISR and what is proposed for it. Made by the class methods and by `expanded`, `shrunk` and `reverted`.
+    """An ISR and the proposal for it. Made by the class methods and by `expanded`, `shrunk` and `reverted`.
 
     :param isr: as last committed.
-    :param proposed: as it is to become; the same where nothing is under way.
-    :param maximal: those that the high watermark waits for.
+    :param proposed: the ISR of the proposal; the same as `isr` if none is in flight.
+    :param maximal: the replicas that the high watermark waits for.
     """
 
     phase: IsrPhase
@@ -80,25 +82,25 @@ class IsrState:
 
     @classmethod
     def committed(cls, isr: Iterable[int]) -> Self:
-        """As the controller says."""
+        """Return the state for an ISR that the controller has committed."""
         members = frozenset(isr)
         return cls(IsrPhase.COMMITTED, members, members, members)
 
     @property
     def is_pending(self) -> bool:
-        """A proposal is under way."""
+        """Whether a proposal is in flight."""
         return self.phase is not IsrPhase.COMMITTED
 
     def expanded(self, replica: int) -> Self:
-        """A replica is proposed. It counts from now on: that is stricter, so it is safe whatever becomes of it."""
+        """Propose to add a replica. It counts from now on: that is stricter, hence safe whatever the result."""
         return self._pending(IsrPhase.PENDING_EXPAND, self.isr | {replica})
 
     def shrunk(self, replicas: frozenset[int]) -> Self:
-        """Replicas are to leave. They count until the controller has agreed, for one of them may be the next leader."""
+        """Propose to remove replicas. They count until this is committed, because one may be the next leader."""
         return self._pending(IsrPhase.PENDING_SHRINK, self.isr - replicas)
 
     def reverted(self) -> Self:
-        """As if nothing had been proposed."""
+        """Return the state without the proposal."""
         return type(self).committed(self.isr)
 
     def _pending(self, phase: IsrPhase, proposed: frozenset[int]) -> Self:

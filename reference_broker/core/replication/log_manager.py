@@ -1,12 +1,14 @@
-"""The logs in this broker's log directory, and the checkpoints beside them (Kafka's `LogManager`).
+"""Logs in this broker's log directory, and the checkpoint files beside them.
 
-Each replica has a directory `<topic>-<index>` with its log, and in it a `partition.metadata` that names its topic id:
-a log is never taken for that of a later topic of the same name (KIP-516). A log that is no replica of this broker's
-any more, once the metadata is known, goes: it strayed while the broker was down.
+Follows: org.apache.kafka.storage.internals.log.LogManager (KIP-516).
 
-Three checkpoints lie beside the directories: how far each log is flushed, where it starts, and its high watermark. They
-are written now and then and at a clean stop, whose last act is the marker that says that no log needs recovery. Logs
-are opened once the metadata is known; of one that is not open yet, what was read is what is written.
+Each replica has a directory `<topic>-<index>` with its log and a `partition.metadata` with its topic id: a log is never
+used for a later topic of the same name (KIP-516). Once the metadata is known, stray logs are deleted: those of replicas
+that were removed from this broker while it was down.
+
+Three checkpoint files hold the recovery point, the log start offset and the high watermark of each log. They are
+written periodically and at a clean shutdown, which ends with the clean shutdown file: no log needs recovery then. Logs
+are opened once the metadata is known; the checkpoints of unopened logs are kept as they were read.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -46,11 +48,11 @@ class LogManager:
         self._high_watermarks = read_offsets(disk, HIGH_WATERMARK_FILE)
 
     def high_watermark(self, topic: str, index: int) -> int:
-        """As it was last written down; 0 for a new log."""
+        """Return the checkpointed high watermark; 0 for a new log."""
         return self._high_watermarks.get((topic, index), 0)
 
     def open(self, topic: str, topic_id: UUID, index: int, config: LogConfig, now: Now) -> UnifiedLog:
-        """Open a log, or make an empty one; what another topic of this name left is deleted."""
+        """Open a log, or create an empty one; the log of an earlier topic of this name is deleted."""
         directory = f"{topic}-{index}"
         if self._is_of_other_topic(directory, topic_id):
             self.delete([(topic, index)], ())
@@ -68,7 +70,7 @@ class LogManager:
         return log
 
     def _is_of_other_topic(self, directory: str, topic_id: UUID) -> bool:
-        """Whether a log is left of a topic that was deleted, and made again, while this broker was down."""
+        """Whether a log belongs to a topic that was deleted and created again while this broker was down."""
         path = f"{directory}/{_PARTITION_METADATA}"
         if not self._disk.exists(path):
             return False
@@ -76,7 +78,7 @@ class LogManager:
         return bool(found) and found[-1] != format_uuid(topic_id).encode()
 
     def delete_strays(self, left: Collection[Partition]) -> None:
-        """Delete the logs of replicas that were taken away while this broker was down; `left` are all it has."""
+        """Delete the logs of replicas that were removed while this broker was down; `left` are all its replicas."""
         here = {partition.key for partition in left}
         known = {*self._on_disk(), *self._recovery_points, *self._high_watermarks}
         if strays := sorted(known - here):
@@ -90,9 +92,9 @@ class LogManager:
                 yield topic, int(index)
 
     def delete(self, gone: Collection[tuple[str, int]], left: Collection[Partition]) -> None:
-        """Delete logs. The checkpoints go first: what they say must never be taken for a later topic of that name.
+        """Delete logs, after their checkpoint entries, which must never be used for a later topic of that name.
 
-        Of some there may be no more than that.
+        Some may have no more than these entries.
         """
         if not self._recovery_points.keys().isdisjoint(gone):
             _forget(gone, self._recovery_points, self._log_starts)
@@ -105,7 +107,7 @@ class LogManager:
                 self._disk.delete_directory(f"{topic}-{index}")
 
     def checkpoint(self, partitions: Iterable[Partition]) -> None:
-        """Write down how far logs are flushed and where they start."""
+        """Write the recovery points and the log start offsets."""
         for partition in partitions:
             self._recovery_points[partition.key] = partition.log.recovery_point
             self._log_starts[partition.key] = partition.log_start_offset
@@ -113,14 +115,14 @@ class LogManager:
         write_offsets(self._disk, LOG_START_FILE, self._log_starts)
 
     def checkpoint_high_watermarks(self, partitions: Iterable[Partition]) -> None:
-        """Write the high watermarks down, if one has changed."""
+        """Write the high watermarks, if one has changed."""
         high_watermarks = self._high_watermarks | {partition.key: partition.high_watermark for partition in partitions}
         if high_watermarks != self._high_watermarks:
             self._high_watermarks = high_watermarks
             write_offsets(self._disk, HIGH_WATERMARK_FILE, high_watermarks)
 
     def close(self, partitions: Collection[Partition]) -> None:
-        """Flush every log, let go of its files, and write the checkpoints."""
+        """Flush and close every log, and write the checkpoints."""
         close_logs(self._disk, (partition.log for partition in partitions))
         self.checkpoint(partitions)
         self.checkpoint_high_watermarks(partitions)
@@ -146,7 +148,7 @@ def _codec(compression_type: str) -> Codec | None:
 
 
 def log_config(configuration: TopicConfiguration) -> LogConfig:
-    """What a log heeds of its topic's properties."""
+    """Return the log configuration of a topic."""
     number, text = configuration.integer, configuration.value
     return LogConfig(
         segment_bytes=number("segment.bytes"),

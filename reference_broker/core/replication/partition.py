@@ -1,19 +1,20 @@
-"""A partition replica on this broker: a log, and what leading or following adds to it.
+"""A partition replica on this broker: its log, and its state as leader or follower.
 
-The role follows the metadata (`ROLES`), guarded by two epochs: metadata older than the known partition epoch is passed
-over, and a new leader epoch begins a leadership even if the leader is the same.
+Follows: kafka.cluster.Partition (KIP-101, KIP-279, KIP-320, KIP-497, KIP-966).
+
+The role follows the metadata (`ROLES`), guarded by two epochs: metadata older than the known partition epoch is
+ignored, and a new leader epoch begins a leadership even if the leader is the same.
 
 A leader
-- appends under its epoch. It knows of its followers what their fetches tell (`Followers`).
-- moves the high watermark up to the least end of the logs of the maximal ISR, and of replicas outside of it that are
-  caught up and could join (else a fast leader would outrun them for ever). Below `min.insync.replicas` it stands still
-  (KIP-966). It never moves it down.
-- proposes to shrink the ISR by those that lag longer than `replica.lag.time.max.ms`, and to expand it by one that has
-  all up to the high watermark and to the start of this epoch: before that, committed records may lie in between that it
-  lacks.
+- appends in its epoch, and learns the progress of its followers from their fetches (`Followers`).
+- advances the high watermark to the smallest log end offset of the maximal ISR, and of replicas outside of it that are
+  caught up and could join (else a fast leader would keep them out indefinitely). It does not advance below
+  `min.insync.replicas` (KIP-966), and never moves back.
+- proposes to remove replicas that lag longer than `replica.lag.time.max.ms` from the ISR, and to add a replica that has
+  all records up to the high watermark and to the start of this epoch: before that, it may lack committed records.
 
-A follower takes over batches, high watermark and log start from its leader. It truncates to what leader epochs say, and
-never to the high watermark, which trails behind what is committed (KIP-101, KIP-279).
+A follower replicates batches, high watermark and log start offset of its leader. It truncates by leader epochs, never
+to the high watermark, which may be below the last committed record (KIP-101, KIP-279).
 """
 
 from collections.abc import Callable, Mapping
@@ -47,16 +48,16 @@ from reference_broker.protocol.metadata_records import PartitionRecord
 from reference_broker.protocol.record_batch import Bytes
 
 NO_EPOCH = -1
-"""A leader epoch that the client does not know, or that there is none to tell."""
+"""Leader epoch of a client that does not know it, and of a partition without one."""
 NO_LEADER = -1
 ACKS_ALL = -1
 
 
 class ReplicaRole(Enum):
-    """What a replica is to its partition."""
+    """Role of a replica."""
 
     OFFLINE = auto()
-    """The partition has no leader, or the replica has not been told of one."""
+    """The partition has no leader, or the replica has not received metadata with one."""
     LEADER = auto()
     FOLLOWER = auto()
 
@@ -68,12 +69,12 @@ ROLES: Mapping[ReplicaRole, frozenset[ReplicaRole]] = MappingProxyType(
         ReplicaRole.FOLLOWER: frozenset({ReplicaRole.FOLLOWER, ReplicaRole.LEADER, ReplicaRole.OFFLINE}),
     }
 )
-"""What metadata can make of a replica: anything; a leadership that goes on in a new epoch begins anew all the same."""
+"""Transitions by metadata: all are possible. A leadership that continues in a new epoch begins again."""
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionContext(ReplicaContext):
-    """What all partitions of a broker share.
+    """Context that all partitions of a broker share.
 
     :param propose: sends an ISR to the controller.
     :param on_progress: called when the leader, or a watermark, has changed: an operation may be waiting for it.
@@ -85,7 +86,7 @@ class PartitionContext(ReplicaContext):
 
 
 class Partition:
-    """One replica. `flushed_at_ms` (monotonic) is when `flush.ms` last had its way."""
+    """One replica. `flushed_at_ms` (monotonic) is the time of the last flush by `flush.ms`."""
 
     __slots__ = (
         "_context",
@@ -133,13 +134,13 @@ class Partition:
         self.replicas: tuple[int, ...] = ()
         self.isr = IsrState.committed(())
         self.epoch_start_offset = 0
-        """Where the log ended when this leadership began."""
+        """Log end offset when this leadership began."""
         self.high_watermark = max(min(high_watermark, log.log_end_offset), log.log_start_offset)
-        """All below is on every replica of the ISR, and consumers read it."""
+        """All records below are on every replica of the ISR, and visible to consumers."""
         self.followers = Followers(context)
         self._context = context
 
-    # What everybody asks
+    # State
 
     @property
     def is_leader(self) -> bool:
@@ -148,7 +149,7 @@ class Partition:
 
     @property
     def last_stable_offset(self) -> int:
-        """Consumers that ask for read_committed read below this one: below the first open transaction."""
+        """Consumers with read_committed read below this offset: below the first open transaction."""
         return self.high_watermark
 
     @property
@@ -157,7 +158,7 @@ class Partition:
         return self.log.log_start_offset
 
     def check_leader_epoch(self, current_leader_epoch: int) -> ErrorCode:
-        """Fencing of one whose metadata is older, or newer, than this broker's (KIP-320)."""
+        """Return the error for a request whose metadata is older, or newer, than this broker's (KIP-320)."""
         if current_leader_epoch < 0 or current_leader_epoch == self.leader_epoch:
             return ErrorCode.none
         older = current_leader_epoch < self.leader_epoch
@@ -166,9 +167,9 @@ class Partition:
     # Roles
 
     def apply(self, record: PartitionRecord, now: Now) -> bool:
-        """Become what the metadata says. True if a new leader epoch began.
+        """Apply the metadata, and return whether a new leader epoch begins.
 
-        A partition epoch that is known already is applied again: AlterPartition's answer may have come first.
+        A known partition epoch is applied again: the AlterPartition response may have arrived first.
         """
         if record.partition_epoch < self.partition_epoch:
             return False
@@ -219,16 +220,16 @@ class Partition:
 
     @property
     def is_under_min_isr(self) -> bool:
-        """Too few replicas in sync to take acks=all, or to commit anything."""
+        """Whether too few replicas are in sync to accept acks=all, or to commit records."""
         return len(self.isr.isr) < self._effective_min_isr
 
     @property
     def _effective_min_isr(self) -> int:
-        """Never more than there are replicas."""
+        """`min.insync.replicas`, at most the number of replicas."""
         return min(self.min_insync_replicas, len(self.followers) + 1)
 
     def check_append(self, acks: int) -> None:
-        """Raise `AppendError` if this is not the leader, or acks=all finds too few replicas in sync."""
+        """Raise `AppendError` if this is not the leader, or too few replicas are in sync for acks=all."""
         if not self.is_leader:
             raise AppendError("NOT_LEADER_OR_FOLLOWER", f"broker {self._context.node_id} does not lead {self.key}")
         if acks == ACKS_ALL and self.is_under_min_isr:
@@ -254,7 +255,7 @@ class Partition:
         return appended
 
     def replication_of(self, required_offset: int) -> ErrorCode | None:
-        """Whether all below this offset is committed: none or the error that ends the wait; null while it goes on."""
+        """Return no error if all records below this offset are committed, or an error; null while it has to wait."""
         if not self.is_leader:
             return ErrorCode.not_leader_or_follower
         if self.high_watermark < required_offset:
@@ -263,7 +264,7 @@ class Partition:
         return ErrorCode.none if enough else ErrorCode.not_enough_replicas_after_append
 
     def note_fetch(self, run: BrokerRun, offset: int, log_start_offset: int, leader_end_offset: int, now: Now) -> None:
-        """A follower fetched; `leader_end_offset` is where the log ended when it did."""
+        """Update a follower's progress for a fetch; `leader_end_offset` is the log end offset at that time."""
         node_id, follower = run.node_id, self.followers[run.node_id]
         end_before, start_before = follower.end_offset, follower.log_start_offset
         follower.fetched(offset, log_start_offset, leader_end_offset, run.broker_epoch, now.monotonic_ms)
@@ -288,7 +289,7 @@ class Partition:
         return True
 
     def maybe_shrink_isr(self, now: Now) -> None:
-        """Propose that those that lag leave the ISR. Looked at twice in each `replica.lag.time.max.ms`."""
+        """Propose to remove lagging replicas from the ISR. Called twice in each `replica.lag.time.max.ms`."""
         if not self.is_leader or self.isr.is_pending:
             return
         lagging = self.followers.lagging(self.isr.isr, self.log.log_end_offset, now)
@@ -299,7 +300,7 @@ class Partition:
     def isr_accepted(
         self, proposal: IsrState, *, isr: tuple[int, ...], leader_epoch: int, partition_epoch: int, now: Now
     ) -> None:
-        """The controller answered a proposal; if newer metadata came before the answer, that counts."""
+        """Apply the AlterPartition response, unless newer metadata has arrived before it."""
         if self.isr is not proposal or leader_epoch != self.leader_epoch or partition_epoch < self.partition_epoch:
             return
         self._set_isr(IsrState.committed(isr))
@@ -308,7 +309,7 @@ class Partition:
             self._context.on_progress(self, now)
 
     def isr_refused(self, proposal: IsrState, error: ErrorCode, now: Now) -> None:
-        """The controller refused a proposal."""
+        """Revert, keep or retry a rejected proposal (`REACTIONS`)."""
         if self.isr is not proposal:
             return
         match REACTIONS.get(error, Reaction.RETRY):
@@ -320,21 +321,21 @@ class Partition:
                 pass
 
     def delete_records_before(self, offset: int, now: Now) -> None:
-        """Move the log start up; followers do the same when they next fetch."""
+        """Advance the log start offset; followers do the same at their next fetch."""
         self.log.delete_records_before(offset)
         self._context.on_progress(self, now)
 
     @property
     def low_watermark(self) -> int:
-        """The least log start of the live replicas, which a DeleteRecords waits for."""
+        """The smallest log start offset of the live replicas, which DeleteRecords waits for."""
         return self.followers.low_watermark(self.log_start_offset)
 
     # Following
 
     def replicate(self, records: Bytes, high_watermark: int, log_start_offset: int, now: Now) -> None:
-        """Take over what the leader answered.
+        """Append the records of a fetch response, and update high watermark and log start offset.
 
-        :raises AppendError: the batches are damaged, or do not follow this log.
+        :raises AppendError: the batches are corrupt, or do not continue this log.
         """
         if records:
             self.log.append_as_follower(records, leader_epoch=self.leader_epoch, now_ms=now.wall_ms)
@@ -348,9 +349,9 @@ class Partition:
             self._trace(RecordsAppended, self.log.log_end_offset)
 
     def truncation_offset(self, leader_epoch: int, end_offset: int) -> int:
-        """Where to cut, given the largest epoch not above ours that the leader has and where it ended there (KIP-279).
+        """Return the truncation offset for the leader's largest epoch not above ours, and its end offset (KIP-279).
 
-        If this log lacks that epoch, all above the next smaller one that it has goes, and the next fetch tells more.
+        If this log lacks that epoch, all records above the next smaller one are removed; the next fetch continues.
         """
         own_epoch, own_end_offset = self.log.end_offset_for_epoch(leader_epoch)
         if own_epoch == UNDEFINED_EPOCH:
@@ -360,7 +361,7 @@ class Partition:
         return min(end_offset, own_end_offset, self.log.log_end_offset)
 
     def truncate_to(self, offset: int, now: Now) -> None:
-        """Drop all from an offset on."""
+        """Remove all records from an offset on."""
         end_offset = self.log.log_end_offset
         self.log.truncate_to(offset, now.wall_ms)
         if self.log.log_end_offset < self.high_watermark:
@@ -369,7 +370,7 @@ class Partition:
             self._trace(LogTruncated, self.log.log_end_offset)
 
     def truncate_fully_and_start_at(self, offset: int, now: Now) -> None:
-        """Drop all: the leader's log begins above where this one ends."""
+        """Remove all records, because the leader's log starts above this log's end."""
         self.log.truncate_fully_and_start_at(offset, now.wall_ms)
         self._set_high_watermark(offset)
         self._trace(LogFullyTruncated, offset)

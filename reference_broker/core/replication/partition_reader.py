@@ -1,6 +1,8 @@
-"""What one reader, a consumer or a follower, may see of a partition, in Kafka's order of checks.
+"""Reads of a partition by a consumer or follower: isolation, and errors in Kafka's order of checks.
 
-`asked` is a partition's element of a Fetch request, in any version of it.
+Follows: kafka.cluster.Partition, org.apache.kafka.server.storage.log.FetchParams (KIP-320, KIP-595, KIP-903).
+
+`request` is a partition's element of a Fetch request, in any version.
 """
 
 from dataclasses import dataclass, replace
@@ -15,23 +17,23 @@ from reference_broker.protocol.errors import ErrorCode
 
 
 class Isolation(Enum):
-    """Up to where a reader may read."""
+    """The offset up to which a reader may read."""
 
     LOG_END = auto()
-    """A follower: everything."""
+    """Followers: all records."""
     HIGH_WATERMARK = auto()
-    """A consumer: what is committed."""
+    """Consumers: records below the high watermark."""
     COMMITTED = auto()
-    """A consumer with read_committed: what is decided, too."""
+    """Consumers with read_committed: records below the last stable offset."""
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionReader:
-    """Who reads.
+    """A consumer or follower that reads.
 
     :param follower: null for a consumer.
-    :param leader_only: a follower's replica does not serve this reader.
-    :param notes_progress: what a follower asks for tells how far it is; not when it is looked at again.
+    :param leader_only: whether only the leader serves this reader.
+    :param notes_progress: whether the fetch updates the follower's progress; not when it is processed again.
     """
 
     isolation: Isolation
@@ -41,12 +43,12 @@ class PartitionReader:
     notes_progress: bool = True
 
     def again(self) -> "PartitionReader":
-        """The same reader, when its request is looked at again."""
+        """Return the same reader for a delayed request that is processed again."""
         return replace(self, notes_progress=False)
 
-    def check(self, partition: Partition, asked: Any) -> ErrorCode:
-        """The error that this reader gets, or none."""
-        current_leader_epoch = getattr(asked, "current_leader_epoch", NO_EPOCH)
+    def check(self, partition: Partition, request: Any) -> ErrorCode:
+        """Return the error for this reader, or none."""
+        current_leader_epoch = getattr(request, "current_leader_epoch", NO_EPOCH)
         error = partition.check_leader_epoch(current_leader_epoch)
         if error is not ErrorCode.none:
             return error
@@ -56,31 +58,31 @@ class PartitionReader:
             known = current_leader_epoch != NO_EPOCH
             return ErrorCode.unknown_leader_epoch if known else ErrorCode.not_leader_or_follower
         log = partition.log
-        last_fetched_epoch = getattr(asked, "last_fetched_epoch", NO_EPOCH)
-        if last_fetched_epoch > log.latest_epoch or not log.log_start_offset <= asked.fetch_offset:
+        last_fetched_epoch = getattr(request, "last_fetched_epoch", NO_EPOCH)
+        if last_fetched_epoch > log.latest_epoch or not log.log_start_offset <= request.fetch_offset:
             return ErrorCode.offset_out_of_range
-        if asked.fetch_offset > log.log_end_offset and self.diverging_epoch(partition, asked) is None:
+        if request.fetch_offset > log.log_end_offset and self.diverging_epoch(partition, request) is None:
             return ErrorCode.offset_out_of_range
         if self.follower is not None and self.notes_progress and self.brokers.is_past(self.follower):
             return ErrorCode.not_leader_or_follower
         return ErrorCode.none
 
     @staticmethod
-    def diverging_epoch(partition: Partition, asked: Any) -> tuple[int, int] | None:
-        """The largest epoch here that is not above the reader's last one, and its end, if that lies before its offset.
+    def diverging_epoch(partition: Partition, request: Any) -> tuple[int, int] | None:
+        """Return the largest epoch not above the reader's last one, and its end offset, if the logs diverge.
 
-        Null where the two logs agree as far as the reader has come, or where the reader says no epoch.
+        Null if they agree up to the fetch offset, or if the request has no epoch.
         """
-        last_fetched_epoch: int = getattr(asked, "last_fetched_epoch", NO_EPOCH)
+        last_fetched_epoch: int = getattr(request, "last_fetched_epoch", NO_EPOCH)
         if last_fetched_epoch == NO_EPOCH:
             return None
         epoch, end_offset = partition.log.end_offset_for_epoch(last_fetched_epoch)
-        if epoch == UNDEFINED_EPOCH or (epoch == last_fetched_epoch and end_offset >= asked.fetch_offset):
+        if epoch == UNDEFINED_EPOCH or (epoch == last_fetched_epoch and end_offset >= request.fetch_offset):
             return None
         return epoch, end_offset
 
     def end_offset(self, partition: Partition) -> int:
-        """Up to where it may read now."""
+        """Return the offset up to which it may read now."""
         match self.isolation:
             case Isolation.LOG_END:
                 return partition.log.log_end_offset
@@ -89,9 +91,9 @@ class PartitionReader:
             case Isolation.COMMITTED:
                 return partition.last_stable_offset
 
-    def note_progress(self, partition: Partition, asked: Any, now: Now) -> None:
-        """Let the leader know how far a follower is."""
+    def note_progress(self, partition: Partition, request: Any, now: Now) -> None:
+        """Update the follower's progress at the leader."""
         if self.follower is not None and self.notes_progress:
             partition.note_fetch(
-                self.follower, asked.fetch_offset, asked.log_start_offset, partition.log.log_end_offset, now
+                self.follower, request.fetch_offset, request.log_start_offset, partition.log.log_end_offset, now
             )

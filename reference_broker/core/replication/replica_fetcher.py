@@ -1,13 +1,14 @@
-"""The replication of some partitions from one leader: one Fetch at a time, over a channel of its own.
+"""Replica fetcher: replicates partitions from one leader, with one Fetch in flight, over a separate channel.
 
-A state machine between metadata (`follow`, `leave`) and the leader's answers. Its rules are Kafka's
-(`AbstractFetcherThread`):
-- Every partition that can be fetched is named in every fetch, without a session; one that had data goes to the end of
-  the line, so that a full answer does not always serve the same ones.
-- An answer counts for a partition only if that is still fetched in the epoch, and from the offset, that was asked for.
-- What became of a partition is read from the table `OUTCOMES`. FENCED_LEADER_EPOCH says that metadata is on its way
-  here; with UNKNOWN_LEADER_EPOCH it is the leader that waits for some.
-- A lost connection delays all that was asked for.
+Follows: kafka.server.AbstractFetcherThread, kafka.server.ReplicaFetcherThread (KIP-101, KIP-279, KIP-595).
+
+A state machine without IO, driven by metadata (`follow`, `leave`) and the leader's responses:
+- A Fetch contains every partition in phase FETCHING, without a session; a partition that had records moves to the end,
+  so that a full response does not always serve the same partitions.
+- A response is used for a partition only if its leader epoch and fetch offset are still those of the request.
+- The table `OUTCOMES` gives the phase after an error. After FENCED_LEADER_EPOCH this broker waits for newer metadata;
+  after UNKNOWN_LEADER_EPOCH it retries until the leader has newer metadata.
+- A disconnection delays all partitions of the request.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -25,10 +26,8 @@ from reference_broker.core.timers import Timers
 from reference_broker.core.tracer import Event, Tracer, no_tracer
 from reference_broker.protocol.errors import ErrorCode
 
-Ask = Callable[[Any, Callable[[Any, Now], None], Now], bool]
-"""Sends a request to the leader and takes what is to be done with its answer, null if none comes.
-
-False: there is no way to the leader now."""
+SendToLeader = Callable[[Any, Callable[[Any, Now], None], Now], bool]
+"""Sends a request to the leader; the callback takes the response, or null. Returns False if the leader is unknown."""
 
 _EARLIEST, _LATEST = -2, -1
 
@@ -38,21 +37,21 @@ OUTCOMES: Mapping[ErrorCode, FetchPhase] = MappingProxyType(
         ErrorCode.fenced_leader_epoch: FetchPhase.FAILED,
     }
 )
-"""Where an error of the leader leads; any other one: DELAYED."""
+"""Phase after an error of the leader; after any other error: DELAYED."""
 
 
 class ReplicaFetcher:
-    """What this broker follows of one leader.
+    """The partitions that this broker replicates from one leader.
 
-    :param broker_epoch: gives this broker's epoch, which the leader holds against the metadata (KIP-903).
-    :param turn: is called between an answer and the next request: the moment to give this fetcher other partitions.
+    :param broker_epoch: returns this broker's epoch, which the leader compares with the metadata (KIP-903).
+    :param turn: called between a response and the next request, when partitions may be added and removed.
     """
 
     def __init__(
         self,
         settings: FetchSettings,
         timers: Timers,
-        ask: Ask,
+        send: SendToLeader,
         broker_epoch: Callable[[], int],
         turn: Callable[[Now], None],
         *,
@@ -60,10 +59,10 @@ class ReplicaFetcher:
     ) -> None:
         self.is_under_way = False
         self.stirred: dict[tuple[str, int], None] = {}
-        """Partitions that had records in some answer, in that order; whoever looks at them takes them out."""
+        """Partitions that had records in a response, in that order, until `leave` removes them."""
         self._settings = settings
         self._timers = timers
-        self._ask = ask
+        self._send = send
         self._broker_epoch = broker_epoch
         self._turn = turn
         self._trace = trace
@@ -71,7 +70,7 @@ class ReplicaFetcher:
         self._request: Any = None
         self._named: tuple[Asked, ...] = ()
         self._without_news: Any = None
-        """The last answer, if nothing came of it: the same one to the same request need not be looked at."""
+        """The last response, if it changed nothing: an identical one to the same request is not processed again."""
 
     def __len__(self) -> int:
         return len(self._states)
@@ -82,7 +81,7 @@ class ReplicaFetcher:
         return self._states
 
     def follow(self, partition: Partition) -> None:
-        """Replicate a partition, in its leader epoch of now. Nothing is sent before `proceed`."""
+        """Replicate a partition in its current leader epoch. Nothing is sent before `proceed`."""
         state = self._states.get(partition.key)
         if state is None or state.leader_epoch != partition.leader_epoch or state.partition is not partition:
             self._states.pop(partition.key, None)
@@ -90,22 +89,22 @@ class ReplicaFetcher:
             self._request = None
 
     def leave(self, key: tuple[str, int]) -> PartitionFetchState | None:
-        """Do not replicate a partition any more; how far it was."""
+        """Stop replicating a partition, and return its fetch state."""
         self.stirred.pop(key, None)
         self._request = None
         return self._states.pop(key, None)
 
     def adopt(self, state: PartitionFetchState) -> None:
-        """Go on where another fetcher has left off. What that one has under way counts no more."""
+        """Continue the replication of another fetcher. The request in flight there no longer counts."""
         self._states[state.partition.key] = state
         self._request = None
 
     def renew(self) -> None:
-        """What the next request says is not what the last one said."""
+        """Build the next request again, because its fields have changed."""
         self._request = None
 
     def calm_since(self, at_ms: int) -> list[tuple[str, int]]:
-        """The partitions that are fetched and have had no records since then."""
+        """Return the partitions in phase FETCHING that have had no records since a time."""
         return [
             key
             for key, state in self._states.items()
@@ -113,24 +112,24 @@ class ReplicaFetcher:
         ]
 
     def phase(self, key: tuple[str, int]) -> FetchPhase | None:
-        """How far a partition is; null for one that is not followed."""
+        """Return the phase of a partition; null for one that is not followed."""
         state = self._states.get(key)
         return None if state is None else state.phase
 
     def proceed(self, now: Now) -> None:
-        """Ask for more, unless an answer is awaited."""
+        """Send the next Fetch, unless one is in flight."""
         if self.is_under_way:
             return
         request, named = self._request_for_all()
         if not named:
             return
         self.is_under_way = True
-        if not self._ask(request, lambda response, then: self._answered(named, response, then), now):
+        if not self._send(request, lambda response, then: self._answered(named, response, then), now):
             self.is_under_way = False
             self._delay((state for state, _ in named), now)
 
     def _request_for_all(self) -> tuple[Any, tuple[Asked, ...]]:
-        """The next request, the same one as before while nothing has changed, and the offsets that it asks for."""
+        """Return the next request, unchanged while its fields are, and its fetch offsets."""
         epoch = self._broker_epoch()
         if self._request is None or self._request.replica_state.replica_epoch != epoch:
             states = [state for state in self._states.values() if state.phase is FetchPhase.FETCHING]
@@ -138,7 +137,7 @@ class ReplicaFetcher:
             self._request = fetch_request(self._settings, epoch, self._named)
         return self._request, self._named
 
-    # Answers
+    # Responses
 
     def _answered(self, named: tuple[Asked, ...], response: Any, now: Now) -> None:
         self.is_under_way = False
@@ -180,7 +179,7 @@ class ReplicaFetcher:
         )
 
     def _take_partition(self, state: PartitionFetchState, answer: Any, now: Now) -> FetchPhase:
-        """Use one partition's part of an answer, and say what comes next."""
+        """Process one partition of a response, and return the next phase."""
         if answer.error_code is not ErrorCode.none:
             return OUTCOMES.get(answer.error_code, FetchPhase.DELAYED)
         partition, diverging = state.partition, answer.diverging_epoch
@@ -226,7 +225,7 @@ class ReplicaFetcher:
 
     def _ask_range(self, state: PartitionFetchState, now: Now, timestamp: int = _LATEST) -> None:
         request = list_offsets_request(self._settings, state, timestamp)
-        if not self._ask(request, lambda response, then: self._range_answered(state, timestamp, response, then), now):
+        if not self._send(request, lambda response, then: self._range_answered(state, timestamp, response, then), now):
             self._delay([state], now)
 
     def _range_answered(self, state: PartitionFetchState, timestamp: int, response: Any, now: Now) -> None:
@@ -246,10 +245,10 @@ class ReplicaFetcher:
             self.proceed(now)
 
     def _fit(self, partition: Partition, timestamp: int, offset: int, now: Now) -> bool:
-        """Make the log overlap the leader's. False: the leader's start must be known too.
+        """Make the log overlap the leader's. Return False if the leader's start offset is needed too.
 
-        A log that is longer than the leader's is left of an unclean election; one that ends below its start missed all
-        that retention has since removed.
+        A log that is longer than the leader's remains after an unclean election; one that ends below the leader's start
+        lacks records that retention has removed there.
         """
         end_offset = partition.log.log_end_offset
         if timestamp == _LATEST:

@@ -1,14 +1,16 @@
-"""The fetchers of a broker: for each leader that it follows one for partitions where something happens, and quiet ones.
+"""Replica fetchers of a broker: for each leader, one for partitions with traffic, and others for idle partitions.
 
-A fetch names all of its fetcher's partitions. If the thousand on which nothing happens were named together with the one
-that is written to, each record of that one would cost as much as all of them. So a partition whose leader has records
-goes over to the busy fetcher, and back when there were none for a while; and a quiet fetcher has a bounded share of the
-others, so that the first record of one costs no more than its share. (Kafka has fetch sessions for this, and divides
-partitions evenly among `num.replica.fetchers`.) A fetcher takes partitions over only between an answer and the next
-request, so that they never wait for a request that does not name them.
+Follows: kafka.server.ReplicaFetcherManager, kafka.server.AbstractFetcherManager.
 
-Where a leader is, the metadata says anew with every request, so that a leader that comes back elsewhere is found. A
-fetcher that has nothing to follow any more is given up together with its channel.
+A Fetch contains all partitions of its fetcher. If a thousand idle partitions were in the same request as one that is
+written to, each record of that one would cost as much as all of them. So a partition whose leader has records moves to
+the busy fetcher, and back after a while without records; and a quiet fetcher has a bounded share of the idle
+partitions, so that the first record of one costs no more than its share. (Kafka has fetch sessions for this, and
+divides partitions evenly among `num.replica.fetchers`.) Partitions move only between a response and the next request of
+a fetcher, so that they never wait for a request that does not contain them.
+
+The endpoint of a leader is looked up in the metadata for every request, so that a restarted leader is found. A fetcher
+without partitions is removed together with its channel.
 """
 
 from collections import Counter
@@ -26,11 +28,11 @@ from reference_broker.core.runtime import Runtime
 
 Key = tuple[str, int]
 Locate = Callable[[int], tuple[str, int] | None]
-"""Host and port of a broker on the listener for replication; null for one that the metadata does not have."""
+"""Returns host and port of a broker on the replication listener; null for a broker that is not in the metadata."""
 
 _CALM_AFTER_MS = 5_000
 _SHARE_MAX = 250
-"""Partitions of a quiet fetcher: fewer would cost more while nothing happens, more cost more when something does."""
+"""Partitions of a quiet fetcher: fewer cost more while they are idle, more cost more when records arrive."""
 
 
 class Lane(Enum):
@@ -69,7 +71,7 @@ class ReplicaFetcherManager:
         self._fetchers: dict[Place, ReplicaFetcher] = {}
         self._places: dict[Key, Place] = {}
         self._homes: dict[Key, Place] = {}
-        """Where each partition is while nothing happens to it."""
+        """The quiet fetcher of each partition while it is idle."""
         self._inhabitants: Counter[Place] = Counter()
 
     @property
@@ -88,7 +90,7 @@ class ReplicaFetcherManager:
         return self._inhabitants
 
     def update(self, partition: Partition) -> None:
-        """Follow what the partition's role says. Nothing is sent before `proceed`."""
+        """Start or stop replicating a partition by its role. Nothing is sent before `proceed`."""
         place = self._places.get(partition.key)
         is_followed = partition.role is ReplicaRole.FOLLOWER and self._locate(partition.leader) is not None
         if place is not None and not (is_followed and place.leader == partition.leader):
@@ -99,7 +101,7 @@ class ReplicaFetcherManager:
             self._fetcher(self._places[partition.key]).follow(partition)
 
     def _settle(self, key: Key, leader: int) -> None:
-        """Give a partition a home, the first with room."""
+        """Assign a partition to the first quiet fetcher with room."""
         home = Place(leader, Lane.QUIET)
         while self._inhabitants[home] >= _SHARE_MAX:
             home = home._replace(share=home.share + 1)
@@ -107,20 +109,20 @@ class ReplicaFetcherManager:
         self._places[key] = self._homes[key] = home
 
     def leave(self, key: Key) -> None:
-        """Do not follow a partition any more."""
+        """Stop replicating a partition."""
         place = self._places.pop(key, None)
         if place is not None:
             self._inhabitants[self._homes.pop(key)] -= 1
             self._fetchers[place].leave(key)
 
     def renew(self, key: Key) -> None:
-        """A partition has let go of records: whoever fetches it is to say so."""
+        """Build the next request of a partition's fetcher again, because its log start offset has changed."""
         place = self._places.get(key)
         if place is not None:
             self._fetchers[place].renew()
 
     def proceed(self, now: Now) -> None:
-        """Let every fetcher ask for what there is to follow now."""
+        """Let every fetcher send its next request."""
         for place, fetcher in tuple(self._fetchers.items()):
             if len(fetcher):
                 fetcher.proceed(now)
@@ -130,9 +132,9 @@ class ReplicaFetcherManager:
     # Between the lanes
 
     def _turn(self, place: Place, now: Now) -> None:
-        """A fetcher has had its answer: it takes over what belongs to it, or lets the other one, if that is at rest."""
+        """Move partitions after a response of a fetcher: to it, or to the other one if that has no request in flight."""
         if place not in self._fetchers:
-            return  # it was given up while it waited for that
+            return  # it was removed while the request was in flight
         busy_place = Place(place.leader, Lane.BUSY)
         busy = self._fetchers.get(busy_place)
         if busy is not None and place.lane is Lane.QUIET:
@@ -150,7 +152,7 @@ class ReplicaFetcherManager:
                 self._give_up(other)
 
     def _move(self, keys: Iterable[Key], place: Place) -> None:
-        """Only what is being fetched moves: whatever else goes on with a partition, its fetcher must end."""
+        """Move partitions in phase FETCHING; any other phase must end in its fetcher."""
         for key in keys:
             fetcher = self._fetchers[self._places[key]]
             state = fetcher.leave(key) if fetcher.phase(key) is FetchPhase.FETCHING else None
@@ -163,7 +165,7 @@ class ReplicaFetcherManager:
             self._fetchers[place] = ReplicaFetcher(
                 self._settings,
                 self._runtime.timers,
-                lambda request, then, now: self._ask(place, request, then, now),
+                lambda request, then, now: self._send(place, request, then, now),
                 self._broker_epoch,
                 lambda now: self._turn(place, now),
                 trace=self._runtime.trace,
@@ -178,7 +180,7 @@ class ReplicaFetcherManager:
 
     # To the leader
 
-    def _ask(self, place: Place, request: Any, then: Callable[[Any, Now], None], now: Now) -> bool:
+    def _send(self, place: Place, request: Any, then: Callable[[Any, Now], None], now: Now) -> bool:
         channel = self._channel(place)
         if channel is None:
             return False

@@ -1,12 +1,14 @@
-"""The replicas on this broker, kept in step with the metadata (Kafka's `ReplicaManager`).
+"""Replicas on this broker, kept in step with the metadata.
+
+Follows: kafka.server.ReplicaManager (KIP-500).
 
 Each change of metadata is applied in this order: replicas that are no longer assigned to this broker are deleted at
-once; then leaders start, then followers; last of all the fetchers continue, once for all. To open a log takes several
-flushes, so that many new replicas are applied in pieces, one piece per event. A replica that is not applied yet is
-NOT_LEADER_OR_FOLLOWER, as if the metadata had reached this broker a little later.
+once; then leaders start, then followers; then the fetchers continue. Opening a log takes several flushes, so many new
+replicas are applied in pieces, one piece per event. A replica that is not applied yet returns NOT_LEADER_OR_FOLLOWER,
+as if the metadata had reached this broker later.
 
-A topic's listener is told when this broker begins to lead one of its partitions, in each epoch anew, and when it no
-longer does: that is how a coordinator knows what it coordinates.
+A topic's listener is notified when this broker becomes leader of one of its partitions, in each epoch, and when it no
+longer leads it: coordinators learn their partitions this way.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -21,7 +23,7 @@ from reference_broker.core.log.append_validation import validate
 from reference_broker.core.log.unified_log import Appended
 from reference_broker.core.metadata.delta import MetadataDelta
 from reference_broker.core.metadata.image import MetadataImage, TopicImage
-from reference_broker.core.replication.alter_partition_manager import AlterPartitionManager, AskController
+from reference_broker.core.replication.alter_partition_manager import AlterPartitionManager, SendToController
 from reference_broker.core.replication.brokers import Brokers
 from reference_broker.core.replication.delayed_produce import DelayedProduce
 from reference_broker.core.replication.fetch_settings import FetchSettings
@@ -40,18 +42,18 @@ _APPLIED_PER_EVENT = 200
 """Replicas that one event applies the metadata to, without opening a log: some 50 µs each."""
 
 Committed = Callable[[ErrorCode, Now], None]
-"""Takes what became of an append: none, once it is committed, or an error."""
+"""Takes the result of an append: no error, once it is committed, or an error."""
 
 
 class LeadershipListener(Protocol):
-    """What wants to know which partitions of a topic this broker leads."""
+    """Listener for the leadership of a topic's partitions on this broker."""
 
     def elected(self, partition: Partition, now: Now) -> None:
-        """A new epoch began, in which this broker leads it."""
+        """Begin an epoch in which this broker leads the partition."""
         ...
 
     def resigned(self, partition: Partition, now: Now) -> None:
-        """It does not any more; the replica may even be gone."""
+        """End the leadership; the replica may have been deleted."""
         ...
 
 
@@ -68,7 +70,7 @@ class ReplicaManager:
         self,
         runtime: Runtime,
         image: Callable[[], MetadataImage],
-        ask_controller: AskController,
+        send_to_controller: SendToController,
         broker_epoch: Callable[[], int],
         *,
         on_metadata_applied: Callable[[], None],
@@ -85,7 +87,7 @@ class ReplicaManager:
         self._listeners: dict[str, LeadershipListener] = {}
         self._logs = LogManager(runtime.disk, clean=clean)
         node_id = runtime.identity.node_id
-        changes = AlterPartitionManager(node_id, runtime.timers, ask_controller, broker_epoch)
+        changes = AlterPartitionManager(node_id, runtime.timers, send_to_controller, broker_epoch)
         self._context = PartitionContext(
             node_id=node_id,
             brokers=Brokers(image),
@@ -102,11 +104,11 @@ class ReplicaManager:
         return iter(tuple(self._partitions.values()))
 
     def get(self, topic: str, index: int) -> Partition | None:
-        """A replica that is here."""
+        """Return a replica of this broker, or null."""
         return self._partitions.get((topic, index))
 
     def find(self, key: tuple[str, int]) -> Partition | ErrorCode:
-        """A replica that is here; else why not: it is elsewhere, or the partition does not exist."""
+        """Return a replica of this broker, or the error if it is elsewhere or the partition does not exist."""
         partition = self._partitions.get(key)
         if partition is not None:
             return partition
@@ -115,7 +117,7 @@ class ReplicaManager:
 
     @property
     def brokers(self) -> Brokers:
-        """What is known of other brokers."""
+        """The other brokers of the metadata."""
         return self._context.brokers
 
     @property
@@ -132,9 +134,9 @@ class ReplicaManager:
         self._listeners[topic] = listener
 
     def append(self, partition: Partition, batch: Bytes, settled: Committed, *, timeout_ms: int, now: Now) -> Appended:
-        """Append a batch of the broker's own, acks=all; `settled` is told, perhaps at once, what became of it.
+        """Append a batch of the broker itself with acks=all; `settled` receives the result, perhaps at once.
 
-        :raises AppendError: it is refused, or this broker does not lead the partition, or too few are in sync.
+        :raises AppendError: it is rejected, or this broker is not the leader, or too few replicas are in sync.
         """
         partition.check_append(ACKS_ALL)
         validated = finish(validate(batch, partition.log.config, now.wall_ms))
@@ -149,7 +151,7 @@ class ReplicaManager:
         return appended
 
     def wait(self, waiting: DelayedProduce, timeout_ms: int, now: Now) -> bool:
-        """Let appends wait until they are committed. False if they need not: then nobody is told."""
+        """Wait until appended records are committed. Return False, without a callback, if they already are."""
         keys = waiting.keys
         if waiting.check():
             return False
@@ -295,7 +297,7 @@ class ReplicaManager:
     # Housekeeping
 
     def schedule(self, now: Now) -> None:
-        """Set the timers of what is done again and again, as often as Kafka's properties say."""
+        """Schedule the periodic tasks, with the intervals of Kafka's properties."""
         number = self._configuration.integer
         for period_ms, action in (
             (number("replica.lag.time.max.ms") // 2, self._shrink_isrs),
@@ -320,7 +322,7 @@ class ReplicaManager:
         self._logs.checkpoint(self._partitions.values())
 
     def flush_overdue(self, now: Now) -> None:
-        """Flush the logs that hold something unflushed for longer than their `flush.ms`."""
+        """Flush the logs whose records are unflushed for longer than `flush.ms`."""
         for partition in self:
             since_ms = now.monotonic_ms - partition.flushed_at_ms
             if since_ms >= self.configuration(partition.topic).integer("flush.ms"):
@@ -328,7 +330,7 @@ class ReplicaManager:
                 partition.log.flush()
 
     def apply_retention(self, now: Now) -> None:
-        """Let go of what time and size say; where each log starts is durable before its files go."""
+        """Delete segments by time and size; a log start offset is durable before its files are deleted."""
         shorter = []
         for partition in self:
             start_before = partition.log_start_offset
@@ -342,5 +344,5 @@ class ReplicaManager:
             log.delete_below_start()
 
     def close(self) -> None:
-        """Flush every log and let go of its files."""
+        """Flush and close every log."""
         self._logs.close(self._partitions.values())

@@ -1,4 +1,7 @@
-"""What replication asks of other nodes, as kio's entities."""
+"""Requests of replication to other nodes, as kio's entities.
+
+Follows: kafka.server.RemoteLeaderEndPoint (KIP-497, KIP-903).
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -13,14 +16,14 @@ from reference_broker.core.replication.partition import Partition
 from reference_broker.protocol.schemas import request_schema
 
 Asked = tuple[PartitionFetchState, int]
-"""A partition and the offset that a fetch asks for."""
+"""A partition and its fetch offset."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Proposal:
-    """What the ISR of a partition is to become, in the epochs in which that was found: it may be sent much later.
+    """A proposed ISR of a partition, with the epochs at the time of the proposal: it may be sent much later.
 
-    :ivar members: nodes, each in the broker epoch that is meant (KIP-903).
+    :ivar members: node ids with their broker epochs (KIP-903).
     """
 
     partition: Partition
@@ -31,7 +34,7 @@ class Proposal:
 
     @classmethod
     def of(cls, partition: Partition, isr: IsrState) -> Self:
-        """A proposal of now."""
+        """Return a proposal with the current epochs."""
         members = tuple(partition.followers.with_broker_epochs(isr.proposed))
         return cls(partition, isr, partition.leader_epoch, partition.partition_epoch, members)
 
