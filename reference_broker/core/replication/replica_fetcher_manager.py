@@ -132,7 +132,7 @@ class ReplicaFetcherManager:
     # Between the lanes
 
     def _turn(self, place: Place, now: Now) -> None:
-        """Move partitions after a response of a fetcher: to it, or to the other one if that has no request in flight."""
+        """Move partitions after a response: to this fetcher, or to the other one if it has no request in flight."""
         if place not in self._fetchers:
             return  # it was removed while the request was in flight
         busy_place = Place(place.leader, Lane.BUSY)
