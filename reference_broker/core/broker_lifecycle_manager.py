@@ -1,25 +1,27 @@
-"""The life of a broker in its cluster, from registration to controlled shutdown (KIP-631, `BrokerLifecycleManager`).
+"""Lifecycle of a broker in its cluster, from registration to controlled shutdown.
 
-| state                       | it begins when                                 | a heartbeat says     |
+Follows: kafka.server.BrokerLifecycleManager (KIP-631).
+
+| state                       | begins when                                    | heartbeat            |
 |-----------------------------|------------------------------------------------|----------------------|
-| STARTING                    | the process starts; it registers first of all  | I want to be fenced  |
-| RECOVERY                    | its metadata has the broker's registration      | I want to serve      |
-| RUNNING                     | the controller has unfenced it                 | I want to serve      |
-| PENDING_CONTROLLED_SHUTDOWN | it is asked to stop while it is RUNNING        | I want to shut down  |
-| SHUTTING_DOWN               | the controller lets it go, or nobody is there  | none                 |
+| STARTING                    | the process starts; it registers first         | want_fence           |
+| RECOVERY                    | its metadata has the broker's registration     |                      |
+| RUNNING                     | the controller has unfenced it                 |                      |
+| PENDING_CONTROLLED_SHUTDOWN | it is stopped while it is RUNNING              | want_shut_down       |
+| SHUTTING_DOWN               | the controller permits it, or there is none    | none is sent         |
 
-`TRANSITIONS` is that table. One request is under way at a time. Heartbeats are sent every
-`broker.heartbeat.interval.ms`, but at once while something can come of it: that is what makes a start fast.
+`TRANSITIONS` is that table. One request is in flight at a time. Heartbeats are sent every
+`broker.heartbeat.interval.ms`, but sooner while a change of state is expected, so that a start is fast.
 
-- The epoch that the registration's answer gives is said in every request from then on, and does not change. A broker
-  that is unregistered while it runs is told STALE_BROKER_EPOCH by the controller for the rest of its life.
-- While another broker is in its controlled shutdown, this one says at once how far it has come in the metadata (Kafka
-  waits for the next heartbeat): that is all which the other waits for.
-- A request that is refused is sent again after a delay that doubles, so is one that nobody answers. Each kind of
-  refusal of a registration is said once; it may pass, as when the session of a killed broker ends.
-- A broker that is not registered `initial.broker.registration.timeout.ms` after it began ends its node.
-- A controlled shutdown takes no longer than `broker.session.timeout.ms`, after which the broker would be fenced anyway,
-  and ends at once where no quorum is left to hand over to (`give_up`). Kafka waits up to five minutes for both.
+- Every request contains the epoch of the registration's response, which does not change. A broker that is unregistered
+  while it runs receives STALE_BROKER_EPOCH from the controller until it is restarted.
+- While another broker is in controlled shutdown, this one reports its metadata offset at once (Kafka waits for the next
+  heartbeat), because the other broker waits for that only.
+- A rejected request, and one without a response, is retried with exponential backoff. Each error of a registration is
+  logged once; it may be transient, as while the session of a killed broker has not ended.
+- A broker that is not registered within `initial.broker.registration.timeout.ms` stops its node.
+- A controlled shutdown takes at most `broker.session.timeout.ms`, after which the broker would be fenced anyway, and
+  ends at once when there is no quorum (`give_up`). Kafka waits up to five minutes for both.
 """
 
 from collections.abc import Callable
@@ -49,15 +51,15 @@ _REFUSALS = {
     ErrorCode.invalid_registration: "its directory is another broker's, or its features are incomplete",
     ErrorCode.unsupported_version: "the cluster uses features that it does not support",
 }
-"""What it means that a controller refuses a registration. That it is not the active one is no refusal."""
+"""Explanations of the errors of a registration. NOT_CONTROLLER is not among them: it is retried."""
 
 
 class RegistrationTimeoutError(Exception):
-    """The time for the first registration is over: the broker has no place in the cluster."""
+    """The broker was not registered within `initial.broker.registration.timeout.ms`."""
 
 
 class BrokerState(IntEnum):
-    """As Kafka's metric `BrokerState` numbers them."""
+    """States, with the numbers of Kafka's metric `BrokerState`."""
 
     NOT_RUNNING = 0
     STARTING = 1
@@ -68,7 +70,7 @@ class BrokerState(IntEnum):
 
 
 class Trigger(Enum):
-    """What brings a broker from one state to the next."""
+    """Events that change the state."""
 
     START = auto()
     CAUGHT_UP = auto()
@@ -87,22 +89,22 @@ TRANSITIONS = {
     (BrokerState.STARTING, Trigger.STOP): BrokerState.SHUTTING_DOWN,
     (BrokerState.RECOVERY, Trigger.STOP): BrokerState.SHUTTING_DOWN,
 }
-"""The next state; what is not here changes nothing."""
+"""The next state; any other combination has no effect."""
 
 
 class AskController(Protocol):
-    """The way to the active controller."""
+    """Sends requests to the active controller."""
 
     def __call__(self, request: Any, then: Callable[[Any, Now], None], *, timeout_ms: int, now: Now) -> None:
-        """Send a request; `then` gets the answer, or null if none came."""
+        """Send a request; `then` gets the response, or null if there is none."""
 
 
 class BrokerLifecycleManager:
-    """Where a broker is in its life.
+    """State of a broker, and its registration and heartbeats.
 
-    :param ask: the way to the active controller.
-    :param metadata_offset: gives the offset of the last metadata record that the broker has applied.
-    :param previous_epoch: the epoch that it had before it was stopped cleanly; -1 if it was not.
+    :param ask: sends a request to the active controller.
+    :param metadata_offset: returns the offset of the last metadata record that the broker has applied.
+    :param previous_epoch: its epoch before a clean shutdown; -1 if the last shutdown was not clean.
     """
 
     def __init__(
@@ -138,12 +140,12 @@ class BrokerLifecycleManager:
         """When the next registration or heartbeat is sent; null if none is scheduled."""
         return None if self._next is None else self._next.due_ms
 
-    # What the broker wants
+    # Calls of the broker
 
     def limit_registration(self, now: Now) -> None:
-        """From now on counts the time in which the broker has to be registered, whether a controller is known or not.
+        """Start the registration timeout, whether a controller is known or not.
 
-        When it is over, `RegistrationTimeoutError` comes out of the timer.
+        When it expires, the timer raises `RegistrationTimeoutError`.
         """
         if self.broker_epoch != UNKNOWN_EPOCH or self.state is BrokerState.SHUTTING_DOWN:
             return
@@ -158,12 +160,12 @@ class BrokerLifecycleManager:
         self._registration_limit = self._runtime.timers.set(now.monotonic_ms + limit_ms, end)
 
     def start(self, now: Now) -> None:
-        """Register, and go on until the broker serves."""
+        """Register, and send heartbeats until the broker is RUNNING, and after that."""
         self._go(Trigger.START)
         self._communicate(now)
 
     def stop(self, stopped: Callable[[Now], None], now: Now) -> None:
-        """Hand all leaderships over, if the broker serves; `stopped` is called when it may go, maybe at once."""
+        """Begin a controlled shutdown if the broker is RUNNING; `stopped` is called at its end, perhaps at once."""
         self._lift_registration_limit()
         self._stopped = stopped
         self._go(Trigger.STOP)
@@ -176,15 +178,15 @@ class BrokerLifecycleManager:
             self._communicate(now)
 
     def report(self, now: Now) -> None:
-        """Say how far this broker has come, without waiting for its next heartbeat: one that leaves waits for that."""
+        """Send a heartbeat with the metadata offset at once, because a broker in controlled shutdown waits for it."""
         if self.state is BrokerState.RUNNING:
             self._communicate(now)
 
     def give_up(self, now: Now) -> None:
-        """Go without having handed over: there is no quorum that could be asked for it."""
+        """End the controlled shutdown without the controller, because there is no quorum."""
         self._let_go(now)
 
-    # Talking to the controller
+    # Requests to the controller
 
     def _communicate(self, now: Now) -> None:
         self._cancel_next()
@@ -276,13 +278,13 @@ class BrokerLifecycleManager:
             self._communicate_in(self._heartbeat_ms, now)
 
     def _failed(self, now: Now) -> None:
-        """Nobody answered, or it was refused."""
+        """Schedule a retry after an error, or without a response."""
         self._is_urgent = False
         delay_ms, self._retry_ms = self._retry_ms, min(2 * self._retry_ms, _LAST_RETRY_MS)
         self._communicate_in(delay_ms, now)
 
     def _communicate_in(self, delay_ms: int, now: Now) -> None:
-        """Say the next thing after a while, or at once if something came up while an answer was awaited."""
+        """Send the next request after a delay, or at once if it became urgent while a request was in flight."""
         self._cancel_next()
         at_ms = now.monotonic_ms + (0 if self._is_urgent else delay_ms)
         self._next = self._runtime.timers.set(at_ms, self._communicate)

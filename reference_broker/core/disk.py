@@ -1,6 +1,6 @@
 """The port through which the core reaches its files: synchronous, small, exact to the byte.
 
-The server implements it with real files, the simulator with a disk that fails as told, tests with memory. Rules that
+The server implements it with real files, the simulation with a disk that injects faults, tests with memory. Rules that
 an implementation keeps:
 - Paths are relative to the log directory, with `/`; a directory is named without one at its end.
 - Nothing is durable before `flush` (content) and `flush_directory` (names), but for `replace`. To flush many files at
@@ -28,7 +28,7 @@ class Disk(Protocol):
         ...
 
     def read(self, path: str, position: int, length: int) -> bytes:
-        """Bytes from a position; fewer than asked for where the file ends."""
+        """Bytes from a position; fewer than `length` at the end of the file."""
         ...
 
     def append(self, path: str, *parts: bytes | bytearray | memoryview) -> None:

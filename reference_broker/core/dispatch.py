@@ -1,8 +1,10 @@
-"""From a frame to effects: the one way in for requests.
+"""Dispatch of requests: from a frame to the handler of its API.
 
-Reads the header, finds the API's entry in the table of the listener, decodes the body and lets the handler answer.
-Bytes that are no request close their connection and touch nothing else. ApiVersions alone is answered in a version that
-this node lacks, since that is how a newer client finds out which it has (KIP-35, KIP-511).
+Follows: kafka.server.KafkaApis, kafka.server.ControllerApis (KIP-35, KIP-511).
+
+Reads the header, finds the API's entry in the table of the listener, decodes the body and calls the handler. A
+malformed request closes its connection and has no other effect. Only ApiVersions has a response to an unsupported
+version, from which a newer client learns the supported ones.
 """
 
 from reference_broker.core.api import Part, ServingNode
@@ -16,12 +18,12 @@ from reference_broker.protocol.messages import RequestHeader, message_codec, rea
 
 
 def handle(node: ServingNode, connection: Connection, frame: bytes, now: Now) -> None:
-    """Take in one request. What is to be sent, to this connection and to others, is among the node's effects."""
+    """Handle a request. Responses and requests to other nodes are among the node's effects."""
     try:
         header = read_header(frame)
         apis = CONTROLLER_APIS if connection.is_controller else BROKER_APIS
         if header.api_key == API_VERSIONS and header.api_version > apis[API_VERSIONS].max_version:
-            _refuse_version(node, connection, header)
+            _reject_version(node, connection, header)
         else:
             serve(node, connection, frame, header, now)
     except MalformedRequestError as error:
@@ -37,9 +39,9 @@ def serve(
     *,
     envelope: Request | None = None,
 ) -> None:
-    """Answer a request, or see to it that it is answered later. Raises `MalformedRequestError`.
+    """Call the handler of a request, whose response may be deferred. Raises `MalformedRequestError`.
 
-    :param envelope: in which it came.
+    :param envelope: the Envelope request that contains it.
     """
     api = (CONTROLLER_APIS if connection.is_controller else BROKER_APIS).get(header.api_key)
     if api is None or not api.min_version <= header.api_version <= api.max_version:
@@ -62,7 +64,7 @@ def serve(
     node.runtime.complete(request, api.handle(part, request, now))
 
 
-def _refuse_version(node: ServingNode, connection: Connection, header: RequestHeader) -> None:
+def _reject_version(node: ServingNode, connection: Connection, header: RequestHeader) -> None:
     codec = message_codec(API_VERSIONS, 0)
     request = Request(connection, API_VERSIONS, 0, header.correlation_id, None, None, codec.replies)
     own_range = (CONTROLLER_APIS if connection.is_controller else BROKER_APIS)[API_VERSIONS].advertised

@@ -1,7 +1,9 @@
-"""Envelope (58), version 0: a request that a broker passes on to the active controller for its client (KIP-590).
+"""Envelope (58), version 0: a client's request that a broker forwards to the active controller.
 
-Inside is the client's request with its header, so the answer inside has the client's correlation id, and the broker can
-pass it back as it is. Who the client is comes along; without authentication it is `User:ANONYMOUS`.
+Follows: kafka.server.EnvelopeUtils (KIP-590).
+
+It contains the client's request with its header, so the response inside has the client's correlation id, and the broker
+can relay it unchanged. It also contains the client's principal; without authentication that is `User:ANONYMOUS`.
 """
 
 from collections.abc import Iterator
@@ -36,9 +38,9 @@ def _anonymous() -> bytes:
 
 
 def in_envelope(envelope: Request, response: Any, data: bytes) -> Any:
-    """The answer to an envelope around an answer. NOT_CONTROLLER comes out of it, so that the broker asks another.
+    """Return the Envelope response for a response. NOT_CONTROLLER becomes its error, so that the broker retries.
 
-    :param data: the response as it goes on the wire, its length first.
+    :param data: the encoded response, its length first.
     """
     if ErrorCode.not_controller in _error_codes(response):
         return envelope.replies.EnvelopeResponse(error_code=ErrorCode.not_controller, response_data=None)

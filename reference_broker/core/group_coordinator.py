@@ -1,10 +1,12 @@
-"""Which groups this broker coordinates: those whose partition of `__consumer_offsets` it leads.
+"""Group coordinator: the groups whose partition of `__consumer_offsets` this broker leads.
 
-A group's partition is the hash of its name, by the number of partitions. Where this broker does not lead it, the group
-is NOT_COORDINATOR(16); while what its groups have committed is being read, COORDINATOR_LOAD_IN_PROGRESS(14).
+Follows: org.apache.kafka.coordinator.group.GroupCoordinatorService.
 
-A commit is appended with acks=all and answered when it is committed. What goes wrong with the partition is told to the
-client as an error of the coordinator, which it knows how to go on from (`_COORDINATOR_ERRORS`).
+A group's partition is the hash of its name modulo the number of partitions. If this broker does not lead it, the error
+is NOT_COORDINATOR(16); while its commits are loaded from the log, COORDINATOR_LOAD_IN_PROGRESS(14).
+
+A commit is appended with acks=all; the response is sent when it is committed. Errors of the partition are returned as
+errors of the coordinator, which clients retry (`_COORDINATOR_ERRORS`).
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -25,9 +27,9 @@ from reference_broker.protocol.group_records import encode_offset_commit
 from reference_broker.protocol.records import KeyValue, encode_batch
 
 Settled = Callable[[ErrorCode, Now], None]
-"""Takes what became of a commit."""
+"""Takes the error of a commit."""
 Stable = Callable[[Mapping[int, ErrorCode], Now], None]
-"""Takes what became of the wait, by partition of the topic."""
+"""Takes the error of each partition of the topic."""
 
 _COORDINATOR_ERRORS: Mapping[ErrorCode, ErrorCode] = MappingProxyType(
     {
@@ -41,7 +43,7 @@ _COORDINATOR_ERRORS: Mapping[ErrorCode, ErrorCode] = MappingProxyType(
         ErrorCode.not_enough_replicas_after_append: ErrorCode.none,
     }
 )
-"""What an error of the partition is to the client. The last of them is committed, and the coordinator asks no more."""
+"""The client's error for an error of the partition. The last one is none: the records are committed."""
 
 
 def java_hash(text: str) -> int:
@@ -81,25 +83,25 @@ class GroupCoordinator:
         return self._led
 
     def elected(self, partition: Partition, now: Now) -> None:
-        """Lead a partition of the topic. What is in it is known already if this broker led it before."""
+        """Load a partition of the topic, unless this broker led it in the previous epoch."""
         known = self._led.get(partition.index)
         if known is None or known.partition is not partition:
             self._led[partition.index] = GroupOffsets(partition)
             self._load(self._led[partition.index], now)
 
     def resigned(self, partition: Partition, now: Now) -> None:
-        """Lead it no more: another one does, and has what was committed."""
+        """Unload a partition that this broker no longer leads."""
         self._led.pop(partition.index, None)
 
     def _load(self, offsets: GroupOffsets, now: Now) -> None:
-        """Piece by piece, so that other requests are not kept waiting."""
+        """Load the log in pieces, so that other requests do not wait."""
         if self._led.get(offsets.partition.index) is offsets:
             offsets.load_more()
             if not offsets.is_loaded:
                 self._runtime.timers.set(now.monotonic_ms, lambda later: self._load(offsets, later))
 
     def metadata_changed(self, delta: MetadataDelta, now: Now) -> None:
-        """The offsets of a deleted topic go with it."""
+        """Delete the offsets of deleted topics."""
         if delta.deleted_topics or delta.everything:
             for offsets in tuple(self._led.values()):
                 if offsets.is_loaded:
@@ -113,51 +115,51 @@ class GroupCoordinator:
     # Groups
 
     def partition_of(self, group: str) -> int:
-        """The partition of the topic, be it there or not, that keeps a group."""
+        """Return the partition of a group in `__consumer_offsets`, whether that topic exists or not."""
         topic = self._image().topics.get(CONSUMER_OFFSETS_TOPIC)
         configured = self._runtime.configuration.integer("offsets.topic.num.partitions")
         return partition_for_group(group, configured if topic is None else len(topic.partitions))
 
     def find(self, group: str) -> GroupOffsets | ErrorCode:
-        """What keeps a group, if that is here and has been read."""
+        """Return the offsets of a group's partition, or an error if it is not led by this broker or not loaded."""
         offsets = self._led.get(self.partition_of(group))
         if offsets is None:
             return ErrorCode.not_coordinator
         return offsets if offsets.is_loaded else ErrorCode.coordinator_load_in_progress
 
     def commit(self, offsets: GroupOffsets, commits: Sequence[Commit], settled: Settled, now: Now) -> None:
-        """Write commits down. `settled` is told, perhaps at once, when they count or why they do not."""
+        """Append commits. `settled` receives the error or none, once they are committed, perhaps at once."""
         if commits:
             self._append(offsets, commits, settled, now)
         else:
             settled(ErrorCode.none, now)
 
     def await_stable(self, groups: Iterable[GroupOffsets], settled: Stable, now: Now) -> None:
-        """Wait until all that is written for these groups is committed."""
+        """Wait until all appended commits of these groups are committed."""
         required = {offsets.partition.key: offsets.partition.log.log_end_offset for offsets in groups}
 
-        def told(errors: Mapping[tuple[str, int], ErrorCode], then: Now) -> None:
+        def on_committed(errors: Mapping[tuple[str, int], ErrorCode], then: Now) -> None:
             settled({index: _COORDINATOR_ERRORS.get(error, error) for (_, index), error in errors.items()}, then)
 
-        waiting = DelayedProduce(required, self._replicas.find, told)
+        waiting = DelayedProduce(required, self._replicas.find, on_committed)
         if not self._replicas.wait(waiting, self._timeout_ms, now):
-            told(waiting.errors, now)
+            on_committed(waiting.errors, now)
 
     def _append(self, offsets: GroupOffsets, commits: Sequence[Commit], settled: Settled, now: Now) -> None:
         batch = encode_batch([KeyValue(*encode_offset_commit(*commit)) for commit in commits], now.wall_ms)
 
-        def told(error: ErrorCode, then: Now) -> None:
+        def on_committed(error: ErrorCode, then: Now) -> None:
             settled(_COORDINATOR_ERRORS.get(error, error), then)
 
         try:
             appended = self._replicas.append(
                 offsets.partition,
                 batch,
-                told,
+                on_committed,
                 timeout_ms=self._timeout_ms,
                 now=now,
             )
-        except AppendError as refused:
-            told(error_code(refused.error), now)
+        except AppendError as error:
+            on_committed(error_code(error.error), now)
         else:
             offsets.appended(appended.last_offset + 1, commits)

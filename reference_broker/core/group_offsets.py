@@ -1,12 +1,13 @@
-"""What the groups of one partition of `__consumer_offsets` have committed, on the broker that leads it.
+"""Committed offsets of the groups of one partition of `__consumer_offsets`, on its leader.
+
+Follows: org.apache.kafka.coordinator.group.OffsetMetadataManager.
 
 Rules of this file:
-- The state is what the partition's records say. It is read from the log, piece by piece, when leadership begins, and
-  goes with it; so the next leader comes to the same.
-- A commit counts once it is committed itself: what lies above the high watermark is kept back, and is looked through
-  when somebody asks, and at the next commit. Before, a new leader might still lose it (Kafka's timeline of the
-  coordinator's state).
-- Groups that exist are those with an offset. There are no members yet.
+- The state is the replay of the partition's records. It is loaded from the log in pieces when leadership begins, and
+  dropped when it ends; so the next leader has the same state.
+- A commit becomes visible when its record is committed: records above the high watermark are kept separately, and
+  applied at reads and at the next commit. Before that, a new leader might lose them (Kafka's timeline data structures).
+- A group exists if it has an offset. Members are not supported yet.
 """
 
 from collections import defaultdict, deque
@@ -17,7 +18,7 @@ from reference_broker.protocol.group_records import OffsetCommitKey, OffsetCommi
 from reference_broker.protocol.records import decode_batches
 
 Commit = tuple[OffsetCommitKey, OffsetCommitValue | None]
-"""What is committed for a group and a partition; null takes it away."""
+"""A committed offset of a group and a partition; null is a tombstone."""
 
 _LOAD_SIZE_BYTES = 64 * 1024
 
@@ -36,7 +37,7 @@ class GroupOffsets:
 
     @property
     def is_loaded(self) -> bool:
-        """Whether all that was in the log when leadership began has been read."""
+        """Whether the log has been loaded up to its end at the beginning of leadership."""
         return self._loaded_to >= self._load_to
 
     def load_more(self) -> None:
@@ -49,7 +50,7 @@ class GroupOffsets:
         if not batches:
             self._loaded_to = self._load_to
 
-    # What the groups have
+    # Offsets
 
     def exists(self, group: str) -> bool:
         """Whether the group has an offset."""
@@ -66,7 +67,7 @@ class GroupOffsets:
         return self._committed.get(group, {})
 
     def of_topics_without(self, topics: Iterable[str]) -> Iterator[OffsetCommitKey]:
-        """What is committed for other topics than these."""
+        """Yield the keys of offsets whose topic is not among these."""
         self._take_over_committed()
         for group, offsets in self._committed.items():
             for topic, index in offsets:
@@ -74,7 +75,7 @@ class GroupOffsets:
                     yield OffsetCommitKey(group=group, topic=topic, partition=index)
 
     def appended(self, end_offset: int, commits: Iterable[Commit]) -> None:
-        """These are in the log, below this offset. A group that commits for ever and never asks must not pile up."""
+        """Add appended commits below this offset, and apply those that are committed."""
         self._uncommitted.extend((end_offset, commit) for commit in commits)
         self._take_over_committed()
 

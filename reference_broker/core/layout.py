@@ -1,4 +1,6 @@
-"""The place of a node in its cluster, as Kafka's properties say it: roles, listeners, and the voters of the quorum.
+"""Layout of the cluster in a node's properties: roles, listeners, and the voters of the quorum.
+
+Follows: kafka.server.KafkaConfig (KIP-500, KIP-595).
 
 | property                     | example                                         |
 |------------------------------|-------------------------------------------------|
@@ -25,10 +27,10 @@ CONTROLLER_LISTENER = "CONTROLLER"
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where a node stands.
+    """Roles, listeners and voters of a node.
 
-    :param listeners: what it binds.
-    :param advertised: what others are told; without the controller's.
+    :param listeners: the endpoints that it binds.
+    :param advertised: the endpoints in metadata responses; without the controller's.
     """
 
     is_broker: bool

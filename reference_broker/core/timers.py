@@ -1,4 +1,7 @@
-"""What is to be done when, as state: a heap of moments and actions. The shell sleeps until `next_ms` and then fires."""
+"""Timers: a heap of deadlines and actions. The shell sleeps until `next_ms` and then calls `fire`.
+
+Follows: org.apache.kafka.server.util.timer.SystemTimer.
+"""
 
 import heapq
 import itertools
@@ -37,13 +40,13 @@ class Timers:
         return len(self._heap)
 
     def set(self, at_ms: int, action: Action) -> Timer:
-        """Do this then."""
+        """Schedule an action."""
         timer = Timer(at_ms, action)
         heapq.heappush(self._heap, (at_ms, next(self._sequence), timer))
         return timer
 
     def cancel(self, timer: Timer) -> None:
-        """Do not do it. Nothing happens to one that was done or cancelled."""
+        """Cancel an action, unless it has run or was cancelled."""
         if timer.action is not None:
             timer.action = None
             self._cancelled += 1
@@ -53,7 +56,7 @@ class Timers:
                 self._cancelled = 0
 
     def set_periodic(self, first_ms: int, period_ms: int, action: Action) -> None:
-        """Do this then, and again one period after each time."""
+        """Schedule an action, and again one period after each run."""
 
         def fire(now: Now) -> None:
             self.set(now.monotonic_ms + period_ms, fire)
@@ -68,9 +71,9 @@ class Timers:
         return self._heap[0][0] if self._heap else None
 
     def fire(self, now: Now) -> None:
-        """Do all that is due. What that sets waits for the next time, even if it is for now.
+        """Run the actions that are due. Timers that they set wait for the next call, even if they are due at once.
 
-        So one who does something long piece by piece lets others in between.
+        So work that is done in pieces lets other events in between.
         """
         set_meanwhile = next(self._sequence)
         while self._heap and self._heap[0][0] <= now.monotonic_ms and self._heap[0][1] < set_meanwhile:

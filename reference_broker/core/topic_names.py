@@ -12,7 +12,7 @@ INTERNAL_TOPICS = frozenset({CONSUMER_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC})
 
 
 def illegal_topic_name(name: str) -> str | None:
-    """Why a name is none, in Kafka's words; null for a legal one."""
+    """Return the reason why a name is invalid, with Kafka's message; null for a valid one."""
     reason = None
     if not name:
         reason = "the empty string is not allowed"

@@ -1,4 +1,6 @@
-"""What a batch must keep before a log takes it: Kafka's checks, in Kafka's order, with Kafka's errors.
+"""Validation of a batch before it is appended, with the checks, order and errors of Kafka.
+
+Follows: org.apache.kafka.storage.internals.log.LogValidator (KIP-467).
 
 1. The bytes are one whole batch of magic 2 (Produce from version 3 on).             INVALID_RECORD, CORRUPT_MESSAGE
 2. Its base offset is 0.                                                             INVALID_RECORD

@@ -1,4 +1,6 @@
-"""A `.log` file: batches end to end, and nothing else.
+"""A `.log` file: a sequence of batches.
+
+Follows: org.apache.kafka.common.record.internal.FileRecords.
 
 Rules of this file:
 - It is walked from header to header. Headers are read in chunks, and the body of a large batch is not read with them.

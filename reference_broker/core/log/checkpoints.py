@@ -1,4 +1,8 @@
-"""The small text files beside the logs, in Kafka's format: a version line, a count, and a line per entry.
+"""Checkpoint files of the log directory, in Kafka's format: a version line, a count, and a line per entry.
+
+Follows: org.apache.kafka.storage.internals.checkpoint.OffsetCheckpointFile,
+org.apache.kafka.storage.internals.checkpoint.LeaderEpochCheckpointFile,
+org.apache.kafka.storage.internals.checkpoint.CleanShutdownFileHandler.
 
     0
     2

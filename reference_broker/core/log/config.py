@@ -1,4 +1,7 @@
-"""The topic properties that a log heeds, with Apache Kafka's defaults."""
+"""Topic properties of a log, with Apache Kafka's defaults.
+
+Follows: org.apache.kafka.storage.internals.log.LogConfig.
+"""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Why a log refuses: Kafka's error, and for a refused batch the records that are to blame (KIP-467)."""
+"""Errors of a log: Kafka's error, and for a rejected batch the invalid records (KIP-467)."""
 
 from dataclasses import dataclass, field
 

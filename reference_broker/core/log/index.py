@@ -1,4 +1,6 @@
-"""The two sparse indexes beside a segment, in Kafka's format: sorted entries of fixed size, looked up by bisection.
+"""Sparse indexes of a segment, in Kafka's format: sorted entries of fixed size, looked up by bisection.
+
+Follows: org.apache.kafka.storage.internals.log.OffsetIndex, org.apache.kafka.storage.internals.log.TimeIndex.
 
     .index      relative offset 4 | position 4      the last offset of a batch, and where the batch begins
     .timeindex  timestamp 8 | relative offset 4     the largest timestamp so far, and the last offset of its batch

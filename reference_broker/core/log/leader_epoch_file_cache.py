@@ -1,4 +1,6 @@
-"""Which leader epoch began at which offset (KIP-101, KIP-279, KIP-320).
+"""Start offsets of the leader epochs of a log.
+
+Follows: org.apache.kafka.storage.internals.epoch.LeaderEpochFileCache (KIP-101, KIP-279, KIP-320).
 
 By this memory replicas find out where their logs part.
 

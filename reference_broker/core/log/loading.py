@@ -1,4 +1,6 @@
-"""Finding a log on disk again: after a clean stop by its file sizes, after a crash by its batches.
+"""Loading of a log: by file sizes after a clean shutdown, with recovery of its batches after a crash.
+
+Follows: org.apache.kafka.storage.internals.log.LogLoader.
 
 The rules are those of Kafka's `LogLoader`:
 - A segment that ends below the recovery point was flushed and is trusted, and after a clean stop every one is. The

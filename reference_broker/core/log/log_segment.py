@@ -1,4 +1,6 @@
-"""One segment of a log: `NNN.log` with its `.index` and `.timeindex`, named by the offset at which it begins.
+"""A segment of a log: `NNN.log` with `.index` and `.timeindex`, named by its base offset.
+
+Follows: org.apache.kafka.storage.internals.log.LogSegment.
 
 Rules of this file:
 - As Kafka does, a batch is indexed when more than `index.interval.bytes` were written since the last indexed one, and

@@ -1,4 +1,6 @@
-"""The batches of a leader's answer, held against the log that is to follow it.
+"""Batches of a fetch response, checked against the log of the follower that appends them.
+
+Follows: org.apache.kafka.storage.internals.log.UnifiedLog.
 
 Rules of this file, which are Kafka's for a follower:
 - An answer is cut at a size, so that its last batch may be torn; that one is passed over.

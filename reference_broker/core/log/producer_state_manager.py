@@ -1,4 +1,6 @@
-"""What a log remembers of its idempotent producers (KIP-98, KIP-360), so that a batch sent again is not appended again.
+"""State of idempotent producers in a log, which detects duplicate batches.
+
+Follows: org.apache.kafka.storage.internals.log.ProducerStateManager (KIP-98, KIP-360).
 
 Rules of this file, per producer id:
 - An epoch below the latest is fenced. A new epoch starts at sequence 0, unless the producer is not known at all: its

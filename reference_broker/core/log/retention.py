@@ -1,4 +1,6 @@
-"""Which segments of a log may go: whole ones, oldest first, never above the high watermark. The rules are Kafka's.
+"""Retention: whole segments that may be deleted, oldest first, never above the high watermark.
+
+Follows: org.apache.kafka.storage.internals.log.UnifiedLog.
 
 - Those whose every record lies below the log start, whatever the cleanup policy.
 - Under the policy `delete`: those whose removal leaves at least `retention.bytes`, and those whose largest timestamp is

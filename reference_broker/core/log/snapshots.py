@@ -1,4 +1,6 @@
-"""The producer snapshots of a log: the files of `ProducerStateManager` (KIP-98).
+"""Producer snapshots: the files of the producer state.
+
+Follows: org.apache.kafka.storage.internals.log.ProducerStateManager (KIP-98).
 
 Rules of this file:
 - One is taken where a segment is rolled, at each segment that is loaded from its batches, at the end of a log that was

@@ -1,4 +1,6 @@
-"""The log of one partition: append, read, look up, truncate, retain, recover.
+"""The log of a partition: append, read, offset lookup, truncation, retention and recovery.
+
+Follows: org.apache.kafka.storage.internals.log.UnifiedLog.
 
 Rules of this file:
 - Batches come in three ways: `append` takes a client's and places it; `append_as_follower` takes what a leader has

@@ -1,4 +1,7 @@
-"""The settings of a quorum node, with Apache Kafka's defaults."""
+"""Configuration of the quorum, with Apache Kafka's defaults.
+
+Follows: org.apache.kafka.raft.QuorumConfig (KIP-595).
+"""
 
 from dataclasses import dataclass, field
 

@@ -1,4 +1,6 @@
-"""The records that the quorum writes for itself: control batches, which the metadata's readers pass over.
+"""Control batches of the quorum's log, which replaying the metadata skips.
+
+Follows: org.apache.kafka.common.record.internal.ControlRecordUtils (KIP-595, KIP-630).
 
 Key: version and type, two int16 each. Value: kio's message. Source: Kafka's `ControlRecordUtils`, KIP-595 and KIP-630.
 """

@@ -1,4 +1,6 @@
-"""What a node must not forget of its epoch: its vote and its leader. Kafka's `quorum-state` file.
+"""Durable election state of a node, its vote and its leader: the file `quorum-state`.
+
+Follows: org.apache.kafka.raft.ElectionState, org.apache.kafka.raft.FileQuorumStateStore (KIP-595).
 
     {"leaderId":1,"leaderEpoch":4,"votedId":-1,"votedDirectoryId":"AAAAAAAAAAAAAAAAAAAAAA","data_version":1}
 

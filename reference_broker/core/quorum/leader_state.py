@@ -1,4 +1,6 @@
-"""`LeaderState`: a leader's view of the other replicas, from their fetches.
+"""State of the leader: its view of the other replicas, from their fetches.
+
+Follows: org.apache.kafka.raft.LeaderState (KIP-595).
 
 Rules of this file:
 - The high watermark is the largest offset that a majority of the voters has reached, the leader among them, and only

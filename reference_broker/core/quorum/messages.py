@@ -1,4 +1,6 @@
-"""What the nodes of a quorum say to each other: Kafka's requests, without what is the same in all of them.
+"""Messages of the quorum: Kafka's requests and responses, without their constant fields.
+
+Follows: org.apache.kafka.raft.RaftMessage (KIP-595, KIP-996).
 
 One value stands for one topic partition of one request; `wire` makes kio's messages of them and back. A response says
 `leader_id` and `leader_epoch` as its sender knows them, by which the one who asked learns of a newer epoch (KIP-595).

@@ -1,4 +1,6 @@
-"""The log of the quorum: records in segments, snapshots before them, and where two such logs part.
+"""The log of the quorum: records in segments, snapshots before them, and the divergence of two logs.
+
+Follows: org.apache.kafka.raft.internals.KafkaRaftLog (KIP-595, KIP-630).
 
 Rules of this file:
 - The log begins at 0, or at the end of its oldest snapshot. A log that does not contain its newest snapshot's last

@@ -1,4 +1,6 @@
-"""`QuorumState`: the states of a quorum node and the transitions between them (KIP-595, KIP-853, KIP-996).
+"""States of a quorum node, and the transitions between them.
+
+Follows: org.apache.kafka.raft.QuorumState (KIP-595, KIP-853, KIP-996).
 
     Unattached   knows the epoch, but not its leader; fetches from any voter to learn it. It may have voted: the state
                  Voted of Kafka 3 is now a vote that Unattached and Prospective keep (KIP-996).

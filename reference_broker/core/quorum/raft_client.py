@@ -1,4 +1,6 @@
-"""`KafkaRaftClient`: a node of the KRaft quorum, without IO (KIP-595, 630, 853, 996, 1166).
+"""A node of the KRaft quorum, without IO: requests, responses, timeouts and elections.
+
+Follows: org.apache.kafka.raft.KafkaRaftClient (KIP-595, KIP-630, KIP-853, KIP-996, KIP-1166).
 
 Requests, responses, failed requests, records to append and the passing of time are handed in. The node returns effects
 (`take_effects`) and the time at which it has to be polled again (`deadline_ms`). Log and vote it keeps on its disk.

@@ -1,4 +1,6 @@
-"""`RequestManager`: the requests of a node to the voters, at most one in flight to each.
+"""Requests of a node to the voters, at most one in flight to each.
+
+Follows: org.apache.kafka.raft.RequestManager (KIP-595).
 
 Rules of this file:
 - A request without a response within the request timeout is given up; a response that comes later is unknown here.

@@ -1,4 +1,6 @@
-"""The snapshots of the metadata log (KIP-630): files `OFFSET-EPOCH.checkpoint` beside its segments.
+"""Snapshots of the metadata log: files `OFFSET-EPOCH.checkpoint` beside its segments.
+
+Follows: org.apache.kafka.snapshot.FileRawSnapshotWriter, org.apache.kafka.snapshot.FileRawSnapshotReader (KIP-630).
 
 A snapshot stands for all records below its end offset; its epoch is that of the last of them. It is a run of batches,
 with offsets of its own from 0: a header, the records that make the state, and a footer.

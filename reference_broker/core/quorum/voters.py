@@ -1,4 +1,6 @@
-"""Who votes. The set is fixed for the life of a quorum; KIP-853 lets Kafka change it, which this broker leaves out.
+"""The voters. The set is fixed for the life of a quorum; changes of it (KIP-853) are not supported.
+
+Follows: org.apache.kafka.raft.VoterSet (KIP-595, KIP-853).
 
 A voter is named by its id and the id of its directory: a node that lost its disk and comes back under the same id has
 another directory id, is no voter any more, and so cannot vote twice in an epoch that it has forgotten.

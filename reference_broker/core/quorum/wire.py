@@ -1,4 +1,6 @@
-"""The messages of the quorum as kio has them: requests and responses of Kafka, in their newest versions, and back.
+"""Conversion of the quorum's messages to and from kio's entities, in the newest versions.
+
+Follows: org.apache.kafka.raft.RaftUtil.
 
 | message          | version | since                                              |
 |------------------|---------|----------------------------------------------------|

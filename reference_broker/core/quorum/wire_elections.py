@@ -1,4 +1,7 @@
-"""Vote, BeginQuorumEpoch and EndQuorumEpoch, to kio's messages and back."""
+"""Conversion of Vote, BeginQuorumEpoch and EndQuorumEpoch to and from kio's entities.
+
+Follows: org.apache.kafka.raft.RaftUtil (KIP-595, KIP-996).
+"""
 
 from typing import Any
 

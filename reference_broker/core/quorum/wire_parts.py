@@ -1,4 +1,4 @@
-"""What all messages of the quorum have in common: one partition of one topic, and where its leader is.
+"""Common parts of the quorum's messages: the topic partition and the leader's endpoint.
 
 kio gives its fields number types of their own, which are plain numbers at run time; its modules are `Any` here.
 """

@@ -1,4 +1,7 @@
-"""Fetch and FetchSnapshot, to kio's messages and back. Absent is null here, and -1 there."""
+"""Conversion of Fetch and FetchSnapshot to and from kio's entities. Null here is -1 there.
+
+Follows: org.apache.kafka.raft.RaftUtil (KIP-595, KIP-630).
+"""
 
 from datetime import timedelta
 from typing import Any
