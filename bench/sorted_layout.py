@@ -43,7 +43,7 @@ _OPERATION_FLAGS = {
         ("o.outcome = 'ok'", tables.OK),
         ("o.outcome = 'fail'", tables.FAIL),
         ("o.txn_seq IS NOT NULL", tables.IN_TRANSACTION),
-        (f"o.outcome <> 'ok' AND o.complete_ns IS NOT NULL AND o.error IN ({_UNSERVED})", tables.IN_VAIN),
+        (f"o.outcome <> 'ok' AND o.complete_ns IS NOT NULL AND o.error IN ({_UNSERVED})", tables.NOT_SERVED),
     ),
     "read": (("o.outcome = 'ok' AND o.complete_ns IS NOT NULL AND o.f <> 'read_replica'", tables.SERVED),),
 }

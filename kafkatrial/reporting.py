@@ -99,7 +99,7 @@ def _on_spark(spark: Spark, log: Path, progress: Progress) -> Iterator[Engines]:
     from reports.spark.session import spark_session
 
     with spark_session(spark.master, spark.settings, log):
-        yield partial(judge_with_spark, tell=progress), partial(spark_engine, tell=progress)
+        yield partial(judge_with_spark, on_progress=progress), partial(spark_engine, on_progress=progress)
 
 
 @contextmanager

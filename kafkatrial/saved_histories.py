@@ -166,7 +166,7 @@ def _judging(model: str | None, budget: Budget | None, spark: Spark | None) -> I
     from reports.spark.session import spark_session
 
     with spark_progress() as progress, spark_session(spark.master, spark.settings, spark.log):
-        yield partial(judge_with_spark, tell=progress)
+        yield partial(judge_with_spark, on_progress=progress)
 
 
 def combine(judgements: Mapping[str, Judgement], unfinished: Sequence[str] = ()) -> Judgement:

@@ -1,9 +1,9 @@
 """The local engine: judges a history on this machine, one topic partition after the other.
 
-Of a history of less than `LARGE_ROWS`, `records` and `positions` are read once into compact arrays (some 50 bytes a
-record, `anomalies.gather`); beside them memory holds one shard's working set at a time. A larger one is laid out by
-topic partition beside its tables, once, and judged by several processes, each of which holds a part (`shards`). A
-history that breaks a rule of the format is refused before.
+If a history has fewer than `LARGE_ROWS` records, `records` and `positions` are read once into compact arrays (about 50
+bytes a record, `anomalies.gather`); in addition memory holds one shard's working set at a time. The tables of a larger
+history are sorted once by topic partition and judged by several processes, each of which holds a part (`shards`). A
+history that breaks a rule of the format is rejected first.
 """
 
 from collections.abc import Iterable, Sequence
@@ -35,7 +35,7 @@ from linearizability.shards.engine import judge_in_shards
 from linearizability.shards.running import Processes
 
 LARGE_ROWS: Final = 2_000_000
-"""Records from which on it pays to start processes and to lay the history out."""
+"""The number of records from which processes and a sorted copy of the history pay off."""
 
 
 def judge(run_dir: Path) -> Judgement:
@@ -66,7 +66,7 @@ def judge_history(history: History) -> Judgement:
 
 
 def _operations(history: History) -> tuple[pa.Table, Summary]:
-    """The operations, sorted by op_id, and the summary of all there is to say without a record."""
+    """Return the operations, sorted by op_id, and their summary."""
     columns = sorted({*OPERATION_FIELDS, *SUMMARY_FIELDS["operations"]})
     kept: list[pa.Table] = []
     summaries: list[Summary] = []

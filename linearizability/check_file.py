@@ -1,7 +1,7 @@
-"""Judges a history that is one file: what is of Kafka by the anomaly catalogue, what is of another object by a model.
+"""Judgement of a history in one file: a Kafka history by the anomaly catalogue, one of another object by a model.
 
-A log that porcupine's tests read says of what object it is. For other histories of operations a model is named; with
-one, a Kafka history is judged for being linearizable, instead of for anomalies.
+A log of porcupine's tests contains the kind of its object. For other histories of operations the caller names a model;
+with a model, a Kafka history is checked for linearizability instead of anomalies.
 """
 
 from collections.abc import Callable, Sequence
@@ -28,9 +28,9 @@ from linearizability.verify import Budget, Verification
 
 @dataclass(frozen=True, slots=True)
 class FileJudgement:
-    """What a file was taken for, what was found, and for a person why it cannot be linearized (else empty).
+    """The recognised form of a file, its judgement, and why it cannot be linearized (empty if it can).
 
-    What was judged is there to draw it: a Kafka history, or what the generic checker found.
+    The judged history is kept for a picture: the Kafka history, or the result of the generic checker.
     """
 
     form: Form
@@ -44,15 +44,15 @@ _LOGS: Final[dict[Form, tuple[Callable[[Path], list[Event]], str]]] = {
     Form.ETCD_LOG: (read_etcd_log, "compare-and-set"),
     Form.KEY_VALUE_LOG: (read_key_value_log, "key-value"),
 }
-"""How they are read, and the model of what they are logs of."""
+"""The reader of each form of log, and the model of its object."""
 _JEPSEN: Final = {Form.JEPSEN_EDN: read_edn_rows, Form.JEPSEN_JSON: read_json_rows}
 
 
 def judge_file(path: Path, budget: Budget | None = None, model: str | None = None) -> FileJudgement:
     """Judge a file of any form that `recognise` knows, by a model of `MODELS` if one is named.
 
-    The budget is that of a search, which the anomalies need not. Raises NotARunError for another file, or a model that
-    it is no history of; HistoryError for a damaged one; KeyError for no model. One line each.
+    The budget limits a search; anomalies need none. Raises NotARunError for another file, or for a model that does not
+    fit it; HistoryError for a damaged one; KeyError for an unknown model. Each message is one line.
     """
     form = recognise(path)
     named = None if model is None else MODELS[model]
@@ -61,7 +61,7 @@ def judge_file(path: Path, budget: Budget | None = None, model: str | None = Non
     if form is Form.OPERATIONS:
         if named is None:
             known = ", ".join(MODELS)
-            raise NotARunError(f"{path}: {form.value}; name the model that it is to be held against (--model): {known}")
+            raise NotARunError(f"{path}: {form.value}; name the model to check it against (--model): {known}")
         history, lines = read_operations(path, named)
         return _judge_operations(path, form, history, named.make(), budget, lines=lines)
     if form in _JEPSEN and named is not None:
@@ -74,7 +74,7 @@ def judge_file(path: Path, budget: Budget | None = None, model: str | None = Non
 
 
 def import_history(path: Path) -> History:
-    """The Kafka history that a file holds, in memory. Raises as `judge_file` does."""
+    """Read the Kafka history of a file into memory. Raises as `judge_file` does."""
     form = recognise(path)
     if form in _JEPSEN:
         return import_jepsen(path, _JEPSEN[form](path))
@@ -113,7 +113,7 @@ def _judge_operations(
 
 
 def _line_of(error: str, lines: OwnLines) -> str:
-    """Where the operation stands that an error begins with: of two that overlap the one that was invoked too early."""
+    """Return the line of the operation that an error begins with; of two that overlap, the one invoked too early."""
     for op_id, own in lines.items():
         if error.startswith((f"operation {op_id!r}: ", f"operation {op_id!r} ")):
             return f", line {own[0] if ' is invoked while ' in error else own[-1]}"

@@ -1,11 +1,11 @@
-"""Judges a history for being linearizable, by a model: of any object by the generic checker, of Kafka's objects too.
+"""Judgement of linearizability by a model: of any object by the generic checker, and of Kafka's objects.
 
-A subhistory that no order explains is a violation of the anomaly `not-linearizable`, and one that stayed undecided is a
-reason why the verdict is unknown. So the answer has the form of every judgement.
+A subhistory that no order explains is a violation of the anomaly `not-linearizable`; one that stays undecided is a
+reason for the verdict unknown. So the result has the form of every judgement.
 
-In a Kafka history two objects can be found: every partition's log (`append-log`, `linearizable-log`), judged exactly by
-`partition_log`, and every offset that a group committed (`committed-offset`). That is more than Kafka promises: after
-faults the anomalies allow what this does not.
+A Kafka history shows two kinds of objects: every partition's log (`append-log`, `linearizable-log`), judged exactly by
+`partition_log`, and every offset that a group committed (`committed-offset`). This is stricter than what Kafka
+promises: after faults the anomalies permit what these models reject.
 """
 
 import time
@@ -32,7 +32,7 @@ from linearizability.verify import Budget, SubhistoryVerdict, Verification, chec
 
 NOT_LINEARIZABLE: Final = "not-linearizable"
 EXPLANATION_STEPS: Final = 500_000
-"""So much work goes into the explanation of a violation: some seconds."""
+"""The maximum number of steps for the explanation of a violation: a few seconds."""
 
 Place = tuple[str, str | None, int]
 """Topic, topic id, partition."""
@@ -41,9 +41,9 @@ Place = tuple[str, str | None, int]
 def judge_operations(
     history: Sequence[Operation] | Sequence[Event], model: Model, budget: Budget | None = None
 ) -> tuple[Judgement, Verification, Explanation | None]:
-    """The judgement, what it was made of, and of a violation why there is no order. Raises HistoryError.
+    """Return the judgement, the verification, and the explanation of a violation. Raises HistoryError.
 
-    A model that raises was given an input or output that it does not know: that is an error of the history here.
+    If a model raises, it got an input or output that it does not know, which is an error of the history here.
     """
     try:
         verification = check(history, model, budget)
@@ -73,17 +73,17 @@ def judge_object(run_dir: Path, model: str, budget: Budget | None = None) -> Jud
 def judge_kafka_object(history: History, name: str, budget: Budget | None = None) -> Judgement:
     """Judge a Kafka history, which keeps the rules of the format, by one of `KAFKA_OBJECTS`.
 
-    Raises NotARunError for a model of something that it does not show.
+    Raises NotARunError for a model of another object.
     """
     if name not in KAFKA_OBJECTS:
         known = ", ".join(KAFKA_OBJECTS)
-        raise NotARunError(f"{history.run_dir}: a Kafka history shows no {name}; it is judged by {known}, or without")
+        raise NotARunError(f"{history.run_dir}: a Kafka history has no {name}; use {known}, or no model")
     judgement = KAFKA_OBJECTS[name](history, budget or Budget())
     return replace(judgement, reasons=(*history.run.unfinished_reasons, *judgement.reasons))
 
 
 def _judge_logs(history: History, budget: Budget, *, linearizable: bool) -> Judgement:
-    """Every partition's log. It takes no search, and of the budget only the time between two partitions counts."""
+    """Judge every partition's log. It needs no search; the time budget is checked between partitions."""
     ends_s = None if budget.time_s is None else time.monotonic() + budget.time_s
     evidence: list[Evidence] = []
     reasons: list[str] = []
@@ -105,21 +105,21 @@ def _judge_logs(history: History, budget: Budget, *, linearizable: bool) -> Judg
         operations=_count(history, "operations"),
         records=_count(history, "records"),
         anomalies=_anomalies(len(evidence), evidence),
-        reasons=tuple(reasons) if places else ("there is no record, and no read",),
+        reasons=tuple(reasons) if places else ("there is no record and no read",),
     )
 
 
 def _judge_committed_offsets(history: History, budget: Budget) -> Judgement:
-    """Every offset that a group may commit, for itself."""
+    """Judge every offset that a group may commit, separately."""
     ends_s = None if budget.time_s is None else time.monotonic() + budget.time_s
     evidence: list[Evidence] = []
     reasons: list[str] = []
     violations = 0
     subhistories = _offset_subhistories(history)
-    for (group, (topic, _, partition)), (operations, refused) in subhistories.items():
+    for (group, (topic, _, partition)), (operations, excluded) in subhistories.items():
         where = f"group {group}, {topic}-{partition}: "
-        if refused:
-            reasons.append(where + refused)
+        if excluded:
+            reasons.append(where + excluded)
             continue
         left_s = None if ends_s is None else max(0.0, ends_s - time.monotonic())
         own = Budget(steps=budget.steps, time_s=left_s, memory_mb=budget.memory_mb)
@@ -138,12 +138,12 @@ def _judge_committed_offsets(history: History, budget: Budget) -> Judgement:
         operations=_count(history, "operations"),
         records=_count(history, "records"),
         anomalies=_anomalies(violations, evidence),
-        reasons=tuple(reasons) if subhistories else ("no group commits an offset, or asks for one",),
+        reasons=tuple(reasons) if subhistories else ("no group commits or fetches an offset",),
     )
 
 
 def _offset_subhistories(history: History) -> dict[tuple[str, Place], tuple[list[Operation], str]]:
-    """By group and partition: commits and fetches, and why they cannot be judged, empty if they can."""
+    """Return, by group and partition, commits and fetches, and why they cannot be judged (empty if they can)."""
     rows = history.table("offsets").to_pylist()
     wanted = pa.array(sorted({row["op_id"] for row in rows}), pa.int64())
     calls: dict[int, dict[str, Any]] = {}
@@ -155,14 +155,14 @@ def _offset_subhistories(history: History) -> dict[tuple[str, Place], tuple[list
     found: dict[tuple[str, Place], tuple[list[Operation], str]] = defaultdict(lambda: ([], deletion))
     only_id = {row["topic"]: row["topic_id"] for row in rows if row["topic_id"] is not None}
     for row in rows:
-        # A null stands for the only id that a name has; one of several has it in every row.
+        # A null stands for the only id of a name; if a name has several, every row has its id.
         topic_id = row["topic_id"] or only_id.get(row["topic"])
         key = row["group"], (row["topic"], topic_id, row["partition"])
-        operations, refused = found[key]
+        operations, excluded = found[key]
         operations.append(_offset_operation(row, calls[row["op_id"]], key))
         if row["direction"] == "commit" and calls[row["op_id"]]["txn_seq"] is not None:
-            refused = refused or f"operation {row['op_id']} commits inside a transaction, which takes effect with it"
-        found[key] = operations, refused
+            excluded = excluded or f"operation {row['op_id']} commits inside a transaction, which takes effect with it"
+        found[key] = operations, excluded
     return found
 
 
@@ -188,7 +188,7 @@ KAFKA_OBJECTS: Final[dict[str, Callable[[History, Budget], Judgement]]] = {
     "linearizable-log": lambda history, budget: _judge_logs(history, budget, linearizable=True),
     "committed-offset": _judge_committed_offsets,
 }
-"""The models of what a Kafka history shows."""
+"""The models of the objects in a Kafka history."""
 
 
 def _places(history: History, table: str) -> set[Place]:
@@ -225,7 +225,7 @@ def _blocked(outcome: SubhistoryVerdict) -> Evidence:
 
 
 def _explained(outcome: SubhistoryVerdict, explanation: Explanation) -> Evidence:
-    """The few operations that show it, and where the search got to at best."""
+    """Return the few operations that show the violation, and the furthest state that the search reached."""
     few = sorted(explanation.shrunk, key=lambda operation: operation.invoke_ns)
     best = next((f"; in state {path.state}: {path.reason}" for path in explanation.partial_linearizations), "")
     return _evidence([one.op_id for one in few], f"{_subhistory(outcome)}{outcome.reason}{best}")

@@ -1,6 +1,6 @@
-"""Why a history is a violation, for a person.
+"""Explanation of a violation of linearizability.
 
-The operation that fits nowhere, what was possible before it, and the few operations that are enough to show it.
+It consists of the operation that cannot be placed, what was possible before it, and a few operations that suffice.
 """
 
 from dataclasses import dataclass
@@ -17,17 +17,17 @@ Place = tuple[int, int]
 """A configuration, and the unknown operations it has used."""
 
 PATHS_MAX = 10
-EVENTS_TOLD_MAX = 4_000
-"""Invocations and completions before the blocked one of which a partial linearization tells."""
+EVENTS_EXPLAINED_MAX = 4_000
+"""The number of invocations and completions before the blocked one that a partial linearization covers."""
 STEPS_PER_EVENT = 30
 
 
 @dataclass(frozen=True, slots=True)
 class PartialLinearization:
-    """One way to place as much as possible; the state that leads to; why the blocked operation is refused there.
+    """One way to place as many operations as possible, the resulting state, and why the blocked operation fails there.
 
-    Of a long history `operations` are only the last ones: `earlier` operations were placed before, and led to the state
-    `begin`.
+    Of a long history `operations` are only the last ones: `earlier` operations were placed before them and led to the
+    state `begin`.
     """
 
     operations: tuple[Operation, ...]
@@ -45,8 +45,8 @@ class Explanation:
     """The evidence of one subhistory.
 
     `blocked` has the earliest completion that cannot be placed. `partial_linearizations` are the longest ones, one for
-    each state, at most ten; none if the budget was used up before. `shrunk` operations fail by themselves, and would
-    whatever the others did; `minimal` if each of them is needed.
+    each state, at most ten; none if the budget was used up first. The `shrunk` operations fail by themselves, whatever
+    the others did; `minimal` if each of them is needed.
     """
 
     blocked: Operation
@@ -56,7 +56,7 @@ class Explanation:
     model: Model
 
     def text(self) -> str:
-        """Some lines for a terminal."""
+        """Return the explanation as lines for a terminal."""
         lines = [f"operation {self.blocked.op_id!r} cannot be placed: {self._call(self.blocked)}"]
         lines += [
             f"  in state {path.state}, after {len(path)} operations: {path.reason}"
@@ -71,11 +71,11 @@ class Explanation:
         return "\n".join(lines)
 
     def _call(self, operation: Operation) -> str:
-        return self.model.tell_operation(operation.input, operation.output)
+        return self.model.operation_text(operation.input, operation.output)
 
 
 def explain(prepared: Prepared, timeline: Timeline, model: Model, blocked: int, steps: int) -> Explanation:
-    """The evidence against a timeline in which `blocked` cannot be placed, found within about so many steps."""
+    """Return the evidence against a timeline in which `blocked` cannot be placed, found within about `steps` steps."""
     small = shrink(timeline, blocked, steps)
     return Explanation(
         blocked=prepared.operations[timeline.origins[blocked]],
@@ -90,8 +90,8 @@ def _longest(
     prepared: Prepared, timeline: Timeline, model: Model, blocked: int, steps: int
 ) -> tuple[PartialLinearization, ...]:
     trail: Trail = {}
-    begin = max(0, timeline.events.index(~blocked) - EVENTS_TOLD_MAX)
-    # What ended before, or is about to: a long history asks for some steps to each event.
+    begin = max(0, timeline.events.index(~blocked) - EVENTS_EXPLAINED_MAX)
+    # A long history needs some steps for each event.
     allowance = max(steps, STEPS_PER_EVENT * len(timeline.events))
     search = FrontierSearch(timeline, Progress(allowance=allowance), trail, trail_from=begin)
     if next(search.run(), "ended") != "ended":
@@ -110,14 +110,14 @@ def _longest(
     for number, (length, first, path) in ranked[:PATHS_MAX]:
         state = search.states.states[number]
         operations = tuple(prepared.operations[timeline.origins[op]] for op in path)
-        reason = model.reason(state, kind.input, kind.output) or "it is possible here, but came too late"
+        reason = model.reason(state, kind.input, kind.output) or "it is possible here, but too late"
         begun = search.states.states[first[0] & STATE_MASK]
-        found.append(PartialLinearization(operations, model.tell_state(state), reason, begun, length - len(operations)))
+        found.append(PartialLinearization(operations, model.state_text(state), reason, begun, length - len(operations)))
     return tuple(found)
 
 
 def _path(trail: Trail, end: Place) -> tuple[Place, tuple[int, ...]]:
-    """Where a path began, and its operations in order."""
+    """Return the begin of a path, and its operations in order."""
     parts: list[tuple[int, ...]] = []
     place = end
     while place in trail:

@@ -1,4 +1,4 @@
-"""What a checker says of a history: one verdict, and per anomaly a count with evidence.
+"""Judgement of a history: one verdict, and per anomaly a count with evidence.
 
 Every engine (local, Spark) returns the same `Judgement` for the same history. The JSON form is the public one that
 `kafkatrial check --json` prints.
@@ -11,11 +11,11 @@ from enum import StrEnum
 from linearizability.printable import cut
 
 EVIDENCE_MAX = 10
-"""At most so many evidence rows per anomaly and verdict; the count is always exact."""
+"""The maximum number of evidence rows per anomaly and verdict; the count is always exact."""
 
 
 class Verdict(StrEnum):
-    """Three values, because an unknown is never an ok.
+    """Verdict of a history, an anomaly or a requirement.
 
     `PERMITTED` is only for an anomaly, `NOT_APPLICABLE` only for a requirement; a history has neither.
     """
@@ -29,7 +29,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """One place where an anomaly shows: rows of the history, and a sentence for a person."""
+    """One occurrence of an anomaly: rows of the history, and a sentence that explains it."""
 
     op_ids: tuple[int, ...]
     topic: str | None
@@ -51,7 +51,7 @@ class Anomaly:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """The verdict on a whole history. `reasons` says why an unknown is one."""
+    """The judgement of a whole history; `reasons` are those for an unknown verdict."""
 
     operations: int
     records: int
@@ -60,7 +60,7 @@ class Judgement:
 
     @property
     def verdict(self) -> Verdict:
-        """Violation if any anomaly is one, else unknown if anything is, else ok."""
+        """Violation if any anomaly is one, else unknown if there is any unknown or reason, else ok."""
         found = {anomaly.verdict for anomaly in self.anomalies}
         if Verdict.VIOLATION in found:
             return Verdict.VIOLATION
@@ -68,12 +68,12 @@ class Judgement:
 
     @property
     def undecided(self) -> tuple[str, ...]:
-        """What could not be decided, a line each: anomalies with their counts, then the reasons."""
+        """What could not be decided, one line each: anomalies with their counts, then the reasons."""
         anomalies = (each for each in self.anomalies if each.verdict is Verdict.UNKNOWN and each.count)
         return (*(f"{each.name} ({each.count})" for each in anomalies), *self.reasons)
 
     def as_json(self) -> dict[str, object]:
-        """The object of `check --json`: violations first, then unknown, then permitted, each by name."""
+        """Return the object of `check --json`: violations first, then unknown, then permitted, each by name."""
         return {
             "verdict": str(self.verdict),
             "operations": self.operations,
@@ -87,7 +87,7 @@ _REPORT_ORDER = (Verdict.VIOLATION, Verdict.UNKNOWN, Verdict.PERMITTED)
 
 
 def in_report_order(anomalies: Iterable[Anomaly]) -> list[Anomaly]:
-    """Those with a count above zero, worst verdict first, then by name."""
+    """Return the anomalies with a count above zero, worst verdict first, then by name."""
     found = [anomaly for anomaly in anomalies if anomaly.count]
     return sorted(found, key=lambda anomaly: (_REPORT_ORDER.index(anomaly.verdict), anomaly.name))
 

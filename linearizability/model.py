@@ -1,18 +1,17 @@
-"""What a system should do, one operation after the other: the sequential specification that a history is held against.
+"""Sequential specification of an object (`Model`): what a history is checked against.
 
-A model is a handful of functions, none of which may change what it is given. States are immutable and hashable, and
-two inputs that are equal are treated alike.
+A model is a handful of functions, none of which may change its arguments. States are immutable and hashable, and two
+equal inputs are treated alike.
 
     counter = Model(
         name="counter",
         init=lambda: 0,
-        step=lambda state, input, output: state + input if output in (UNKNOWN, state) else Refused("counted wrong"),
+        step=lambda state, input, output: state + input if output in (UNKNOWN, state) else Rejected("counted wrong"),
     )
 
-A model whose system may go several ways says so with `nondeterministic=True`: `init` and `step` then return a tuple of
-states. Two more facts make the search fast, and one of them a wrong answer if it is not true, so it is verified on the
-way: an operation that is `pure` never changes a state, and operations of different `partition` keys have nothing to do
-with each other.
+A model with several possible next states sets `nondeterministic=True`; `init` and `step` then return a tuple of states.
+Two more properties make the search fast: an operation that is `pure` never changes a state, and operations with
+different `partition` keys are independent. A wrong `pure` would lead to a wrong result, so it is verified on the way.
 """
 
 from collections.abc import Callable, Hashable
@@ -24,20 +23,20 @@ State = Hashable
 
 @final
 @dataclass(frozen=True, slots=True)
-class Refused:
-    """The system cannot answer so in that state. Build it once, outside of `step`: a search is refused very often.
+class Rejected:
+    """The operation is not possible in that state. Build it once, outside of `step`: a search needs it very often.
 
-    It has no subclasses: a search asks for the very class, and would take an instance of another for a state.
+    It has no subclasses: a search tests for this very class, and would take an instance of another class for a state.
     """
 
     reason: str = "not possible in this state"
 
     def __init_subclass__(cls) -> NoReturn:
-        raise TypeError(f"{cls.__name__}: Refused has no subclasses; tell them apart by its reason")
+        raise TypeError(f"{cls.__name__}: Rejected has no subclasses; distinguish them by the reason")
 
 
 class ModelError(Exception):
-    """A model that raised, or broke its own contract. Names the model, the state and the operation, in one line."""
+    """An error of a model, or a breach of its contract; one line with the model, the state and the operation."""
 
 
 def _never(_input: Any, _output: Any) -> bool:
@@ -45,7 +44,7 @@ def _never(_input: Any, _output: Any) -> bool:
 
 
 def never_pipelined(_input: Any) -> bool:
-    """The default of `Model.pipelined`."""
+    """Return False: the default of `Model.pipelined`."""
     return False
 
 
@@ -57,10 +56,10 @@ def _call(given: Any, output: Any) -> str:
 class Model:
     """A sequential specification. Only `name`, `init` and `step` are needed.
 
-    init: the first state. step: (state, input, output) -> the state after, or `Refused`. The output is `UNKNOWN` where
-    nobody saw it: then give the effect, or refuse where there is none. pure: (input, output) -> True for what can never
-    change a state (a read, a failed compare-and-set). partition: input -> the key of its subhistory. pipelined: input
-    -> True for what one process may have several of in flight.
+    init: the first state. step: (state, input, output) -> the state after, or `Rejected`. The output is `UNKNOWN` if it
+    was not observed: then return the effect, or reject if there is none. pure: (input, output) -> True for what never
+    changes a state (a read, a failed compare-and-set). partition: input -> the key of its subhistory. pipelined: input
+    -> True if one process may have several such operations in flight.
     """
 
     name: str
@@ -74,102 +73,103 @@ class Model:
     describe_state: Callable[[Any], str] = repr
 
     def first_states(self) -> tuple[State, ...]:
-        """The states a history may begin in: one, unless the model is nondeterministic."""
+        """Return the states in which a history may begin: one, unless the model is nondeterministic."""
         try:
             first = self.init()
             states = self._states(first)
             hash(states)
         except Exception as error:
-            raise ModelError(f"model {self.name}: init: {_told(error)}") from error
+            raise ModelError(f"model {self.name}: init: {_error_text(error)}") from error
         if not states:
-            raise ModelError(f"model {self.name}: init: it gave no state to begin in")
-        slip = _slip(None, *states)
-        if slip:
-            raise ModelError(f"model {self.name}: init: it gave {slip}")
+            raise ModelError(f"model {self.name}: init: it returned no state")
+        not_a_state = _not_a_state(None, *states)
+        if not_a_state:
+            raise ModelError(f"model {self.name}: init: it returned {not_a_state}")
         return states
 
     def next_states(self, state: State, given: Any, output: Any, *, pure: bool) -> tuple[State, ...]:
-        """Where the operation leads from a state; nowhere if it is refused."""
+        """Return the states after the operation; none if the operation is rejected in this state."""
         try:
-            answer = self.step(state, given, output)
-            if answer.__class__ is Refused:
+            result = self.step(state, given, output)
+            if result.__class__ is Rejected:
                 return ()
-            states = self._states(answer)
+            states = self._states(result)
             hash(states)
             changed = [after for after in states if after != state] if pure else []
         except Exception as error:
             raise self.error(state, given, output, error) from error
-        self.refuse_slip(state, given, output, *states)
+        self.check_states(state, given, output, *states)
         if changed:
             raise self.impure(state, given, output, changed[0])
         return states
 
-    def _states(self, answer: Any) -> tuple[State, ...]:
+    def _states(self, result: Any) -> tuple[State, ...]:
         if not self.nondeterministic:
-            return (answer,)
-        if isinstance(answer, str | bytes):
-            raise TypeError("a nondeterministic model gives a tuple of states, not a text")
-        return tuple(answer)
+            return (result,)
+        if isinstance(result, str | bytes):
+            raise TypeError("a nondeterministic model returns a tuple of states, not a string")
+        return tuple(result)
 
-    def refuse_slip(self, state: State, given: Any, output: Any, *after: Any) -> None:
-        """Raise ModelError if what `step` answered was surely not meant to be a state."""
-        slip = _slip(state, *after)
-        if slip:
-            raise self._wrong(state, given, output, f"step gave {slip}")
+    def check_states(self, state: State, given: Any, output: Any, *after: Any) -> None:
+        """Raise ModelError if a result of `step` is certainly not meant as a state."""
+        not_a_state = _not_a_state(state, *after)
+        if not_a_state:
+            raise self._wrong(state, given, output, f"step returned {not_a_state}")
 
     def may_overlap(self, given: Any) -> bool:
-        """What `pipelined` says of an input."""
+        """Whether one process may have several such operations in flight (`pipelined`)."""
         try:
             return bool(self.pipelined(given))
         except Exception as error:
-            raise ModelError(f"model {self.name}: pipelined: input {_shown(repr, given)}: {_told(error)}") from error
+            place = f"model {self.name}: pipelined: input {_shown(repr, given)}"
+            raise ModelError(f"{place}: {_error_text(error)}") from error
 
-    def tell_operation(self, given: Any, output: Any) -> str:
-        """What `describe_operation` says; where it raises, the values: a verdict is not lost for want of words."""
+    def operation_text(self, given: Any, output: Any) -> str:
+        """Return `describe_operation` of a call; if it raises, the values, so that the verdict is not lost."""
         return _shown(self.describe_operation, given, output)
 
-    def tell_state(self, state: Any) -> str:
-        """What `describe_state` says, or else the state itself."""
+    def state_text(self, state: Any) -> str:
+        """Return `describe_state` of a state, or its repr if that raises."""
         return _shown(self.describe_state, state)
 
     def reason(self, state: State, given: Any, output: Any) -> str | None:
-        """Why the operation is refused in a state; None if it is not."""
+        """Return why the operation is rejected in a state; None if it is not."""
         try:
-            answer = self.step(state, given, output)
-            if answer.__class__ is Refused:
-                return str(answer.reason)
-            return None if not self.nondeterministic or tuple(answer) else Refused().reason
+            result = self.step(state, given, output)
+            if result.__class__ is Rejected:
+                return str(result.reason)
+            return None if not self.nondeterministic or tuple(result) else Rejected().reason
         except Exception as error:
             raise self.error(state, given, output, error) from error
 
     def error(self, state: Any, given: Any, output: Any, error: Exception) -> ModelError:
-        """The error to raise for one that `step` raised."""
-        return self._wrong(state, given, output, _told(error))
+        """Return the error to raise for an error of `step`."""
+        return self._wrong(state, given, output, _error_text(error))
 
     def impure(self, state: Any, given: Any, output: Any, after: Any) -> ModelError:
-        """The error to raise for an operation that was said to be pure and changed the state."""
-        slip = _slip(state, after)
-        changed = f"said to be pure, and changed the state to {self.tell_state(after)}"
-        return self._wrong(state, given, output, f"step gave {slip}" if slip else changed)
+        """Return the error to raise for an operation that the model declares pure but that changed the state."""
+        not_a_state = _not_a_state(state, after)
+        changed = f"declared pure, but changed the state to {self.state_text(after)}"
+        return self._wrong(state, given, output, f"step returned {not_a_state}" if not_a_state else changed)
 
     def _wrong(self, state: Any, given: Any, output: Any, what: str) -> ModelError:
-        place = f"model {self.name}, state {self.tell_state(state)}"
-        return ModelError(f"{place}, operation {self.tell_operation(given, output)}: {what}")
+        place = f"model {self.name}, state {self.state_text(state)}"
+        return ModelError(f"{place}, operation {self.operation_text(given, output)}: {what}")
 
 
-def _slip(before: Any, *states: Any) -> str:
-    """What was given instead of a state, by one who has another checker's ways in mind; empty if nothing was.
+def _not_a_state(before: Any, *states: Any) -> str:
+    """Return a description of a result that is meant for another checker instead of a state; empty if there is none.
 
-    `(False, before)` is how a step refuses in porcupine. As a state it would be a list of answers, of which the state
-    before is none yet: that one may be.
+    `(False, before)` is how a step rejects in porcupine. As a state it would be a list of booleans; that is valid if
+    the state before is one.
     """
     for state in states:
-        if state is Refused:
-            return "the class Refused; give an instance, Refused(...)"
-        if state.__class__ is Refused:
-            return f"{state!r} as a state; give it alone, and from step"
+        if state is Rejected:
+            return "the class Rejected; return an instance, Rejected(...)"
+        if state.__class__ is Rejected:
+            return f"{state!r} as a state; return it alone, and from step"
         if state.__class__ is tuple and len(state) == 2 and state[0] is False and _is_kept(before, state[1]):
-            return "(False, the state before); to refuse give Refused(...), else the state after and nothing with it"
+            return "(False, the state before); to reject return Rejected(...), otherwise only the state after"
     return ""
 
 
@@ -179,10 +179,10 @@ def _is_kept(before: Any, inside: Any) -> bool:
 
 
 def _shown(describe: Callable[..., str], *values: Any) -> str:
-    """A description that is no second error: a model that raises may raise here too."""
+    """Return a description, or the values if the model raises here too."""
     try:
         return str(describe(*values))
-    except Exception:  # noqa: BLE001  anything may come from a model
+    except Exception:  # noqa: BLE001  a model may raise anything
         return ", ".join(_repr(value) for value in values)
 
 
@@ -193,10 +193,10 @@ def _repr(value: Any) -> str:
         return object.__repr__(value)
 
 
-def _told(error: Exception) -> str:
-    """An error of the model's in one line, whatever its own text does."""
+def _error_text(error: Exception) -> str:
+    """Return an error of the model in one line, even if its own text cannot be formatted."""
     try:
         text = " ".join(str(error).split())
     except Exception:  # noqa: BLE001  as above
-        text = "its text cannot be told"
+        text = "its text cannot be formatted"
     return f"{type(error).__name__}: {text}"

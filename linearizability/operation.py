@@ -1,12 +1,12 @@
-"""What a client did, as the generic checker reads it: operations, or the invocations and completions they are made of.
+"""Operations of clients, as the generic checker reads them, or the invocations and completions that form them.
 
 An operation is a closed interval on one clock: a completion at 20 and an invocation at 20 are concurrent, since a clock
-may answer the same number twice. Its outcome is one of three:
+may return the same number twice. Its outcome is one of three:
 
-* `ok`: it took effect between invocation and completion, and its output is known. A compare-and-set that answered "the
-  value was another" is ok, with that answer as its output;
-* `fail`: it certainly did not and will not take effect. The checker leaves it out;
-* `info`: nobody knows. It may take effect once, at any time after its invocation, or never; it is never forced.
+* `ok`: it took effect between invocation and completion, and its output is known. A compare-and-set that returned "the
+  value was another" is ok, with that result as its output;
+* `fail`: it did not take effect and never will. The checker leaves it out;
+* `info`: unknown. It may take effect once, at any time after its invocation, or never.
 """
 
 from collections.abc import Hashable
@@ -33,7 +33,7 @@ class EventKind(StrEnum):
 
 
 class Unknown:
-    """The type of `UNKNOWN`, of which there is only that one: not an enum, whose hash takes a search's time."""
+    """The type of `UNKNOWN`, its only instance. It is not an enum, because hashing an enum slows down a search."""
 
     __slots__ = ()
 
@@ -45,15 +45,16 @@ class Unknown:
 
 
 UNKNOWN: Final = Unknown()
-"""The output of an operation whose outcome is info. A model then gives the effect and asks nothing of the answer."""
+"""The output of an operation whose outcome is info. A model then returns the effect and does not check the output."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
     """One call of a client.
 
-    `op_id` is unique in a history. `process` is a client that does one thing at a time, None if that is not so.
-    `complete_ns` is None if it never returned; for an info operation it says when the client gave up, no more.
+    `op_id` is unique in a history. `process` is a client that does one thing at a time, None if there is no such
+    client. `complete_ns` is None if the call never returned; for an info operation it is only the time when the client
+    gave up.
     """
 
     op_id: Hashable

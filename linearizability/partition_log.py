@@ -1,10 +1,10 @@
-"""One partition of a Kafka history as a linearizable log: exact, in the time it takes to read and sort its columns.
+"""Check of one partition of a Kafka history as a linearizable log: exact, in the time to read and sort its columns.
 
-`search.log_order` says what is judged. The anomalies say more of a history, and allow what Kafka allows after faults;
-this says whether there is an order at all. Of a topic with retention, compaction or deleted records it is not asked
-whether reads returned all there was, and of a transaction that is not known to be committed not whether readers of
-committed records saw it. A log with tombstones, or of a topic that was created again, is refused; so is one that was
-used after its topic was deleted, if no id tells which topic was meant.
+`search.log_order` defines what is judged. The anomalies are more detailed and permit what Kafka permits after faults;
+this check decides only whether there is any order. For a topic with retention, compaction or deleted records it does
+not check that reads returned every record; for a transaction that is not known to be committed it does not check
+whether read_committed readers saw it. It rejects a log with tombstones or of a topic that was created again, and one
+that was used after its topic was deleted, if no id shows which topic was meant.
 """
 
 from collections.abc import Sequence
@@ -38,14 +38,14 @@ _OPERATIONS: Final = ("op_id", "f", "invoke_ns", "complete_ns", "outcome", "isol
 _RECORDS: Final = ("op_id", "seq", "direction", "topic", "topic_id", "partition", "offset", "value")
 _POSITIONS: Final = ("op_id", "topic", "partition", "before", "after", "cause", "high_watermark")
 _ENDINGS: Final = pa.array(["ok", "fail", "info"])
-"""In the order of `Ending`."""
+"""The outcomes, in the order of `Ending`."""
 _DELETES: Final = "(?i)^delete.*(record|topic)"
 _DELETES_TOPIC: Final = "(?i)^delete.*topic"
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionColumns:
-    """A partition's history as `log_order` takes it, and which operation each row belongs to."""
+    """A partition's history in the form of `log_order`, and the operation of each row."""
 
     sends: SendColumns
     fetches: FetchColumns
@@ -54,7 +54,7 @@ class PartitionColumns:
     fetch_op_ids: Ints
 
     def find_conflict(self, *, linearizable: bool = False) -> LogConflict | None:
-        """As `log_order.find_log_conflict`, by op_ids instead of rows."""
+        """Return the result of `log_order.find_log_conflict`, with op_ids instead of rows."""
         found = find_log_conflict(self.sends, self.fetches, self.reads, linearizable=linearizable)
         if found is None:
             return None
@@ -64,23 +64,23 @@ class PartitionColumns:
 
 
 def partition_columns(history: History, topic: str, partition: int) -> PartitionColumns:
-    """The columns of one partition. Raises HistoryError for what is not judged here, naming it."""
+    """Return the columns of one partition. Raises HistoryError, with the reason, if it cannot be judged."""
     operations = _operations(history)
     sends, reads, has_id = _records(history, topic, partition, operations)
     positions = _positions(history, topic, partition, operations)
     if not has_id:
-        _refuse_deleted(operations, topic, np.concatenate([rows.operation for rows in (sends, reads, positions)]))
+        _reject_deleted(operations, topic, np.concatenate([rows.operation for rows in (sends, reads, positions)]))
     for rows, offsets in ((sends, (sends.offset,)), (reads, (reads.offset,)), (positions, positions.bounds)):
-        _refuse_last_offset(operations, rows.operation, offsets)
+        _reject_last_offset(operations, rows.operation, offsets)
     reads = reads.take(operations.counts[reads.operation])
-    nowhere = reads.operation[reads.offset == UNKNOWN_OFFSET]
+    without_offset = reads.operation[reads.offset == UNKNOWN_OFFSET]
     reads = reads.take(reads.offset != UNKNOWN_OFFSET)
     positions = positions.take(operations.counts[positions.operation])
     fetches = np.flatnonzero(
         np.bincount(np.concatenate([reads.operation, positions.operation]), minlength=len(operations.op_id))
     )
-    # Of a fetch that returned a record at an offset nobody told it is not known what it passed over.
-    forgets = np.isin(fetches, nowhere) | (operations.deletes or _forgets(history, topic))
+    # If a fetch returned a record without an offset, the range that it passed is unknown.
+    may_lack = np.isin(fetches, without_offset) | (operations.deletes or _may_remove_records(history, topic))
     return PartitionColumns(
         SendColumns(
             value=sends.value,
@@ -93,7 +93,7 @@ def partition_columns(history: History, topic: str, partition: int) -> Partition
         FetchColumns(
             operations.invoke_ns[fetches],
             operations.complete_ns[fetches],
-            *_ranges(positions, np.searchsorted(fetches, positions.operation), len(fetches), forgets),
+            *_ranges(positions, np.searchsorted(fetches, positions.operation), len(fetches), may_lack),
             operations.committed_only[fetches],
         ),
         _reads(reads, np.searchsorted(fetches, reads.operation)),
@@ -108,7 +108,7 @@ class _Rows:
     __slots__ = ()
 
     def take(self, rows: npt.NDArray[np.intp] | npt.NDArray[np.bool_]) -> Self:
-        """The same columns of some rows."""
+        """Return the same columns, for some rows."""
         return type(self)(*(getattr(self, column.name)[rows] for column in fields(self)))  # type: ignore[arg-type]
 
 
@@ -121,17 +121,17 @@ class _Operations:
     complete_ns: Ints
     ending: npt.NDArray[np.int8]
     counts: npt.NDArray[np.bool_]
-    """Whether, if it reads, it is a fetch that is ok."""
+    """Whether its reads count: it is ok and does not read a replica's disk."""
     may_abort: npt.NDArray[np.bool_]
     """Whether it is part of a transaction that is not known to be committed."""
     committed_only: npt.NDArray[np.bool_]
-    """Whether it may leave out what is not committed: unless it says that it reads all."""
+    """Whether it may leave out uncommitted records: unless it is known to be read_uncommitted."""
     deletes: bool
-    """Whether any deletes a topic, or records."""
+    """Whether any operation deletes a topic or records."""
     deletions: tuple["_Deletion", ...]
 
     def index(self, op_ids: Ints) -> Ints:
-        """Which operation each is."""
+        """Return the index of each operation."""
         if len(self.op_id) and int(self.op_id[-1]) - int(self.op_id[0]) == len(self.op_id) - 1:
             return op_ids - int(self.op_id[0])
         index: Ints = np.searchsorted(self.op_id, op_ids).astype(np.int64)
@@ -140,7 +140,7 @@ class _Operations:
 
 @dataclass(frozen=True, slots=True)
 class _Deletion:
-    """An operation that may have deleted a topic; without a name any."""
+    """An operation that may have deleted a topic; any topic if it has no name."""
 
     op_id: int
     topic: str | None
@@ -202,7 +202,7 @@ def _operations(history: History) -> _Operations:
 
 
 def _committed(process: Ints, txn_seq: Ints, transactional: Bools, commits: Bools) -> Bools:
-    """Per operation, whether its transaction was committed for certain."""
+    """Whether each operation's transaction was committed for certain."""
     rows = np.flatnonzero(transactional)
     _, whose = np.unique(process[rows], return_inverse=True)
     numbers_there, which = np.unique(txn_seq[rows], return_inverse=True)
@@ -215,14 +215,14 @@ def _committed(process: Ints, txn_seq: Ints, transactional: Bools, commits: Bool
 def _records(
     history: History, topic: str, partition: int, operations: _Operations
 ) -> tuple[_RecordRows, _RecordRows, bool]:
-    """What was sent, what was read, and whether the topic's id is known."""
+    """Return the sent records, the read records, and whether the topic's id is known."""
     sends: list[_RecordRows] = []
     reads: list[_RecordRows] = []
     topic_ids: set[str] = set()
     for batch in history.batches("records", _RECORDS):
         table = _of(batch, topic, partition)
         topic_ids |= set(pc.unique(table["topic_id"]).drop_null().to_pylist())
-        _refuse_tombstones(table)
+        _reject_tombstones(table)
         rows = _RecordRows(
             operations.index(numbers(table["op_id"], 0)),
             *(numbers(table[name], null) for name, null in (("seq", 0), ("offset", UNKNOWN_OFFSET), ("value", 0))),
@@ -231,27 +231,27 @@ def _records(
         sends.append(rows.take(is_send))
         reads.append(rows.take(~is_send))
     if len(topic_ids) > 1:
-        raise HistoryError(f"topic {topic} was created more than once, and each of its ids has a log of its own")
+        raise HistoryError(f"topic {topic} was created more than once, and each of its ids has its own log")
     return _together(sends), _together(reads), bool(topic_ids)
 
 
-def _refuse_deleted(operations: _Operations, topic: str, used: Ints) -> None:
-    """Of a topic without an id: what completed after it was deleted may be of another one by its name."""
+def _reject_deleted(operations: _Operations, topic: str, used: Ints) -> None:
+    """Raise HistoryError if a topic without an id was used after a deletion: it may be another topic of that name."""
     known = used[operations.ending[used] == Ending.OK]
     last_ns = int(np.max(operations.complete_ns[known], initial=np.iinfo(np.int64).min))
     for deletion in operations.deletions:
         if deletion.topic in (topic, None) and last_ns >= deletion.invoke_ns:
-            what = f"operation {deletion.op_id} may have deleted topic {topic}, and no id tells what came after it"
-            raise HistoryError(f"{what} from what came before")
+            what = f"operation {deletion.op_id} may have deleted topic {topic}, and no topic id distinguishes later use"
+            raise HistoryError(f"{what} from earlier use")
 
 
-def _refuse_last_offset(operations: _Operations, used: Ints, offsets: Sequence[Ints]) -> None:
-    """The highest number of 64 bits is no offset: nothing could end behind it."""
+def _reject_last_offset(operations: _Operations, used: Ints, offsets: Sequence[Ints]) -> None:
+    """Raise HistoryError for the highest 64-bit number as an offset: no log could end after it."""
     for column in offsets:
         wrong = np.flatnonzero(column == NEVER)
         if len(wrong):
             op_id = operations.op_id[used[wrong[0]]]
-            raise HistoryError(f"operation {op_id} has the offset {NEVER}, behind which no log could go on")
+            raise HistoryError(f"operation {op_id} has the offset {NEVER}, after which no log could continue")
 
 
 def _positions(history: History, topic: str, partition: int, operations: _Operations) -> _PositionRows:
@@ -279,24 +279,24 @@ def _of(table: pa.Table, topic: str, partition: int) -> pa.Table:
     return table if pc.all(wanted).as_py() else table.filter(wanted)
 
 
-def _refuse_tombstones(records: pa.Table) -> None:
+def _reject_tombstones(records: pa.Table) -> None:
     if records["value"].null_count:
         row = int(pc.index(pc.is_null(records["value"]), True).as_py())
-        raise HistoryError(f"operation {records['op_id'][row]} has a tombstone, which has no value to tell it by")
+        raise HistoryError(f"operation {records['op_id'][row]} has a tombstone, which has no value to identify it")
 
 
-def _forgets(history: History, topic: str) -> bool:
-    """Whether records may be gone lawfully."""
+def _may_remove_records(history: History, topic: str) -> bool:
+    """Whether retention or compaction may remove records."""
     rules = topic_rules(settings_of(history.run, history.table("faults")), topic)
     return rules.retention or rules.compaction
 
 
-def _ranges(positions: _PositionRows, fetch: Ints, count: int, forgets: Bools) -> tuple[Ints, Ints, Ints]:
-    """Per fetch where it began, where it ended (unknown for one with several ranges), and its highest watermark."""
+def _ranges(positions: _PositionRows, fetch: Ints, count: int, may_lack: Bools) -> tuple[Ints, Ints, Ints]:
+    """Return, per fetch, its begin and end (unknown if it has several ranges), and its highest watermark."""
     before, after, watermark = (np.full(count, UNKNOWN_OFFSET) for _ in range(3))
     before[fetch], after[fetch] = positions.before, positions.after
     np.maximum.at(watermark, fetch, positions.watermark)
-    several = (np.bincount(fetch, minlength=count) > 1) | forgets | (after < before)
+    several = (np.bincount(fetch, minlength=count) > 1) | may_lack | (after < before)
     before[several] = after[several] = UNKNOWN_OFFSET
     return before, after, watermark
 

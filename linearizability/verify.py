@@ -1,4 +1,4 @@
-"""Is a history linearizable? The generic checker, for any model.
+"""The generic checker of linearizability, for any model.
 
     from linearizability.models.compare_and_set import compare_and_set
     from linearizability.verify import Budget, check
@@ -7,12 +7,12 @@
     if verification.verdict is Verdict.VIOLATION:
         print(verification.explain().text())
 
-Each subhistory gets a verdict of its own: ok, violation, or unknown with the reason why; whatever the budget, an
-unknown is never told as either of the others. Subhistories take turns, each turn twice as long as the one before, so
-that an easy one is decided before a hard one has used the budget up.
+Each subhistory has its own verdict: ok, violation, or unknown with a reason; whatever the budget, an undecided
+subhistory is never reported as ok or as a violation. Subhistories take turns, each turn twice as long as the one
+before, so that an easy one is decided before a hard one has used up the budget.
 
-Budgets hold: steps to within one configuration, time and memory (an estimate of what the searches store) to within one
-piece of an engine's work, which is kept near twenty milliseconds.
+Budgets are exact: steps to within one configuration, time and memory (an estimate of what the searches store) to within
+one piece of an engine's work, which takes about twenty milliseconds.
 """
 
 import math
@@ -38,10 +38,10 @@ FIRST_TURN_STEPS = 256
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """What a check may use in all; None and infinity are no limit.
+    """The limits of a whole check; None and infinity are no limit.
 
-    The memory is that of the searches, not of the history. Raises ValueError for what is neither None nor a number
-    from 0 on.
+    The memory is that of the searches, not of the history. Raises ValueError for a limit that is neither None nor a
+    number from 0 on.
     """
 
     steps: float | None = None
@@ -52,15 +52,15 @@ class Budget:
         for limit in fields(self):
             value = getattr(self, limit.name)
             if value is not None and not (isinstance(value, int | float) and value >= 0):
-                raise ValueError(f"the budget's {limit.name} is {value!r}, neither a number from 0 on nor None")
+                raise ValueError(f"the budget's {limit.name} is {value!r}, neither None nor a number from 0 on")
 
 
 @dataclass(frozen=True, slots=True)
 class SubhistoryVerdict:
-    """What was found of one subhistory. `key` is its partition, None if the model has none.
+    """The result for one subhistory. `key` is its partition, None if the model has none.
 
-    `reason` says why a verdict is unknown, and which operation a violation is about. `steps` are attempts to place one
-    operation, of all engines together; `peak_bytes` is what they held, by estimate.
+    `reason` is why a verdict is unknown, or which operation a violation is about. `steps` counts the attempts to place
+    one operation, by all engines together; `peak_bytes` estimates what they held.
     """
 
     key: Hashable
@@ -75,7 +75,7 @@ class SubhistoryVerdict:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What was found of a history: one outcome for each subhistory, in order of their first operation."""
+    """The result for a history: one outcome for each subhistory, in the order of their first operations."""
 
     outcomes: tuple[SubhistoryVerdict, ...]
     model: Model
@@ -84,14 +84,14 @@ class Verification:
 
     @property
     def verdict(self) -> Verdict:
-        """Violation if one subhistory is one, else unknown if one is, else ok."""
+        """Violation if any subhistory is one, else unknown if any is, else ok."""
         verdicts = {outcome.verdict for outcome in self.outcomes}
         return next((bad for bad in (Verdict.VIOLATION, Verdict.UNKNOWN) if bad in verdicts), Verdict.OK)
 
     def explain(self, outcome: SubhistoryVerdict | None = None, *, steps: int = 2_000_000) -> Explanation:
-        """Why a subhistory, the first one in violation if none is named, cannot be linearized.
+        """Explain why a subhistory (by default the first violation) cannot be linearized.
 
-        Raises ValueError if it is no violation.
+        Raises ValueError if it is not a violation.
         """
         chosen = outcome or next((one for one in self.outcomes if one.verdict is Verdict.VIOLATION), None)
         if chosen is None or chosen.verdict is not Verdict.VIOLATION:
@@ -102,7 +102,7 @@ class Verification:
         return explain(self._prepared, contest.timeline, self.model, contest.finding.blocked, steps)
 
     def subhistory(self, key: Hashable) -> list[Operation]:
-        """All operations of a partition (of a model that has none: of the history), failed ones too."""
+        """Return all operations of a partition, or of the history if the model has no partitions; failed ones too."""
         operations, partition = self._prepared.operations, self.model.partition
         return [operation for operation in operations if partition is None or partition(operation.input) == key]
 
@@ -116,10 +116,10 @@ def check(
     engines: tuple[EngineName, ...] = BOTH,
     clock: Clock = time.monotonic_ns,
 ) -> Verification:
-    """Judge a history of operations (in any order) or of events (in theirs).
+    """Judge a history of operations (in any order) or of events (in their order).
 
-    With `first_violation_only` it ends at the first subhistory in violation; those not decided by then are unknown.
-    Raises HistoryError for what is no history, naming the operation, and ModelError for a model that raises.
+    With `first_violation_only` it ends at the first subhistory in violation; those that are not decided yet are
+    unknown. Raises HistoryError, with the operation, for an invalid history, and ModelError for a model that raises.
     """
     prepared = Prepared(history, model)
     contests = [Contest(timeline, model, engines) for timeline in prepared.timelines]
@@ -129,7 +129,7 @@ def check(
 
 
 class _Scheduler:
-    """Gives turns to the undecided subhistories until all are decided or the budget is used up."""
+    """Scheduler of turns for undecided subhistories, until all are decided or the budget is used up."""
 
     def __init__(self, contests: list[Contest], budget: Budget, clock: Clock, first_only: bool) -> None:
         self._waiting = contests
@@ -139,12 +139,12 @@ class _Scheduler:
         self._begin_ns = self._now_ns = clock()
         self._steps = self._held_bytes = 0
         self._most_steps = math.inf if budget.steps is None else budget.steps
-        # Products of a float that are too large are infinite, which is right; as an int they would be an error.
+        # A float product that is too large is infinite, which is correct; an int would raise an error.
         self._most_ns = math.inf if budget.time_s is None else budget.time_s * 10**9
         self._most_bytes = math.inf if budget.memory_mb is None else budget.memory_mb * 2**20
 
     def run(self) -> dict[int, str]:
-        """Why those that stay undecided do, by the identity of their contest."""
+        """Run all turns. Return why subhistories stay undecided, by the identity of their contest."""
         reasons: dict[int, str] = {}
         turn = FIRST_TURN_STEPS
         while self._waiting:
@@ -164,7 +164,7 @@ class _Scheduler:
         return reasons
 
     def _give_turn(self, contest: Contest, turn: int) -> str | None:
-        """Let a contest take so many steps, a piece at a time; say which budget is used up, if one is."""
+        """Run a contest for `turn` steps, in pieces. Return which budget is used up, if any."""
         enough = contest.steps + turn
         while contest.finding is None and not contest.exhausted:
             left = math.ceil(min(enough - contest.steps, self._most_steps - self._steps))
@@ -183,7 +183,7 @@ class _Scheduler:
         return None
 
     def _adapt(self, contestant: Contestant) -> None:
-        """Make an engine's next piece longer if this one was short, and shorter if it was long."""
+        """Make an engine's next piece longer if this one was short, shorter if it was long."""
         now_ns = self._clock()
         took_ns, self._now_ns = now_ns - self._now_ns, now_ns
         if took_ns > PIECE_NS:
@@ -192,7 +192,7 @@ class _Scheduler:
             contestant.piece_steps = min(contestant.piece_steps * 2, PIECE_STEPS_MAX)
 
     def _shed(self) -> None:
-        """End the engine that holds the most."""
+        """End the engine that holds the most memory."""
         largest = max(self._waiting, key=lambda contest: contest.held_bytes)
         held_bytes = largest.held_bytes
         largest.shed()
@@ -213,6 +213,6 @@ def _outcome(prepared: Prepared, model: Model, contest: Contest, reasons: dict[i
     if finding.blocked is None:
         return SubhistoryVerdict(timeline.key, Verdict.OK, size, *used, contest.winner)
     blocked = prepared.operation(timeline.origins[finding.blocked])
-    text = model.tell_operation(blocked.input, blocked.output)
-    reason = f"operation {blocked.op_id!r}, {text}, cannot be placed: no order explains what completed up to then"
+    text = model.operation_text(blocked.input, blocked.output)
+    reason = f"operation {blocked.op_id!r}, {text}, cannot be placed: no order explains what had completed by that time"
     return SubhistoryVerdict(timeline.key, Verdict.VIOLATION, size, *used, contest.winner, blocked, reason)

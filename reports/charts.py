@@ -1,8 +1,8 @@
 """Charts as values: what a template needs to draw lines, spans and ticks as inline SVG.
 
-A chart is PLANE_WIDTH wide inside its margins whatever the page; times are seconds from 0. A series is reduced to
-POINTS_MAX points before it is drawn, by what the caller says of the seconds that fall together, so that a day of a
-cluster is not larger than a minute of it.
+A chart is PLANE_WIDTH wide inside its margins on every page; times are seconds from 0. A series is reduced to
+POINTS_MAX points before it is drawn, by a function of the caller for the seconds of one point, so that a day of a
+cluster is no larger than a minute.
 """
 
 import math
@@ -17,7 +17,7 @@ MARGIN_LEFT: Final = 62.0
 MARGIN_TOP: Final = 8.0
 _TICKS: Final = 4
 _NOTHING: Final = 1e-9
-"""What is smaller counts as 0."""
+"""Smaller values count as 0."""
 _STEPS: Final = (1, 2, 5, 10)
 _TIME_STEPS_S: Final = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 43200, 86400)
 
@@ -26,7 +26,7 @@ Point = tuple[float, float]
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """A line across the plane, or up, with what it says."""
+    """A horizontal or vertical line of the plane, with its label."""
 
     at: float
     label: str
@@ -69,7 +69,7 @@ class TimeAxis:
     seconds: float
 
     def x(self, second: float) -> float:
-        """Where a second lies."""
+        """Return the position of a second."""
         return round(min(max(second / self.seconds, 0.0), 1.0) * PLANE_WIDTH, 1)
 
     @property
@@ -80,13 +80,13 @@ class TimeAxis:
 
     @property
     def bin_s(self) -> int:
-        """How many seconds fall together in a point."""
+        """The number of seconds in one point."""
         return max(1, math.ceil((self.seconds + 1) / POINTS_MAX))
 
     def binned(
         self, values: Iterable[tuple[int, float]], together: Callable[[Sequence[float]], float]
     ) -> dict[int, float]:
-        """Values by second as values by bin, those of one bin put together."""
+        """Return values by bin from values by second; `together` reduces those of one bin."""
         bins: dict[int, list[float]] = {}
         for second, value in values:
             bins.setdefault(second // self.bin_s, []).append(value)
@@ -107,7 +107,7 @@ class Chart:
 def chart(
     title: str, note: str, unit: str, axis: TimeAxis, series: Mapping[str, Mapping[int, float]], *, log: bool = False
 ) -> Chart | None:
-    """A chart of series by bin of the axis; None if there is nothing to draw."""
+    """Return a chart of series by bin of the axis; None if there is nothing to draw."""
     values = [value for points in series.values() for value in points.values()]
     if not values:
         return None
@@ -167,7 +167,7 @@ def _line(name: str, style: str, axis: TimeAxis, points: Mapping[int, float], sc
 
 
 def span(axis: TimeAxis, begin_s: float, end_s: float, *, label: str, title: str, style: str = "") -> Span:
-    """A span that is wide enough to be seen."""
+    """Return a span that is wide enough to be visible."""
     x = axis.x(begin_s)
     width = max(axis.x(end_s) - x, 2.0)
     room = int(width / 7.2)
@@ -175,7 +175,7 @@ def span(axis: TimeAxis, begin_s: float, end_s: float, *, label: str, title: str
 
 
 def figure(value: float | None) -> str:
-    """A number for a person: `1,234`, `0.25`, `1.2M`."""
+    """Return a number as text: `1,234`, `0.25`, `1.2M`."""
     if value is None:
         return "-"
     size = abs(value)

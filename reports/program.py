@@ -1,4 +1,4 @@
-"""Rendering of programs and commands so that a copy from a terminal or log can be executed."""
+"""Rendering of programs and commands so that a copy from a terminal or log can be run."""
 
 from rich.console import Group, RenderableType
 from rich.syntax import Syntax

@@ -1,4 +1,4 @@
-"""Pages from templates, which lie in `templates/` with their styles and scripts."""
+"""Rendering of pages from the templates in `templates/`, with their styles and scripts."""
 
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ _TEMPLATES = Path(__file__).parent / "templates"
 
 
 def render(name: str, **values: Any) -> str:
-    """A page, from the name of its template and what that names. Text is escaped; a name without a value fails."""
+    """Return a page from its template and values. Text is escaped; a name without a value is an error."""
     environment = Environment(
         loader=FileSystemLoader(_TEMPLATES),
         autoescape=True,
@@ -26,5 +26,5 @@ def render(name: str, **values: Any) -> str:
 
 
 def _printable(value: object) -> object:
-    """What stands in the page for a value: markup is ours, and any other text is data."""
+    """Return what a page shows for a value: markup is ours, any other text is data and escaped."""
     return printable(value, PROGRAM_MAX) if isinstance(value, str) and not isinstance(value, Markup) else value

@@ -1,4 +1,4 @@
-"""One run over time, as charts and rows of spans: what the tables of a report look like beside its faults."""
+"""Charts and rows of spans of one run over time, from the tables of a report, beside its faults."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -15,12 +15,12 @@ _PARTITIONS_MAX: Final = 6
 
 
 def seconds(nanoseconds: int) -> str:
-    """For a person."""
+    """Return a duration as text, in seconds."""
     return f"{nanoseconds / SECOND_NS:,.2f} s"
 
 
 def charts_of(tables: Mapping[str, list[dict[str, Any]]], axis: TimeAxis) -> list[Chart | None]:
-    """Every chart of a run, None where it has nothing to show."""
+    """Return every chart of a run, None for those without data."""
     per_point = "" if axis.bin_s == 1 else f", {axis.bin_s} s to a point"
     worst = "" if axis.bin_s == 1 else f"; the worst second of each {axis.bin_s}"
     return [
@@ -39,19 +39,19 @@ def charts_of(tables: Mapping[str, list[dict[str, Any]]], axis: TimeAxis) -> lis
         ),
         *(
             chart(
-                f"Latency of {words}",
+                f"Latency of {name}",
                 f"milliseconds, of those called in a second, the slowest node{worst}",
                 "ms",
                 axis,
                 {
-                    name: axis.binned(
+                    quantile: axis.binned(
                         [(row["second"], row[column] / 1e6) for row in tables["latency"] if row["f"] in kinds], max
                     )
-                    for name, column in (("99th percentile", "p99_ns"), ("median", "p50_ns"))
+                    for quantile, column in (("99th percentile", "p99_ns"), ("median", "p50_ns"))
                 },
                 log=True,
             )
-            for words, kinds in (("produce", ("produce",)), ("poll and fetch", READS))
+            for name, kinds in (("produce", ("produce",)), ("poll and fetch", READS))
         ),
         chart(
             "Operations that did not succeed",
@@ -73,12 +73,12 @@ def charts_of(tables: Mapping[str, list[dict[str, Any]]], axis: TimeAxis) -> lis
             axis,
             {"lag": axis.binned([(row["second"], row["lag"]) for row in tables["consumer_lag"]], max)},
         ),
-        chart("Ends of logs", "summed over partitions, as last answered", "offset", axis, _ends(tables, axis)),
+        chart("Ends of logs", "summed over partitions, as last returned", "offset", axis, _ends(tables, axis)),
     ]
 
 
 def _ends(tables: Mapping[str, list[dict[str, Any]]], axis: TimeAxis) -> dict[str, dict[int, float]]:
-    """High watermark, acknowledged end and furthest position, each summed over the partitions of users' topics."""
+    """Return high watermark, acknowledged end and furthest position, each summed over partitions of users' topics."""
     found: dict[str, dict[int, float]] = {}
     columns = {"acknowledged end": "acknowledged_end", "high watermark": "high_watermark", "read up to": "read_end"}
     by_second = sorted(
@@ -99,7 +99,7 @@ def _ends(tables: Mapping[str, list[dict[str, Any]]], axis: TimeAxis) -> dict[st
 
 
 def fault_rows(faults: Sequence[Mapping[str, Any]], axis: TimeAxis) -> list[Row]:
-    """A row for each kind, and more of them where faults of a kind overlap."""
+    """Return a row for each kind of fault, and more if faults of a kind overlap."""
     rows: list[Row] = []
     for kind in dict.fromkeys(fault["kind"] for fault in faults):
         lanes: list[list[Mapping[str, Any]]] = []
@@ -118,7 +118,7 @@ def fault_rows(faults: Sequence[Mapping[str, Any]], axis: TimeAxis) -> list[Row]
 
 
 def shades(periods: Sequence[Period], axis: TimeAxis) -> Iterator[tuple[float, float]]:
-    """Periods that touch on the page are one."""
+    """Yield the shaded stretches; periods that touch on the page are merged."""
     begin = end = -1.0
     for period in periods:
         left = axis.x(period.begin_ns / SECOND_NS)
@@ -142,12 +142,12 @@ def _fault_span(fault: Mapping[str, Any], axis: TimeAxis) -> Span:
 
 def _fault_title(fault: Mapping[str, Any]) -> str:
     healed = "never healed" if fault["heal_ns"] is None else f"to {seconds(fault['heal_ns'])}"
-    told = f"{fault['kind']} {fault['target'] or ''} {fault['argument'] or ''}".strip()
-    return f"{told}: from {seconds(fault['inject_ns'])} {healed}"
+    fault_text = f"{fault['kind']} {fault['target'] or ''} {fault['argument'] or ''}".strip()
+    return f"{fault_text}: from {seconds(fault['inject_ns'])} {healed}"
 
 
 def leader_rows(spells: Sequence[Mapping[str, Any]], axis: TimeAxis, nodes: Sequence[int]) -> list[Row]:
-    """The partitions with most changes, each spell as one span."""
+    """Return the partitions with most changes, each spell as one span."""
     by_partition: dict[tuple[str, str, int], list[Mapping[str, Any]]] = {}
     for spell in spells:
         by_partition.setdefault((spell["topic"], spell["topic_id"], spell["partition"]), []).append(spell)
@@ -163,7 +163,7 @@ def leader_rows(spells: Sequence[Mapping[str, Any]], axis: TimeAxis, nodes: Sequ
                     label=f"{_leader(spell)} [{spell['isr']}]",
                     title=f"leader {_leader(spell)}, epoch {spell['leader_epoch']}, ISR {spell['isr']}:"
                     f" from {seconds(spell['begin_ns'])} to {seconds(spell['end_ns'])}",
-                    style=f"node-{nodes.index(spell['leader']) % 6}" if spell["leader"] in nodes else "nobody",
+                    style=f"node-{nodes.index(spell['leader']) % 6}" if spell["leader"] in nodes else "no-leader",
                 )
                 for spell in own[:_SPANS_MAX]
             ),

@@ -1,7 +1,7 @@
 """The page of a report of runs: one self-contained file, as large for a day of a cluster as for a minute of it.
 
-Nothing is fetched, and there is no script: drawings are SVG, what is long is folded away. It is readable in light and
-dark and on paper, and every colour repeats a word. Whatever a table has no room for here is in the CSV of its name.
+Nothing is fetched, and there is no script: drawings are SVG, and long tables are folded. It is readable in light and
+dark and on paper, and every colour repeats a word. Rows that do not fit here are in the CSV of the table.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,7 +33,7 @@ FILE_NAME: Final = "report.html"
 ROWS_MAX: Final = 12
 """Rows of a table on the page."""
 WHOLE_MAX: Final = 4
-"""Runs that are shown with charts: one or two as they are named; of more the last, and those with a violation."""
+"""The maximum number of runs with charts: of more than two runs, the last and those with a violation."""
 _COMPARED: Final = 2
 _COUNTED: Final = tuple(column.name for column in DELIVERY.columns if column.name not in ("faults", "acks"))
 _SIGNS: Final = {
@@ -56,7 +56,7 @@ class RunView:
     axis: TimeAxis
     faults: tuple[Row, ...]
     shades: tuple[tuple[float, float], ...]
-    """Where charts are shaded, since some fault was in force: from where, and how wide."""
+    """Position and width of the shaded parts of charts, where some fault was in force."""
     charts: tuple[Chart, ...]
     leaders: tuple[Row, ...]
     nodes: tuple[int, ...]
@@ -64,7 +64,7 @@ class RunView:
 
 
 def runs_page(report: Report) -> str:
-    """The page."""
+    """Return the page of a report."""
     rows = report.rows("runs")
     trend = _trend(report)
     views = [_view(report, number, rows[number]) for number in _shown(report)]
@@ -123,7 +123,7 @@ def _view(report: Report, number: int, row: Mapping[str, Any]) -> RunView:
 
 
 def _shortened(tables: Mapping[str, list[dict[str, Any]]]) -> dict[str, list[dict[str, Any]]]:
-    """The rows of which a page shows the first, those that matter most in front."""
+    """Return the rows of tables that are cut on the page, the most important ones first."""
     windows = [row for row in tables["availability"] if row["called"]]
     return {
         "availability": sorted(windows, key=lambda row: row["begin_ns"] - row["end_ns"]),
@@ -142,7 +142,7 @@ def _most_lost(row: Mapping[str, Any]) -> tuple[int, int]:
 
 
 def _delivery_of_all(report: Report) -> list[dict[str, Any]]:
-    """The table `delivery` summed over runs."""
+    """Return the table `delivery`, summed over runs."""
     found: dict[tuple[str, int | None], dict[str, Any]] = {}
     for row in report.rows("delivery"):
         key = row["faults"], row["acks"]
@@ -153,7 +153,7 @@ def _delivery_of_all(report: Report) -> list[dict[str, Any]]:
 
 
 def _trend(report: Report) -> dict[str, list[dict[str, Any]]]:
-    """Rows of the table `trend` by figure."""
+    """Return the rows of the table `trend` by figure."""
     found: dict[str, list[dict[str, Any]]] = {}
     for row in report.rows("trend"):
         found.setdefault(row["figure"], []).append(row)
@@ -161,7 +161,7 @@ def _trend(report: Report) -> dict[str, list[dict[str, Any]]]:
 
 
 def _sparks(trend: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, str]:
-    """A small line of each figure over the runs, as SVG path data on 120 by 26."""
+    """Return a small line of each figure over the runs, as SVG path data on 120 by 26."""
     paths: dict[str, str] = {}
     for name, rows in trend.items():
         known = [(number, row["value"]) for number, row in enumerate(rows) if row["value"] is not None]

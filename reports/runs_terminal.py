@@ -1,4 +1,4 @@
-"""The main figures of a report as a Rich renderable: one column for each run, what moved beside it."""
+"""The main figures of a report as a Rich renderable: one column for each run, then the change."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,20 +18,20 @@ from reports.jobs.report import Report
 from reports.runs_page import FILE_NAME
 
 COLUMNS_MAX: Final = 5
-"""Runs that have a column; of more the last ones."""
+"""The maximum number of runs with a column; of more, the last ones."""
 _VERDICT_STYLES: Final = {"ok": "green", "violation": "bold red", "unknown": "yellow"}
 _MOVED_STYLES: Final = {Moved.BETTER: "green", Moved.WORSE: "bold red"}
 _CHANGES_MAX: Final = 10
 
 
 def render_report(report: Report, place: Path) -> RenderableType:
-    """What `kafkatrial report` shows at its end."""
+    """Return what `kafkatrial report` prints at its end."""
     rows = report.rows("runs")[-COLUMNS_MAX:]
     parts: list[RenderableType] = [_figures(report, rows)]
     changes = report.rows("changes")
     parts += [_change(row) for row in changes[:_CHANGES_MAX]]
     if len(changes) > _CHANGES_MAX:
-        parts.append(Text(f"{len(changes) - _CHANGES_MAX} more settings changed: the table changes has them", "dim"))
+        parts.append(Text(f"{len(changes) - _CHANGES_MAX} more settings changed: see the table changes", "dim"))
     facts = Table.grid(padding=(0, 2))
     facts.add_column(style="dim", no_wrap=True)
     facts.add_column(overflow="fold")
@@ -47,15 +47,15 @@ def _figures(report: Report, rows: Sequence[Mapping[str, Any]]) -> Table:
     for row in rows:
         table.add_column(Text(printable(row["run_id"])), justify="right", overflow="fold")
     if len(rows) > 1:
-        table.add_column("last against the one before")
+        table.add_column("last compared with the one before")
     table.add_row("verdict", *(Text(row["verdict"], _VERDICT_STYLES[row["verdict"]]) for row in rows))
     table.add_row("seconds", *(f"{row['seconds']:,.1f}" for row in rows))
     if not all(row["complete"] for row in rows):
-        table.add_row("ended by itself", *("yes" if row["complete"] else Text("no", "yellow") for row in rows))
+        table.add_row("ended on its own", *("yes" if row["complete"] else Text("no", "yellow") for row in rows))
     moved = {row["figure"]: row for row in report.rows("trend") if row["place"] == len(report.runs)}
-    for told in FIGURES:
-        cells = [figure(row[told.name]) for row in rows]
-        table.add_row(told.name.replace("_", " "), *cells, *([_moved(moved[told.name])] if len(rows) > 1 else []))
+    for shown in FIGURES:
+        cells = [figure(row[shown.name]) for row in rows]
+        table.add_row(shown.name.replace("_", " "), *cells, *([_moved(moved[shown.name])] if len(rows) > 1 else []))
     table.add_section()
     judgements = report.judgements[-len(rows) :]
     for anomaly in _kinds(report):
@@ -69,7 +69,7 @@ def _figures(report: Report, rows: Sequence[Mapping[str, Any]]) -> Table:
 
 
 def _kinds(report: Report) -> list[Anomaly]:
-    """One of each name and verdict that was found in any run, worst first."""
+    """Return one anomaly of each name and verdict that any run has, worst first."""
     found = {(a.name, a.verdict): a for judgement in report.judgements for a in judgement.anomalies}
     return in_report_order(found.values())
 

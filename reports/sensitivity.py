@@ -1,4 +1,4 @@
-"""sensitivity.html: which defects were caught, by what, and how soon, on one self-contained page.
+"""sensitivity.html: the detected defects, what detected them, and how soon, on one self-contained page.
 
 As with `report.html`, nothing is fetched, and it works without its script (only the filter is gone), by keyboard, in
 light and dark, on paper and without colour.
@@ -33,14 +33,14 @@ class FalseAlarmRow:
 
 @dataclass(frozen=True, slots=True)
 class DefectRow:
-    """One defect, and what became of it.
+    """One defect, and whether it was detected.
 
-    :param sources: tickets, KIPs, reports; none where it is not known to have happened.
+    :param sources: tickets, KIPs, reports; none if it is not known from practice.
     :param place: the function that is replaced.
-    :param caught_by: an invariant, an anomaly, a requirement; empty: missed.
+    :param caught_by: the invariant, anomaly or requirement that detected it; empty if it was missed.
     :param seed: of the trial that detected it; null for a requirement, the saved trial, or nothing.
-    :param seconds: of computing.
-    :param program: the smallest trial found that shows it, as a program; empty if none is saved.
+    :param seconds: of computing time.
+    :param program: the smallest trial that shows it, as a program; empty if none is saved.
     :param reproduce: the command line that shows it again.
     """
 
@@ -61,15 +61,15 @@ class DefectRow:
 
     @property
     def is_caught(self) -> bool:
-        """Something was violated."""
+        """Whether something detected the defect."""
         return bool(self.caught_by)
 
 
 @dataclass(slots=True)
 class Sensitivity:
-    """All of it, as the table, the JSON and the page tell it.
+    """Results of all defects, for the table, the JSON and the page.
 
-    :ivar budget_s: of computing, for each defect.
+    :ivar budget_s: computing time for each defect.
     :ivar complete: false where it was interrupted.
     """
 
@@ -86,21 +86,21 @@ class Sensitivity:
 
     @property
     def caught(self) -> list[DefectRow]:
-        """In their order."""
+        """The detected defects, in their order."""
         return [row for row in self.rows if row.is_caught]
 
     @property
     def missed(self) -> list[DefectRow]:
-        """In their order."""
+        """The missed defects, in their order."""
         return [row for row in self.rows if not row.is_caught]
 
     @property
     def catchers(self) -> Counter[str]:
-        """How many defects each invariant, anomaly and requirement has caught."""
+        """The number of defects that each invariant, anomaly and requirement detected."""
         return Counter(row.caught_by for row in self.caught)
 
     def as_json(self) -> Mapping[str, Any]:
-        """One object."""
+        """Return the results as one object."""
         return {**asdict(self), "caught": len(self.caught), "missed": [row.name for row in self.missed]}
 
 
@@ -113,7 +113,7 @@ def write_sensitivity(results: Sensitivity, directory: Path) -> Path:
 
 
 def render_sensitivity(results: Sensitivity) -> str:
-    """The page."""
+    """Return the page."""
     areas = [(area, list(rows)) for area, rows in groupby(results.rows, key=lambda row: row.area)]
     slowest_s = max((row.seconds for row in results.rows), default=0.0) or 1.0
     return render(

@@ -166,7 +166,7 @@ def _message(passed: SentMessage, by_place: dict[int, int]) -> Message:
         sent_at=by_place[passed.place],
         arrived_at=None if passed.arrived is None else by_place[passed.arrived],
         text=passed.api or f"{passed.size_bytes} bytes",
-        is_answer=passed.request is not None,
+        is_response=passed.request is not None,
     )
 
 

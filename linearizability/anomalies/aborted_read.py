@@ -1,4 +1,4 @@
-"""`aborted-read`: what was taken back is not there (KIP-98: read_committed; and a send that failed never happened)."""
+"""`aborted-read`: a read returned a record that was aborted (KIP-98) or whose send failed."""
 
 from collections.abc import Iterable
 from functools import partial
@@ -33,7 +33,7 @@ def _show(log: PartitionLog, row: int) -> Shown:
     records, reads = log.records, log.rows.reads
     record, reader = int(log.read_ids[row]), int(reads.operation[row])
     sender = int(records.send_operation[record])
-    why = "whose transaction was aborted" if records.aborted[record] else "which certainly failed"
+    why = "whose transaction was aborted" if records.aborted[record] else "which failed for certain"
     text = (
         f"operation {op(log, reader)} read {name_of(log, record)} ({place(log, int(reads.offset[row]))}), sent by"
         f" operation {op(log, sender)}, {why}"
@@ -43,10 +43,10 @@ def _show(log: PartitionLog, row: int) -> Shown:
 
 ABORTED_READ = Definition(
     name=NAME,
-    text="A read_committed read returned a record whose transaction aborted, or any read one whose send certainly"
-    " failed.",
+    text="A read_committed read returned a record whose transaction was aborted, or any read returned a record whose"
+    " send failed for certain.",
     levels="Always a violation.",
     counted="records",
-    evidence="its produce, and the lowest such read at the lowest offset",
+    evidence="the produce of the record, and the lowest such read at the lowest offset",
     find=find,
 )

@@ -1,16 +1,17 @@
-"""When a record may lawfully be missing from a read.
+"""The valid reasons for a record to be missing from a read.
 
-Aborted; below a log start that was answered, or asked for by delete_records, before the read completed; in a topic with
-retention or compaction, what these may remove; of a deleted topic; in a read_committed read, at or beyond the last
-stable offset or of a transaction still open.
+The record was aborted; or it is below a log start offset that was returned, or requested by DeleteRecords, before the
+read completed; or retention or compaction may have removed it; or its topic was deleted; or the read is read_committed
+and the record is at or beyond the last stable offset, or in a transaction that is still open.
 
-Choices. An answer counts from when it was asked, a request and a deletion from when they were invoked: each may have
-taken effect then. Retention is set by `retention.ms` below Kafka's default of 7 days, or `retention.bytes`, on topic or
-cluster (the default is taken never to strike in a run: timestamps are not looked at, so whoever sends records dated
-more than 7 days back sets `retention.ms=-1`); it removes from the log's start only, so it does not explain a gap above
-a record that the same read returned. Compaction may remove a record once a record of its key was sent, stands above it,
-did not fail and was not aborted (also a second copy of itself), and any tombstone; keyless records stay. A read of
-unknown isolation is excused as a read_committed one would be.
+Choices. A log start offset in a response counts from when its request was sent; a DeleteRecords and a deletion of a
+topic count from when they were invoked, because each may have taken effect then. A topic has retention if
+`retention.ms` is below Kafka's default of 7 days, or if `retention.bytes` is set, on the topic or the cluster. The
+default is assumed never to take effect during a run: timestamps are not read, so a client that sends records older than
+7 days should set `retention.ms=-1`. Retention removes records from the start of the log only, so it does not explain a
+gap above a record that the same read returned. Compaction may remove a record if a record with the same key stands
+above it that was sent, did not fail and was not aborted (a second copy of the record counts too). It may remove any
+tombstone; records without a key stay. A read of unknown isolation is judged as if it were read_committed.
 """
 
 from dataclasses import dataclass
@@ -40,13 +41,13 @@ class LogStarts:
     highest: Int64s
 
     def by(self, time_ns: Int64s) -> Int64s:
-        """The highest log start answered or asked for at or before each time, NO_OFFSET if none."""
+        """Return the highest log start returned or requested at or before each time, NO_OFFSET if none."""
         heights: Int64s = np.append(NO_OFFSET, self.highest)[np.searchsorted(self.at_ns, time_ns, side="right")]
         return heights
 
 
 def log_starts(log: PartitionLog) -> LogStarts:
-    """Every log start that the history knows of one log."""
+    """Return every log start offset of one log that the history knows."""
     rows = log.rows
     requests = [
         (request.invoke_ns, request.offset if request.offset >= 0 else NEVER_NS)
@@ -71,7 +72,7 @@ def log_starts(log: PartitionLog) -> LogStarts:
 
 
 def first_returned(log: PartitionLog) -> Int64s:
-    """Per operation, the lowest offset it returned, NEVER_NS (above every offset) where none."""
+    """Return, per operation, the lowest offset that it returned; NEVER_NS (above every offset) where none."""
     reads = log.rows.reads
     lowest = np.full(len(log.rows.operations), NEVER_NS, np.int64)
     known = reads.offset != NO_OFFSET
@@ -80,7 +81,7 @@ def first_returned(log: PartitionLog) -> Int64s:
 
 
 def compacted_from_ns(log: PartitionLog) -> Int64s:
-    """Per record, from when compaction may have removed it; NEVER_NS where it may not."""
+    """Return, per record, when compaction may have removed it at the earliest; NEVER_NS where it may not."""
     records = log.records
     removable = np.full(len(records), NEVER_NS, np.int64)
     keyed = np.flatnonzero(records.key != NO_KEY)
@@ -94,19 +95,19 @@ def compacted_from_ns(log: PartitionLog) -> Int64s:
     covers_ns = np.where(never_there, NEVER_NS, sent_ns)[keyed]
     # Each record twice: where its highest copy stands it covers what lies below; its lowest copy may be covered.
     offset = np.concatenate([_highest_offset(log)[keyed], _known(records.offset)[keyed]])
-    asks = np.repeat([False, True], len(keyed))
+    may_be_covered = np.repeat([False, True], len(keyed))
     key = np.tile(records.key[keyed].astype(np.int64), 2)
-    order = np.lexsort((asks, offset, key))
+    order = np.lexsort((may_be_covered, offset, key))
     # The lowest time from each element to the end of its key: a running minimum from the back, by rank inside the key.
     times, rank = np.unique(np.append(covers_ns, np.full(len(keyed), NEVER_NS))[order], return_inverse=True)
     lowest = times[np.minimum.accumulate((key[order] * len(times) + rank)[::-1])[::-1] % len(times)]
-    removable[keyed[order[asks[order]] - len(keyed)]] = lowest[asks[order]]
+    removable[keyed[order[may_be_covered[order]] - len(keyed)]] = lowest[may_be_covered[order]]
     removable[(records.key != NO_KEY) & ~records.valued] = _ALWAYS_NS
     return removable
 
 
 def _highest_offset(log: PartitionLog) -> Int64s:
-    """Per record, the highest offset at which a copy of it is known to have stood; above all where none is known."""
+    """Return, per record, the highest known offset of a copy of it; above every offset where none is known."""
     records, reads = log.records, log.rows.reads
     highest = np.maximum(records.offset, records.acknowledged_offset)
     np.maximum.at(highest, log.read_ids, reads.offset)
@@ -114,34 +115,34 @@ def _highest_offset(log: PartitionLog) -> Int64s:
 
 
 def _known(offset: Int64s) -> Int64s:
-    """Offsets, NEVER_NS (above every offset) where there is none."""
+    """Return the offsets, with NEVER_NS (above every offset) where there is none."""
     return np.where(offset == NO_OFFSET, NEVER_NS, offset)
 
 
 def absent_from_read(
     log: PartitionLog, record: Indexes, reader: Indexes, offset: Int64s, last_stable_offset: Int64s
 ) -> Flags:
-    """Per pair of a record (at an offset) and a reading operation, whether its absence is lawful."""
+    """Whether, per pair of a record (at an offset) and a reading operation, the record may be absent from the read."""
     records, operations = log.records, log.rows.operations
     complete_ns = operations.complete_ns[reader]
-    lawful = absent_at(log, record, offset, complete_ns)
+    permitted = absent_at(log, record, offset, complete_ns)
     if log.rules.retention:
-        lawful |= offset < log.once(first_returned)[reader]
+        permitted |= offset < log.once(first_returned)[reader]
     stable = operations.isolation[reader] != READ_UNCOMMITTED
     unstable = offset >= last_stable_offset
     transaction = records.transaction[record]
     open_until_ns = np.append(log.context.transactions.open_until_ns, NO_OFFSET)[transaction]  # -1 is the last: never
     still_open = (transaction >= 0) & (operations.invoke_ns[reader] <= open_until_ns)
-    absent: Flags = lawful | (stable & (unstable | still_open))
+    absent: Flags = permitted | (stable & (unstable | still_open))
     return absent
 
 
 def absent_at(log: PartitionLog, record: Indexes, offset: Int64s, time_ns: Int64s) -> Flags:
-    """What of that holds for any observer at a time. Retention is the caller's."""
+    """Whether each record may be absent for any observer at a time; the caller considers retention."""
     compacted_ns = log.once(compacted_from_ns)[record]
-    lawful = log.records.aborted[record] | (offset < log.once(log_starts).by(time_ns))
-    lawful |= (compacted_ns <= time_ns) & (compacted_ns != NEVER_NS)
+    permitted = log.records.aborted[record] | (offset < log.once(log_starts).by(time_ns))
+    permitted |= (compacted_ns <= time_ns) & (compacted_ns != NEVER_NS)
     if log.deleted_from_ns != NEVER_NS:
-        lawful |= log.deleted_from_ns <= time_ns
-    absent: Flags = lawful
+        permitted |= log.deleted_from_ns <= time_ns
+    absent: Flags = permitted
     return absent

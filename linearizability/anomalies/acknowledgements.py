@@ -1,7 +1,7 @@
-"""Who acknowledged what in which leader epoch: produce operations that were answered by a node in an epoch it told.
+"""Acknowledged produce operations whose broker and leader epoch are known.
 
-Only a client that brackets a produce with questions on the same connection knows the epoch (the column `leader_epoch`
-of a send); of the others nothing can be said.
+The epoch of a send (column `leader_epoch`) is known only if its client requested the epoch on the same connection
+before and after the produce. Other produces are not judged by epoch.
 """
 
 from dataclasses import dataclass
@@ -20,11 +20,11 @@ class Acknowledgements:
     epoch: Int32s
     node: Int32s
     offset: Int64s
-    """The lowest that it acknowledged, NO_OFFSET where unknown."""
+    """The lowest acknowledged offset, NO_OFFSET where unknown."""
 
 
 def acknowledgements(log: PartitionLog) -> Acknowledgements:
-    """Those of which node and epoch are known."""
+    """Return the acknowledged produces of a log whose node and epoch are known."""
     sends, operations = log.rows.sends, log.rows.operations
     sender = sends.operation
     known = np.flatnonzero(
@@ -37,6 +37,6 @@ def acknowledgements(log: PartitionLog) -> Acknowledgements:
     return Acknowledgements(operation, sends.leader_epoch[first], operations.node[operation], sends.offset[first])
 
 
-def nowhere(count: int) -> Int64s:
-    """The offsets of items that have none."""
+def no_offsets(count: int) -> Int64s:
+    """Return the offsets of items that have none."""
     return np.full(count, NO_OFFSET, np.int64)

@@ -1,7 +1,7 @@
-"""From the public tables, as Arrow, to the columns that the checks read. Every engine goes through here.
+"""Conversion of the public tables, as Arrow, into the columns that the checks read; every engine uses it.
 
-What an operation leaves open its client's properties may say: `acks`, `isolation.level`. Failing that, an idempotent
-producer has acks=all (Kafka refuses anything else), and acks that nobody knows promise nothing.
+What an operation leaves open (`acks`, `isolation.level`) is taken from its client's properties. If they do not set it,
+an idempotent producer has acks=all, since Kafka rejects anything else, and unknown acks promise nothing.
 """
 
 import math
@@ -42,9 +42,9 @@ OPERATION_FIELDS: Final = (
     "op_id", "process", "invoke_ns", "complete_ns", "outcome", "acks", "isolation", "producer_id", "producer_epoch",
     "txn_seq", "node", "f", "error", "attempts",
 )  # fmt: skip
-"""What the checks read of an operation."""
+"""The columns of `operations` that the checks read."""
 RECORD_FIELDS: Final = ("op_id", "seq", "offset", "value", "key", "leader_epoch", "intact")
-"""What they read of a record, its direction and place apart."""
+"""The columns of `records` that the checks read, apart from direction and place."""
 POSITION_FIELDS: Final = ("op_id", "before", "after", "cause", "last_stable_offset", "log_start_offset")
 STATE_FIELDS: Final = (
     "asked_ns", "answered_ns", "source", "isolation", "node", "leader_epoch", "isr", "high_watermark",
@@ -58,10 +58,10 @@ Place = tuple[str, str | None, int]
 """A topic partition as rows name it: PLACE_FIELDS."""
 
 _FEW_PLACES: Final = 1_024
-"""So many possible places are counted rather than sorted, however few the rows."""
+"""Up to this number of possible places, places are counted rather than sorted, however few the rows."""
 _OUTCOMES: Final = {"ok": OK, "fail": FAIL, "info": INFO}
 _ISOLATIONS: Final = {"read_uncommitted": READ_UNCOMMITTED, "read_committed": READ_COMMITTED}
-_NOBODY_SERVES: Final = pa.array(
+_NOT_SERVED_ERRORS: Final = pa.array(
     ["BROKER_NOT_AVAILABLE", "KAFKA_STORAGE_ERROR", "LEADER_NOT_AVAILABLE", "NETWORK_EXCEPTION", "REQUEST_TIMED_OUT"]
 )
 _ACKS: Final = {"all": -1, "-1": -1, "0": 0, "1": 1}
@@ -70,7 +70,7 @@ _ACKS: Final = {"all": -1, "-1": -1, "0": 0, "1": 1}
 def operation_columns(
     table: pa.Table, transactions: Transactions, clients: Mapping[int, Mapping[str, str]]
 ) -> OperationColumns:
-    """Rows of `operations` (OPERATION_FIELDS), sorted by op_id."""
+    """Convert rows of `operations` (OPERATION_FIELDS), sorted by op_id."""
     process = numbers(table["process"], 0)
     idempotent = _flags(pc.is_valid(table["producer_id"]))
     in_transaction = _flags(pc.is_valid(table["txn_seq"]))
@@ -95,19 +95,19 @@ def operation_columns(
         node=numbers(table["node"], NO_NODE).astype(np.int32),
         polls=_flags(pc.equal(table["f"], "poll")),
         reads_disk=_flags(pc.equal(table["f"], "read_replica")),
-        in_vain=in_vain(table),
+        not_served=not_served(table),
         sent_once=_flags(pc.fill_null(pc.equal(table["attempts"], 1), False)),
     )
 
 
-def in_vain(table: pa.Table) -> npt.NDArray[np.bool_]:
-    """Rows of `operations` that ended because nobody was there to serve them, as their error says."""
+def not_served(table: pa.Table) -> npt.NDArray[np.bool_]:
+    """Whether each row of `operations` failed because no broker served it, according to its error."""
     failed = pc.and_(pc.not_equal(table["outcome"], "ok"), pc.is_valid(table["complete_ns"]))
-    return _flags(pc.and_(failed, pc.is_in(table["error"], value_set=_NOBODY_SERVES)))
+    return _flags(pc.and_(failed, pc.is_in(table["error"], value_set=_NOT_SERVED_ERRORS)))
 
 
 def record_columns(table: pa.Table, operation: Int32s, key: Int32s) -> RecordColumns:
-    """Rows of `records` of one direction, with their operations' indexes and their keys' codes."""
+    """Convert rows of `records` of one direction, given the indexes of their operations and the codes of their keys."""
     valued = _flags(pc.is_valid(table["value"]))
     return RecordColumns(
         operation=operation,
@@ -122,7 +122,7 @@ def record_columns(table: pa.Table, operation: Int32s, key: Int32s) -> RecordCol
 
 
 def position_columns(table: pa.Table, operation: Int32s) -> PositionColumns:
-    """Rows of `positions`, with their operations' indexes. One with an unknown end covers nothing."""
+    """Convert rows of `positions`, given the indexes of their operations; a row with an unknown end covers nothing."""
     return PositionColumns(
         operation=operation,
         before=numbers(table["before"], NO_OFFSET),
@@ -134,8 +134,8 @@ def position_columns(table: pa.Table, operation: Int32s) -> PositionColumns:
 
 
 def state_columns(table: pa.Table) -> StateColumns:
-    """Rows of `states`."""
-    is_answer = _flags(pc.is_null(table["error"]))
+    """Convert rows of `states`."""
+    succeeded = _flags(pc.is_null(table["error"]))
     lists = _flags(pc.fill_null(pc.equal(table["source"], "list_offsets"), False))
     fetches = _flags(pc.fill_null(pc.equal(table["source"], "fetch"), False))
     uncommitted = _flags(pc.fill_null(pc.equal(table["isolation"], "read_uncommitted"), False))
@@ -146,10 +146,10 @@ def state_columns(table: pa.Table) -> StateColumns:
     return StateColumns(
         asked_ns=numbers(table["asked_ns"], 0),
         answered_ns=numbers(table["answered_ns"], 0),
-        end_offset=np.where(is_answer & lists & uncommitted, high_watermark, NO_OFFSET),
+        end_offset=np.where(succeeded & lists & uncommitted, high_watermark, NO_OFFSET),
         leader_epoch=leader_epoch,
         node=numbers(table["node"], NO_NODE).astype(np.int32),
-        from_leader=is_answer & (lists | fetches) & (leader_epoch != NO_EPOCH),
+        from_leader=succeeded & (lists | fetches) & (leader_epoch != NO_EPOCH),
         high_watermark=high_watermark,
         last_stable_offset=numbers(table["last_stable_offset"], NO_OFFSET),
         log_start_offset=numbers(table["log_start_offset"], NO_OFFSET),
@@ -159,7 +159,7 @@ def state_columns(table: pa.Table) -> StateColumns:
 
 
 def offset_columns(table: pa.Table, operation: Int32s) -> OffsetColumns:
-    """Rows of `offsets`, with their operations' indexes."""
+    """Convert rows of `offsets`, given the indexes of their operations."""
     return OffsetColumns(
         operation=operation,
         group=_texts(table["group"]),
@@ -169,12 +169,12 @@ def offset_columns(table: pa.Table, operation: Int32s) -> OffsetColumns:
 
 
 def input_columns(table: pa.Table, operation: Int32s) -> InputColumns:
-    """Rows of `inputs`, with their operations' indexes."""
+    """Convert rows of `inputs`, given the indexes of their operations."""
     return InputColumns(operation=operation, offset=numbers(table["offset"], NO_OFFSET))
 
 
 def assignment_columns(table: pa.Table) -> AssignmentColumns:
-    """Rows of `assignments`."""
+    """Convert rows of `assignments`."""
     return AssignmentColumns(
         at_ns=numbers(table["at_ns"], 0),
         process=numbers(table["process"], 0),
@@ -187,9 +187,9 @@ def assignment_columns(table: pa.Table) -> AssignmentColumns:
 
 
 class KeyCodes:
-    """Codes of record keys, equal where keys are, across as many batches as there are.
+    """Codes of record keys: equal keys have equal codes, in any number of batches.
 
-    A batch's codes are provisional, so that no key is looked up one by one: `settle` makes them the final ones.
+    The codes of a batch are provisional, so that no key is looked up one by one; `settle` makes them final.
     """
 
     def __init__(self) -> None:
@@ -197,7 +197,7 @@ class KeyCodes:
         self._count = 0
 
     def of(self, keys: pa.ChunkedArray, wanted: npt.NDArray[np.bool_]) -> Int32s:
-        """The provisional codes of the keys that are wanted, NO_KEY for the rest and for null."""
+        """Return the provisional codes of the wanted keys, NO_KEY for the rest and for null."""
         encoded = pc.dictionary_encode(pc.if_else(pa.array(wanted), keys, None).combine_chunks())
         codes: Int32s = encoded.indices.fill_null(NO_KEY - self._count).to_numpy() + np.int32(self._count)
         if len(encoded.dictionary):
@@ -206,10 +206,10 @@ class KeyCodes:
         return codes
 
     def settle(self, *columns: Int32s) -> None:
-        """Make the provisional codes of whole columns final, in place, once every key has been seen."""
+        """Replace the provisional codes of whole columns by final ones, in place, after every key has been seen."""
         if not self._dictionaries:
             return
-        # Large strings: together they may be longer than the two gigabytes that others can point into.
+        # Large strings: together they may exceed 2 GiB, the limit of string offsets.
         keys = pa.chunked_array(self._dictionaries).cast(pa.large_string()).combine_chunks()
         final = pc.dictionary_encode(keys, memory_pool=pa.system_memory_pool()).indices.to_numpy()
         for codes in columns:
@@ -218,14 +218,14 @@ class KeyCodes:
 
 
 def wanted_keys(table: pa.Table, compacted: Callable[[str], bool]) -> npt.NDArray[np.bool_]:
-    """Of which rows of `records` a check reads the key: of tombstones, and in compacted topics."""
+    """Whether a check reads the key of each row of `records`: of tombstones, and in compacted topics."""
     topics = pc.unique(table["topic"]).to_pylist()
     keyed = pa.array([topic for topic in topics if compacted(topic)], pa.string())
     return _flags(pc.or_(pc.is_null(table["value"]), pc.is_in(table["topic"], value_set=keyed)))
 
 
 def place_codes(table: pa.Table) -> tuple[list[Place], npt.NDArray[np.intp]]:
-    """The distinct places of a table's rows, and which of them each row has."""
+    """Return the distinct places of a table's rows, and for each row the index of its place."""
     if not table.num_rows:
         return [], np.empty(0, np.intp)
     encoded = [pc.dictionary_encode(table[name].combine_chunks()) for name in PLACE_FIELDS]
@@ -249,7 +249,7 @@ def place_codes(table: pa.Table) -> tuple[list[Place], npt.NDArray[np.intp]]:
 
 
 def numbers(column: pa.ChunkedArray, null: int) -> Int64s:
-    """An integer column as int64, with a number in the place of nulls. Writable."""
+    """Return an integer column as a writable int64 array, with nulls replaced."""
     if column.null_count:
         column = pc.fill_null(column.cast(pa.int64()), null)
     values: Int64s = column.to_numpy().astype(np.int64)

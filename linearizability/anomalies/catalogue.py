@@ -1,8 +1,8 @@
-"""The anomalies that are looked for, in the order of the documentation, and how a run is judged for all of them.
+"""The catalogue of anomalies, in the order of the documentation, and the judgement of a run.
 
-Those of `ANOMALIES` are of one log and are judged shard by shard. Those of `RUN_ANOMALIES` cross logs: each shard is
-reduced to their facts, which are merged and judged once. An engine calls `judge_shard` for every shard, in any place,
-and `judge_run` with all answers.
+The definitions in `ANOMALIES` concern one log and are judged shard by shard. Those in `RUN_ANOMALIES` span logs: each
+shard is reduced to facts, which are merged and judged once. An engine calls `judge_shard` for every shard, in any
+process, and `judge_run` with all results.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -79,33 +79,33 @@ ANOMALIES: Final[tuple[Definition, ...]] = (
 
 RUN_ANOMALIES: Final[tuple[RunDefinition, ...]] = (TORN_TRANSACTION, ZOMBIE_PRODUCER, UNAVAILABLE, *CYCLES)
 FACTS: Final[tuple[Facts, ...]] = (TORN_TRANSACTION_FACTS, OUTAGE_FACTS, VOTER_FACTS, EDGE_FACTS)
-"""What the definitions of the whole run are judged by."""
+"""The facts from which `RUN_ANOMALIES` are judged."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShardJudgement:
-    """What is said of some shards: picklable, so that it can travel."""
+    """The findings and facts of some shards; picklable, so that a worker can return it."""
 
     findings: tuple[Anomaly, ...]
     facts: FactTables
 
 
 def judge_shard(logs: Sequence[LogColumns], context: Context) -> ShardJudgement:
-    """Every anomaly of one topic partition: all logs of a topic name and partition, one per topic id."""
+    """Judge one topic partition: all logs of a topic name and partition, one per topic id."""
     partitions = list(_partition_logs(logs, context))
     findings = tuple(finding for log in partitions for anomaly in ANOMALIES for finding in anomaly.find(log))
     return ShardJudgement(findings, gather_facts(FACTS, partitions))
 
 
 def merge_shards(parts: Iterable[ShardJudgement]) -> ShardJudgement:
-    """What is said of all shards, in any order."""
+    """Merge the judgements of shards, given in any order."""
     whole = list(parts)
     findings = tuple(finding for part in whole for finding in part.findings)
     return ShardJudgement(findings, merge_facts(FACTS, [part.facts for part in whole]))
 
 
 def judge_run(shards: Iterable[ShardJudgement], transactional: pa.Table, context: Context) -> Iterable[Anomaly]:
-    """Every anomaly of a run, of whose shards these are the judgements; `transactional`: `WholeRun.transactional`."""
+    """Return every finding of a run, given the judgements of its shards; `transactional`: `WholeRun.transactional`."""
     whole = merge_shards(shards)
     run = WholeRun(context, transactional, whole.facts)
     yield from whole.findings
@@ -123,7 +123,7 @@ def _partition_logs(logs: Sequence[LogColumns], context: Context) -> Iterable[Pa
 
 
 def first_committed_reads(log: PartitionLog) -> dict[int, int]:
-    """When a read_committed read first returned a record of each undecided transaction, by transaction index."""
+    """Return, by index of undecided transaction, when a read_committed read first returned one of its records."""
     records, operations = log.records, log.rows.operations
     transaction = records.transaction[log.read_ids]
     rows = np.flatnonzero((transaction >= 0) & (operations.isolation[log.rows.reads.operation] == READ_COMMITTED))
@@ -136,6 +136,6 @@ def first_committed_reads(log: PartitionLog) -> dict[int, int]:
 
 
 def merge_first_reads(first: dict[int, int], other: Mapping[int, int]) -> None:
-    """Take into `first` what another log's reads say: the earliest counts."""
+    """Merge another log's first reads into `first`, keeping the earliest."""
     for index, read_ns in other.items():
         first[index] = min(read_ns, first.get(index, read_ns))

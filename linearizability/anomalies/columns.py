@@ -1,6 +1,6 @@
 """The rows of one topic partition as plain arrays, in the shape that every check reads.
 
-Times are nanoseconds of the run's clock, NEVER_NS where there is none; an unknown offset is NO_OFFSET; an operation is
+Times are nanoseconds on the run's clock, NEVER_NS where there is none; an unknown offset is NO_OFFSET; an operation is
 an index into `OperationColumns`, which is sorted by op_id, so that indexes compare as op_ids do.
 """
 
@@ -39,7 +39,7 @@ class _Columns:
         return first
 
     def take(self, rows: Indexes | Flags | slice) -> Self:
-        """The same columns of some rows."""
+        """Return the same columns, for some rows."""
         return type(self)(*(getattr(self, column.name)[rows] for column in fields(self)))  # type: ignore[arg-type]
 
 
@@ -61,15 +61,15 @@ class OperationColumns(_Columns):
     transaction: Int32s
     """Index into the run's `Transactions`, -1 where there is none."""
     node: Int32s
-    """The broker that answered, NO_NODE where unknown."""
+    """The broker that responded, NO_NODE where unknown."""
     polls: Flags
-    """Whether it is a consumer's poll: a read that goes on where the last one ended."""
+    """Whether it is a consumer's poll: a read that continues where the previous one ended."""
     reads_disk: Flags
-    """Whether it read what lies on a node's disk (`read_replica`)."""
-    in_vain: Flags
-    """Whether it ended because nobody was there to serve it, as its error says."""
+    """Whether it read a replica from a node's disk (`read_replica`)."""
+    not_served: Flags
+    """Whether it failed because no broker served it, according to its error."""
     sent_once: Flags
-    """Whether it is known to have been sent once, to one node: its client does not look for the leader."""
+    """Whether it is known to have been sent once, to one node, by a client that does not look for the leader."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +81,9 @@ class RecordColumns(_Columns):
     offset: Int64s
     value: Int64s
     valued: Flags
-    """False for a tombstone, whose `value` means nothing."""
+    """False for a tombstone, whose `value` has no meaning."""
     key: Int32s
-    """A code that is equal where keys are, NO_KEY where there is none; only filled where a check reads it."""
+    """The code of the key, NO_KEY where there is none; filled only where a check reads it."""
     leader_epoch: Int32s
     corrupt: Flags
 
@@ -107,19 +107,19 @@ class StateColumns(_Columns):
     asked_ns: Int64s
     answered_ns: Int64s
     end_offset: Int64s
-    """What a read_uncommitted list_offsets answered without error, else NO_OFFSET."""
+    """The offset that a read_uncommitted list_offsets returned without error, else NO_OFFSET."""
     leader_epoch: Int32s
     node: Int32s
-    """Who answered, NO_NODE where unknown."""
+    """The node that responded, NO_NODE where unknown."""
     from_leader: Flags
-    """What only a leader answers: list_offsets or fetch, without error, its epoch known."""
+    """Whether only a leader can have returned it: list_offsets or fetch, without error, with a known epoch."""
     high_watermark: Int64s
     last_stable_offset: Int64s
     log_start_offset: Int64s
     isr: npt.NDArray[np.object_]
     """Tuples of node ids, None where unknown."""
     of_quorum: Flags
-    """Whether it tells of the metadata quorum (`describe_quorum`): then `isr` are its voters."""
+    """Whether it describes the metadata quorum (`describe_quorum`); `isr` then holds the voters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ class OffsetColumns(_Columns):
     offset: Int64s
     """NO_OFFSET where there is none."""
     is_commit: Flags
-    """Written by the operation; else answered to it."""
+    """Whether the operation wrote it; otherwise the operation read it."""
 
 
 @dataclass(frozen=True, slots=True)

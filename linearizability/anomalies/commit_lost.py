@@ -1,6 +1,6 @@
-"""`commit-lost`: an acknowledged commit of a group offset is there afterwards.
+"""`commit-lost`: a group offset is gone although its commit was acknowledged.
 
-What counts as a commit, and when it had ended, `group_offsets` says.
+`group_offsets` defines what counts as a commit and when it ended.
 """
 
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ NAME = "commit-lost"
 
 
 def find(log: PartitionLog) -> Iterable[Anomaly]:
-    """Per group and partition, at the offset that should have been found."""
+    """Return one finding per group and partition, at the offset that should have been found."""
     if log.ambiguous:
         return
     yield from stale_findings(log, NAME, lambda _: "no offset", lost=True)

@@ -1,7 +1,7 @@
-"""`commit-regress`: a group offset is one that some commit wrote last.
+"""`commit-regress`: a fetched group offset is not one that the last commits may have written.
 
-What counts as a commit, and when it may stand last, `group_offsets` says. Not judged where a client commits by itself
-(`enable.auto.commit`), because nobody records what.
+`group_offsets` defines what counts as a commit and when it may be the last one. Not judged where a client commits on
+its own (`enable.auto.commit`), because those commits are not recorded.
 """
 
 from collections.abc import Iterable
@@ -15,20 +15,20 @@ NAME = "commit-regress"
 
 
 def find(log: PartitionLog) -> Iterable[Anomaly]:
-    """Per group and partition, at the offset that should have been found."""
+    """Return one finding per group and partition, at the offset that should have been found."""
     if any(client.get("enable.auto.commit") == "true" for client in log.context.clients.values()):
         return
     yield from stale_findings(log, NAME, _superseded, lost=False)
 
 
 def _superseded(stale: Stale) -> str:
-    return f"offset {stale.found}, which no commit wrote that may stand last"
+    return f"offset {stale.found}, which was not written by any commit that may be the last one"
 
 
 COMMIT_REGRESS = Definition(
     name=NAME,
-    text="Two fetches after healing both found a group offset that no commit which may stand last has written, though a"
-    " commit had been acknowledged before them.",
+    text="Two fetches after healing both found a group offset that was not written by any commit that may be the last"
+    " one, though a commit had been acknowledged before them.",
     levels="A violation; permitted where `__consumer_offsets` could have lost content.",
     counted="groups and partitions",
     evidence="the newest commit acknowledged before the first fetch, and the two lowest such fetches",

@@ -1,8 +1,8 @@
-"""What a shard needs to know of the rest of the run: small, picklable, the same for every shard.
+"""The context of a shard: what its checks need of the rest of the run. Small, picklable, the same for every shard.
 
-A topic id that is null stands for the name's only one. Where a name had several, or was deleted and never had one, rows
-without an id may be of any incarnation: they form an *ambiguous* log, in which only what needs no offset is judged
-(phantom-read, corrupt-record), and whose sends explain reads in the name's other logs.
+A null topic id stands for the only id of the topic's name. Where a name had several ids, or was deleted and never had
+one, rows without an id may belong to any incarnation: they form an *ambiguous* log, in which only anomalies that need
+no offset are judged (phantom-read, corrupt-record), and whose sends explain reads in the other logs of that name.
 """
 
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ Int64s = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """A topic that was, or may have been, deleted: not before `invoke_ns`, and, where it is known, by `complete_ns`."""
+    """A deletion, certain or possible, of a topic: after `invoke_ns` and, where known, before `complete_ns`."""
 
     topic: str
     topic_id: str | None
@@ -33,7 +33,7 @@ class Deletion:
 
 @dataclass(frozen=True, slots=True)
 class LogStartRequest:
-    """A delete_records that did not certainly fail: records below `offset` may go from `invoke_ns` on."""
+    """A delete_records that may have succeeded: records below `offset` may be removed from `invoke_ns` on."""
 
     topic: str
     topic_id: str | None
@@ -54,48 +54,48 @@ class Context:
     deletions: tuple[Deletion, ...] = ()
     log_start_requests: tuple[LogStartRequest, ...] = ()
     moves_ns: Mapping[int, Int64s] = field(default_factory=dict)
-    """Per process, sorted, when it was assigned or sought."""
+    """Per process, sorted, the times of its assignments and seeks."""
     producers_opened: Mapping[int, Int64s] = field(default_factory=dict)
-    """Per process, sorted, the op_ids of its init_producer_id: what it sends afterwards is of another producer."""
+    """Per process, sorted, the op_ids of its init_producer_id: what it sends afterwards comes from another producer."""
     derives_positions: bool = False
-    """The table `positions` is absent: what a read covered follows from what it returned."""
+    """Whether the table `positions` is absent, so that a read's coverage is derived from what it returned."""
     clients: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
-    """Per process, its client properties: what a row leaves open (acks, isolation) they may say."""
+    """Per process, its client properties, which may set what a row leaves open (acks, isolation)."""
     groups: Groups = field(default_factory=Groups)
     moved: frozenset[str | None] = frozenset()
-    """Topics of which replicas may have been moved or removed on request; None stands for any."""
+    """Topics whose replicas may have been moved or removed on request; None stands for any topic."""
     _rules: dict[str, TopicRules] = field(default_factory=dict)
     _schedule: list[Schedule] = field(default_factory=list)
 
     def rules(self, topic: str) -> TopicRules:
-        """The promise table's inputs for a topic."""
+        """Return the inputs of the promise table for a topic."""
         if topic not in self._rules:
             self._rules[topic] = topic_rules(self.settings, topic)
         return self._rules[topic]
 
     @property
     def schedule(self) -> Schedule:
-        """When what was broken, made once."""
+        """The times of the run's faults; built once."""
         if not self._schedule:
             self._schedule.append(Schedule(self.settings))
         return self._schedule[0]
 
     def keeps_content(self, topic: str) -> bool:
-        """Whether no fault of the run could make a topic, an internal one too, forget what it holds."""
+        """Whether no fault of the run could lose content of a topic (also of an internal one)."""
         rules = self.rules(topic)
         return not rules.losses and rules.unclean_from_ns == NEVER_NS
 
     def may_move_replicas(self, topic: str) -> bool:
-        """Whether a topic may lawfully have fewer replicas than it had."""
+        """Whether a topic may have fewer replicas than before, on request."""
         return topic in self.moved or None in self.moved
 
     @property
     def healed_after_ns(self) -> int | None:
-        """As `faults.healed_after_ns` has it."""
+        """The result of `faults.healed_after_ns` for this run."""
         return healed_after_ns(self.settings.faults)
 
     def resolve(self, topic: str, topic_id: str | None) -> str | None:
-        """The id that a row's topic id stands for."""
+        """Return the id that a row's topic id stands for."""
         ids = self.topic_ids.get(topic, ())
         return ids[0] if topic_id is None and len(ids) == 1 else topic_id
 
@@ -107,9 +107,10 @@ class Context:
         return len(ids) > 1 or any(deletion.topic == topic for deletion in self.deletions)
 
     def deleted_from_ns(self, topic: str, topic_id: str | None, first_ns: int) -> int:
-        """From when a topic may have been deleted, NEVER_NS if it was not; `first_ns`: its log's first operation.
+        """Return when a topic may have been deleted at the earliest, NEVER_NS if never.
 
-        A deletion by name alone is of every incarnation that was in use before it was done.
+        `first_ns` is the time of its log's first operation. A deletion by name alone applies to every incarnation that
+        was in use before the deletion completed.
         """
         return min(
             (

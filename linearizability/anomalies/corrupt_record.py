@@ -1,4 +1,4 @@
-"""`corrupt-record`: what was read is not what was sent, byte for byte."""
+"""`corrupt-record`: a read returned a record whose bytes are not those that were sent."""
 
 from collections.abc import Iterable
 from functools import partial
@@ -14,7 +14,7 @@ NAME = "corrupt-record"
 
 
 def find(log: PartitionLog) -> Iterable[Anomaly]:
-    """Per record, at the lowest offset where it was read corrupt."""
+    """Return one finding per record, at the lowest offset at which it was read corrupt."""
     corrupt = np.flatnonzero(log.rows.reads.corrupt)
     if not len(corrupt):
         return
@@ -39,7 +39,8 @@ def _show(log: PartitionLog, row: int) -> Shown:
 
 CORRUPT_RECORD = Definition(
     name=NAME,
-    text="A read returned a record whose key, headers, payload or (under CreateTime) timestamp are not those sent.",
+    text="A read returned a record whose key, headers, payload or (under CreateTime) timestamp differs from what was"
+    " sent.",
     levels="Always a violation.",
     counted="records",
     evidence="the lowest operation that read it corrupt",

@@ -1,4 +1,4 @@
-"""Which offsets each read passed over, whether or not it returned a record there.
+"""The offsets that each read passed, whether or not it returned a record there.
 
 An offset is covered by a read when before <= offset < after and the cause is read. Where the history has no positions
 they are derived (`history.positions`).
@@ -31,14 +31,14 @@ class Coverage:
     before: Int64s
     after: Int64s
     last_stable_offset: Int64s
-    """The lowest that the read's answers over this range gave, NEVER_NS (no limit) where unknown."""
+    """The lowest that the read's responses for this range contained, NEVER_NS (no limit) where unknown."""
     befores: Int64s
     """The starts of all ranges, sorted."""
     afters: Int64s
     """The ends of all ranges, sorted."""
 
     def depth(self, offsets: Int64s) -> Int64s:
-        """How many reads cover each offset."""
+        """Return the number of reads that cover each offset."""
         started = np.searchsorted(self.befores, offsets, side="right")
         return started - np.searchsorted(self.afters, offsets, side="right")
 
@@ -55,7 +55,7 @@ class Coverage:
 
 
 def coverage_of(log: LogColumns, moves_ns: Mapping[int, Int64s] | None) -> Coverage:
-    """The coverage of a log's reads; `moves_ns` is given where positions are to be derived."""
+    """Return the coverage of a log's reads; `moves_ns` is given where positions are to be derived."""
     if moves_ns is None:
         return _recorded(log.positions, len(log.operations))
     return _derived(log.operations, log.reads, moves_ns)

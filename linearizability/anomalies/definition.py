@@ -1,4 +1,4 @@
-"""What an anomaly is: a name, a definition in words, and a function that finds it in one log."""
+"""Definition of an anomaly: its name, its text, and the function that finds it in one log."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -17,22 +17,22 @@ class Definition:
 
     name: str
     text: str
-    """When a history shows it, in our words."""
+    """What a history shows that has it."""
     levels: str
     """When it is a violation, permitted or unknown."""
     counted: str
-    """What its count counts."""
+    """The items that its count counts."""
     evidence: str
-    """What the op_ids of its evidence are."""
+    """The operations that the op_ids of its evidence name."""
     find: Callable[[PartitionLog], Iterable[Anomaly]]
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What one piece of evidence says, before operations are named by their ids."""
+    """One piece of evidence, with operations as indexes instead of ids."""
 
     operations: Sequence[int]
-    """Indexes into the log's operations, in the order they are to be shown."""
+    """Indexes into the log's operations, in the order in which they are shown."""
     value: int | None
     text: str
 
@@ -46,7 +46,7 @@ def finding(
     offsets: Int64s,
     show: Callable[[int], Shown],
 ) -> Iterable[Anomaly]:
-    """The finding of one verdict, if there is any: `found` items, at `offsets`; `show` explains one of the lowest."""
+    """Return the finding of one verdict, if any item is `found`; `show` explains one of the lowest by `offsets`."""
     indexes: Indexes = np.flatnonzero(found) if found.dtype == np.bool_ else found.astype(np.intp)
     if not len(indexes):
         return
@@ -56,7 +56,7 @@ def finding(
 
 
 def _lowest(indexes: Indexes, offsets: Int64s) -> list[int]:
-    """The items that may be among the lowest EVIDENCE_MAX: those up to that offset, ties included."""
+    """Return the items that may be among the lowest EVIDENCE_MAX: those up to that offset, ties included."""
     keys = offsets[indexes].astype(np.uint64)  # NO_OFFSET, the lowest int64, comes after every offset.
     if len(indexes) > EVIDENCE_MAX:
         bound = np.partition(keys, EVIDENCE_MAX - 1)[EVIDENCE_MAX - 1]
@@ -71,22 +71,22 @@ def _evidence(log: PartitionLog, offset: int, shown: Shown) -> Evidence:
 
 
 def place(log: PartitionLog, offset: int) -> str:
-    """A topic partition and offset as a person writes them."""
+    """Return a topic partition and an offset for a text."""
     where = f"{log.rows.topic}-{log.rows.partition}"
     return where if offset == NO_OFFSET else f"{where} at offset {offset}"
 
 
 def name_of(log: PartitionLog, record: int) -> str:
-    """A record as a person would call it."""
+    """Return the name of a record for a text."""
     records = log.records
     return f"value {int(records.value[record])}" if records.valued[record] else "a tombstone"
 
 
 def value_of(log: PartitionLog, record: int) -> int | None:
-    """A record's value for its evidence."""
+    """Return a record's value for its evidence."""
     return int(log.records.value[record]) if log.records.valued[record] else None
 
 
 def op(log: PartitionLog, operation: int) -> int:
-    """The op_id of an operation's index."""
+    """Return the op_id of an operation's index."""
     return int(log.rows.operations.op_id[operation])

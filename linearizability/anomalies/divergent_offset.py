@@ -1,8 +1,8 @@
-"""`divergent-offset`: two histories of one log (KIP-101, KIP-279: what followers must truncate to prevent).
+"""`divergent-offset`: two records at one offset of a log (KIP-101 and KIP-279 make followers truncate to prevent it).
 
-What says that a record stands at an offset: a read, at the time it completed; and the acknowledgement of a committed
-record. An acknowledgement by less than acks=all promises nothing. Two of them make a violation if the promise of the
-one that completed first was still in force when the other completed.
+A record is sighted at an offset by a read, at the time the read completed, and by the acknowledgement of a committed
+record. An acknowledgement with less than acks=all promises nothing. Two sightings make a violation if the promise of
+the one that completed first was still in force when the other completed.
 """
 
 from collections.abc import Iterable
@@ -23,7 +23,7 @@ NAME = "divergent-offset"
 
 @dataclass(frozen=True, slots=True)
 class _Sightings:
-    """What was said of offsets, one element each."""
+    """Sightings of records at offsets, one element each."""
 
     offset: Int64s
     record: Indexes
@@ -34,7 +34,7 @@ class _Sightings:
     """An acknowledgement that promises nothing."""
 
     def take(self, rows: Indexes | Flags) -> "_Sightings":
-        """Some of them."""
+        """Return some of the sightings."""
         return _Sightings(
             self.offset[rows],
             self.record[rows],
@@ -46,7 +46,7 @@ class _Sightings:
 
 
 def find(log: PartitionLog) -> Iterable[Anomaly]:
-    """Per offset."""
+    """Return findings that count offsets."""
     if log.ambiguous:
         return
     sightings = _sightings(log)
@@ -58,10 +58,10 @@ def find(log: PartitionLog) -> Iterable[Anomaly]:
 
 
 def _sightings(log: PartitionLog) -> _Sightings:
-    """What was said of the offsets of which two things were said."""
+    """Return the sightings at offsets where more than one record was sighted."""
     records, reads, operations = log.records, log.rows.reads, log.rows.operations
     acknowledged = np.flatnonzero(records.acknowledged & records.committed & (records.acknowledged_offset != NO_OFFSET))
-    # Where a record's own lowest offset is nobody else's, and no acknowledgement or read is elsewhere, all agree.
+    # All agree where no other record has a record's lowest offset, and no acknowledgement or read of it is elsewhere.
     read = np.flatnonzero(reads.offset != NO_OFFSET)
     ids = log.read_ids[read]
     stray = np.concatenate(
@@ -92,7 +92,7 @@ def _sightings(log: PartitionLog) -> _Sightings:
 
 
 def _disputed(sightings: _Sightings) -> Flags:
-    """Those at an offset with more than one record."""
+    """Whether each sighting is at an offset with more than one record."""
     _, group = np.unique(sightings.offset, return_inverse=True)
     count = int(group.max(initial=-1)) + 1
     lowest, highest = np.full(count, np.iinfo(np.intp).max), np.full(count, -1)
@@ -103,9 +103,9 @@ def _disputed(sightings: _Sightings) -> Flags:
 
 
 def _breaks_promise(sightings: _Sightings, group: Indexes) -> Flags:
-    """Whether a promise of another record at the same offset, made before or when it was sighted, was then in force.
+    """Whether a promise for another record at the same offset, made no later than the sighting, was then in force.
 
-    A promise is (record, end) from its first sighting on; each is held against every sighting at its offset.
+    A promise is (record, end) from its first sighting on; each is compared with every sighting at its offset.
     """
     strong = ~sightings.weak
     promised = np.flatnonzero(strong & (sightings.end_ns != NOT_PROMISED))
@@ -152,17 +152,17 @@ def _show(log: PartitionLog, sightings: _Sightings, verdict: Verdict, index: int
     first, second = int(here.operation[0]), int(here.operation[other])
     text = (
         f"{place(log, offset)} is {name_of(log, int(here.record[0]))} to operation {op(log, first)},"
-        f" and {name_of(log, int(here.record[other]))} to operation {op(log, second)}"
+        f" but {name_of(log, int(here.record[other]))} to operation {op(log, second)}"
     )
     return Shown((first, second), value_of(log, int(here.record[0])), text)
 
 
 DIVERGENT_OFFSET = Definition(
     name=NAME,
-    text="Reads, and acknowledgements of committed records, put two records at one offset of a partition.",
+    text="Reads, or acknowledgements of committed records, show two different records at one offset of a partition.",
     levels="A violation among reads and acks=all acknowledgements, if the promise of the earlier one was in force when"
     " the later one was made; else permitted.",
     counted="offsets",
-    evidence="the lowest operation that saw a record at the offset, and the lowest that saw another",
+    evidence="the lowest operation that observed a record at the offset, and the lowest that observed another",
     find=find,
 )

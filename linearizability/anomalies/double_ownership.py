@@ -1,11 +1,11 @@
-"""`double-ownership`: in one generation a partition belongs to one member (KIP-345, KIP-848).
+"""`double-ownership`: two members own one partition in one generation (KIP-345, KIP-848).
 
 A member owns a partition from the event that assigned it until a later event of its process for that partition, until
-the process leaves or gets a fencing error, or until the last sign of life of the process: an operation, or an
-event of any partition. If the assignment is itself the last sign, the member owned the partition at that moment.
-Choices: what happens at the same time did not overlap; one process, or one instance id (whose old member is replaced
-without a word), is no second owner; events without a group or generation are not judged; nor are share groups. Where
-`__consumer_offsets` could have lost content, generations may start again: permitted.
+the process leaves or gets a fencing error, or until the last trace of the process: an operation, or an event of any
+partition. If the assignment is itself the last trace, the member owned the partition at that moment.
+Choices: ownerships that only touch at one moment do not overlap. The same process, or the same instance id (a new
+member replaces the old one without notice), is not a second owner. Events without a group or generation are not judged;
+nor are share groups. Where `__consumer_offsets` could have lost content, generations may start again: permitted.
 """
 
 from collections import defaultdict
@@ -15,7 +15,7 @@ from functools import partial
 
 import numpy as np
 
-from linearizability.anomalies.acknowledgements import nowhere
+from linearizability.anomalies.acknowledgements import no_offsets
 from linearizability.anomalies.columns import NO_OFFSET
 from linearizability.anomalies.definition import Definition, Shown, finding, place
 from linearizability.anomalies.faults import NEVER_NS
@@ -28,7 +28,7 @@ NAME = "double-ownership"
 
 @dataclass(frozen=True, slots=True)
 class Ownership:
-    """The time for which a member owned the partition; of length 0 if the history does not show its end."""
+    """The time during which a member owned the partition; of length 0 if the history does not show its end."""
 
     begin_ns: int
     end_ns: int
@@ -38,17 +38,17 @@ class Ownership:
 
 
 def find(log: PartitionLog) -> Iterable[Anomaly]:
-    """Per group and generation."""
+    """Return findings that count groups and generations."""
     if log.ambiguous:
         return
     held = _ownerships(log)
     pairs = [(key, pair) for key in sorted(held) for pair in [_overlap(held[key])] if pair is not None]
     show, everything = partial(_show, log, pairs), np.ones(len(pairs), np.bool_)
-    yield from finding(log, NAME, level(log), everything, offsets=nowhere(len(pairs)), show=show)
+    yield from finding(log, NAME, level(log), everything, offsets=no_offsets(len(pairs)), show=show)
 
 
 def _ownerships(log: PartitionLog) -> dict[tuple[str, int], list[Ownership]]:
-    """By group and generation, by when they began."""
+    """Return the ownerships by group and generation, sorted by their begin."""
     rows, groups = log.rows.assignments, log.context.groups
     ends_ns: dict[tuple[int, str | None], list[int]] = defaultdict(list)
     for row in np.flatnonzero(~rows.is_assigned):
@@ -81,7 +81,7 @@ def _ownerships(log: PartitionLog) -> dict[tuple[str, int], list[Ownership]]:
 
 
 def _overlap(held: Sequence[Ownership]) -> tuple[Ownership, Ownership] | None:
-    """The first two owners at one time, if any."""
+    """Return the first two simultaneous owners, if any."""
     standing: dict[tuple[int, str, str | None], Ownership] = {}
     for one in held:
         for other in standing.values():
@@ -110,8 +110,8 @@ def _show(log: PartitionLog, pairs: list[tuple[tuple[str, int], tuple[Ownership,
 
 DOUBLE_OWNERSHIP = Definition(
     name=NAME,
-    text="Two members of a group owned one partition in one generation at one time, neither fenced before nor replaced"
-    " by its instance id.",
+    text="Two members of a group owned one partition in one generation at the same time, though neither was fenced or"
+    " replaced by its instance id before.",
     levels="A violation; permitted where `__consumer_offsets` could have lost content.",
     counted="groups, generations and partitions",
     evidence="none: assignments belong to no operation",

@@ -1,11 +1,11 @@
-"""`duplicate`: one record stands in the log twice (KIP-98's idempotence is there to prevent it).
+"""`duplicate`: one record stands in the log twice (idempotence, KIP-98, prevents it).
 
-Choice: idempotence keeps its promise only while the log does. An offset counts towards a violation if what was read
-there is sure to have stayed (the promise of that read was never broken, or it was read again after healing, with
-nothing of a later epoch at or below it); a record that an unclean election removed after it was read, and that its
-producer wrote again, is permitted. So is one that a restarted leader had forgotten (`idempotence`): a batch that was in
-flight when a broker ended and that its client sent again under another producer epoch, since a producer snapshot holds
-the last batch of each producer alone.
+Choice: idempotence keeps its promise only as long as the log keeps its content. An offset counts towards a violation if
+the record read there is sure to have stayed: the promise of that read was never broken, or the record was read again
+after healing and no record of a later epoch stands at or below it. A record that an unclean election removed after it
+was read, and that its producer wrote again, is permitted. So is a record that a restarted leader no longer recognised
+(`idempotence`): a batch that was in flight when a broker stopped and that its client sent again under another producer
+epoch, because a producer snapshot holds only the last batch of each producer.
 """
 
 from collections.abc import Iterable
@@ -23,7 +23,7 @@ NAME = "duplicate"
 
 
 def find(log: PartitionLog) -> Iterable[Anomaly]:
-    """Per record."""
+    """Return findings that count records."""
     if log.ambiguous:
         return
     records, reads = log.records, log.rows.reads
@@ -42,7 +42,7 @@ def find(log: PartitionLog) -> Iterable[Anomaly]:
 
 
 def _offsets_read(log: PartitionLog, rows: Flags) -> Int64s:
-    """At how many offsets some read rows have each value."""
+    """Return, per value, the number of offsets at which some rows read it."""
     records, reads = log.records, log.rows.reads
     # Only what was read anywhere but at its lowest offset needs a closer look.
     at_lowest = reads.offset == records.offset[log.read_ids]
@@ -68,8 +68,8 @@ def _show(log: PartitionLog, record: int) -> Shown:
 DUPLICATE = Definition(
     name=NAME,
     text="One value was read at two offsets of a partition.",
-    levels="A violation if its producer was idempotent and it is sure to stand at two offsets at one time, unless it"
-    " was in flight at a restart and idempotence does not cover its retry; else permitted.",
+    levels="A violation if its producer was idempotent and the record is sure to stand at two offsets at the same time,"
+    " unless it was in flight at a restart and idempotence does not cover its retry; else permitted.",
     counted="records",
     evidence="the lowest reads of it at its two lowest offsets",
     find=find,

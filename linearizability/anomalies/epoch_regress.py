@@ -1,7 +1,7 @@
-"""`epoch-regress`: along the log the leader epochs of batches never fall (KIP-101).
+"""`epoch-regress`: the leader epochs of batches decrease along the log (KIP-101).
 
-Choice: two reads show one log only if nothing read by the first was lawfully taken back before the second. If a promise
-of what was read ended between them (an unclean election, lost content), the fall is counted as permitted.
+Choice: two reads show the same log only if nothing that the first returned was validly removed before the second. If a
+promise for what was read ended between them (an unclean election, lost content), the decrease is permitted.
 """
 
 from collections.abc import Iterable
@@ -27,11 +27,11 @@ class _Sightings:
     epoch: Int32s
     operation: Indexes
     end_ns: Int64s
-    """When what was read then was no longer promised: equal ends are one span of time in which nothing may go."""
+    """When the promise for what was read ended; between sightings with equal ends, no record may be removed."""
 
 
 def find(log: PartitionLog) -> Iterable[Anomaly]:
-    """Per offset: the higher one."""
+    """Return findings that count offsets: the higher one of a pair."""
     if log.ambiguous:
         return
     seen = _sightings(log)
@@ -63,7 +63,7 @@ def _sightings(log: PartitionLog) -> _Sightings:
 
 
 def _fallen(seen: _Sightings, among: Flags) -> Flags:
-    """Which of some sightings have one of a newer epoch at a lower offset."""
+    """Whether each of some sightings has one of a newer epoch at a lower offset."""
     fallen = np.zeros(len(among), np.bool_)
     rows = np.flatnonzero(among)
     if len(rows):
@@ -90,7 +90,7 @@ def _show(log: PartitionLog, seen: _Sightings, fallen: Flags, offsets: Int64s, i
 
 EPOCH_REGRESS = Definition(
     name=NAME,
-    text="The leader epochs of a partition's read records fall as offsets rise.",
+    text="The leader epochs of a partition's read records decrease as offsets increase.",
     levels="A violation if what the earlier read returned was still promised at the later one; else permitted.",
     counted="offsets: the higher one, in the older epoch",
     evidence="the lowest read of a lower offset in a newer epoch, and the lowest of the offset itself",

@@ -1,8 +1,9 @@
-"""The faults of a run, as far as the promise table tells them apart: which of them lost content, and on which nodes.
+"""The faults of a run as the promise table distinguishes them: which of them lost content, and on which nodes.
 
-Content is lost by `power` (unless every message was flushed), by `wipe`, and by disk faults other than those that only
-refuse or delay (EIO, ENOSPC, slow). Where an argument does not say which it was, the fault is taken to have lost
-content: a promise wrongly dropped shows as permitted, one wrongly kept would be a false alarm.
+Content is lost by `power` (unless every message was flushed), by `wipe`, and by disk faults except those that only
+fail or delay requests (EIO, ENOSPC, slow). Where an argument does not say which kind it was, the fault is assumed to
+have lost content: a promise that is wrongly dropped shows as permitted, one that is wrongly kept would be a false
+alarm.
 """
 
 import re
@@ -11,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 NEVER_NS: Final = 2**63 - 1
-"""A time after every other: of what did not end, or did not happen."""
+"""A time after every other: the end of what did not end, the time of what did not happen."""
 
 _CLUSTER_KINDS: Final = frozenset({"configuration", "election", "leader_election", "elect_leaders", "unclean_election"})
 _REFUSING: Final = re.compile(r"eio|enospc|slow|full|erofs|delay|latency|stall|hang|\berror|refus", re.IGNORECASE)
@@ -43,12 +44,12 @@ class Fault:
 
     @property
     def is_of_a_replica(self) -> bool:
-        """Whether it may have taken a replica out of the ISR: everything but settings and elections."""
+        """Whether it may have removed a replica from the ISR: everything but settings and elections."""
         return self.kind not in _CLUSTER_KINDS
 
     @property
     def is_unclean_election(self) -> bool:
-        """Whether it asked for an unclean election."""
+        """Whether it requested an unclean election."""
         return "election" in self.kind and "unclean" in f"{self.kind} {self.argument or ''}".lower()
 
     @property
@@ -58,7 +59,7 @@ class Fault:
 
     @property
     def loses_content(self) -> bool:
-        """Whether it lost or altered what had been written, `power` apart."""
+        """Whether it lost or altered what had been written; `power` is not considered here."""
         if self.kind == "wipe":
             return True
         text = f"{self.kind} {self.argument or ''}"
@@ -79,18 +80,18 @@ class Fault:
         return own is None or nodes is None or not own.isdisjoint(nodes)
 
     def nodes(self) -> frozenset[int] | None:
-        """The nodes it struck; None where the target does not say, which counts as every node."""
+        """Return the affected nodes; None if the target does not name them, which counts as every node."""
         return nodes_named(self.target or "")
 
 
 def nodes_named(text: str) -> frozenset[int] | None:
-    """The nodes of a list such as `1, node-2`; None where it is not one."""
+    """Return the nodes of a list such as `1, node-2`; None if the text is not such a list."""
     found = [_NODE.fullmatch(part) for part in re.split(r"[,;\s]+", text.strip())]
     return frozenset(int(match[1]) for match in found if match) if all(found) else None
 
 
 def faults_from_rows(rows: Iterable[Mapping[str, Any]]) -> tuple[Fault, ...]:
-    """Rows of the table `faults` as values, by injection."""
+    """Return the rows of the table `faults` as values, sorted by injection."""
     faults = [
         Fault(
             row["kind"],
@@ -105,5 +106,5 @@ def faults_from_rows(rows: Iterable[Mapping[str, Any]]) -> tuple[Fault, ...]:
 
 
 def healed_after_ns(faults: Iterable[Fault]) -> int | None:
-    """What comes after it comes after healing: None where there was no fault, NEVER_NS while one has not healed."""
+    """Return when the last fault was healed: None if there was no fault, NEVER_NS while one has not healed."""
     return max((fault.heal_ns for fault in faults), default=None)

@@ -1,6 +1,6 @@
-"""`fenced-leader-write`: a deposed leader's acks=all write is never acknowledged, since its followers left it.
+"""`fenced-leader-write`: a deposed leader acknowledges a write, though its followers follow a newer leader.
 
-With acks=1 a leader that does not know yet that it was deposed acknowledges alone, and lawfully.
+With acks=1 a leader that has not learned yet that it was deposed acknowledges alone, which is permitted.
 """
 
 from collections.abc import Iterable
@@ -18,43 +18,44 @@ NAME = "fenced-leader-write"
 
 
 def find(log: PartitionLog) -> Iterable[Anomaly]:
-    """Per operation: the write in the older epoch."""
+    """Return findings that count operations: the write in the older epoch."""
     if log.ambiguous:
         return
-    told = log.once(acknowledgements)
-    fenced = _after_newer(log, told)
-    acks_all = log.rows.operations.acks[told.operation] == -1
-    show = partial(_show, log, told)
+    acked = log.once(acknowledgements)
+    fenced = _after_newer(log, acked)
+    acks_all = log.rows.operations.acks[acked.operation] == -1
+    show = partial(_show, log, acked)
     for verdict, found in ((Verdict.VIOLATION, fenced & acks_all), (Verdict.PERMITTED, fenced & ~acks_all)):
-        yield from finding(log, NAME, verdict, found, offsets=told.offset, show=show)
+        yield from finding(log, NAME, verdict, found, offsets=acked.offset, show=show)
 
 
-def _after_newer(log: PartitionLog, told: Acknowledgements) -> Flags:
-    """Which writes were invoked after another node had acknowledged one in a newer epoch. Nodes are few."""
+def _after_newer(log: PartitionLog, acked: Acknowledgements) -> Flags:
+    """Whether each write was invoked after another node had acknowledged one in a newer epoch. Nodes are few."""
     operations = log.rows.operations
-    complete_ns, invoke_ns = operations.complete_ns[told.operation], operations.invoke_ns[told.operation]
-    after = np.zeros(len(told.operation), np.bool_)
-    for node in np.unique(told.node):
-        own = np.flatnonzero(told.node == node)
+    complete_ns, invoke_ns = operations.complete_ns[acked.operation], operations.invoke_ns[acked.operation]
+    after = np.zeros(len(acked.operation), np.bool_)
+    for node in np.unique(acked.node):
+        own = np.flatnonzero(acked.node == node)
         own = own[np.argsort(complete_ns[own], kind="stable")]
-        newest = np.append(np.int32(-1), np.maximum.accumulate(told.epoch[own]))
-        by_then = newest[np.searchsorted(complete_ns[own], invoke_ns, side="left")]
-        after |= (told.node != node) & (by_then > told.epoch)
+        newest = np.append(np.int32(-1), np.maximum.accumulate(acked.epoch[own]))
+        newest_before = newest[np.searchsorted(complete_ns[own], invoke_ns, side="left")]
+        after |= (acked.node != node) & (newest_before > acked.epoch)
     return after
 
 
-def _show(log: PartitionLog, told: Acknowledgements, index: int) -> Shown:
+def _show(log: PartitionLog, acked: Acknowledgements, index: int) -> Shown:
     operations = log.rows.operations
     newer = np.flatnonzero(
-        (told.node != told.node[index])
-        & (told.epoch > told.epoch[index])
-        & (operations.complete_ns[told.operation] < operations.invoke_ns[told.operation[index]])
+        (acked.node != acked.node[index])
+        & (acked.epoch > acked.epoch[index])
+        & (operations.complete_ns[acked.operation] < operations.invoke_ns[acked.operation[index]])
     )[0]
-    first, fenced = int(told.operation[newer]), int(told.operation[index])
+    first, fenced = int(acked.operation[newer]), int(acked.operation[index])
     text = (
-        f"node {int(told.node[index])} acknowledged operation {op(log, fenced)} ({place(log, int(told.offset[index]))})"
-        f" in leader epoch {int(told.epoch[index])}, though node {int(told.node[newer])} had acknowledged operation"
-        f" {op(log, first)} in epoch {int(told.epoch[newer])} before it was sent"
+        f"node {int(acked.node[index])} acknowledged operation {op(log, fenced)}"
+        f" ({place(log, int(acked.offset[index]))}) in leader epoch {int(acked.epoch[index])}, though node"
+        f" {int(acked.node[newer])} had acknowledged operation {op(log, first)} in epoch {int(acked.epoch[newer])}"
+        " before it was sent"
     )
     return Shown((first, fenced), None, text)
 
@@ -65,6 +66,6 @@ FENCED_LEADER_WRITE = Definition(
     " before this one was invoked.",
     levels="A violation with acks=all; permitted with weaker ones.",
     counted="operations: the write in the older epoch",
-    evidence="the lowest write in a newer epoch that was acknowledged before, and the operation itself",
+    evidence="the lowest write in a newer epoch that was acknowledged earlier, and the operation itself",
     find=find,
 )

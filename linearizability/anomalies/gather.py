@@ -1,8 +1,8 @@
-"""The rows of a run, or of some of its topic partitions, put together log by log for `anomalies.catalogue`.
+"""Gathering of the rows of a run, or of some of its topic partitions, into logs for `anomalies.catalogue`.
 
-Every engine goes through here: the local one with all rows of a run, a distributed one with those of a bucket of topic
-partitions. Rows are read once, a batch at a time, into compact arrays (some 50 bytes a record); they are then taken
-topic partition by topic partition, each a shard.
+Every engine uses it: the local one with all rows of a run, a distributed one with those of a bucket of topic
+partitions. Rows are read once, batch by batch, into compact arrays (about 50 bytes a record), which are then grouped by
+topic partition; each topic partition is a shard.
 """
 
 from collections import defaultdict
@@ -65,7 +65,7 @@ SHARD_FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
     "inputs": (*INPUT_FIELDS, *PLACE_FIELDS),
     "assignments": (*ASSIGNMENT_FIELDS, *PLACE_FIELDS),
 }
-"""What a shard is made of, besides operations: tables and columns."""
+"""The tables and columns of a shard, besides operations."""
 
 _NONE = np.empty(0, np.int32)
 _NO_RECORDS: Final = record_columns(SCHEMAS["records"].empty_table(), _NONE, _NONE)
@@ -74,17 +74,17 @@ _NO_ROWS = np.empty(0, np.intp)
 
 
 class Source(Protocol):
-    """Where the rows come from: the tables of SHARD_FIELDS, at least one batch of each."""
+    """The source of the rows: the tables of SHARD_FIELDS, at least one batch of each."""
 
     def count(self, name: str) -> int:
-        """How many rows a table has."""
+        """Return the number of rows of a table."""
 
     def batches(self, name: str, columns: Sequence[str]) -> Iterable[pa.Table]:
-        """Those columns of it, piece by piece, in order."""
+        """Yield batches of those columns of a table, in order."""
 
 
 class _Placed:
-    """Rows of one table as arrays, and which place (topic, topic id, partition) each belongs to."""
+    """Rows of one table as arrays, and the place (topic, topic id, partition) of each."""
 
     def __init__(self) -> None:
         self.places: dict[Place, int] = {}
@@ -135,7 +135,7 @@ Rows = TypeVar("Rows", RecordColumns, PositionColumns)
 
 
 def _room(sample: Rows, count: int) -> Rows:
-    """Columns to be filled, of the types of a sample."""
+    """Return empty columns to fill, with the types of a sample."""
     return type(sample)(*(np.empty(count, getattr(sample, column.name).dtype) for column in fields(sample)))
 
 
@@ -144,7 +144,7 @@ def _record_room(count: int) -> RecordColumns:
 
 
 class _Filled(Generic[Rows]):
-    """Columns being filled with rows, and the code of each row's place."""
+    """Columns that are filled with rows, and the code of each row's place."""
 
     def __init__(self, room: Rows, count: int) -> None:
         self._room: Rows = room
@@ -161,11 +161,11 @@ class _Filled(Generic[Rows]):
 
     @property
     def rows(self) -> Rows:
-        """The rows so far; not a copy."""
+        """The rows appended so far; not a copy."""
         return self._room.take(slice(0, self.count))
 
     def grouped(self) -> "_Grouped[Rows]":
-        """All rows, to be taken by place."""
+        """Return all rows, grouped by place."""
         return _Grouped(self.rows, self._codes[: self.count])
 
 
@@ -173,7 +173,7 @@ SmallRows = TypeVar("SmallRows", StateColumns, OffsetColumns, InputColumns, Assi
 
 
 class _ByPlace(Generic[SmallRows]):
-    """Rows of a small table by place; those that name no partition say nothing of one."""
+    """Rows of a small table by place; rows without a partition are left out."""
 
     def __init__(self, source: Source, name: str, columns: Callable[[pa.Table], SmallRows]) -> None:
         table = pa.concat_tables(source.batches(name, SHARD_FIELDS[name]))
@@ -186,17 +186,17 @@ class _ByPlace(Generic[SmallRows]):
         }
 
     def of(self, places: Iterable[Place]) -> SmallRows:
-        """The rows of some places."""
+        """Return the rows of some places."""
         return self._rows.take(np.concatenate([_NO_ROWS, *(self.places.get(place, _NO_ROWS) for place in places)]))
 
 
 class ShardRows:
-    """All rows there are, to be taken shard by shard. `op_ids` are those of their operations, ascending."""
+    """All rows of a run, grouped by shard; `op_ids`: the ids of their operations, ascending."""
 
     def __init__(self, source: Source, op_ids: Int64s, compacted: Callable[[str], bool]) -> None:
         records, positions = _Records(source, op_ids, compacted), _Positions(source, op_ids)
         self.records, self.positions = records.summary, positions.summary
-        """What there is to say of those two tables, for who has not summarised them."""
+        """Summaries of those two tables, for a caller that has not summarised them."""
         self._record_places, self._position_places = records.places, positions.places
         self._sends, self._reads = records.sends.grouped(), records.reads.grouped()
         self._positions = positions.rows.grouped()
@@ -210,7 +210,7 @@ class ShardRows:
         self._assignments = _ByPlace(source, "assignments", assignment_columns)
 
     def first_reads(self, operations: OperationColumns, context: Context) -> dict[int, int]:
-        """When a read_committed read first returned a record of each transaction whose commit is unknown."""
+        """Return when a read_committed read first returned a record of each transaction whose commit is unknown."""
         undecided = context.transactions.undecided
         first: dict[int, int] = {}
         for shard in self.shards(operations, context) if undecided.any() else ():
@@ -221,12 +221,12 @@ class ShardRows:
         return first
 
     def judged(self, operations: OperationColumns, context: Context) -> Iterator[ShardJudgement]:
-        """Every shard, once the context is decided."""
+        """Yield the judgement of every shard, given the final context."""
         for shard in self.shards(operations, context):
             yield judge_shard(shard, context)
 
     def shards(self, operations: OperationColumns, context: Context) -> Iterator[list[LogColumns]]:
-        """The logs of each topic name and partition, in that order."""
+        """Yield the logs of each topic name and partition, in that order."""
         small = (self._states.places, self._offsets.places, self._inputs.places, self._assignments.places)
         places = {*self._record_places, *self._position_places}.union(*small)
         logs: dict[tuple[str, int], dict[str | None, list[Place]]] = defaultdict(lambda: defaultdict(list))
@@ -271,12 +271,12 @@ Indexed = TypeVar("Indexed", RecordColumns, PositionColumns, OffsetColumns, Inpu
 
 
 def _reindexed(rows: Indexed, used: npt.NDArray[np.int32]) -> Indexed:
-    """Rows whose operations are indexes into the `used` ones."""
+    """Return rows whose operations are indexes into the `used` ones."""
     return replace(rows, operation=np.searchsorted(used, rows.operation).astype(np.int32))
 
 
 class _Grouped(Generic[Rows]):
-    """Rows by the code of their place. Where all are of one place, they are not copied."""
+    """Rows by the code of their place. If all belong to one place, they are not copied."""
 
     def __init__(self, rows: Rows, codes: npt.NDArray[np.int32]) -> None:
         self._rows: Rows = rows
@@ -284,7 +284,7 @@ class _Grouped(Generic[Rows]):
         self._order = None if len(self._bounds) == 2 else np.argsort(codes, kind="stable")
 
     def of(self, codes: Sequence[int | None]) -> Rows:
-        """The rows of some codes, in the order of the table."""
+        """Return the rows of some codes, in the order of the table."""
         known = [code for code in codes if code is not None and code < len(self._bounds) - 1]
         if self._order is None:
             return self._rows if known else self._rows.take(slice(0, 0))

@@ -1,13 +1,14 @@
-"""Which fetches of group offsets after healing found what no commit explains: commit-lost and -regress, but for names.
+"""Fetches of group offsets after healing that no commit explains: the common part of commit-lost and commit-regress.
 
-A commit may *stand last* for a fetch if it may have begun before the fetch returned, did not certainly fail and was not
-aborted, and no acknowledged commit that had ended before the fetch was invoked began after it had ended. One of unknown
-outcome never surely ends, nor does one in a transaction that is not known to be committed.
+A commit *may be the last one* for a fetch if it may have begun before the fetch returned, may have succeeded, was not
+aborted, and no acknowledged commit that ended before the fetch was invoked began after it had ended. A commit of
+unknown outcome never ends for certain, nor does one in a transaction that is not known to be committed.
 
-Choices. A commit inside a transaction takes effect with it, but Kafka answers EndTxn before the markers are written:
-it counts as ended only for a fetch that waits for it (read_committed, which requires stable offsets, KIP-447). A
-partition is not judged if its topic was deleted or its rows may be of several incarnations; a group not if offsets of
-it were deleted on request or `offsets.retention.minutes` was below Kafka's default of 7 days.
+Choices. A commit inside a transaction takes effect with the transaction, but Kafka responds to EndTxn before the
+markers are written: it counts as ended only for a fetch that waits for it (read_committed, which requires stable
+offsets, KIP-447). A partition is not judged if its topic was deleted or its rows may belong to several incarnations. A
+group is not judged if offsets of it were deleted on request or `offsets.retention.minutes` was below Kafka's default of
+7 days.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -37,7 +38,7 @@ _RETENTION_MINUTES_DEFAULT: Final = 7 * 24 * 60
 
 @dataclass(frozen=True, slots=True)
 class Stale:
-    """Fetches of one group that found what they should not have."""
+    """Fetches of one group that found something else than they should have."""
 
     group: str
     commit: int
@@ -46,7 +47,7 @@ class Stale:
     first: int
     second: int
     found: int
-    """What the first found: an offset, or NO_OFFSET."""
+    """The offset that the first fetch found, or NO_OFFSET."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,7 @@ class _Commits:
     offset: Int64s
     begin_ns: Int64s
     end_ns: Int64s
-    """When it had surely taken effect, NEVER_NS where nobody knows."""
+    """When it had taken effect for certain, NEVER_NS where unknown."""
     in_transaction: Flags
 
     def take(self, rows: Flags | Indexes) -> "_Commits":
@@ -63,7 +64,7 @@ class _Commits:
 
 
 def judged_groups(log: PartitionLog) -> list[str]:
-    """The groups whose offsets can be judged in a partition."""
+    """Return the groups whose offsets can be judged in a partition."""
     context = log.context
     minutes = context.settings.numbers(OFFSETS_TOPIC, "offsets.retention.minutes")
     deleted = any(deletion.topic == log.rows.topic for deletion in context.deletions)
@@ -73,9 +74,9 @@ def judged_groups(log: PartitionLog) -> list[str]:
 
 
 def stale_findings(log: PartitionLog, name: str, found: Callable[[Stale], str], *, lost: bool) -> Iterable[Anomaly]:
-    """Per group and partition, at the offset that should have been found.
+    """Return findings per group and partition, at the offset that should have been found.
 
-    :param found: what the first fetch found, in words.
+    :param found: describes what the first fetch found.
     """
     stale = list(stale_fetches(log, lost=lost))
     offsets = np.array([one.committed for one in stale], np.int64)
@@ -90,19 +91,19 @@ def stale_findings(log: PartitionLog, name: str, found: Callable[[Stale], str], 
 def _show(log: PartitionLog, stale: Stale, found: str) -> Shown:
     text = (
         f"operation {op(log, stale.commit)} committed offset {stale.committed} of group {stale.group} in"
-        f" {place(log, NO_OFFSET)}, but operations {op(log, stale.first)} and {op(log, stale.second)}, which came after"
-        f" it, did not find it: the first found {found}"
+        f" {place(log, NO_OFFSET)}, but operations {op(log, stale.first)} and {op(log, stale.second)}, which came"
+        f" after it, did not find that offset: the first found {found}"
     )
     return Shown((stale.commit, stale.first, stale.second), None, text)
 
 
 def level(log: PartitionLog) -> Verdict:
-    """Of what only a coordinator that kept its log promises."""
+    """Return the verdict for a promise that only a coordinator that kept its log can keep."""
     return Verdict.VIOLATION if log.context.keeps_content(OFFSETS_TOPIC) else Verdict.PERMITTED
 
 
 def stale_fetches(log: PartitionLog, *, lost: bool) -> Iterator[Stale]:
-    """Per group with two such fetches: those that found no offset (`lost`), or a superseded one."""
+    """Yield, per group, two fetches that found no offset (`lost`), or that found a superseded one."""
     for group in judged_groups(log):
         rows = log.rows.offsets.take(log.rows.offsets.group == group)
         commits, fetches = _commits(log, rows.take(rows.is_commit)), _fetches(log, rows.take(~rows.is_commit))
@@ -129,7 +130,7 @@ def stale_fetches(log: PartitionLog, *, lost: bool) -> Iterator[Stale]:
 
 
 def _commits(log: PartitionLog, rows: OffsetColumns) -> _Commits:
-    """Those that may have happened."""
+    """Return the commits that may have succeeded."""
     operations, transactions = log.rows.operations, log.context.transactions
     operation = rows.operation.astype(np.intp)
     transaction = operations.transaction[operation]
@@ -155,7 +156,7 @@ def _acknowledged(commits: _Commits, *, waits: bool) -> _Commits:
 
 
 def _is_stale(log: PartitionLog, commits: _Commits, fetches: OffsetColumns, *, waits: bool, lost: bool) -> Flags:
-    """Per fetch, which waits for transactions or does not."""
+    """Whether each fetch is stale; all of them wait for transactions, or none does."""
     operations = log.rows.operations
     known = _acknowledged(commits, waits=waits)
     known = known.take(np.argsort(known.end_ns))
@@ -169,24 +170,24 @@ def _is_stale(log: PartitionLog, commits: _Commits, fetches: OffsetColumns, *, w
 
 
 def _latest_end(commits: _Commits, offset: Int64s, by_ns: Int64s) -> Int64s:
-    """Per fetch, the latest end of a commit of that offset that began by a time; before every time where there is none.
+    """Return, per fetch, the latest end of a commit of its offset that began by a time, else the lowest number.
 
     Commits and fetches sorted together by offset and time, commits first: a running maximum of ends, as ranks.
     """
     offsets = np.unique(np.concatenate([commits.offset, offset]), return_inverse=True)[1].reshape(-1)
     ends, ranks = np.unique(commits.end_ns, return_inverse=True)
-    asks = np.repeat([False, True], [len(commits.offset), len(offset)])
-    order = np.lexsort((asks, np.concatenate([commits.begin_ns, by_ns]), offsets))
+    is_fetch = np.repeat([False, True], [len(commits.offset), len(offset)])
+    order = np.lexsort((is_fetch, np.concatenate([commits.begin_ns, by_ns]), offsets))
     height = np.concatenate([ranks.reshape(-1) + 1, np.zeros(len(offset), np.int64)])
     highest = np.maximum.accumulate(offsets[order] * (len(ends) + 1) + height[order]) % (len(ends) + 1)
     latest = np.empty(len(offset), np.int64)
-    asked = asks[order]
-    latest[order[asked] - len(commits.offset)] = np.append(np.iinfo(np.int64).min, ends)[highest[asked]]
+    fetches = is_fetch[order]
+    latest[order[fetches] - len(commits.offset)] = np.append(np.iinfo(np.int64).min, ends)[highest[fetches]]
     return latest
 
 
 def _newest(log: PartitionLog, commits: _Commits, fetch: int) -> int:
-    """The commit that a fetch should have found: of those that had ended, the one that began last."""
+    """Return the commit that a fetch should have found: of those that had ended, the one that began last."""
     operations = log.rows.operations
     waits = bool(operations.isolation[fetch] == READ_COMMITTED)
     ended = (commits.end_ns < operations.invoke_ns[fetch]) & (waits | ~commits.in_transaction)

@@ -1,7 +1,7 @@
-"""What the operations of a run say of consumer groups: who left or was fenced, whose offsets were deleted, who shares.
+"""Consumer groups as the operations of a run show them: departures, fencing, deleted offsets and share groups.
 
-Reduced from batches of `operations`, and signs of life from those of `assignments` too: few rows in all, and part of
-every shard's context.
+They are reduced from batches of `operations`, and traces of processes also from `assignments`. They have few rows and
+are part of every shard's context.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,20 +14,20 @@ import pyarrow.compute as pc
 from linearizability.anomalies.faults import NEVER_NS
 
 GROUP_FIELDS: Final = ("process", "f", "invoke_ns", "complete_ns", "outcome", "error", "group")
-"""What of `operations` they are made from."""
+"""The columns of `operations` that are read."""
 
 _FENCED: Final = pa.array(
     ["FENCED_INSTANCE_ID", "FENCED_MEMBER_EPOCH", "ILLEGAL_GENERATION", "STALE_MEMBER_EPOCH", "UNKNOWN_MEMBER_ID"]
 )
 _LEAVES: Final = pa.array(["close", "crash", "leave_group", "unassign", "unsubscribe"])
 DELETES_OFFSETS: Final = "(?i)^delete.*(group|offset)|^offset.*delete"
-"""Kafka has three requests: DeleteGroups, OffsetDelete, and what its clients call by other names."""
+"""Kafka has DeleteGroups and OffsetDelete; its clients use other names for them."""
 _SHARES: Final = "share|^acknowledge"
 
 
 @dataclass(frozen=True, slots=True)
 class Departure:
-    """A process that left its group, or was told that it is no member of one any more."""
+    """A process that left its group, or learned that it is no longer a member of one."""
 
     process: int
     group: str | None
@@ -41,19 +41,19 @@ class Groups:
 
     departures: tuple[Departure, ...] = ()
     deleted: frozenset[str | None] = frozenset()
-    """Groups of which offsets may have been deleted on request; None stands for any."""
+    """Groups whose offsets may have been deleted on request; None stands for any group."""
     shared: frozenset[str | None] = frozenset()
     """Share groups, whose members own partitions together."""
     last_seen_ns: Mapping[int, int] = field(default_factory=dict)
-    """Per process, its last sign of life: an operation invoked or returned, a partition assigned, revoked or lost."""
+    """Per process, its last trace: an operation invoked or returned, a partition assigned, revoked or lost."""
 
     def may_be_deleted(self, group: str) -> bool:
-        """Whether a missing offset of a group may be gone on request."""
+        """Whether a missing offset of a group may have been deleted on request."""
         return group in self.deleted or None in self.deleted
 
 
 def groups_of(table: pa.Table) -> Groups:
-    """Of rows of `operations` (GROUP_FIELDS)."""
+    """Return the groups of rows of `operations` (GROUP_FIELDS)."""
     gone = pc.or_(pc.is_in(table["error"], value_set=_FENCED), pc.is_in(table["f"], value_set=_LEAVES))
     deletes = pc.and_(pc.match_substring_regex(table["f"], DELETES_OFFSETS), pc.not_equal(table["outcome"], "fail"))
     seen = pa.table([table["process"], pc.coalesce(table["complete_ns"], table["invoke_ns"])], names=["process", "at"])
@@ -66,13 +66,13 @@ def groups_of(table: pa.Table) -> Groups:
 
 
 def last_seen_ns(table: pa.Table, when: str) -> dict[int, int]:
-    """Per process, the latest time in the column `when`."""
+    """Return, per process, the latest time in the column `when`."""
     last = table.group_by("process", use_threads=False).aggregate([(when, "max")])
     return dict(zip(last["process"].to_pylist(), last[f"{when}_max"].to_pylist(), strict=True))
 
 
 def merge_groups(groups: Iterable[Groups]) -> Groups:
-    """The groups of the whole of which these are of the parts."""
+    """Merge the groups of the parts of a run."""
     parts = list(groups)
     last: dict[int, int] = {}
     for part in parts:

@@ -1,12 +1,13 @@
-"""When a cluster must be in order again: what the faults of a run strike, and how long Kafka may take after a change.
+"""Fault periods: the nodes that faults affect, and the time that Kafka may take to recover after a change.
 
-Choices. A node is struck while a fault names it, alone or as an end of a link (`1->2`). A `cut` of the links both ways
-between one node and the clients and other nodes *isolates* that node, and strikes it alone, unless its argument limits
-it to a `listener`: but only if the voters are among those others, since who reaches a controller goes on to lead. Any
-other fault of clients' links strikes every node, for the same reason. A target that names no node strikes every node,
-an election none, and a `configuration` every node for the rest of the run, since nobody knows what it does. Allowed
-after every beginning and end of a fault are thirty seconds and twice what Kafka takes, one after the other, to find a
-dead controller, a dead broker and a follower that lags: the highest in force of TIMES_MS.
+Choices. A node is struck while a fault names it, alone or as an end of a link (`1->2`). A `cut` of the links in both
+directions between one node and the clients and other nodes *isolates* that node and strikes it alone, unless its
+argument limits it to a `listener`; but only if those other nodes include all voters, because a leader that reaches a
+controller keeps leading. Any other fault of client links strikes every node, for the same reason. A target that names
+no node strikes every node, an election strikes none, and a `configuration` strikes every node for the rest of the run,
+because its effect is unknown. The allowance after each begin and end of a fault is thirty seconds plus twice the time
+that Kafka takes, one after the other, to detect a dead controller, a dead broker and a lagging follower: the highest
+values in force of TIMES_MS.
 """
 
 import re
@@ -28,24 +29,24 @@ TIMES_MS: Final = {
     "controller.quorum.fetch.timeout.ms": 2_000,
     "replica.lag.time.max.ms": 30_000,
 }
-"""The properties that say how long it takes, with Kafka's defaults."""
+"""The properties that determine these times, with Kafka's defaults."""
 
 SPARE_NS: Final = 30_000_000_000
 BEGINNING_NS: Final = -(2**63)
-"""Where the first period begins: before every time."""
+"""The begin of the first period: before every time."""
 _ARROW: Final = re.compile(r"\s*-+>\s*")
 _CLIENTS: Final = re.compile(r"\bclients?\b")
 Nodes = frozenset[int] | None
-"""Some nodes; None is every one."""
+"""Some nodes; None is every node."""
 
 
 @dataclass(frozen=True, slots=True)
 class Struck:
-    """What some faults strike."""
+    """The nodes that some faults strike."""
 
     nodes: Nodes
     if_voters_among: Nodes = None
-    """Not known unless these have all the voters: the ends of each cut that isolates a node."""
+    """Valid only if these include all voters: the ends of each cut that isolates a node."""
 
     def __or__(self, other: "Struck") -> "Struck":
         if self.nodes is None or other.nodes is None:
@@ -65,7 +66,7 @@ EVERYTHING: Final = Struck(None)
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """A time in which no fault began or ended, and what the faults of that time strike."""
+    """A period in which no fault begins or ends, and the nodes that its faults strike."""
 
     begin_ns: int
     end_ns: int
@@ -73,17 +74,17 @@ class Period:
 
 
 class Schedule:
-    """The faults of a run as a person would draw them: periods in which none begins or ends."""
+    """The faults of a run as periods in which none begins or ends."""
 
     def __init__(self, settings: Settings) -> None:
         self._faults = settings.faults
         times = (max(settings.numbers("", name), default=default) for name, default in TIMES_MS.items())
         self.allowed_ns = SPARE_NS + 2 * 1_000_000 * sum(times)
-        """How long after a change the cluster may take to be in order."""
+        """The time that the cluster may take to recover after a change."""
         edges = {time for fault in self._faults for time in (fault.inject_ns, fault.heal_ns)}
         self._edges_ns = sorted(edges - {NEVER_NS})
         self.periods = tuple(self._periods())
-        """The whole of time."""
+        """Periods that together cover all time."""
 
     def _periods(self) -> Iterator[Period]:
         faults = list(self._faults)
@@ -94,16 +95,16 @@ class Schedule:
 
     @property
     def whole(self) -> Iterator[Period]:
-        """The periods in which nothing is broken."""
+        """The periods without faults."""
         return (period for period in self.periods if period.struck == NOTHING)
 
     def is_calm(self, asked_ns: int, answered_ns: int) -> bool:
-        """Whether nothing had changed for as long as is allowed when something was asked, nor did until the answer."""
+        """Whether no fault began or ended between a request, less the allowance, and its response."""
         edge = bisect_right(self._edges_ns, answered_ns)
         return edge == 0 or self._edges_ns[edge - 1] + self.allowed_ns < asked_ns
 
     def struck_between(self, begin_ns: int, end_ns: int) -> Struck:
-        """What is struck at some time between two others, both exclusive."""
+        """Return the nodes that are struck at some time between two others, both exclusive."""
         return _struck_by_any(
             fault for fault in self._faults if fault.inject_ns < end_ns and _over_ns(fault) > begin_ns
         )
@@ -126,7 +127,7 @@ def _struck_by(fault: Fault) -> Struck:
 
 
 def _isolated(fault: Fault) -> Struck:
-    """The one node that a cut takes away from clients and other nodes alike; everything where it does not."""
+    """Return the one node that a cut separates from clients and other nodes; EVERYTHING if there is no such node."""
     links = [tuple(map(_end, _ARROW.split(link))) for link in re.split(r"[,;]", fault.target or "")]
     if fault.kind != "cut" or "listener" in (fault.argument or "") or {link[::-1] for link in links} != set(links):
         return EVERYTHING
@@ -136,5 +137,5 @@ def _isolated(fault: Fault) -> Struck:
 
 
 def _end(text: str) -> Nodes:
-    """The node at one end of a link; none for the clients, None where it cannot be read."""
+    """Return the node at one end of a link; no node for the clients, None if the text cannot be parsed."""
     return frozenset() if _CLIENTS.fullmatch(text.strip()) else nodes_named(text)

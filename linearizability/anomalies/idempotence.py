@@ -30,7 +30,7 @@ CONDITIONS: Final = (
     (
         "the leader of the further copy has restarted while the record was in flight, by a kill or by a clean stop",
         (
-            "a broker remembers the last five batches of a producer; whenever it loads a log it begins with a producer"
+            "a broker keeps the last five batches of a producer; whenever it loads a log it begins with a producer"
             " snapshot, which holds the last batch of each producer alone. A clean stop takes one at the end, and so"
             " does recovery after a crash: no segment needs to have been rolled"
         ),
@@ -50,7 +50,7 @@ CONDITIONS: Final = (
     ),
     (
         "each further copy is of a higher leader epoch than the one before",
-        "a leader remembers what it appended since it began to lead",
+        "a leader knows what it has appended since it became leader",
     ),
 )
 """What must hold, and why, as `retries_forgotten` judges it."""

@@ -1,10 +1,10 @@
-"""One topic partition of one topic id, with its rows put together to records: what every check is a function of.
+"""Log of one topic partition of one topic id, with its rows merged into records: the input of every check.
 
-A record is a value; a tombstone, which has none, is a key at an offset. A tombstone that was sent and not acknowledged
-cannot be matched with a read, nor can one that was acknowledged by less than acks=all (another of its key may stand
-there by now), nor several of one key that were acknowledged at one offset, nor any of a log that could have lost its
-end, since one that is gone may have had that key and offset. Where a broken history sends a value twice, the first send
-by (op_id, seq) stands for it.
+A record is a value; a tombstone, which has no value, is a key at an offset. Some tombstones cannot be matched with a
+read: one that was sent but not acknowledged; one acknowledged with less than acks=all (another tombstone of its key may
+stand at that offset later); several of one key acknowledged at one offset; and any in a log that could have lost its
+end, because a lost one may have had the same key and offset. If a broken history sends a value twice, the first send by
+(op_id, seq) counts.
 """
 
 from collections.abc import Callable
@@ -51,9 +51,9 @@ class Records:
     read_offset: Int64s
     first_read_ns: Int64s
     first_reader: Int32s
-    """The lowest operation that read it; an index above every operation where none did."""
+    """The lowest operation that read it; an index above every operation if none did."""
     offset: Int64s
-    """Where it is read, lowest, else where it was acknowledged."""
+    """The lowest offset at which it was read, else the acknowledged offset."""
     transaction: Int32s
     aborted: Flags
     committed: Flags
@@ -91,7 +91,7 @@ Number = TypeVar("Number", bound=np.generic)
 
 
 class PartitionLog:
-    """The rows of a log and what follows from them, each computed once and only if asked for."""
+    """The rows of a log and what follows from them, each computed once and on demand."""
 
     def __init__(self, rows: LogColumns, context: Context, explained_values: Int64s | None = None) -> None:
         keeps_content = context.keeps_content(rows.topic)
@@ -104,7 +104,7 @@ class PartitionLog:
         self._results: dict[Callable[..., Any], Any] = {}
 
     def once(self, of: Callable[["PartitionLog"], Result]) -> Result:
-        """What a function makes of this log, computed for the first check that asks."""
+        """Return a function's result for this log, computed on first use."""
         if of not in self._results:
             self._results[of] = of(self)
         result: Result = self._results[of]
@@ -136,7 +136,7 @@ class PartitionLog:
 
     @cached_property
     def coverage(self) -> Coverage:
-        """What the log's reads passed over."""
+        """The offsets that the log's reads passed."""
         return coverage_of(self.rows, self.context.moves_ns if self.context.derives_positions else None)
 
     @cached_property
@@ -146,7 +146,7 @@ class PartitionLog:
 
     @cached_property
     def deleted_from_ns(self) -> int:
-        """From when the topic may have been deleted."""
+        """The earliest time at which the topic may have been deleted."""
         rows = (self.rows.sends, self.rows.reads, self.rows.positions)
         invoke_ns = self.rows.operations.invoke_ns
         first_ns = min(int(invoke_ns[own.operation].min(initial=NEVER_NS)) for own in rows)
@@ -154,27 +154,27 @@ class PartitionLog:
 
     @cached_property
     def newest_epoch(self) -> int:
-        """The highest leader epoch that any row gives, NO_EPOCH where none does."""
+        """The highest leader epoch in any row, NO_EPOCH if there is none."""
         rows = (self.rows.states.leader_epoch, self.rows.sends.leader_epoch, self.rows.reads.leader_epoch)
         return max(int(epochs.max(initial=NO_EPOCH)) for epochs in rows)
 
     @cached_property
     def isr_size(self) -> int:
-        """How many members the full ISR has: `replication.factor`, else the most ever answered; 0 if nobody said."""
-        answered = (len(isr) for isr in self.rows.states.isr if isr is not None)
-        return self.rules.replication_factor or max(answered, default=0)
+        """The size of the full ISR: `replication.factor`, else the largest ever returned; 0 if unknown."""
+        sizes = (len(isr) for isr in self.rows.states.isr if isr is not None)
+        return self.rules.replication_factor or max(sizes, default=0)
 
     @cached_property
     def replicas(self) -> frozenset[int] | None:
-        """The nodes that some ISR listed, where it was seen full; else None."""
+        """The nodes that any ISR listed, if a full ISR was seen; else None."""
         return self._full_isr().replicas
 
     def settled_reads(self) -> Flags:
-        """Per read row, whether the record is sure to have stood at that offset at the end.
+        """Whether, per read row, the record is sure to have stood at that offset at the end.
 
-        Either no promise of a read at that time was ever broken, or the read was invoked after healing and nothing of a
-        later epoch was read at or below it: a leader that does not know yet that it is deposed answers from a log that
-        will be cut, after healing too.
+        Either no promise of a read at that time was ever broken, or the read was invoked after healing and no record of
+        a later epoch was read at or below it: a leader that has not learned yet that it was deposed serves a log that
+        will be truncated, also after healing.
         """
         operations, reads = self.rows.operations, self.rows.reads
         kept = self.promise.read.end_ns(operations.complete_ns) == NEVER_NS
@@ -199,7 +199,7 @@ class PartitionLog:
 
 
 def _superseded(reads: RecordColumns) -> Flags:
-    """Whether a record of a higher epoch was read at the same offset or below: one log cannot have had both."""
+    """Whether a record of a higher epoch was read at the same offset or below: one log cannot have both."""
     placed = np.flatnonzero((reads.offset != NO_OFFSET) & (reads.leader_epoch != NO_EPOCH))
     placed = placed[np.argsort(reads.offset[placed])]
     offsets, epochs = reads.offset[placed], reads.leader_epoch[placed]
@@ -210,7 +210,7 @@ def _superseded(reads: RecordColumns) -> Flags:
 
 
 def _without_doubtful_tombstones(rows: LogColumns, *, keeps_content: bool) -> RecordColumns:
-    """The sends, with the offset forgotten of tombstones that a read at it need not have returned."""
+    """Return the sends, without the offsets of tombstones that a read at that offset need not have returned."""
     sends = rows.sends
     tombstones = np.flatnonzero(
         ~sends.valued & (sends.offset != NO_OFFSET) & (rows.operations.outcome[sends.operation] == OK)
@@ -230,11 +230,11 @@ def _without_doubtful_tombstones(rows: LogColumns, *, keeps_content: bool) -> Re
 
 
 def _identify(rows: LogColumns) -> tuple[Indexes, Indexes, int]:
-    """The record of each send and of each read row, and how many records there are."""
+    """Return the record of each send and of each read row, and the number of records."""
     sends, reads = rows.sends, rows.reads
     valued = np.concatenate([sends.valued, reads.valued])
     values = pa.array(np.concatenate([sends.value, reads.value]), mask=~valued)
-    # The system's allocator gives back what hashing took; Arrow's own keeps it.
+    # The system's allocator frees the memory that hashing used; Arrow's own keeps it.
     encoded = pc.dictionary_encode(values, memory_pool=pa.system_memory_pool())
     ids = encoded.indices.fill_null(-1).to_numpy().copy()
     count = len(encoded.dictionary)
@@ -327,16 +327,16 @@ def _records(log: PartitionLog) -> Records:
 
 
 def _is_phantom(log: PartitionLog, value: Int64s, valued: Flags) -> Flags:
-    """Whether a record without a send surely has none.
+    """Whether a record without a known send has none for certain.
 
-    One that may have had a send we do not know of (a tombstone that was not acknowledged, the lost end of an incomplete
-    run, a topic id that is not clear) may have been aborted, and is not committed by being read.
+    A record that may have had an unknown send (a tombstone that was not acknowledged, the lost end of an incomplete
+    run, an unclear topic id) may have been aborted, so a read alone does not make it committed.
     """
     return valued & log.context.complete & ~np.isin(value, log.explained_values)
 
 
 def _send_order(sends: RecordColumns) -> Indexes:
-    """The sends' rows by (op_id, seq)."""
+    """Return the rows of the sends by (op_id, seq)."""
     step = np.diff(sends.operation)
     if np.all((step > 0) | ((step == 0) & (np.diff(sends.seq) > 0))):
         return np.arange(len(sends))

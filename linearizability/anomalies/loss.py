@@ -1,12 +1,13 @@
-"""The evidence that committed records are gone: pairs of a record and a read (or an answered end) that should show it.
+"""Evidence that committed records are gone: pairs of a record and a read (or an end offset) that should show it.
 
-What `lost-write`, `unseen` and `offset-mismatch` share. A read counts against a record unless it completed before the
-send was invoked; against one known only by being read, unless it was invoked before that first read completed. A loss
-breaks a promise if it was shown before the promise ended: what is shown later is counted as permitted.
+It is shared by `lost-write`, `unseen` and `offset-mismatch`. A read counts against a record unless it completed before
+the send was invoked. It counts against a record that is known only from reads unless it was invoked before the first of
+them completed. A loss breaks a promise if it was shown before the promise ended; a loss shown later is permitted.
 
-Pairs are as many as reads that did not return what they covered, and few in a lawful history: a count of covering reads
-against returning reads by offset leaves only records with a deficit. Those are paired in chunks; one that is shown lost
-against a promise is done and drops out, so that a log lost whole costs no more than a log read whole.
+The number of pairs is the number of reads that did not return what they covered, which is small in a valid history:
+comparing the numbers of covering and returning reads by offset leaves only records with a deficit. These are paired in
+chunks. A record that is shown lost while promised is done and is left out, so that a log that was lost entirely costs
+no more than a log that was read entirely.
 """
 
 from collections.abc import Callable, Iterator
@@ -22,12 +23,12 @@ from linearizability.anomalies.log import PartitionLog
 from linearizability.anomalies.promise import NOT_PROMISED
 
 _PAIRS_MAX: Final = 2_000_000
-"""Pairs looked at in one go."""
+"""The maximum number of pairs judged at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class Losses:
-    """Per record, what became of it."""
+    """Per record, whether it was lost."""
 
     violation: Flags
     permitted: Flags
@@ -45,10 +46,10 @@ class Pairs:
     offset: Int64s
     last_stable_offset: Int64s
     covering: Flags
-    """The read covers the offset; else it returned another record there."""
+    """Whether the read covers the offset; otherwise it returned another record there."""
 
     def take(self, rows: Flags) -> "Pairs":
-        """Some of them."""
+        """Return some of the pairs."""
         return Pairs(*(getattr(self, name)[rows] for name in Pairs.__slots__))
 
 
@@ -59,7 +60,7 @@ def losses(log: PartitionLog) -> Losses:
     found = Losses(np.zeros(count, np.bool_), np.zeros(count, np.bool_), np.zeros(count, np.bool_))
     eligible = records.committed & ~records.aborted & (records.offset != NO_OFFSET)
     _from_reads(log, eligible, found)
-    _from_answers(log, eligible, found)
+    _from_end_offsets(log, eligible, found)
     found.permitted[found.violation] = False
     return found
 
@@ -67,16 +68,16 @@ def losses(log: PartitionLog) -> Losses:
 def _from_reads(log: PartitionLog, eligible: Flags, found: Losses) -> None:
     suspects = _suspects(log, eligible)
     for pairs in _pairs(log, suspects, log.records.offset[suspects], lambda: _is_done(log, found)):
-        held, promised = judge_pairs(log, pairs)
+        shown, promised = judge_pairs(log, pairs)
         found.violation[pairs.record[promised]] = True
-        found.permitted[pairs.record[held]] = True
+        found.permitted[pairs.record[shown]] = True
         found.covered[pairs.record[pairs.covering & counts_against(log, pairs.record, pairs.reader)]] = True
 
 
 def unreturned(log: PartitionLog, eligible: Flags, done: Callable[[], Flags] | None = None) -> Iterator[Pairs]:
-    """Every pair of an eligible record and a read that covers its offset and does not return it, or contradicts it.
+    """Yield every pair of an eligible record and a read that covers its offset without returning it, or contradicts it.
 
-    Records that are `done` when a chunk is begun are left out of it.
+    Records that are `done` at the beginning of a chunk are left out of it.
     """
     suspects = _suspects(log, eligible)
     none_done = np.zeros(len(log.records), np.bool_)
@@ -84,7 +85,7 @@ def unreturned(log: PartitionLog, eligible: Flags, done: Callable[[], Flags] | N
 
 
 def _suspects(log: PartitionLog, eligible: Flags) -> Indexes:
-    """Eligible records that some read may not have returned, by offset."""
+    """Return the eligible records that some read may not have returned, by offset."""
     suspects = np.flatnonzero(eligible & (log.once(_has_deficit) | log.once(_shares_offset)))
     return suspects[np.argsort(log.records.offset[suspects], kind="stable")]
 
@@ -99,7 +100,7 @@ def _has_deficit(log: PartitionLog) -> Flags:
 
 
 def _times_returned(log: PartitionLog) -> Int64s:
-    """How many reads that cover a record's offset return it there."""
+    """Return the number of reads that cover a record's offset and return it there."""
     reads, ids = log.rows.reads, log.read_ids
     there = np.flatnonzero(reads.offset == log.records.offset[ids])
     step = np.diff(reads.operation[there])
@@ -128,9 +129,9 @@ def _pairs(
     done: Callable[[], Flags],
     returned_elsewhere: bool = False,
 ) -> Iterator[Pairs]:
-    """Every suspect, sorted by offset, with every read that covers its offset without returning it, or contradicts it.
+    """Yield each suspect, by offset, with every read that covers its offset without returning it, or contradicts it.
 
-    Suspects that are `done` when a chunk is begun are left out of it.
+    Suspects that are `done` at the beginning of a chunk are left out of it.
     """
     if not len(suspects):
         return
@@ -150,7 +151,7 @@ def _pairs(
         counts = np.searchsorted(open_offset, ends[at:]) - low
         taken = int(np.searchsorted(np.cumsum(counts), _PAIRS_MAX, side="right"))
         begin, at = at, at + taken
-        if not taken:  # One read covers more than that: the rest of its range is for the next turn.
+        if not taken:  # One read covers more than that: the rest of its range is left for the next chunk.
             counts[0] = _within_limit(open_offset, int(low[0]), int(counts[0]))
             begins[at] = open_offset[low[0] + counts[0] - 1] + 1
             taken = 1
@@ -165,13 +166,13 @@ def _pairs(
 
 
 def _within_limit(offset: Int64s, low: int, count: int) -> int:
-    """How many of `count` sorted offsets from `low` on to take: about the limit, and none without those equal to it."""
+    """Return how many of `count` sorted offsets from `low` on to take: about the limit, not splitting equal ones."""
     last = offset[low + min(count, _PAIRS_MAX) - 1]
     return min(count, int(np.searchsorted(offset, last, side="right")) - low)
 
 
 def pairs_at(log: PartitionLog, suspects: Indexes, offset: Int64s, returned_elsewhere: bool = False) -> Iterator[Pairs]:
-    """The same for records at offsets of the caller's choice, sorted by offset, none left out.
+    """Yield the same pairs for records at given offsets, sorted by offset, without leaving any out.
 
     With `returned_elsewhere`, only reads that cover the offset are paired, even if they returned the record at another.
     """
@@ -180,7 +181,7 @@ def pairs_at(log: PartitionLog, suspects: Indexes, offset: Int64s, returned_else
 
 
 def _returned(log: PartitionLog, suspects: Indexes) -> Int64s:
-    """Sorted keys of (suspect, reading operation), at whatever offset it returned it."""
+    """Return sorted keys of (suspect, reading operation), for reads that returned the suspect at any offset."""
     wanted = np.zeros(len(log.records), np.bool_)
     wanted[suspects] = True
     rows = wanted[log.read_ids]
@@ -208,10 +209,10 @@ def counts_against(log: PartitionLog, record: Indexes, reader: Indexes) -> Flags
 
 
 def judge_pairs(log: PartitionLog, pairs: Pairs) -> tuple[Flags, Flags]:
-    """Per pair: whether it shows the record lost, and whether a promise was still in force then."""
+    """Return, per pair, whether it shows the record lost, and whether a promise was still in force then."""
     records, operations = log.records, log.rows.operations
     record, reader = pairs.record, pairs.reader
-    held = counts_against(log, record, reader) & ~absent_from_read(
+    shown = counts_against(log, record, reader) & ~absent_from_read(
         log, record, reader, pairs.offset, pairs.last_stable_offset
     )
     complete_ns = operations.complete_ns[reader]
@@ -219,7 +220,7 @@ def judge_pairs(log: PartitionLog, pairs: Pairs) -> tuple[Flags, Flags]:
     by_read = (operations.invoke_ns[reader] >= records.first_read_ns[record]) & before_end(
         complete_ns, records.read_end_ns[record]
     )
-    return held, held & (by_acknowledgement | by_read)
+    return shown, shown & (by_acknowledgement | by_read)
 
 
 def before_end(time_ns: Int64s, end_ns: Int64s) -> Flags:
@@ -229,59 +230,59 @@ def before_end(time_ns: Int64s, end_ns: Int64s) -> Flags:
 
 
 def witnesses(log: PartitionLog, record: int, offset: int) -> tuple[Indexes, Flags]:
-    """Every read that shows one record missing at an offset, and whether a promise was in force then."""
-    shown = [
-        (pairs.reader[held], promised[held])
+    """Return every read that shows one record missing at an offset, and whether a promise was in force then."""
+    parts = [
+        (pairs.reader[shown], promised[shown])
         for pairs in pairs_at(log, np.array([record]), np.array([offset]))
-        for held, promised in [judge_pairs(log, pairs)]
+        for shown, promised in [judge_pairs(log, pairs)]
     ]
-    if not shown:
+    if not parts:
         return np.empty(0, np.intp), np.empty(0, np.bool_)
-    return np.concatenate([reader for reader, _ in shown]), np.concatenate([promised for _, promised in shown])
+    return np.concatenate([reader for reader, _ in parts]), np.concatenate([promised for _, promised in parts])
 
 
-def _from_answers(log: PartitionLog, eligible: Flags, found: Losses) -> None:
-    """After healing, the leader of the newest epoch answers a read_uncommitted end at or below a record."""
+def _from_end_offsets(log: PartitionLog, eligible: Flags, found: Losses) -> None:
+    """Find records at or above an end offset that the leader of the newest epoch returned after healing."""
     records, states = log.records, log.rows.states
     healed = log.context.healed_after_ns
-    asked_in_time = np.ones(len(states), np.bool_) if healed is None else states.asked_ns > healed
-    answers = states.take(
+    after_healing = np.ones(len(states), np.bool_) if healed is None else states.asked_ns > healed
+    ends = states.take(
         (states.end_offset != NO_OFFSET)
-        & asked_in_time
+        & after_healing
         & (states.leader_epoch == log.newest_epoch)
         & (log.newest_epoch != NO_EPOCH)
     )
-    if not len(answers) or log.rules.retention:
+    if not len(ends) or log.rules.retention:
         return
-    answers = answers.take(np.argsort(answers.asked_ns, kind="stable"))
-    lowest = np.append(np.minimum.accumulate(answers.end_offset[::-1])[::-1], NEVER_NS)
-    following = np.searchsorted(answers.asked_ns, records.known_from_ns)
+    ends = ends.take(np.argsort(ends.asked_ns, kind="stable"))
+    lowest = np.append(np.minimum.accumulate(ends.end_offset[::-1])[::-1], NEVER_NS)
+    following = np.searchsorted(ends.asked_ns, records.known_from_ns)
     suspects = np.flatnonzero(eligible & (lowest[following] <= records.offset))
-    for index in range(len(answers)):
+    for index in range(len(ends)):
         suspects = suspects[~_is_done(log, found)[suspects]]
-        held, promised = _judge_answer(log, suspects, answers.take(np.array([index])))
-        found.permitted[suspects[held]] = True
+        shown, promised = _judge_end_offset(log, suspects, ends.take(np.array([index])))
+        found.permitted[suspects[shown]] = True
         found.violation[suspects[promised]] = True
 
 
-def _judge_answer(log: PartitionLog, record: Indexes, answer: StateColumns) -> tuple[Flags, Flags]:
-    """Per record: whether one answered end shows it lost, and whether a promise was still in force then."""
+def _judge_end_offset(log: PartitionLog, record: Indexes, end: StateColumns) -> tuple[Flags, Flags]:
+    """Return, per record, whether one end offset shows it lost, and whether a promise was still in force then."""
     records = log.records
-    asked_ns, answered_ns = answer.asked_ns, answer.answered_ns
+    sent_ns, received_ns = end.asked_ns, end.answered_ns
     offset = records.offset[record]
-    held = (
-        (asked_ns >= records.known_from_ns[record])
-        & (answer.end_offset <= offset)
-        & ~absent_at(log, record, offset, np.broadcast_to(answered_ns, offset.shape))
+    shown = (
+        (sent_ns >= records.known_from_ns[record])
+        & (end.end_offset <= offset)
+        & ~absent_at(log, record, offset, np.broadcast_to(received_ns, offset.shape))
     )
-    by_acknowledgement = (asked_ns >= records.acknowledged_ns[record]) & before_end(
-        answered_ns, records.acknowledged_end_ns[record]
+    by_acknowledgement = (sent_ns >= records.acknowledged_ns[record]) & before_end(
+        received_ns, records.acknowledged_end_ns[record]
     )
-    by_read = (asked_ns >= records.first_read_ns[record]) & before_end(answered_ns, records.read_end_ns[record])
-    return held, held & (by_acknowledgement | by_read)
+    by_read = (sent_ns >= records.first_read_ns[record]) & before_end(received_ns, records.read_end_ns[record])
+    return shown, shown & (by_acknowledgement | by_read)
 
 
 def _is_done(log: PartitionLog, found: Losses) -> Flags:
-    """Whether nothing more can be said of a record: lost against a promise, or lost and never promised."""
+    """Whether a record is judged finally: lost although promised, or lost and never promised."""
     done: Flags = found.violation | (found.permitted & (log.records.promise_end_ns == NOT_PROMISED))
     return done

@@ -1,4 +1,4 @@
-"""`lost-write`: what was promised to be kept is gone. The evidence is `loss.py`'s."""
+"""`lost-write`: a record that Kafka promised to keep is gone; `loss.py` collects the evidence."""
 
 from collections.abc import Iterable
 from functools import partial
@@ -14,7 +14,7 @@ NAME = "lost-write"
 
 
 def find(log: PartitionLog) -> Iterable[Anomaly]:
-    """Per record."""
+    """Return findings that count records."""
     if log.ambiguous:
         return
     lost = log.once(losses)
@@ -31,7 +31,7 @@ def _show(log: PartitionLog, verdict: Verdict, record: int) -> Shown:
     how = "was acknowledged to" if records.acknowledged[record] else "was read by"
     what = f"{name_of(log, record)} {how} operation {op(log, known)} ({place(log, offset)})"
     if not len(readers):
-        return Shown((known,), value_of(log, record), f"{what}, and later the leader answered an end at or below it")
+        return Shown((known,), value_of(log, record), f"{what}, but later the leader returned an end at or below it")
     reader = int(np.min(readers))
     text = f"{what}, but operation {op(log, reader)}, which read past that offset, did not return it"
     return Shown((known, reader), value_of(log, record), text)
@@ -39,9 +39,9 @@ def _show(log: PartitionLog, verdict: Verdict, record: int) -> Shown:
 
 LOST_WRITE = Definition(
     name=NAME,
-    text="A committed record that may not lawfully be absent is not returned by a read that covers its offset; or a"
-    " read returns another record at its offset; or, after healing, the leader of the newest epoch answers a"
-    " read_uncommitted end offset at or below it.",
+    text="A committed record that must be present is not returned by a read that covers its offset; or a read returns"
+    " another record at its offset; or, after healing, the leader of the newest epoch returns a read_uncommitted end"
+    " offset at or below it.",
     levels="A violation if the record was promised when the loss was shown, else permitted.",
     counted="records",
     evidence="the record's produce (or the lowest operation that read it), and the lowest read that misses it",

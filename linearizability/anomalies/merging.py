@@ -12,7 +12,7 @@ from linearizability.judgement import EVIDENCE_MAX, Anomaly, Evidence, Verdict, 
 
 
 def evidence_order(evidence: Evidence) -> tuple[Any, ...]:
-    """The sort key of evidence: topic, partition, offset (unknown last), op_ids, then value."""
+    """Return the sort key of evidence: topic, partition, offset (unknown last), op_ids, then value."""
     offset = evidence.offset
     value = evidence.value
     return (
@@ -27,12 +27,12 @@ def evidence_order(evidence: Evidence) -> tuple[Any, ...]:
 
 
 def lowest_evidence(evidence: Iterable[Evidence]) -> tuple[Evidence, ...]:
-    """The first EVIDENCE_MAX in evidence order."""
+    """Return the first EVIDENCE_MAX in evidence order."""
     return tuple(sorted(evidence, key=evidence_order)[:EVIDENCE_MAX])
 
 
 def merge_anomalies(anomalies: Iterable[Anomaly]) -> tuple[Anomaly, ...]:
-    """One anomaly per name and verdict, in report order."""
+    """Return one anomaly per name and verdict, in report order."""
     counts: dict[tuple[str, Verdict], int] = defaultdict(int)
     shown: dict[tuple[str, Verdict], list[Evidence]] = defaultdict(list)
     for anomaly in anomalies:

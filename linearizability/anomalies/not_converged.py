@@ -1,17 +1,18 @@
-"""`not-converged`: with everything healed, the ISR is full again and replicas hold the same (log matching, KIP-101).
+"""`not-converged`: after all faults have healed, the ISR is not full again or replicas differ (log matching, KIP-101).
 
-Judged within each time in which no fault of a node, a link or a setting lasts. The ISR: after a fault, if no answer
-asked in that time showed it full, and one asked later than is allowed did not; not of a topic of which replicas may
-have been moved or removed on request. Replicas: what operations `read_replica` read from disk, the last of each node,
-between the highest start and the lowest end; only reads invoked once a full ISR had been answered in that time, or
-later than is allowed, or before any fault, since a node that comes back may hold a suffix that it will give up.
+It is judged within each period without a fault of a node, a link or a setting. The ISR: a finding if, after a fault, no
+response in that period showed it full, and a request that was sent after the allowance showed that it was not; topics
+whose replicas may have been moved or removed on request are not judged. Replicas: the last `read_replica` of each
+node's disk, between the highest start and the lowest end. Only reads count that were invoked after a full ISR had been
+returned in that period, or after the allowance, or before any fault, because a node that returns may hold a suffix that
+it will truncate.
 
-Allowed, after each beginning and end of a fault, are thirty seconds and twice the sum of `broker.session.timeout.ms`,
+The allowance after each begin and end of a fault is thirty seconds plus twice the sum of `broker.session.timeout.ms`,
 `controller.quorum.election.backoff.max.ms`, `controller.quorum.election.timeout.ms`,
-`controller.quorum.fetch.timeout.ms` and `replica.lag.time.max.ms`, of each the highest in force.
+`controller.quorum.fetch.timeout.ms` and `replica.lag.time.max.ms`, each at the highest value in force.
 
-Choices. The ISR is full at `replication.factor` members, or, where that is not known, at the most ever answered. In a
-compacted topic a record that only some replicas hold counts if it is the last of its key, and no tombstone. With
+Choices. The ISR is full at `replication.factor` members or, where that is unknown, at the largest size ever returned.
+In a compacted topic a record that only some replicas hold counts if it is the last of its key and no tombstone. With
 retention the common part begins no earlier than any replica's first record.
 """
 
@@ -41,7 +42,7 @@ class _Lack:
 
 @dataclass(frozen=True, slots=True)
 class _Replicas:
-    """What was read from the disks of two nodes or more, between two offsets."""
+    """The rows read from the disks of two or more nodes, between two offsets."""
 
     operations: Indexes
     """Each node's read, ascending."""
@@ -51,7 +52,7 @@ class _Replicas:
 
 
 def find(log: PartitionLog) -> Iterable[Anomaly]:
-    """Per period whose ISR is not full, and per offset at which replicas differ."""
+    """Return a finding that counts periods without a full ISR and offsets at which replicas differ."""
     if log.ambiguous or not (len(log.rows.states) or log.rows.operations.reads_disk.any()):
         return
     found: list[tuple[int, _Lack | _Replicas]] = [(NO_OFFSET, lack) for lack in _lacks(log)]
@@ -79,7 +80,7 @@ def _lacks(log: PartitionLog) -> Iterator[_Lack]:
 
 
 def _all_replicas(log: PartitionLog) -> Iterator[_Replicas]:
-    """Per period, the last read of each node's disk that counts."""
+    """Yield, per period, the last read of each node's disk that counts."""
     operations = log.rows.operations
     reads: Indexes = np.flatnonzero(operations.reads_disk & (operations.node != NO_NODE))
     invoke_ns, complete_ns = operations.invoke_ns[reads], operations.complete_ns[reads]
@@ -92,7 +93,7 @@ def _all_replicas(log: PartitionLog) -> Iterator[_Replicas]:
 
 
 def _common_part(log: PartitionLog, reads: Indexes) -> Iterator[_Replicas]:
-    """What the reads of two nodes or more have in common; nothing where one does not say what it read."""
+    """Yield the common part of the reads of two or more nodes; nothing if the range of one is unknown."""
     positions = log.rows.positions.take(log.rows.positions.is_read)
     positions = positions.take(np.isin(positions.operation, reads))
     if len(reads) < 2 or not np.array_equal(np.sort(positions.operation), reads):
@@ -107,20 +108,20 @@ def _common_part(log: PartitionLog, reads: Indexes) -> Iterator[_Replicas]:
 
 
 def _settled_ns(log: PartitionLog, period: Period) -> int:
-    """From when replicas of a period are alike."""
+    """Return when the replicas must be equal in a period."""
     if period.begin_ns == BEGINNING_NS:
         return BEGINNING_NS
     states = log.rows.states
-    answers = [
+    full_isr_ns = [
         int(states.answered_ns[row])
         for row in np.flatnonzero(states.asked_ns > period.begin_ns)
         if states.isr[row] is not None and len(states.isr[row]) >= log.isr_size
     ]
-    return min([*answers, period.begin_ns + log.context.schedule.allowed_ns])
+    return min([*full_isr_ns, period.begin_ns + log.context.schedule.allowed_ns])
 
 
 def _differing(log: PartitionLog, replicas: _Replicas) -> Int64s:
-    """The offsets at which not all replicas hold the same."""
+    """Return the offsets at which replicas differ."""
     rows = replicas.rows
     offsets, group = np.unique(rows.offset, return_inverse=True)
     held = np.unique(np.stack([group, rows.operation]), axis=1)[0]
@@ -136,7 +137,7 @@ def _differing(log: PartitionLog, replicas: _Replicas) -> Int64s:
 
 
 def _several(group: Indexes, values: Int64s, count: int) -> Flags:
-    """Which groups have two values or more."""
+    """Whether each group has more than one value."""
     low, high = np.full(count, np.iinfo(np.int64).max), np.full(count, np.iinfo(np.int64).min)
     np.minimum.at(low, group, values)
     np.maximum.at(high, group, values)
@@ -145,7 +146,7 @@ def _several(group: Indexes, values: Int64s, count: int) -> Flags:
 
 
 def _is_last_of_key(rows: RecordColumns, group: Indexes, count: int) -> Flags:
-    """Which offsets hold, in some replica, a record that is the last of its key in all of them, and no tombstone."""
+    """Whether each offset has, in some replica, a record that is the last of its key in all and no tombstone."""
     order = np.lexsort((group, rows.key))
     ends = np.append(np.diff(rows.key[order]) != 0, True) if len(order) else np.zeros(0, np.bool_)
     last_group = np.full(int(rows.key.max(initial=-1)) + 2, -1)
@@ -160,7 +161,7 @@ def _show(log: PartitionLog, found: Sequence[tuple[int, _Lack | _Replicas]], ind
     if isinstance(what, _Lack):
         text = (
             f"the last fault had ended at {what.since_ns} ns, and at {what.asked_ns} ns the ISR of"
-            f" {place(log, NO_OFFSET)} was still {list(what.isr)}, where {log.isr_size} replicas are due"
+            f" {place(log, NO_OFFSET)} was still {list(what.isr)}, instead of {log.isr_size} replicas"
         )
         return Shown((), None, text)
     reads = [int(read) for read in what.operations]
@@ -185,11 +186,11 @@ def _held(replicas: _Replicas, read: int, offset: int) -> str:
 
 NOT_CONVERGED = Definition(
     name=NAME,
-    text="After healing, the ISR of a partition is not full within what the settings allow (thirty seconds and twice"
-    " the sum of their timeouts), or what `read_replica` found on the disks of two replicas, between the highest log"
-    " start and the lowest end, differs in value, epoch or checksum (compacted: in the last record of a key).",
-    levels="A violation. Nothing is said where no answer was asked that late, or no disk was read.",
-    counted="times without a fault in which the ISR stayed short, and offsets at which replicas differ",
-    evidence="the reads of all replicas' disks; none for an ISR, which belongs to no operation",
+    text="After healing, the ISR of a partition is not full within the allowance (thirty seconds and twice the sum of"
+    " the timeouts in force); or what `read_replica` found on the disks of two replicas, between the highest log start"
+    " and the lowest end, differs in value, epoch or checksum (compacted topics: in the last record of a key).",
+    levels="A violation. Not judged if the ISR was not requested after the allowance, or no disk was read.",
+    counted="periods without a fault in which the ISR stayed short, and offsets at which replicas differ",
+    evidence="the reads of all replicas' disks; none for an ISR, which is not part of an operation",
     find=find,
 )

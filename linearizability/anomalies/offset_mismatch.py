@@ -1,8 +1,8 @@
-"""`offset-mismatch`: a record is there, but not where the broker said.
+"""`offset-mismatch`: a record stands at another offset than the acknowledged one.
 
-A choice. An acknowledgement by less than acks=all promises nothing once there is a fault: a first attempt may have been
-replicated at one offset, its retry acknowledged at another by a leader that is then deposed, and only that copy
-truncated. Without any fault nothing truncates, and the offset that was told must be true.
+Choice. An acknowledgement with less than acks=all promises nothing after a fault: a first attempt may have been
+replicated at one offset, while its retry was acknowledged at another by a leader that was then deposed, and only that
+copy was truncated. Without any fault nothing is truncated, and the acknowledged offset must be correct.
 """
 
 from collections.abc import Iterable
@@ -20,7 +20,7 @@ NAME = "offset-mismatch"
 
 
 def find(log: PartitionLog) -> Iterable[Anomaly]:
-    """Per record. The read that covers the offset must count against the record, and its absence not be lawful."""
+    """Return findings that count records; the covering read must count and the record must not be validly absent."""
     if log.ambiguous:
         return
     records, reads = log.records, log.rows.reads
@@ -32,10 +32,10 @@ def find(log: PartitionLog) -> Iterable[Anomaly]:
     ends_ns = records.acknowledged_end_ns if log.context.settings.faults else records.promise_end_ns
     found, violation = np.zeros(len(records), np.bool_), np.zeros(len(records), np.bool_)
     for pairs in pairs_at(log, suspects, records.acknowledged_offset[suspects], returned_elsewhere=True):
-        held, _ = judge_pairs(log, pairs)
-        found[pairs.record[held]] = True
+        shown, _ = judge_pairs(log, pairs)
+        found[pairs.record[shown]] = True
         complete_ns = log.rows.operations.complete_ns[pairs.reader]
-        violation[pairs.record[held & before_end(complete_ns, ends_ns[pairs.record])]] = True
+        violation[pairs.record[shown & before_end(complete_ns, ends_ns[pairs.record])]] = True
     for verdict, mask in ((Verdict.VIOLATION, violation), (Verdict.PERMITTED, found & ~violation)):
         yield from finding(log, NAME, verdict, mask, offsets=records.offset, show=partial(_show, log))
 
@@ -48,7 +48,7 @@ def _show(log: PartitionLog, record: int) -> Shown:
     text = (
         f"{name_of(log, record)} was acknowledged to operation {op(log, sender)} at offset"
         f" {int(records.acknowledged_offset[record])}, but operation {op(log, reader)} read it from"
-        f" {place(log, int(records.offset[record]))}, and no read that went past the first found it there"
+        f" {place(log, int(records.offset[record]))}, and no read past the first offset found it there"
     )
     return Shown((sender, reader), value_of(log, record), text)
 

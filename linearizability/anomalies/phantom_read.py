@@ -1,4 +1,4 @@
-"""`phantom-read`: a record that nobody wrote."""
+"""`phantom-read`: a read returned a record that no client wrote."""
 
 from collections.abc import Iterable
 from functools import partial
@@ -13,7 +13,7 @@ NAME = "phantom-read"
 
 
 def find(log: PartitionLog) -> Iterable[Anomaly]:
-    """Per record. Certainly failed sends are sends: a read of one is another anomaly."""
+    """Return findings that count records; a read of a failed send is another anomaly."""
     records = log.records
     unsent = records.read & records.valued & (records.send < 0)
     unsent[unsent] = ~np.isin(records.value[unsent], log.explained_values)

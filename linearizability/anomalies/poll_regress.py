@@ -1,7 +1,7 @@
-"""`poll-regress`: a consumer goes back, or is given a record again, though nobody moved it.
+"""`poll-regress`: a consumer's position goes back, or it receives a record again, without a seek or rebalance.
 
-Choice: where what the earlier poll had read was no longer promised at the later one (an unclean election, lost
-content), the log itself went back, and the consumer lawfully with it: permitted.
+Choice: if the promise for what the earlier poll had read ended before the later one (an unclean election, lost
+content), the log itself went back, and the consumer may go back with it: permitted.
 """
 
 from collections.abc import Iterable
@@ -21,7 +21,7 @@ NAME = "poll-regress"
 
 
 def find(log: PartitionLog) -> Iterable[Anomaly]:
-    """Per step back."""
+    """Return findings that count steps back."""
     if log.ambiguous:
         return
     between, inside = log.once(steps_between), log.once(steps_inside)
@@ -38,19 +38,21 @@ def find(log: PartitionLog) -> Iterable[Anomaly]:
 def _show(log: PartitionLog, back: Steps, index: int) -> Shown:
     earlier, later = int(back.earlier[index]), int(back.later[index])
     process = int(log.rows.operations.process[later])
-    where = f"{place(log, int(back.reached[index]))}, having come to {int(back.left[index])}"
+    where = f"{place(log, int(back.reached[index]))}, after position {int(back.left[index])}"
     if earlier == later:
-        return Shown((later,), None, f"operation {op(log, later)} gave process {process} {where} in the same poll")
-    text = f"operation {op(log, later)} gave process {process} {where} in operation {op(log, earlier)}"
+        text = f"operation {op(log, later)} returned to process {process} {where} in the same poll"
+        return Shown((later,), None, text)
+    text = f"operation {op(log, later)} returned to process {process} {where} in operation {op(log, earlier)}"
     return Shown((earlier, later), None, text)
 
 
 POLL_REGRESS = Definition(
     name=NAME,
-    text="A consumer went back or was given an offset again, between two polls or inside one, with no seek, reset or"
-    " assignment event of the process between, nor a log start answered above the position it left.",
+    text="A consumer's position went back or it received an offset again, between two polls or inside one, without a"
+    " seek, reset or assignment event of the process in between, and without a returned log start above the position it"
+    " left.",
     levels="A violation if what the earlier poll returned was still promised at the later one; else permitted.",
     counted="steps back",
-    evidence="the poll that it came from and the one that went back; once, where it is one poll",
+    evidence="the earlier poll and the one that went back; one operation if they are the same poll",
     find=find,
 )

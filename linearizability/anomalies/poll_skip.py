@@ -1,8 +1,8 @@
-"""`poll-skip`: a consumer goes on behind a record that is there.
+"""`poll-skip`: a consumer continues after a record without returning it.
 
-It is there if some read returned it, it is committed, and it is not lawfully absent from what this consumer reads. A
-record that a poll covers and does not return is skipped inside it (and is a lost write too); one between the end of a
-poll and the begin of the next is covered by neither.
+The record must be present: some read returned it, it is committed, and there is no valid reason for its absence from
+what this consumer reads. A record that a poll covers and does not return is skipped inside the poll (and is also a lost
+write); a record between the end of a poll and the begin of the next is covered by neither.
 """
 
 from collections.abc import Iterable
@@ -25,7 +25,7 @@ NAME = "poll-skip"
 
 @dataclass(frozen=True, slots=True)
 class _Jumps:
-    """What jumps skipped: one element per jump, the lowest record that it skipped, of those promised if any was."""
+    """Jumps, one element each, with the lowest record that the jump skipped, a promised one if there is any."""
 
     record: Indexes
     reader: Indexes
@@ -33,12 +33,12 @@ class _Jumps:
     promised: Flags
 
     def take(self, rows: Indexes | Flags) -> "_Jumps":
-        """Some of them."""
+        """Return some of the jumps."""
         return _Jumps(self.record[rows], self.reader[rows], self.left[rows], self.promised[rows])
 
 
 def find(log: PartitionLog) -> Iterable[Anomaly]:
-    """Per jump."""
+    """Return findings that count jumps."""
     if log.ambiguous:
         return
     records = log.records
@@ -53,7 +53,7 @@ def find(log: PartitionLog) -> Iterable[Anomaly]:
 
 
 def _inside(log: PartitionLog, standing: Flags) -> _Jumps:
-    """Jumps over records that a poll covers and does not return, nor anything else in their place."""
+    """Return jumps over records that a poll covers without returning them or anything else in their place."""
     skipped = _join(_held(log, pairs) for pairs in unreturned(log, standing))
     starts = log.once(log_starts).by(log.rows.operations.complete_ns[skipped.reader])
     skipped = skipped.take(starts <= skipped.left)
@@ -65,7 +65,7 @@ def _inside(log: PartitionLog, standing: Flags) -> _Jumps:
 
 
 def _rank(log: PartitionLog) -> Int64s:
-    """The records in the order in which they are shown: by offset, lowest read, value."""
+    """Return the rank of each record in the order in which they are shown: by offset, lowest read, value."""
     records = log.records
     rank = np.empty(len(records), np.int64)
     order = np.lexsort((records.value, ~records.valued, records.first_reader, records.offset))
@@ -74,10 +74,10 @@ def _rank(log: PartitionLog) -> Int64s:
 
 
 def _held(log: PartitionLog, pairs: Pairs) -> _Jumps:
-    """The pairs in which a poll skipped a record, one element for each record."""
+    """Return the pairs in which a poll skipped a record, one element per record."""
     own = pairs.take(pairs.covering & log.rows.operations.polls[pairs.reader] & ~_returned_there(log, pairs))
-    held, promised = judge_pairs(log, own)
-    return _Jumps(own.record, own.reader, _left(log, own.reader, own.offset), promised).take(held)
+    shown, promised = judge_pairs(log, own)
+    return _Jumps(own.record, own.reader, _left(log, own.reader, own.offset), promised).take(shown)
 
 
 def _join(parts: Iterable[_Jumps]) -> _Jumps:
@@ -96,7 +96,7 @@ def _returned_there(log: PartitionLog, pairs: Pairs) -> Flags:
 
 
 def _left(log: PartitionLog, reader: Indexes, offset: Int64s) -> Int64s:
-    """Where a poll was before it jumped over an offset: behind the last record that it returned, or at its begin."""
+    """Return a poll's position before it jumped over an offset: after the last returned record, or its begin."""
     rows, reads, coverage = returned_rows(log), log.rows.reads, log.coverage
     left = np.full(len(reader), NO_OFFSET, np.int64)
     for operation, position in (
@@ -114,7 +114,7 @@ def _left(log: PartitionLog, reader: Indexes, offset: Int64s) -> Int64s:
 
 
 def _keys(operation: Indexes, offset: Int64s, other: Indexes, other_offset: Int64s) -> tuple[Int64s, Int64s]:
-    """Pairs of an operation and an offset as numbers that compare as the pairs do."""
+    """Return pairs of an operation and an offset as numbers that compare as the pairs do."""
     offsets, rank = np.unique(np.concatenate([offset, other_offset]), return_inverse=True)
     count = max(len(offsets), 1)
     keys = np.concatenate([operation, other]).astype(np.int64) * count + rank
@@ -122,7 +122,7 @@ def _keys(operation: Indexes, offset: Int64s, other: Indexes, other_offset: Int6
 
 
 def _between(log: PartitionLog, standing: Flags) -> _Jumps:
-    """Jumps from the end of a poll to the begin of the next, over records that some read returned."""
+    """Return jumps from the end of a poll to the begin of the next, over records that some read returned."""
     steps = log.once(steps_between)
     steps = steps.take(steps.reached > steps.left)
     steps = steps.take(log.once(log_starts).by(log.rows.operations.complete_ns[steps.later]) <= steps.left)
@@ -133,7 +133,7 @@ def _between(log: PartitionLog, standing: Flags) -> _Jumps:
     count = len(steps.later)
     jumps = _Jumps(np.full(count, -1, np.intp), steps.later, steps.left, np.zeros(count, np.bool_))
     width = 1
-    # A jump is known by the first promised record in it: look at more and more of those that have shown none yet.
+    # The first promised record decides a jump: widen the range of those jumps that have not shown one yet.
     while len(open_steps := np.flatnonzero((at < end) & ~jumps.promised)):
         taken = np.minimum(end[open_steps] - at[open_steps], width)
         step = np.repeat(open_steps, taken)
@@ -148,8 +148,8 @@ def _note_first(log: PartitionLog, jumps: _Jumps, jump: Indexes, record: Indexes
     """Keep the lowest record that each jump misses, promised ones before all others; `record` is by jump and offset."""
     everywhere = np.full(len(jump), NEVER_NS, np.int64)
     pairs = Pairs(record, jumps.reader[jump], log.records.offset[record], everywhere, np.ones(len(jump), np.bool_))
-    held, promised = judge_pairs(log, pairs)
-    for rows in (np.flatnonzero(held & (jumps.record[jump] < 0))[::-1], np.flatnonzero(promised)[::-1]):
+    shown, promised = judge_pairs(log, pairs)
+    for rows in (np.flatnonzero(shown & (jumps.record[jump] < 0))[::-1], np.flatnonzero(promised)[::-1]):
         jumps.record[jump[rows]] = record[rows]  # backwards: the lowest is written last
     jumps.promised[jump[promised]] = True
 
@@ -160,18 +160,19 @@ def _show(log: PartitionLog, jumps: _Jumps, index: int) -> Shown:
     process = int(log.rows.operations.process[reader])
     text = (
         f"operation {op(log, other)} read {name_of(log, record)} ({place(log, int(log.records.offset[record]))});"
-        f" process {process}, which was at {int(jumps.left[index])}, went on behind it in operation {op(log, reader)}"
+        f" process {process}, which was at position {int(jumps.left[index])}, continued after it in operation"
+        f" {op(log, reader)}"
     )
     return Shown((other, reader), value_of(log, record), text)
 
 
 POLL_SKIP = Definition(
     name=NAME,
-    text="A consumer jumped, between two polls or inside one, over a record that some read returned, that is committed"
-    " and not lawfully absent, with no seek, reset or assignment event of the process between, nor a log start answered"
-    " above the position it left.",
+    text="A consumer jumped, between two polls or inside one, over a committed record that some read returned and that"
+    " must be present, without a seek, reset or assignment event of the process in between, and without a returned log"
+    " start above the position it left.",
     levels="A violation if the record was promised then; else permitted.",
     counted="jumps",
-    evidence="the lowest read of the lowest such record, and the poll that went on behind it",
+    evidence="the lowest read of the lowest such record, and the poll that continued after it",
     find=find,
 )

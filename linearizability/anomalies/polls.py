@@ -1,8 +1,8 @@
-"""What each consumer passed over from one poll to the next: the steps of its way through a log.
+"""Steps of consumers through a log, from one poll to the next.
 
-A step leads from where a poll left a consumer to where the next one found it. It is no step of one way if the process
-had a seek, reset or assignment event between (or at a time that may have been between): then it may lawfully be
-anywhere. Only polls count: a fetch says itself where it reads.
+A step leads from the position where a poll left a consumer to the position where the next poll began. It is no step if
+the process had a seek, reset or assignment event in between (or at a time that may have been in between), after which
+the consumer may be anywhere. Only polls count: a fetch names the offset from which it reads.
 """
 
 from dataclasses import dataclass
@@ -21,17 +21,17 @@ class Steps:
     earlier: Indexes
     later: Indexes
     left: Int64s
-    """Where the earlier read ended."""
+    """The position at which the earlier read ended."""
     reached: Int64s
-    """Where the later one began."""
+    """The position at which the later one began."""
 
     def take(self, rows: Indexes | Flags) -> "Steps":
-        """Some of them."""
+        """Return some of the steps."""
         return Steps(self.earlier[rows], self.later[rows], self.left[rows], self.reached[rows])
 
 
 def steps_between(log: PartitionLog) -> Steps:
-    """From the end of each read of a consumer to the begin of its next."""
+    """Return the steps from the end of each read of a consumer to the begin of its next."""
     operation, begin, end, is_read = _read_ranges(log) if log.context.derives_positions else _recorded_ranges(log)
     process = log.rows.operations.process[operation]
     order = np.argsort(process, kind="stable")
@@ -42,10 +42,10 @@ def steps_between(log: PartitionLog) -> Steps:
 
 
 def _recorded_ranges(log: PartitionLog) -> tuple[Indexes, Int64s, Int64s, Flags]:
-    """Where each poll began and ended by its rows of `positions`, and whether that is one way; in the order of calls.
+    """Return each poll's begin and end by its rows of `positions`, and whether they are one way, in the order of calls.
 
-    Rows of a table have no order: a poll that was moved, or whose rows do not lead from one to the next, went ways that
-    nobody knows.
+    Rows of a table have no order: if a poll was moved, or its rows do not lead from one to the next, its way is
+    unknown.
     """
     positions = log.rows.positions
     rows = np.flatnonzero(log.rows.operations.polls[positions.operation])
@@ -60,7 +60,7 @@ def _recorded_ranges(log: PartitionLog) -> tuple[Indexes, Int64s, Int64s, Flags]
 
 
 def _read_ranges(log: PartitionLog) -> tuple[Indexes, Int64s, Int64s, Flags]:
-    """The same from what was read: from the first record of each poll to behind its last."""
+    """Return the same from what was read: from the first record of each poll to the offset after its last."""
     reads = log.rows.reads
     rows = returned_rows(log)
     begins = rows[np.flatnonzero(np.diff(reads.operation[rows], prepend=-1))]
@@ -70,14 +70,14 @@ def _read_ranges(log: PartitionLog) -> tuple[Indexes, Int64s, Int64s, Flags]:
 
 
 def returned_rows(log: PartitionLog) -> Indexes:
-    """Rows of records that polls returned at a known offset, in the order in which they gave them."""
+    """Return the rows of records that polls returned at a known offset, in the order in which they returned them."""
     reads = log.rows.reads
     rows = np.flatnonzero(log.rows.operations.polls[reads.operation] & (reads.offset != NO_OFFSET))
     return rows[np.lexsort((reads.seq[rows], reads.operation[rows]))]
 
 
 def steps_inside(log: PartitionLog) -> Steps:
-    """From behind each record that a poll returned to the next record that the same poll returned."""
+    """Return the steps from each record that a poll returned to the next one of the same poll."""
     reads = log.rows.reads
     rows = returned_rows(log)
     later = np.flatnonzero(reads.operation[rows[1:]] == reads.operation[rows[:-1]]) + 1
@@ -90,7 +90,7 @@ def steps_inside(log: PartitionLog) -> Steps:
 
 
 def _moved_between(log: PartitionLog, earlier: Indexes, later: Indexes) -> Flags:
-    """Whether a process moved from the invocation of one of its reads to the return of another."""
+    """Whether a process moved between the invocation of one of its reads and the return of another."""
     operations = log.rows.operations
     begin_ns, complete_ns = operations.invoke_ns[earlier], operations.complete_ns[later]
     end_ns = np.where(complete_ns == NEVER_NS, operations.invoke_ns[later], complete_ns)

@@ -1,8 +1,7 @@
-"""`precommitted-read`: a reader of committed data saw a transaction before anybody asked to commit it (KIP-98).
+"""`precommitted-read`: a read_committed read returned a record before its transaction began to commit (KIP-98).
 
-A commit counts from when it was invoked, whatever came of it (one that certainly failed apart), so that a read which
-returned later than that is never one. Where the run is not complete, a transaction without a known commit may have had
-one whose rows are lost: that is unknown.
+A commit counts from its invocation, whatever its outcome (unless it failed for certain), so a read that returned later
+is never one. If the run is not complete, the rows of a transaction's commit may be lost: then the verdict is unknown.
 """
 
 from collections.abc import Iterable
@@ -20,7 +19,7 @@ NAME = "precommitted-read"
 
 
 def find(log: PartitionLog) -> Iterable[Anomaly]:
-    """Per record, at the lowest offset where such a read returned it."""
+    """Return findings that count records, at the lowest offset where such a read returned one."""
     if log.ambiguous:
         return
     records, reads, operations, ids = log.records, log.rows.reads, log.rows.operations, log.read_ids
@@ -52,10 +51,10 @@ def _show(log: PartitionLog, row: int) -> Shown:
 
 PRECOMMITTED_READ = Definition(
     name=NAME,
-    text="A read_committed read returned a record of a transaction, not an aborted one, that had not begun to commit"
+    text="A read_committed read returned a record of a transaction that was not aborted and had not begun to commit"
     " when the read returned.",
     levels="A violation; unknown where the run is not complete and no commit of the transaction is known.",
     counted="records",
-    evidence="its produce, and the lowest such read at the lowest offset",
+    evidence="the produce of the record, and the lowest such read at the lowest offset",
     find=find,
 )

@@ -3,14 +3,14 @@
 A producer is (process, producer id, epoch) where it is idempotent, else the process. It sends in the order of (op_id,
 seq). Of two records out of order the one sent later is counted.
 
-Of an idempotent producer whose id nobody knows (-1) a process is one until its next init_producer_id. But a client that
-was not answered may have gone on under another id without a word, and what it had sent first come in late, lawfully:
-such a pair is a violation only if the first was ok.
+If the id of an idempotent producer is unknown (-1), a process counts as one producer until its next init_producer_id.
+But a client that received no response may have continued under another id without any record of it, and what it had
+sent first may validly arrive late: such a pair is a violation only if the first was ok.
 
-Choice: both must be sure to stand in the log at one time, or the pair is only permitted. Sure is one whose promise was
-never broken, or that was read after healing, with nothing of a later epoch at or below it. Otherwise a record that was
-lawfully truncated (acks=1 to a deposed leader, an unclean election), and whose successors were written below it, would
-be a false alarm.
+Choice: both must be sure to stand in the log at one time, otherwise the pair is only permitted. A record is sure to
+stand if its promise was never broken, or if it was read after healing with no record of a later epoch at or below it.
+Otherwise a record that was validly truncated (acks=1 to a deposed leader, an unclean election), and whose successors
+were written below it, would be a false alarm.
 """
 
 from collections.abc import Iterable
@@ -60,7 +60,7 @@ class _Sent:
 
 
 def _opened(log: PartitionLog, operation: Int32s) -> Int64s:
-    """Of operations whose producer id is unknown, how many producers their process had opened before; else 0."""
+    """Return the number of producers that the process had opened before, where the producer id is unknown, else 0."""
     operations = log.rows.operations
     opened = np.zeros(len(operation), np.int64)
     unknown = operations.idempotent[operation] & (operations.producer_id[operation] == _ID_UNKNOWN)
@@ -71,7 +71,7 @@ def _opened(log: PartitionLog, operation: Int32s) -> Int64s:
 
 
 def find(log: PartitionLog) -> Iterable[Anomaly]:
-    """Per record: the one that was sent later and stands lower."""
+    """Return findings that count records: of a pair, the one that was sent later and stands lower."""
     if log.ambiguous:
         return
     records, operations = log.records, log.rows.operations
@@ -89,7 +89,7 @@ def find(log: PartitionLog) -> Iterable[Anomaly]:
 
 
 def _settled(log: PartitionLog) -> Flags:
-    """Per record, whether it is sure to have stood in the log at the end."""
+    """Whether each record is sure to have stood in the log at the end."""
     records, operations = log.records, log.rows.operations
     settled = np.zeros(len(records), np.bool_)
     settled[log.read_ids[log.settled_reads()]] = True
@@ -112,7 +112,7 @@ def _below_highest(sent: _Sent, among: Flags) -> Flags:
 
 
 def _below_acknowledged(log: PartitionLog, sent: _Sent, among: Flags) -> Flags:
-    """Whether a record of the same producer, one of `among`, was ok before this one was invoked and stands above."""
+    """Whether a record of the same producer, one of `among`, was ok before this one was invoked and stands above it."""
     operations = log.rows.operations
     offsets, rank = np.unique(sent.offset, return_inverse=True)
     width = len(offsets) + 1
@@ -155,12 +155,12 @@ def _show(log: PartitionLog, sent: _Sent, verdict: Verdict, record: int) -> Show
 
 PRODUCER_ORDER = Definition(
     name=NAME,
-    text="Two records of one producer (process, producer id and epoch where it is idempotent, else process) stand in"
-    " the log in another order than it sent them.",
+    text="Two records of one producer (process, producer id and epoch if it is idempotent, else process) stand in the"
+    " log in another order than it sent them.",
     levels="A violation with idempotence (if the producer's id is unknown: when the first was ok), or when the first"
-    " was ok before the second was invoked; permitted otherwise, and where either record may lawfully have gone before"
-    " the other was there.",
+    " was ok before the second was invoked; permitted otherwise, and if either record may validly have been removed"
+    " before the other was written.",
     counted="records: the one sent later, which stands lower",
-    evidence="the lowest produce of a record that it overtook, and its own",
+    evidence="the lowest produce of a record that it overtook, and the produce of the record itself",
     find=find,
 )

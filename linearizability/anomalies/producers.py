@@ -1,4 +1,4 @@
-"""What producers of transactional ids did: the few columns of their operations that a whole run is judged by."""
+"""Operations of transactional producers, reduced to the columns by which a whole run is judged."""
 
 from typing import Final
 
@@ -11,7 +11,7 @@ TRANSACTIONAL_FIELDS: Final = (
     "op_id", "process", "f", "invoke_ns", "complete_ns", "outcome", "txn_id", "txn_seq", "producer_id",
     "producer_epoch", "topic", "partition",
 )  # fmt: skip
-"""What of `operations` they are made from."""
+"""The columns of `operations` that are read."""
 
 TRANSACTIONAL_ROWS: Final = pa.schema(
     [
@@ -31,12 +31,12 @@ TRANSACTIONAL_ROWS: Final = pa.schema(
         pa.field("partition", pa.int32()),
     ]
 )
-"""Operations with a transactional id that are ok, and commits that may be. `writes`: a produce, or group offsets inside
-a transaction."""
+"""Operations with a transactional id that are ok, and commits that may have succeeded. `writes`: a produce, or group
+offsets inside a transaction."""
 
 
 def transactional_rows(table: pa.Table) -> pa.Table:
-    """TRANSACTIONAL_ROWS of rows of `operations`."""
+    """Return the TRANSACTIONAL_ROWS of rows of `operations`."""
     table = table.filter(pc.is_valid(table["txn_id"]))
     if not table.num_rows:
         return TRANSACTIONAL_ROWS.empty_table()

@@ -29,7 +29,7 @@ ALL: Final = -1
 READ: Final = 2
 """In place of `acks`: the record was read, whatever its producer required."""
 NOT_PROMISED: Final = -(2**63)
-"""The end of a promise that never was: before every time."""
+"""The end of a promise that was never made: before every time."""
 
 _ANY_NODE: Final = -1
 _EVERY_REPLICA: Final = 2**31
@@ -150,7 +150,7 @@ class Loss:
 
 @dataclass(frozen=True, slots=True)
 class TopicRules:
-    """What the settings and faults of a run mean for one topic."""
+    """The settings and faults of a run that affect one topic."""
 
     min_insync_replicas: int
     replication_factor: int | None
@@ -162,7 +162,7 @@ class TopicRules:
 
 @dataclass(frozen=True, slots=True)
 class FullIsr:
-    """What `states` says of one partition's ISR: its replicas, if it was ever full, and when it was."""
+    """The full ISR of one partition according to `states`: its replicas, if it was ever full, and when it was."""
 
     replicas: frozenset[int] | None
     asked_ns: tuple[int, ...] = ()
@@ -193,7 +193,7 @@ class Periods:
 
 
 def topic_rules(settings: Settings, topic: str) -> TopicRules:
-    """What was in force for a topic, at its most lenient."""
+    """Return the rules for a topic, from the most lenient settings that were in force."""
     policies = {
         part.strip() for setting in settings.in_force(topic, "cleanup.policy") for part in setting.value.split(",")
     }
@@ -242,7 +242,7 @@ def partition_promise(rules: TopicRules, isr: FullIsr) -> Promise:
 def _over_ns(loss: Loss, isr: FullIsr) -> int:
     """When the ISR was first seen full after a loss had healed."""
     return min(
-        (answered for asked, answered in zip(isr.asked_ns, isr.answered_ns, strict=True) if asked >= loss.heal_ns),
+        (received for sent, received in zip(isr.asked_ns, isr.answered_ns, strict=True) if sent >= loss.heal_ns),
         default=NEVER_NS,
     )
 

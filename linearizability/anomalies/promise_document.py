@@ -52,7 +52,7 @@ then [permitted](anomalies.md#duplicate), and in every other case a violation.
 A follower that truncates loads the last snapshot as well. That, with a segment rolled in between and the same follower
 elected, is the same gap in Kafka without any restart; a history does not show truncations, and `duplicate` stays a
 violation there. Transactions are not concerned: their retry in a new epoch is fenced with the transaction. A consumer
-that must not see a record twice has to recognise it by something in the record.
+that must not process a record twice has to recognise it by something in the record.
 """
 
 _SERVING: Final = """

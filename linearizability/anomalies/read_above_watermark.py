@@ -1,8 +1,8 @@
-"""`read-above-watermark`: a consumer was given what was not yet safe, and it went.
+"""`read-above-watermark`: a consumer received a record above the high watermark, and the record was removed.
 
-What is below the high watermark is on every in-sync replica, so what was once read stays. It is shown to have gone by
-another value that is read at its offset later, or by a leader of the same or a newer epoch that answers, later, an end
-at or below it. A read of unknown epoch is held against the answers of the newest epoch only.
+A record below the high watermark is on every in-sync replica, so a record that was read stays. It is shown to be
+removed if a later read returned another value at its offset, or if a leader of the same or a newer epoch later returned
+an end at or below it. A read of unknown epoch is compared with end offsets of the newest epoch only.
 """
 
 from collections.abc import Iterable
@@ -10,9 +10,9 @@ from functools import partial
 
 import numpy as np
 
-from linearizability.anomalies.answered_ends import answered_ends
 from linearizability.anomalies.columns import NO_EPOCH, NO_OFFSET, Indexes, Int64s
 from linearizability.anomalies.definition import Definition, Shown, finding, name_of, op, place, value_of
+from linearizability.anomalies.end_offsets import known_end_offsets
 from linearizability.anomalies.faults import NEVER_NS
 from linearizability.anomalies.log import PartitionLog
 from linearizability.anomalies.loss import before_end
@@ -23,7 +23,7 @@ NAME = "read-above-watermark"
 
 
 def find(log: PartitionLog) -> Iterable[Anomaly]:
-    """Per record that was read, at the lowest offset at which it went."""
+    """Return findings that count records that were read, at the lowest offset from which one was removed."""
     reads = log.rows.reads
     rows = np.flatnonzero(reads.offset != NO_OFFSET)
     if log.ambiguous or not len(rows):
@@ -41,7 +41,7 @@ def find(log: PartitionLog) -> Iterable[Anomaly]:
 
 
 def _findings(log: PartitionLog, verdict: Verdict, rows: Indexes) -> Iterable[Anomaly]:
-    """One per record, by the lowest of its read rows."""
+    """Return one finding per record, by the lowest of its read rows."""
     reads, ids = log.rows.reads, log.read_ids
     order = rows[np.lexsort((reads.operation[rows], reads.offset[rows], ids[rows]))]
     first = order[np.flatnonzero(np.diff(ids[order], prepend=-1))]
@@ -49,7 +49,7 @@ def _findings(log: PartitionLog, verdict: Verdict, rows: Indexes) -> Iterable[An
 
 
 def _another_read_ns(log: PartitionLog, rows: Indexes, complete_ns: Int64s) -> Int64s:
-    """Per read row, when another record was next read at its offset, NEVER_NS if it was not."""
+    """Return, per read row, when another record was next read at its offset, NEVER_NS if never."""
     offset, ids = log.rows.reads.offset[rows], log.read_ids[rows]
     order = np.lexsort((complete_ns, offset))
     offset, ids, at_ns = offset[order], ids[order], complete_ns[order]
@@ -70,29 +70,29 @@ def _another_read_ns(log: PartitionLog, rows: Indexes, complete_ns: Int64s) -> I
 
 
 def _left_out_ns(log: PartitionLog, rows: Indexes, complete_ns: Int64s) -> Int64s:
-    """Per read row, when a leader of its epoch or a newer one first answered an end at or below it afterwards."""
+    """Return, per read row, when a leader of its or a newer epoch first returned an end at or below it afterwards."""
     reads, states = log.rows.reads, log.rows.states
     left_out_ns = np.full(len(rows), NEVER_NS, np.int64)
-    answers = np.flatnonzero(log.once(answered_ends))
+    known_ends = np.flatnonzero(log.once(known_end_offsets))
     epoch = reads.leader_epoch[rows]
     epoch = np.where(epoch == NO_EPOCH, log.newest_epoch, epoch)
-    for read_epoch in np.unique(epoch) if len(answers) else ():
+    for read_epoch in np.unique(epoch) if len(known_ends) else ():
         own = np.flatnonzero(epoch == read_epoch)
-        later = answers[states.leader_epoch[answers] >= read_epoch]
+        later = known_ends[states.leader_epoch[known_ends] >= read_epoch]
         left_out_ns[own] = _first_below(log, later, reads.offset[rows[own]], complete_ns[own])
     return left_out_ns
 
 
-def _first_below(log: PartitionLog, answers: Indexes, offset: Int64s, complete_ns: Int64s) -> Int64s:
-    """When an answer that was asked after a time, with an end at or below an offset, first came."""
+def _first_below(log: PartitionLog, rows: Indexes, offset: Int64s, complete_ns: Int64s) -> Int64s:
+    """Return when an end at or below an offset was first returned to a request sent after a time, NEVER_NS if never."""
     states = log.rows.states
-    answers = answers[np.argsort(states.asked_ns[answers], kind="stable")]
-    asked_ns, ends = states.asked_ns[answers], states.end_offset[answers]
+    rows = rows[np.argsort(states.asked_ns[rows], kind="stable")]
+    sent_ns, ends = states.asked_ns[rows], states.end_offset[rows]
     lowest = np.append(np.minimum.accumulate(ends[::-1])[::-1], NEVER_NS)
-    after = np.searchsorted(asked_ns, complete_ns, side="left")
+    after = np.searchsorted(sent_ns, complete_ns, side="left")
     first_ns = np.full(len(offset), NEVER_NS, np.int64)
-    for row in np.flatnonzero(lowest[after] <= offset):  # as good as never
-        below = answers[after[row] :][ends[after[row] :] <= offset[row]]
+    for row in np.flatnonzero(lowest[after] <= offset):  # rare
+        below = rows[after[row] :][ends[after[row] :] <= offset[row]]
         first_ns[row] = states.answered_ns[below].min()
     return first_ns
 
@@ -102,26 +102,26 @@ def _show(log: PartitionLog, row: int) -> Shown:
     record, offset, reader = int(log.read_ids[row]), int(reads.offset[row]), int(reads.operation[row])
     read_ns = operations.complete_ns[reader]
     others = (reads.offset == offset) & (log.read_ids != record) & (operations.complete_ns[reads.operation] >= read_ns)
-    told = f"operation {op(log, reader)} read {name_of(log, record)} ({place(log, offset)})"
+    read = f"operation {op(log, reader)} read {name_of(log, record)} ({place(log, offset)})"
     if others.any():
         other = int(reads.operation[others].min())
-        return Shown((reader, other), value_of(log, record), f"{told}; operation {op(log, other)} read another there")
-    ends = log.once(answered_ends) & (states.end_offset <= offset) & (states.asked_ns >= read_ns)
+        return Shown((reader, other), value_of(log, record), f"{read}; operation {op(log, other)} read another there")
+    ends = log.once(known_end_offsets) & (states.end_offset <= offset) & (states.asked_ns >= read_ns)
     epoch = reads.leader_epoch[row] if reads.leader_epoch[row] != NO_EPOCH else log.newest_epoch
-    answer = int(np.flatnonzero(ends & (states.leader_epoch >= epoch))[0])
+    state = int(np.flatnonzero(ends & (states.leader_epoch >= epoch))[0])
     text = (
-        f"{told}; asked afterwards, node {int(states.node[answer])} answered an end of"
-        f" {int(states.end_offset[answer])} in leader epoch {int(states.leader_epoch[answer])}"
+        f"{read}; to a later request, node {int(states.node[state])} returned an end of"
+        f" {int(states.end_offset[state])} in leader epoch {int(states.leader_epoch[state])}"
     )
     return Shown((reader,), value_of(log, record), text)
 
 
 READ_ABOVE_WATERMARK = Definition(
     name=NAME,
-    text="A record was read, and its offset later holds another value, or lies at or above a read_uncommitted"
-    " ListOffsets end that a leader of the same or a newer epoch answered later.",
-    levels="A violation if what was read then was still promised; else permitted.",
+    text="A record was read, and later its offset holds another value, or is at or above a read_uncommitted ListOffsets"
+    " end that a leader of the same or a newer epoch returned later.",
+    levels="A violation if the record was still promised then; else permitted.",
     counted="records",
-    evidence="the lowest operation that read it where it went, and the lowest that read another value there later",
+    evidence="the lowest operation that read it at that offset, and the lowest that later read another value there",
     find=find,
 )

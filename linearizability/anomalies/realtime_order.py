@@ -16,7 +16,10 @@ NAME = "realtime-order"
 
 
 def find(log: PartitionLog) -> Iterable[Anomaly]:
-    """Per record: the later one. A violation needs the first's promise in force when the later was known to stand."""
+    """Return findings that count records: the later one of a pair.
+
+    A violation needs the promise of the first to be in force when the later one was known to stand.
+    """
     if log.ambiguous:
         return
     records = log.records
@@ -27,7 +30,7 @@ def find(log: PartitionLog) -> Iterable[Anomaly]:
     if out_of_order.any():
         end_ns = records.promise_end_ns
         promised = out_of_order & (end_ns != NOT_PROMISED)
-        # Ends are as few as faults that lost content; every pair is met at the end of its first record's promise.
+        # Ends are as few as faults that lost content; every pair is found at the end of its first record's promise.
         for end in np.unique(end_ns[earlier & (end_ns != NOT_PROMISED)]):
             standing = promised & before_end(records.known_from_ns, np.broadcast_to(end, end_ns.shape))
             violation |= _below(log, earlier & (end_ns >= end), standing)
@@ -36,7 +39,7 @@ def find(log: PartitionLog) -> Iterable[Anomaly]:
 
 
 def _below(log: PartitionLog, earlier: Flags, later: Flags) -> Flags:
-    """Which `later` records were invoked after an `earlier` one that stands above them was acknowledged."""
+    """Whether each record is a `later` one that was invoked after an `earlier` one above it was acknowledged."""
     records = log.records
     first, second = np.flatnonzero(earlier), np.flatnonzero(later)
     first = first[np.argsort(records.acknowledged_ns[first], kind="stable")]
@@ -75,9 +78,9 @@ REALTIME_ORDER = Definition(
     name=NAME,
     text="A committed record was acknowledged before another committed record of the same partition was invoked, and"
     " the other's offset is lower.",
-    levels="A violation if both were promised, the first still when the second was known to be in the log; else"
+    levels="A violation if both were promised, the first also when the second was known to be in the log; else"
     " permitted.",
     counted="records: the one invoked later",
-    evidence="the lowest produce of a record that was acknowledged before, and its own",
+    evidence="the lowest produce of a record that was acknowledged before, and the produce of the record itself",
     find=find,
 )

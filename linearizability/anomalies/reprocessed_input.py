@@ -1,10 +1,10 @@
-"""`reprocessed-input`: exactly-once, an input record takes effect once (KIP-98, KIP-129, KIP-447).
+"""`reprocessed-input`: an input record takes effect twice under exactly-once (KIP-98, KIP-129, KIP-447).
 
 Choices. A transaction processed an input under exactly-once for a group if it is committed, sent an output made from
 the input, and committed a higher offset of that group in the input's partition. Two groups are two applications. If a
-commit that may have happened took the group back to the record or below it, after the first of the transactions had
-begun to commit offsets, processing it again was asked for. Groups and partitions that `group_offsets` does not judge
-are not judged here. Where the input's partition or `__consumer_offsets` could have lost content: permitted.
+commit that may have succeeded moved the group back to the record or below it, after the first of the transactions had
+begun to commit offsets, the record was validly processed again. Groups and partitions that `group_offsets` does not
+judge are not judged here. Where the input's partition or `__consumer_offsets` could have lost content: permitted.
 """
 
 from collections.abc import Iterable
@@ -23,7 +23,7 @@ NAME = "reprocessed-input"
 
 
 def find(log: PartitionLog) -> Iterable[Anomaly]:
-    """Per input record."""
+    """Return findings that count input records."""
     if not len(log.rows.inputs) or not len(log.context.transactions):
         return
     again = [_processed_again(log, group) for group in judged_groups(log)]
@@ -35,7 +35,7 @@ def find(log: PartitionLog) -> Iterable[Anomaly]:
 
 
 def _processed_again(log: PartitionLog, group: str) -> tuple[Int64s, Indexes]:
-    """Rows of inputs that a group processed in several transactions: their offsets, ascending, and the rows."""
+    """Return the inputs that a group processed in several transactions: their offsets, ascending, and their rows."""
     inputs, operations, transactions = log.rows.inputs, log.rows.operations, log.context.transactions
     commits = log.rows.offsets.take((log.rows.offsets.group == group) & log.rows.offsets.is_commit)
     commits = commits.take((operations.outcome[commits.operation] != FAIL) & (commits.offset != NO_OFFSET))
@@ -63,7 +63,7 @@ def _processed_again(log: PartitionLog, group: str) -> tuple[Int64s, Indexes]:
 
 
 def _taken_back(log: PartitionLog, commits: OffsetColumns, offsets: Int64s, after_ns: Int64s) -> Flags:
-    """Per input, whether a commit that began after a time has an offset at or below it."""
+    """Whether, per input, a commit that began after a time has an offset at or below it."""
     begin_ns = log.rows.operations.invoke_ns[commits.operation]
     order = np.argsort(begin_ns)
     lowest = np.append(np.minimum.accumulate(commits.offset[order][::-1])[::-1], NEVER_NS)

@@ -1,9 +1,10 @@
-"""Which Kafka properties were in force on a topic, as `run.json` and the faults of kind `configuration` say.
+"""Kafka properties in force on a topic, from `run.json` and the faults of kind `configuration`.
 
-A topic's own setting stands over the cluster's, under the cluster's spelling too (`log.retention.ms`), and that over
-Kafka's default. A setting changed in the run is a fault row: target the topic, or anything else for the cluster;
-argument `property=value`, several with commas or as a JSON object. The checks ask for *every* value that was in force
-at some time and take the one that promises least, because what a change had already allowed cannot be taken back.
+A topic's own setting overrides the cluster's, also under the cluster's spelling (`log.retention.ms`), and that
+overrides Kafka's default. A setting that was changed during the run is a fault row: its target is the topic, or
+anything else for the cluster; its argument is `property=value`, several separated by commas, or a JSON object. The
+checks use *every* value that was in force at some time and take the one that promises least, because the effect of an
+earlier value cannot be undone.
 """
 
 import json
@@ -41,14 +42,14 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The properties of a run. Faults of other kinds than `configuration` are not looked at."""
+    """The properties of a run. Faults of other kinds than `configuration` are ignored."""
 
     topics: Mapping[str, Mapping[str, str]]
     cluster: Mapping[str, str]
     faults: tuple[Fault, ...]
 
     def in_force(self, topic: str, name: str) -> list[Setting]:
-        """Every value of a property that was in force on a topic at some time; empty where only Kafka's default was."""
+        """Return every value of a property that was in force on a topic; empty if only Kafka's default was."""
         own = self.topics.get(topic, {}).get(name)
         changes = [Setting(value, at) for fault, at in self._of_topic(topic) for value in _values(fault, name)]
         if own is not None:
@@ -58,7 +59,7 @@ class Settings:
         return [*([Setting(inherited)] if inherited is not None else []), *cluster, *changes]
 
     def numbers(self, topic: str, name: str) -> list[int]:
-        """The values of `in_force` that are whole numbers."""
+        """Return the values of `in_force` that are whole numbers."""
         return [int(setting.value) for setting in self.in_force(topic, name) if re.fullmatch(r"-?\d+", setting.value)]
 
     def _of_topic(self, topic: str) -> Iterator[tuple[Fault, int]]:
@@ -88,7 +89,7 @@ def _scaled(value: str, factor: int) -> str:
 
 
 def _values(fault: Fault, name: str) -> Iterator[str]:
-    """The value, if any, that a configuration fault gives a property."""
+    """Yield the value, if any, that a configuration fault sets for a property."""
     changed = _assignments(fault.argument or "")
     for spelling, factor in ALIASES.get(name, ((name, 1),)):
         if spelling in changed:

@@ -1,7 +1,7 @@
-"""`stale-end-offset`: the leader of an epoch knows what was acknowledged in it, and in those before.
+"""`stale-end-offset`: a leader returns an end offset below a record acknowledged in its epoch or an earlier one.
 
-A deposed leader answers stale ends lawfully, in its older epoch. The epoch of a record is that of the batch it was read
-in, else of its acknowledgement; where neither is known, the newest epoch of the history stands for it.
+A deposed leader may return stale ends in its older epoch. The epoch of a record is that of the batch in which it was
+read, else that of its acknowledgement; if neither is known, the newest epoch of the history.
 """
 
 from collections.abc import Iterable
@@ -9,9 +9,9 @@ from functools import partial
 
 import numpy as np
 
-from linearizability.anomalies.answered_ends import answered_ends
 from linearizability.anomalies.columns import NO_EPOCH, NO_OFFSET, Flags, Indexes, Int32s
 from linearizability.anomalies.definition import Definition, Shown, finding, name_of, op, place, value_of
+from linearizability.anomalies.end_offsets import known_end_offsets
 from linearizability.anomalies.log import PartitionLog
 from linearizability.anomalies.loss import before_end
 from linearizability.anomalies.promise import NOT_PROMISED
@@ -21,37 +21,37 @@ NAME = "stale-end-offset"
 
 
 def find(log: PartitionLog) -> Iterable[Anomaly]:
-    """Per answer."""
+    """Return findings that count responses."""
     states, records = log.rows.states, log.records
-    answers = np.flatnonzero(log.once(answered_ends))
-    if log.ambiguous or not len(answers):
+    known_ends = np.flatnonzero(log.once(known_end_offsets))
+    if log.ambiguous or not len(known_ends):
         return
     acknowledged = np.flatnonzero(records.committed & records.acknowledged & (records.offset != NO_OFFSET))
     acknowledged = acknowledged[np.argsort(records.acknowledged_ns[acknowledged], kind="stable")]
-    stale = _misses_one(log, answers, acknowledged)
+    stale = _misses_one(log, known_ends, acknowledged)
     violation = np.zeros(len(states), np.bool_)
-    # Ends are as few as faults that lost content; each record is met at the end of its promise.
+    # Ends are as few as faults that lost content; each record is found at the end of its promise.
     end_ns = records.acknowledged_end_ns
     for end in np.unique(end_ns[acknowledged]) if stale.any() else ():
         if end != NOT_PROMISED:
             kept = acknowledged[end_ns[acknowledged] == end]
-            in_force = before_end(states.answered_ns[answers], np.broadcast_to(end, answers.shape))
-            violation |= _misses_one(log, answers[in_force], kept)
+            in_force = before_end(states.answered_ns[known_ends], np.broadcast_to(end, known_ends.shape))
+            violation |= _misses_one(log, known_ends[in_force], kept)
     for verdict, found in ((Verdict.VIOLATION, violation), (Verdict.PERMITTED, stale & ~violation)):
         yield from finding(log, NAME, verdict, found, offsets=states.end_offset, show=partial(_show, log, verdict))
 
 
-def _misses_one(log: PartitionLog, answers: Indexes, acknowledged: Indexes) -> Flags:
-    """Per state, whether it is one of these answers and its end does not lie above one of these records.
+def _misses_one(log: PartitionLog, rows: Indexes, acknowledged: Indexes) -> Flags:
+    """Whether each state is one of `rows` and its end is not above one of these records.
 
     :param acknowledged: records, by the time of their acknowledgement.
     """
     records, states = log.records, log.rows.states
     epoch = log.once(record_epochs)[acknowledged]
     missing = np.zeros(len(states), np.bool_)
-    for answered in np.unique(states.leader_epoch[answers]):
-        own = answers[states.leader_epoch[answers] == answered]
-        known = acknowledged[epoch <= answered]
+    for leader_epoch in np.unique(states.leader_epoch[rows]):
+        own = rows[states.leader_epoch[rows] == leader_epoch]
+        known = acknowledged[epoch <= leader_epoch]
         highest = np.append(NO_OFFSET, np.maximum.accumulate(records.offset[known]))
         before = np.searchsorted(records.acknowledged_ns[known], states.asked_ns[own], side="left")
         missing[own] = highest[before] >= states.end_offset[own]
@@ -59,7 +59,7 @@ def _misses_one(log: PartitionLog, answers: Indexes, acknowledged: Indexes) -> F
 
 
 def record_epochs(log: PartitionLog) -> Int32s:
-    """The leader epoch of each record, as this module's header has it."""
+    """Return the leader epoch of each record, as this module's header defines it."""
     records, sends, reads = log.records, log.rows.sends, log.rows.reads
     epoch = np.full(len(records), NO_EPOCH, np.int32)
     sent = records.send >= 0
@@ -72,10 +72,10 @@ def record_epochs(log: PartitionLog) -> Int32s:
 
 def _show(log: PartitionLog, verdict: Verdict, row: int) -> Shown:
     records, states = log.records, log.rows.states
-    asked_ns, end_offset = states.asked_ns[row], int(states.end_offset[row])
+    sent_ns, end_offset = states.asked_ns[row], int(states.end_offset[row])
     missed = (
         records.committed
-        & (records.acknowledged_ns < asked_ns)
+        & (records.acknowledged_ns < sent_ns)
         & (records.offset >= end_offset)
         & (log.once(record_epochs) <= states.leader_epoch[row])
     )
@@ -87,7 +87,7 @@ def _show(log: PartitionLog, verdict: Verdict, row: int) -> Shown:
     sender = int(records.send_operation[record])
     text = (
         f"{name_of(log, record)} was acknowledged to operation {op(log, sender)}"
-        f" ({place(log, int(records.offset[record]))}); asked afterwards, node {int(states.node[row])} answered"
+        f" ({place(log, int(records.offset[record]))}); to a later request, node {int(states.node[row])} returned"
         f" an end of {end_offset} in leader epoch {int(states.leader_epoch[row])}"
     )
     return Shown((sender,), value_of(log, record), text)
@@ -95,10 +95,10 @@ def _show(log: PartitionLog, verdict: Verdict, row: int) -> Shown:
 
 STALE_END_OFFSET = Definition(
     name=NAME,
-    text="A read_uncommitted ListOffsets, asked after a committed record was acknowledged and answered in that record's"
-    " leader epoch or a newer one, answered an end that does not lie above it.",
-    levels="A violation if the record was promised when the answer came; else permitted.",
-    counted="answers",
-    evidence="the lowest produce of a record that the answer left out. The offset is the answered end",
+    text="A read_uncommitted ListOffsets, sent after a committed record was acknowledged and handled in that record's"
+    " leader epoch or a newer one, returned an end that is not above the record.",
+    levels="A violation if the record was promised when the response arrived; else permitted.",
+    counted="responses",
+    evidence="the lowest produce of a record that the response left out. The offset is the returned end",
     find=find,
 )

@@ -1,7 +1,7 @@
-"""What of the whole run must be known before a shard can be judged: reduced from batches, so that it stays small.
+"""Summary of a run: what must be known of it before a shard can be judged, reduced from batches to stay small.
 
-`summarise` looks at a batch of a table, `merge_summaries` puts any number of summaries together, in any order, and
-`context_of` makes of the whole the `Context`. Engines differ only in who calls them.
+`summarise` reduces a batch of a table, `merge_summaries` merges any number of summaries in any order, and `context_of`
+builds the `Context` from the whole. Engines differ only in where they call them.
 """
 
 from collections import defaultdict
@@ -21,7 +21,7 @@ from linearizability.anomalies.merging import merge_anomalies
 from linearizability.anomalies.producers import TRANSACTIONAL_FIELDS, TRANSACTIONAL_ROWS, transactional_rows
 from linearizability.anomalies.settings import Settings
 from linearizability.anomalies.transactions import FENCING_ROWS, TRANSACTION_ROWS, transactions_from_rows
-from linearizability.anomalies.whole_run import below_each_other
+from linearizability.anomalies.whole_run import concatenate
 from linearizability.history.positions import MOVES
 from linearizability.history.run import RunInfo
 from linearizability.judgement import Anomaly, Judgement
@@ -37,7 +37,7 @@ SUMMARY_FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
     "inputs": _TOPIC,
     "assignments": (*_TOPIC, "process", "at_ns"),
 }  # fmt: skip
-"""What a summary reads of each table."""
+"""The columns that a summary reads of each table."""
 
 
 _NO_TRANSACTION: Final = TRANSACTION_ROWS.empty_table()
@@ -62,15 +62,15 @@ class Summary:
     deletions: tuple[Deletion, ...] = ()
     log_start_requests: tuple[LogStartRequest, ...] = ()
     moved: frozenset[str | None] = frozenset()
-    """As `Context.moved` has it."""
+    """See `Context.moved`."""
     moves: tuple[tuple[int, int], ...] = ()
-    """(process, when) of everything after which a consumer may read from elsewhere."""
+    """(process, time) of everything after which a consumer may read from another position."""
     producers_opened: tuple[tuple[int, int], ...] = ()
     """(process, op_id) of every init_producer_id."""
 
 
 def summarise(name: str, table: pa.Table) -> Summary:
-    """Of rows of a table, with the columns that `SUMMARY_FIELDS` names for it."""
+    """Return the summary of rows of a table, with the columns that `SUMMARY_FIELDS` names for it."""
     if name == "operations":
         return _of_operations(table)
     topic_ids = _topic_ids(table)
@@ -85,7 +85,7 @@ def summarise(name: str, table: pa.Table) -> Summary:
 
 
 def merge_summaries(summaries: Iterable[Summary]) -> Summary:
-    """The summary of the whole of which these are of the parts."""
+    """Merge the summaries of the parts of a run."""
     parts = list(summaries)
     return Summary(
         operations=sum(part.operations for part in parts),
@@ -95,7 +95,7 @@ def merge_summaries(summaries: Iterable[Summary]) -> Summary:
         topic_ids=frozenset().union(*(part.topic_ids for part in parts)),
         transaction_rows=_grouped_transactions([part.transaction_rows for part in parts]),
         fencing=_grouped_fencing([part.fencing for part in parts]),
-        transactional=below_each_other(TRANSACTIONAL_ROWS, [part.transactional for part in parts]),
+        transactional=concatenate(TRANSACTIONAL_ROWS, [part.transactional for part in parts]),
         groups=merge_groups(part.groups for part in parts),
         deletions=tuple(deletion for part in parts for deletion in part.deletions),
         log_start_requests=tuple(request for part in parts for request in part.log_start_requests),
@@ -106,12 +106,12 @@ def merge_summaries(summaries: Iterable[Summary]) -> Summary:
 
 
 def settings_of(run: RunInfo, faults: pa.Table) -> Settings:
-    """A run's settings, as its faults change them."""
+    """Return a run's settings, as its faults change them."""
     return Settings(run.topics, run.cluster, faults_from_rows(faults.to_pylist()))
 
 
 def context_of(run: RunInfo, settings: Settings, summary: Summary) -> Context:
-    """The context of a run's shards, transactions of unknown outcome not yet decided by reads."""
+    """Return the context of a run's shards; reads have not yet decided transactions of unknown outcome."""
     ids: dict[str, list[str]] = defaultdict(list)
     for topic, topic_id in sorted(summary.topic_ids):
         ids[topic].append(topic_id)
@@ -132,7 +132,7 @@ def context_of(run: RunInfo, settings: Settings, summary: Summary) -> Context:
 
 
 def _by_process(pairs: Iterable[tuple[int, int]]) -> dict[int, Int64s]:
-    """Of (process, number), the numbers of each process, sorted."""
+    """Return the numbers of each process, sorted, given pairs (process, number)."""
     numbers: dict[int, list[int]] = defaultdict(list)
     for process, number in pairs:
         numbers[process].append(number)
@@ -184,14 +184,14 @@ def _topic_ids(table: pa.Table) -> frozenset[tuple[str, str]]:
 
 
 def _may_have_happened(table: pa.Table, f: str) -> list[dict[str, Any]]:
-    """Rows of `operations`; `f`: a regular expression for the whole name."""
+    """Return the rows of `operations` that may have succeeded; `f`: a regular expression for the whole name."""
     mask = pc.and_(pc.match_substring_regex(table["f"], f"^({f})$"), pc.not_equal(table["outcome"], "fail"))
     rows: list[dict[str, Any]] = table.filter(mask).to_pylist()
     return rows
 
 
 def _ended_ns(outcome: object, complete_ns: object) -> int:
-    """By when an operation that took effect had done so; one of unknown outcome may still."""
+    """Return when an operation had taken effect at the latest; one of unknown outcome may do so at any time."""
     return complete_ns if outcome == "ok" and isinstance(complete_ns, int) else NEVER_NS
 
 
@@ -217,7 +217,7 @@ def _transaction_rows(table: pa.Table) -> pa.Table:
 
 
 def _grouped_transactions(tables: Sequence[pa.Table]) -> pa.Table:
-    rows = below_each_other(TRANSACTION_ROWS, tables)
+    rows = concatenate(TRANSACTION_ROWS, tables)
     if not rows.num_rows:
         return rows
     grouped = rows.group_by(["process", "txn_seq", "f", "outcome"], use_threads=False).aggregate(
@@ -232,7 +232,7 @@ def _fencing(table: pa.Table) -> pa.Table:
 
 
 def _grouped_fencing(tables: Sequence[pa.Table]) -> pa.Table:
-    rows = below_each_other(FENCING_ROWS, tables)
+    rows = concatenate(FENCING_ROWS, tables)
     if not rows.num_rows:
         return rows
     grouped = rows.group_by("txn_id", use_threads=False).aggregate([("last_op_id", "max")])

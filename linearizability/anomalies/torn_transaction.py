@@ -1,9 +1,9 @@
-"""`torn-transaction`: all of a transaction or nothing (KIP-98: atomic writes to several partitions).
+"""`torn-transaction`: reads returned a part of a transaction (KIP-98: atomic writes to several partitions).
 
-Choices. All read_committed reads of a run are taken together, so that what only came late is not torn. A record counts
-as missing if none of them returned it and one that covers its offset shows it lost, by the rules of lost-write; a
-record of unknown offset counts as not covered, and one that nobody acknowledged and nobody read as not sent. In a topic
-whose rows may be of several incarnations nothing counts as covered.
+Choices. All read_committed reads of a run are taken together, so that a record that was only read late is not torn. A
+record counts as missing if none of them returned it and one that covers its offset shows it lost, by the rules of
+lost-write. A record of unknown offset counts as not covered, and one that was neither acknowledged nor read counts as
+not sent. In a topic whose rows may belong to several incarnations nothing counts as covered.
 """
 
 from collections.abc import Iterable, Iterator
@@ -45,25 +45,25 @@ def _reduce(log: PartitionLog) -> pa.Table:
     mine = np.flatnonzero(records.committed & ~records.aborted & (records.transaction >= 0))
     if not len(mine):
         return _SCHEMA.empty_table()
-    nobody = len(operations)
-    reader = np.full(len(records), nobody, np.int64)
+    no_reader = len(operations)
+    reader = np.full(len(records), no_reader, np.int64)
     committed_read = operations.isolation[reads.operation] == READ_COMMITTED
     np.minimum.at(reader, log.read_ids[committed_read], reads.operation[committed_read])
-    covered = _is_covered(log) | (reader < nobody)
+    covered = _is_covered(log) | (reader < no_reader)
 
     transactions, group = np.unique(records.transaction[mine], return_inverse=True)
-    lowest = np.full(len(transactions), nobody, np.int64)
+    lowest = np.full(len(transactions), no_reader, np.int64)
     np.minimum.at(lowest, group, reader[mine])
     all_covered = np.full(len(transactions), not log.ambiguous)
     np.logical_and.at(all_covered, group, covered[mine])
     missing = np.zeros(len(records), np.bool_)
-    missing[mine] = (reader[mine] == nobody) & (not log.ambiguous)
+    missing[mine] = (reader[mine] == no_reader) & (not log.ambiguous)
     found = dict(_missing(log, missing))
     rows = [found.get(int(transaction), {}) for transaction in transactions] if found else []
     op_ids = np.append(operations.op_id, -1)[lowest]
     columns = {
         "transaction": transactions,
-        "reader": pa.array(op_ids, mask=lowest == nobody),
+        "reader": pa.array(op_ids, mask=lowest == no_reader),
         "covered": all_covered,
         **{
             name: pa.array([row.get(name) for row in rows] or pa.nulls(len(transactions)), _SCHEMA.field(name).type)
@@ -84,7 +84,7 @@ def _is_covered(log: PartitionLog) -> Flags:
 
 
 def _missing(log: PartitionLog, candidates: Flags) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Per transaction, its lowest missing record, if any: what _SCHEMA says of it."""
+    """Yield, per transaction, the columns of _SCHEMA for its lowest missing record, if any."""
     records = log.records
     shown, promised = np.zeros(len(records), np.bool_), np.zeros(len(records), np.bool_)
 
@@ -93,8 +93,8 @@ def _missing(log: PartitionLog, candidates: Flags) -> Iterator[tuple[int, dict[s
         return found
 
     for pairs in unreturned(log, candidates & (records.offset != NO_OFFSET), done):
-        held, kept = _judge(log, pairs)
-        shown[pairs.record[held]] = True
+        lost, kept = _judge(log, pairs)
+        shown[pairs.record[lost]] = True
         promised[pairs.record[kept]] = True
     rows: Indexes = np.flatnonzero(shown)
     keys: list[Int64s] = [records.value, records.send_operation.astype(np.int64), records.offset]
@@ -103,9 +103,9 @@ def _missing(log: PartitionLog, candidates: Flags) -> Iterator[tuple[int, dict[s
         offset, is_promised = int(records.offset[record]), bool(promised[record])
         pairs_of_it = pairs_at(log, np.array([record]), np.array([offset]))
         missers = [
-            int(pairs.reader[kept if is_promised else held].min(initial=len(log.rows.operations)))
+            int(pairs.reader[kept if is_promised else lost].min(initial=len(log.rows.operations)))
             for pairs in pairs_of_it
-            for held, kept in [_judge(log, pairs)]
+            for lost, kept in [_judge(log, pairs)]
         ]
         yield (
             int(records.transaction[record]),
@@ -122,14 +122,14 @@ def _missing(log: PartitionLog, candidates: Flags) -> Iterator[tuple[int, dict[s
 
 
 def _judge(log: PartitionLog, pairs: Pairs) -> tuple[Flags, Flags]:
-    """As `loss.judge_pairs`, of read_committed reads that cover the offset."""
-    held, promised = judge_pairs(log, pairs)
+    """Judge pairs as `loss.judge_pairs` does, for read_committed reads that cover the offset."""
+    shown, promised = judge_pairs(log, pairs)
     counts = pairs.covering & (log.rows.operations.isolation[pairs.reader] == READ_COMMITTED)
-    return held & counts, promised & counts
+    return shown & counts, promised & counts
 
 
 def find(run: WholeRun) -> Iterable[Anomaly]:
-    """Per transaction."""
+    """Return findings that count transactions."""
     rows = run.facts[FACTS.name]
     transaction, missing = rows["transaction"].to_numpy(), rows["misser"].is_valid().to_numpy()
     torn = np.zeros(len(run.context.transactions), np.bool_)
@@ -172,8 +172,8 @@ FACTS: Final = Facts(NAME, _SCHEMA, _reduce)
 
 TORN_TRANSACTION = RunDefinition(
     name=NAME,
-    text="Read_committed reads covered every offset of a committed transaction and returned some of its records and"
-    " not others that are not lawfully absent.",
+    text="Read_committed reads covered every offset of a committed transaction and returned some of its records, but"
+    " not others that must be present.",
     levels="A violation if a missing record was promised when a read missed it, else permitted.",
     counted="transactions",
     evidence="the produce of the lowest missing record, the lowest read that misses it, and the lowest read that"

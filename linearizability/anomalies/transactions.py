@@ -1,14 +1,14 @@
-"""How each transaction of a run ended: the one thing that has to be known before a partition can be judged alone.
+"""Outcomes of the transactions of a run, which must be known before a partition can be judged alone.
 
 A transaction is the operations of a process with one `txn_seq`.
 
 - *Committed*: a commit is `ok`, or is `info` and a read_committed read returned one of its records, in any partition.
-- *Aborted*: an `ok` abort; or no commit that is ok or info, and an abort was asked for (whatever came of it), a commit
-  failed, or a later init_producer_id of the transactional id was invoked (an op_id above its first operation's).
-- *Open* until its commit completed; for an `info` commit until the first read_committed read of it completed; else for
-  ever.
+- *Aborted*: an abort is `ok`; or no commit is ok or info, and an abort was requested (with any outcome), a commit
+  failed, or a later init_producer_id of the transactional id was invoked (an op_id above that of its first operation).
+- *Open* until its commit completed; for an `info` commit until the first read_committed read of it completed; otherwise
+  until the end of the run.
 
-The inference needs few rows: `TRANSACTION_ROWS`, one per transaction, kind and outcome, which any engine can make by
+The inference needs few rows: `TRANSACTION_ROWS`, one per transaction, kind and outcome, which any engine can build by
 grouping, and the times of the first read_committed read of those whose commit is `info`.
 """
 
@@ -55,7 +55,7 @@ class Transactions:
     undecided: Flags
     """The commit is `info` and no commit is ok: committed if a read_committed read returned one of its records."""
     commit_begun_ns: Int64s
-    """When a commit that did not certainly fail was first invoked, NEVER_NS where none was."""
+    """When a commit that may have succeeded was first invoked, NEVER_NS if none was."""
     open_until_ns: Int64s
     first_op_id: Int64s
     """The lowest of its operations."""
@@ -66,7 +66,7 @@ class Transactions:
         return len(self.process)
 
     def index_of(self, process: Int64s, txn_seq: Int64s, known: Flags) -> npt.NDArray[np.int32]:
-        """The index of each (process, txn_seq) where `known`, else -1. Every known one is in the table."""
+        """Return the index of each (process, txn_seq) where `known`, else -1. Every known one is in the table."""
         processes, process_codes = np.unique(self.process, return_inverse=True)
         sequences, sequence_codes = np.unique(self.txn_seq, return_inverse=True)
         keys = process_codes.astype(np.int64) * len(sequences) + sequence_codes
@@ -78,7 +78,7 @@ class Transactions:
         return found
 
     def with_first_reads(self, first_read_ns: Mapping[int, int]) -> "Transactions":
-        """The same after inference: `first_read_ns` has, by index, when a read_committed read first returned one."""
+        """Return the transactions, decided by the first read_committed read of a record, by index."""
         committed, open_until = self.committed.copy(), self.open_until_ns.copy()
         for index, read_ns in first_read_ns.items():
             if self.undecided[index]:
@@ -144,14 +144,14 @@ def _fenced(rows: pa.Table, first: npt.NDArray[np.intp], of: npt.NDArray[np.intp
 
 
 def _of_commits(rows: pa.Table, of: npt.NDArray[np.intp], count: int, time: str, *outcomes: str) -> Int64s:
-    """A time of each transaction's commits of some outcomes, the lowest; NEVER_NS where there is none."""
+    """Return the lowest time of each transaction's commits with some outcomes; NEVER_NS if there is none."""
     is_commit = pc.and_(pc.equal(rows["f"], "commit_txn"), pc.is_in(rows["outcome"], pa.array(outcomes)))
     chosen = is_commit.to_numpy(zero_copy_only=False)
     return _lowest(_int64s(rows, time)[chosen], of[chosen], count)
 
 
 def _lowest(values: Int64s, of: npt.NDArray[np.intp], count: int) -> Int64s:
-    """The lowest value of each transaction, NEVER_NS where there is none."""
+    """Return the lowest value of each transaction, NEVER_NS if there is none."""
     lowest = np.full(count, NEVER_NS, np.int64)
     np.minimum.at(lowest, of, values)
     return lowest

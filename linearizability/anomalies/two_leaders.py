@@ -1,11 +1,11 @@
-"""`two-leaders`: a leader epoch belongs to one node (KIP-101: what an epoch is for)."""
+"""`two-leaders`: two nodes acknowledged writes in one leader epoch, which belongs to one node (KIP-101)."""
 
 from collections.abc import Iterable
 from functools import partial
 
 import numpy as np
 
-from linearizability.anomalies.acknowledgements import Acknowledgements, acknowledgements, nowhere
+from linearizability.anomalies.acknowledgements import Acknowledgements, acknowledgements, no_offsets
 from linearizability.anomalies.columns import NO_OFFSET, Int32s
 from linearizability.anomalies.definition import Definition, Shown, finding, op, place
 from linearizability.anomalies.log import PartitionLog
@@ -15,26 +15,26 @@ NAME = "two-leaders"
 
 
 def find(log: PartitionLog) -> Iterable[Anomaly]:
-    """Per leader epoch."""
+    """Return findings that count leader epochs."""
     if log.ambiguous:
         return
-    told = log.once(acknowledgements)
-    epochs, group = np.unique(told.epoch, return_inverse=True)
+    acked = log.once(acknowledgements)
+    epochs, group = np.unique(acked.epoch, return_inverse=True)
     lowest, highest = np.full(len(epochs), np.iinfo(np.int32).max), np.full(len(epochs), -1)
-    np.minimum.at(lowest, group, told.node)
-    np.maximum.at(highest, group, told.node)
-    show = partial(_show, log, told, epochs)
-    yield from finding(log, NAME, Verdict.VIOLATION, lowest < highest, offsets=nowhere(len(epochs)), show=show)
+    np.minimum.at(lowest, group, acked.node)
+    np.maximum.at(highest, group, acked.node)
+    show = partial(_show, log, acked, epochs)
+    yield from finding(log, NAME, Verdict.VIOLATION, lowest < highest, offsets=no_offsets(len(epochs)), show=show)
 
 
-def _show(log: PartitionLog, told: Acknowledgements, epochs: Int32s, index: int) -> Shown:
-    rows = np.flatnonzero(told.epoch == epochs[index])
+def _show(log: PartitionLog, acked: Acknowledgements, epochs: Int32s, index: int) -> Shown:
+    rows = np.flatnonzero(acked.epoch == epochs[index])
     first = rows[0]
-    other = rows[np.flatnonzero(told.node[rows] != told.node[first])[0]]
-    one, two = int(told.operation[first]), int(told.operation[other])
+    other = rows[np.flatnonzero(acked.node[rows] != acked.node[first])[0]]
+    one, two = int(acked.operation[first]), int(acked.operation[other])
     text = (
-        f"in leader epoch {int(epochs[index])} of {place(log, NO_OFFSET)}, node {int(told.node[first])} acknowledged"
-        f" operation {op(log, one)}, and node {int(told.node[other])} operation {op(log, two)}"
+        f"in leader epoch {int(epochs[index])} of {place(log, NO_OFFSET)}, node {int(acked.node[first])} acknowledged"
+        f" operation {op(log, one)}, and node {int(acked.node[other])} acknowledged operation {op(log, two)}"
     )
     return Shown((one, two), None, text)
 

@@ -1,26 +1,27 @@
-"""`unavailable`: a partition that a connected quorum could serve is served, within what Kafka takes for a change.
+"""`unavailable`: a partition is not served for longer than the allowance, though a connected quorum could serve it.
 
-An *outage* is a time in which produces to a partition ended in vain, each begun at most five seconds after others had
-ended, and no operation on the partition succeeded. In vain: not ok, with an error that says that nobody was there
-(REQUEST_TIMED_OUT, NETWORK_EXCEPTION, LEADER_NOT_AVAILABLE, BROKER_NOT_AVAILABLE, KAFKA_STORAGE_ERROR). A produce that
-is known to have been sent once (`attempts`) counts only where a node that no fault strikes answered it, since its
-client looks for no other. A success: an acknowledged produce, an ok read that returned records, a leader's answer in
-`states`.
+An *outage* is a time in which produces to a partition were not served, each begun at most five seconds after others had
+ended, and no operation on the partition succeeded. Not served means: not ok, with an error for the absence of a leader
+or a response (REQUEST_TIMED_OUT, NETWORK_EXCEPTION, LEADER_NOT_AVAILABLE, BROKER_NOT_AVAILABLE, KAFKA_STORAGE_ERROR). A
+produce that is known to have been sent once (`attempts`) counts only if the responding node is not struck by a fault,
+because its client tries no other node. Success means: an acknowledged produce, an ok read that returned records, or a
+leader's response in `states`.
 
-Outages are measured within each time in which no fault begins or ends, from its beginning on. A node is struck while a
-fault names it, alone or as an end of a link (`1->2`), but a `cut` that isolates one node, both ways, on every listener,
-from clients and all voters, strikes that node alone. A target that names no node strikes every node, and so do any
-other fault of clients' links and a `configuration`, the latter for the rest of the run. While nodes are struck two
-things must be known: that a majority of the voters that `describe_quorum` last answered before is not struck; and that
-enough in-sync replicas for `min.insync.replicas` are not, of the last ISR answered when nothing had changed for as long
-as is allowed, by any fault from then on. While none is struck, an ISR that large must have been answered at some time,
-or `replication.factor` must say so.
+Outages are measured within each period in which no fault begins or ends, from its begin. A node is struck while a fault
+names it, alone or as an end of a link (`1->2`); but a `cut` that isolates one node in both directions, on every
+listener, from clients and all voters, strikes that node alone. A target that names no node strikes every node. So does
+any other fault of client links, and so does a `configuration`, which lasts for the rest of the run. While nodes are
+struck, two conditions must be known to hold: a majority of the voters that `describe_quorum` last returned before is
+not struck; and enough in-sync replicas for `min.insync.replicas` have not been struck by any fault since the last ISR
+that was returned when nothing had changed during the allowance. While no node is struck, an ISR that large must have
+been returned at some time, or `replication.factor` must be that high.
 
-Allowed, after each beginning and end of a fault, are thirty seconds and twice the sum of `broker.session.timeout.ms`,
+The allowance after each begin and end of a fault is thirty seconds plus twice the sum of `broker.session.timeout.ms`,
 `controller.quorum.election.backoff.max.ms`, `controller.quorum.election.timeout.ms`,
-`controller.quorum.fetch.timeout.ms` and `replica.lag.time.max.ms`, of each the highest in force.
+`controller.quorum.fetch.timeout.ms` and `replica.lag.time.max.ms`, each at the highest value in force.
 
-Choices. Where any of that is not told, nothing is said; nor after content was lost, nor of a topic that was deleted.
+Choices. If any of that is unknown, the partition is not judged; nor is it after content was lost, nor if its topic was
+deleted.
 """
 
 from collections.abc import Iterable, Iterator
@@ -54,16 +55,16 @@ _OUTAGES: Final = pa.schema(
         pa.field("period_ns", pa.int64()),
     ]
 )
-"""Outages longer than is allowed: the produce that began first and the one that ended last, by op_id; from when to
-when; which nodes faults struck in that period, and among which the voters must be for that (`healing.Struck`); when it
-began."""
+"""Outages longer than the allowance: the produce that began first and the one that ended last, by op_id; begin and end;
+the nodes that faults struck in that period, and the nodes that must include the voters for that (`healing.Struck`); the
+begin of the period."""
 _VOTERS: Final = pa.schema([pa.field("answered_ns", pa.int64()), pa.field("voters", pa.list_(pa.int32()))])
 
 
 def _reduce(log: PartitionLog) -> pa.Table:
     operations, schedule = log.rows.operations, log.context.schedule
     produces = np.unique(log.rows.sends.operation)
-    produces = produces[operations.in_vain[produces]]
+    produces = produces[operations.not_served[produces]]
     if log.ambiguous or log.rules.losses or not len(produces):
         return _OUTAGES.empty_table()
     long_ones = (one for one in schedule.periods if one.end_ns - one.begin_ns > schedule.allowed_ns)
@@ -83,12 +84,12 @@ def _reduce(log: PartitionLog) -> pa.Table:
 
 
 def _texts(nodes: Nodes) -> list[str] | None:
-    """Node ids as a fault may name them, however high."""
+    """Return node ids as texts, because a fault may name an id of any size."""
     return None if nodes is None else [str(node) for node in sorted(nodes)]
 
 
 def _survived(log: PartitionLog, period: Period) -> Struck | None:
-    """What is struck since the ISR was last known, if enough in-sync replicas are left for acks=all."""
+    """Return the nodes struck since the ISR was last known, if enough in-sync replicas are left for acks=all."""
     schedule, states = log.context.schedule, log.rows.states
     needed = max([1, *log.context.settings.numbers(log.rows.topic, "min.insync.replicas")])
     if not period.struck.nodes:
@@ -131,7 +132,7 @@ def _outages(log: PartitionLog, produces: Int32s, period: Period) -> Iterator[di
 
 
 def _pauses(since: Indexes, begin_ns: Int64s, complete_ns: Int64s) -> Flags:
-    """After which produces, by when they began, an outage ends: a success, or a pause."""
+    """Whether an outage ends (by a success or a pause) after each produce, in the order of their begins."""
     ended_ns = complete_ns.copy()
     for success in np.unique(since):
         own = since == success
@@ -141,7 +142,7 @@ def _pauses(since: Indexes, begin_ns: Int64s, complete_ns: Int64s) -> Flags:
 
 
 def _served_ns(log: PartitionLog) -> Int64s:
-    """When an operation on the partition had succeeded, ascending."""
+    """Return when operations on the partition succeeded, ascending."""
     operations, states = log.rows.operations, log.rows.states
     used = np.unique(np.concatenate([log.rows.sends.operation, log.rows.reads.operation]))
     good = used[(operations.outcome[used] == OK) & ~operations.reads_disk[used]]
@@ -160,20 +161,18 @@ def _voters(log: PartitionLog) -> pa.Table:
 
 
 def find(run: WholeRun) -> Iterable[Anomaly]:
-    """Per outage."""
-    told = sorted((row["answered_ns"], row["voters"]) for row in run.facts[_QUORUM].to_pylist())
-    evidence = [_evidence(row) for row in run.facts[NAME].to_pylist() if _is_connected(told, row)]
+    """Return findings that count outages."""
+    voters = sorted((row["answered_ns"], row["voters"]) for row in run.facts[_QUORUM].to_pylist())
+    evidence = [_evidence(row) for row in run.facts[NAME].to_pylist() if _is_connected(voters, row)]
     yield from run_finding(NAME, Verdict.VIOLATION, evidence)
 
 
-def _is_connected(told: list[tuple[int, list[int]]], row: dict[str, Any]) -> bool:
-    """Whether a majority of the voters is not struck; `told`: the voters and when they were answered, ascending."""
+def _is_connected(known: list[tuple[int, list[int]]], row: dict[str, Any]) -> bool:
+    """Whether a majority of the voters is not struck; `known`: voters with the time of the response, ascending."""
     struck = set(map(int, row["struck"]))
     if not struck:
         return True
-    voters = next(
-        (set(voters) for answered_ns, voters in reversed(told) if answered_ns <= row["period_ns"]), set[int]()
-    )
+    voters = next((set(voters) for at_ns, voters in reversed(known) if at_ns <= row["period_ns"]), set[int]())
     among = voters if row["if_voters_among"] is None else set(map(int, row["if_voters_among"]))
     return voters <= among and 2 * len(voters - struck) > len(voters)
 
@@ -182,8 +181,8 @@ def _evidence(row: dict[str, Any]) -> Evidence:
     struck = f"faults struck only nodes {', '.join(row['struck'])}" if row["struck"] else "no fault struck any node"
     text = (
         f"every produce to {row['topic']}-{row['partition']} from operation {row['first']} to operation {row['last']}"
-        f" ended in vain, for {(row['end_ns'] - row['begin_ns']) / 1e9:.1f} s, and nothing on it succeeded, while"
-        f" {struck}"
+        f" was not served, for {(row['end_ns'] - row['begin_ns']) / 1e9:.1f} s, and nothing on the partition succeeded,"
+        f" while {struck}"
     )
     op_ids = tuple(dict.fromkeys((row["first"], row["last"])))
     return Evidence(op_ids, row["topic"], row["partition"], None, None, text)
@@ -194,12 +193,12 @@ VOTER_FACTS: Final = Facts(_QUORUM, _VOTERS, _voters)
 
 UNAVAILABLE = RunDefinition(
     name=NAME,
-    text="For longer than the settings allow (thirty seconds and twice the sum of their timeouts) every produce to a"
-    " partition ended because nobody was there to serve it, by its error, and no operation on the partition succeeded,"
-    " while no fault began or ended, a majority of the voters of the metadata quorum was not struck by one, and enough"
-    " in-sync replicas for `min.insync.replicas` were not either.",
-    levels="A violation. Nothing is said where `states` does not tell of voters and ISR while a fault lasts, nor after"
-    " content was lost or a setting changed.",
+    text="For longer than the allowance (thirty seconds and twice the sum of the timeouts in force) no produce to a"
+    " partition was served, according to their errors, and no operation on the partition succeeded, while no fault"
+    " began or ended, a majority of the voters of the metadata quorum was not struck by one, and enough in-sync"
+    " replicas for `min.insync.replicas` were not either.",
+    levels="A violation. Not judged if `states` has no voters and ISR for a time with a fault, nor after content was"
+    " lost or a setting changed.",
     counted="outages, by partition",
     evidence="the produce that began first, and the one that ended last",
     find=find,

@@ -1,4 +1,4 @@
-"""`unseen`: the run ended before its last promised records were read back, so nobody knows whether they are there."""
+"""`unseen`: the run ended before its last promised records were read back, so their presence is unknown."""
 
 from collections.abc import Iterable
 from functools import partial
@@ -17,12 +17,12 @@ NAME = "unseen"
 
 
 def find(log: PartitionLog) -> Iterable[Anomaly]:
-    """Per record."""
+    """Return findings that count records."""
     if log.ambiguous:
         return
     records, lost = log.records, log.once(losses)
     promised = records.acks_all & (records.acknowledged_end_ns == NEVER_NS) & ~records.read
-    # A tombstone of unknown offset cannot be told from another one of its key.
+    # A tombstone of unknown offset cannot be distinguished from another one of its key.
     nameable = records.valued | (records.offset != NO_OFFSET)
     found = promised & nameable & ~lost.covered & ~lost.violation & ~lost.permitted
     found[found] = ~_may_be_gone(log, found)
@@ -30,7 +30,7 @@ def find(log: PartitionLog) -> Iterable[Anomaly]:
 
 
 def _may_be_gone(log: PartitionLog, found: Flags) -> Flags:
-    """Whether a record may lawfully be absent at the end; at an unknown offset, whether there is any cause."""
+    """Whether a record may be absent at the end; at an unknown offset, whether there may be any reason."""
     record = np.flatnonzero(found)
     offset = log.records.offset[record]
     unknown = offset == NO_OFFSET
@@ -46,14 +46,14 @@ def _may_be_gone(log: PartitionLog, found: Flags) -> Flags:
 def _show(log: PartitionLog, record: int) -> Shown:
     sender = int(log.records.send_operation[record])
     where = place(log, int(log.records.offset[record]))
-    text = f"{name_of(log, record)} was acknowledged to operation {op(log, sender)} ({where}), and no read went there"
+    text = f"{name_of(log, record)} was acknowledged to operation {op(log, sender)} ({where}), and no read covers it"
     return Shown((sender,), value_of(log, record), text)
 
 
 UNSEEN = Definition(
     name=NAME,
-    text="A promised record that no read covers, that may not lawfully be absent and is not shown lost: the run did"
-    " not drain.",
+    text="A promised record that must be present is not covered by any read and not shown lost: the run ended before"
+    " reading everything back.",
     levels="Always unknown.",
     counted="records",
     evidence="the record's produce",

@@ -1,7 +1,7 @@
-"""`watermark-regress`: within a leader epoch the high watermark, the last stable offset and the log start only grow.
+"""`watermark-regress`: the high watermark, last stable offset or log start offset decreases within a leader epoch.
 
-Two answers are ordered only if one came before the other was asked. Answers are those of `states` that name a node and
-a leader epoch and come from the leader: list_offsets and fetch without error.
+Two responses are ordered only if one arrived before the request of the other was sent. The responses are rows of
+`states` that name a node and a leader epoch and come from the leader: list_offsets and fetch without error.
 """
 
 from collections.abc import Iterable
@@ -24,7 +24,7 @@ _MARKS: Final = {
 
 
 def find(log: PartitionLog) -> Iterable[Anomaly]:
-    """Per answer: the later one."""
+    """Return findings that count responses: the later one of a pair."""
     if log.ambiguous:
         return
     states = log.rows.states
@@ -38,7 +38,7 @@ def find(log: PartitionLog) -> Iterable[Anomaly]:
 
 
 def _groups(log: PartitionLog, values: Int64s) -> Iterable[Indexes]:
-    """The answers that tell one mark, by leader epoch and node."""
+    """Return the responses that contain one mark, grouped by leader epoch and node."""
     states = log.rows.states
     rows = np.flatnonzero(states.from_leader & (values != NO_OFFSET))
     if not len(rows):
@@ -60,7 +60,7 @@ def _regressed(log: PartitionLog, values: Int64s) -> Flags:
 
 
 def _earlier(log: PartitionLog, row: int) -> tuple[str, int, int]:
-    """What an answer went back in (the first of `_MARKS`), what it said, and the highest that had been said before."""
+    """Return the first of `_MARKS` that decreased in a response, its value, and the highest value before."""
     states = log.rows.states
     before = np.flatnonzero(
         states.from_leader
@@ -68,30 +68,30 @@ def _earlier(log: PartitionLog, row: int) -> tuple[str, int, int]:
         & (states.node == states.node[row])
         & (states.answered_ns < states.asked_ns[row])
     )
-    for mark, words in _MARKS.items():
+    for mark, name in _MARKS.items():
         values: Int64s = getattr(states, mark)
         highest = int(values[before].max(initial=NO_OFFSET))
         if highest > values[row] != NO_OFFSET:
-            return words, int(values[row]), highest
+            return name, int(values[row]), highest
     raise AssertionError(row)
 
 
 def _show(log: PartitionLog, row: int) -> Shown:
-    words, said, before = _earlier(log, row)
+    name, later, before = _earlier(log, row)
     states = log.rows.states
     text = (
         f"node {int(states.node[row])}, leader of {log.rows.topic}-{log.rows.partition} in epoch"
-        f" {int(states.leader_epoch[row])}, answered a {words} of {before}, and {said} to a later question"
+        f" {int(states.leader_epoch[row])}, returned a {name} of {before}, and {later} to a later request"
     )
     return Shown((), None, text)
 
 
 WATERMARK_REGRESS = Definition(
     name=NAME,
-    text="The high watermark, last stable offset or log start went back between two ordered answers of one epoch's"
-    " leader.",
+    text="The high watermark, last stable offset or log start offset decreased between two ordered responses of the"
+    " leader of one epoch.",
     levels="Always a violation.",
-    counted="answers: the later one",
-    evidence="none: answers are rows of `states`. The offset is the one answered later",
+    counted="responses: the later one",
+    evidence="none: responses are rows of `states`. The offset is the one returned later",
     find=find,
 )

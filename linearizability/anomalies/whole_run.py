@@ -1,8 +1,8 @@
-"""Anomalies that cross topic partitions: what such a definition is, and what it is given.
+"""Anomalies that span topic partitions: their definition, and the facts from which they are judged.
 
-No engine holds a whole run at once. Each shard is reduced to *facts*, an Arrow table with few rows for each transaction
-or none; the tables of all shards, one below the other in any order, and the context are what the definition then judges
-once. Facts name operations by op_id, since a shard's indexes mean nothing outside it.
+No engine holds a whole run at once. Each shard is reduced to *facts*, an Arrow table with few rows per transaction or
+none; the definition then judges the concatenated tables of all shards, in any order, and the context once. Facts name
+operations by op_id, because a shard's indexes have no meaning outside it.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -23,7 +23,7 @@ FactTables = Mapping[str, pa.Table]
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """One kind of facts: how a log is reduced to rows of a schema."""
+    """One kind of facts: the reduction of a log to rows of a schema."""
 
     name: str
     schema: pa.Schema
@@ -35,7 +35,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True)
 class WholeRun:
-    """All that is known of a run once every shard has been looked at."""
+    """The facts and context of a run, after every shard was reduced."""
 
     context: Context
     transactional: pa.Table
@@ -44,7 +44,7 @@ class WholeRun:
     _results: dict[Callable[..., Any], Any] = field(default_factory=dict)
 
     def once(self, of: Callable[["WholeRun"], Result]) -> Result:
-        """What a function makes of the run, computed for the first check that asks."""
+        """Return a function's result for the run, computed on first use."""
         if of not in self._results:
             self._results[of] = of(self)
         result: Result = self._results[of]
@@ -64,17 +64,17 @@ class RunDefinition:
 
 
 def gather_facts(kinds: Iterable[Facts], logs: Sequence[PartitionLog]) -> FactTables:
-    """The facts of some logs."""
+    """Return the facts of some logs."""
     return merge_facts(kinds, [{kind.name: kind.reduce(log) for kind in kinds} for log in logs])
 
 
 def merge_facts(kinds: Iterable[Facts], parts: Sequence[FactTables]) -> FactTables:
-    """The facts of the whole of which these are of the parts."""
-    return {kind.name: below_each_other(kind.schema, [part[kind.name] for part in parts]) for kind in kinds}
+    """Merge the facts of the parts of a run."""
+    return {kind.name: concatenate(kind.schema, [part[kind.name] for part in parts]) for kind in kinds}
 
 
-def below_each_other(schema: pa.Schema, tables: Iterable[pa.Table]) -> pa.Table:
-    """The rows of tables of a schema, most of which have none."""
+def concatenate(schema: pa.Schema, tables: Iterable[pa.Table]) -> pa.Table:
+    """Return the rows of tables of a schema, most of which are empty."""
     filled = [table for table in tables if table.num_rows]
     if len(filled) == 1:
         return filled[0]
@@ -82,6 +82,6 @@ def below_each_other(schema: pa.Schema, tables: Iterable[pa.Table]) -> pa.Table:
 
 
 def run_finding(name: str, verdict: Verdict, evidence: Sequence[Evidence]) -> Iterable[Anomaly]:
-    """The finding of one verdict, if there is any: one piece of evidence for each item counted."""
+    """Return the finding of one verdict, if there is any, with one piece of evidence for each counted item."""
     if evidence:
         yield Anomaly(name, verdict, len(evidence), lowest_evidence(evidence))

@@ -1,10 +1,11 @@
-"""`zombie-producer`: a producer that was replaced writes no more (KIP-98 fences by epoch, KIP-360 and KIP-890 bump it).
+"""`zombie-producer`: a fenced producer wrote (KIP-98 fences by epoch, KIP-360 and KIP-890 bump it).
 
-Choices. Of one producer id the higher epoch is newer. Another id is newer if an init_producer_id that was invoked after
-the first had been in use handed it out; numbers say nothing, because brokers hand ids out of blocks. Operations whose
-id or epoch is unknown are not judged. A commit changes an outcome only if it is the first of its transaction, and
-something was acknowledged in that: clients answer for an empty one themselves. Where `__transaction_state` or the topic
-could have lost content, or had an unclean election, the fence may be forgotten: permitted.
+Choices. Of one producer id the higher epoch is newer. Another id is newer if it was returned by an init_producer_id
+that was invoked after the first id had been in use; the numbers themselves have no order, because brokers allocate ids
+in blocks. Operations with an unknown id or epoch are not judged. A commit changes an outcome only if it is the first of
+its transaction and something was acknowledged in the transaction: clients complete an empty one without a request.
+Where `__transaction_state` or the topic could have lost content, or had an unclean election, the fence may be lost:
+permitted.
 """
 
 from collections.abc import Iterable
@@ -24,12 +25,12 @@ from linearizability.judgement import EVIDENCE_MAX, Anomaly, Evidence, Verdict
 
 NAME = "zombie-producer"
 _STATE_TOPIC: Final = "__transaction_state"
-_NEVER_BORN: Final = -(2**63)
+_NEVER_ALLOCATED: Final = -(2**63)
 
 
 @dataclass(frozen=True, slots=True)
 class _Uses:
-    """Operations that are ok and say which id and epoch they used, by transactional id."""
+    """Operations that are ok and whose producer id and epoch are known, by transactional id."""
 
     txn: Indexes
     """Number of the transactional id."""
@@ -43,7 +44,7 @@ class _Uses:
 
 
 def find(run: WholeRun) -> Iterable[Anomaly]:
-    """Per operation."""
+    """Return findings that count operations."""
     table = run.transactional
     known = pc.and_(table["ok"], pc.and_(pc.is_valid(table["producer_id"]), pc.is_valid(table["producer_epoch"])))
     acts = pa.chunked_array([pa.array(_acts(table))])
@@ -51,7 +52,7 @@ def find(run: WholeRun) -> Iterable[Anomaly]:
     if not rows.num_rows:
         return
     uses = _uses(rows)
-    fenced = _newer_epoch_was_used(uses) | (_heirs_known_ns(uses)[uses.producer] < uses.invoke_ns)
+    fenced = _newer_epoch_was_used(uses) | (_successors_known_ns(uses)[uses.producer] < uses.invoke_ns)
     zombies = np.flatnonzero(fenced & rows["acts"].to_numpy())
     topics = rows["topic"].take(pa.array(zombies)).to_pylist()
     kept = np.array([all(map(run.context.keeps_content, {_STATE_TOPIC, topic} - {None})) for topic in topics], np.bool_)
@@ -61,8 +62,8 @@ def find(run: WholeRun) -> Iterable[Anomaly]:
 
 
 def _acts(table: pa.Table) -> Flags:
-    """Whether a row is something that a fenced producer may not have acknowledged."""
-    process, txn_seq = numbers(table["process"], 0), numbers(table["txn_seq"], _NEVER_BORN)
+    """Whether a row is an operation that must fail for a fenced producer."""
+    process, txn_seq = numbers(table["process"], 0), numbers(table["txn_seq"], _NEVER_ALLOCATED)
     writes, commits = table["writes"].to_numpy(), table["commits"].to_numpy()
     ok, op_id = table["ok"].to_numpy(), numbers(table["op_id"], 0)
     of = np.unique(np.stack([process, txn_seq]), axis=1, return_inverse=True)[1].reshape(-1)
@@ -71,7 +72,7 @@ def _acts(table: pa.Table) -> Flags:
     wrote[of[writes & ok]] = True
     first = np.full(count, NEVER_NS, np.int64)
     np.minimum.at(first, of[commits], op_id[commits])
-    acts: Flags = writes | (commits & (txn_seq != _NEVER_BORN) & wrote[of] & (first[of] == op_id))
+    acts: Flags = writes | (commits & (txn_seq != _NEVER_ALLOCATED) & wrote[of] & (first[of] == op_id))
     return acts
 
 
@@ -91,40 +92,41 @@ def _uses(rows: pa.Table) -> _Uses:
 
 
 def _newer_epoch_was_used(uses: _Uses) -> Flags:
-    """Per use, whether one of the same id and a higher epoch had completed before it was invoked."""
+    """Whether, per use, one with the same id and a higher epoch had completed before it was invoked."""
     count = len(uses.txn)
-    asks = np.repeat([True, False], count)
+    is_invocation = np.repeat([True, False], count)
     time_ns = np.concatenate([uses.invoke_ns, uses.complete_ns])
     producer = np.tile(uses.producer, 2)
     ranks = np.unique(uses.epoch, return_inverse=True)[1].reshape(-1) + 1
     height = np.concatenate([np.zeros(count, np.int64), ranks])
-    order = np.lexsort((~asks, time_ns, producer))  # At one time what asks comes first: completed before is meant.
+    order = np.lexsort((~is_invocation, time_ns, producer))  # Invocations first: "before" excludes the same time.
     span = int(ranks.max()) + 1
     highest = np.maximum.accumulate(producer[order] * span + height[order]) % span
     newer = np.zeros(count, np.bool_)
-    asked = asks[order]
-    newer[order[asked]] = highest[asked] > ranks[order[asked]]
+    invoked = is_invocation[order]
+    newer[order[invoked]] = highest[invoked] > ranks[order[invoked]]
     return newer
 
 
-def _heirs_known_ns(uses: _Uses) -> Int64s:
-    """Per producer id, when the first id that surely replaced it was known to be in use; NEVER_NS where none did."""
+def _successors_known_ns(uses: _Uses) -> Int64s:
+    """Return, per producer id, when the first id that replaced it for certain was known to be in use, else NEVER_NS."""
     count = int(uses.producer.max()) + 1
-    known_ns, born_ns = np.full(count, NEVER_NS, np.int64), np.full(count, NEVER_NS, np.int64)
+    known_ns, allocated_ns = np.full(count, NEVER_NS, np.int64), np.full(count, NEVER_NS, np.int64)
     np.minimum.at(known_ns, uses.producer, uses.complete_ns)
-    np.minimum.at(born_ns, uses.producer[uses.inits], uses.invoke_ns[uses.inits])
-    born_ns[(born_ns == NEVER_NS) | (born_ns > known_ns)] = _NEVER_BORN  # Handed out before, nobody knows when.
+    np.minimum.at(allocated_ns, uses.producer[uses.inits], uses.invoke_ns[uses.inits])
+    # An id that was used before it was allocated in this history has an unknown time of allocation.
+    allocated_ns[(allocated_ns == NEVER_NS) | (allocated_ns > known_ns)] = _NEVER_ALLOCATED
     txn = np.zeros(count, np.int64)
     txn[uses.producer] = uses.txn
-    heirs = np.full(count, NEVER_NS, np.int64)
+    successors = np.full(count, NEVER_NS, np.int64)
     bounds = np.append(np.flatnonzero(np.diff(txn, prepend=-1)), count)
     for begin, end in pairwise(bounds.tolist()):
         if end - begin > 1:
-            by_birth = begin + np.argsort(born_ns[begin:end])
-            first_known = np.append(np.minimum.accumulate(known_ns[by_birth][::-1])[::-1], NEVER_NS)
-            later = np.searchsorted(born_ns[by_birth], known_ns[begin:end], side="right")
-            heirs[begin:end] = first_known[later]
-    return heirs
+            by_allocation = begin + np.argsort(allocated_ns[begin:end])
+            first_known = np.append(np.minimum.accumulate(known_ns[by_allocation][::-1])[::-1], NEVER_NS)
+            later = np.searchsorted(allocated_ns[by_allocation], known_ns[begin:end], side="right")
+            successors[begin:end] = first_known[later]
+    return successors
 
 
 def _lowest(rows: pa.Table, uses: _Uses, zombies: Indexes) -> Iterable[Evidence]:
@@ -145,27 +147,27 @@ def _lowest(rows: pa.Table, uses: _Uses, zombies: Indexes) -> Iterable[Evidence]
 
 
 def _newer_use(uses: _Uses, zombie: int) -> int:
-    """The lowest operation that shows a use to have been a fenced one."""
+    """Return the lowest operation that shows that a use was fenced."""
     own = uses.producer == uses.producer[zombie]
     known_ns = uses.complete_ns[own].min()
     others = np.unique(uses.producer[(uses.txn == uses.txn[zombie]) & ~own])
-    heirs = []
+    successors = []
     for other in others:
         used = uses.producer == other
-        born_ns = uses.invoke_ns[used & uses.inits].min(initial=NEVER_NS)
-        if known_ns < born_ns <= uses.complete_ns[used].min() and born_ns != NEVER_NS:
-            heirs.append(other)
-    newer = (own & (uses.epoch > uses.epoch[zombie])) | np.isin(uses.producer, heirs)
+        allocated_ns = uses.invoke_ns[used & uses.inits].min(initial=NEVER_NS)
+        if known_ns < allocated_ns <= uses.complete_ns[used].min() and allocated_ns != NEVER_NS:
+            successors.append(other)
+    newer = (own & (uses.epoch > uses.epoch[zombie])) | np.isin(uses.producer, successors)
     rows = np.flatnonzero(newer & (uses.complete_ns < uses.invoke_ns[zombie]))
     return int(rows[np.argmin(uses.op_id[rows])])
 
 
 ZOMBIE_PRODUCER = RunDefinition(
     name=NAME,
-    text="A produce, a commit of group offsets inside a transaction, or a commit that changes an outcome is"
-    " acknowledged, though it was invoked after a newer producer id or epoch of its transactional id had been handed"
-    " out, or used by an ok operation, that had completed. A repeated commit is lawful.",
-    levels="A violation; permitted where the fence may lawfully have been forgotten.",
+    text="A produce, a commit of group offsets inside a transaction, or a commit that changes an outcome was"
+    " acknowledged, though it was invoked after a newer producer id or epoch of its transactional id had been returned"
+    " by an init_producer_id or used by an ok operation that had completed. A repeated commit is permitted.",
+    levels="A violation; permitted where the fence may have been lost.",
     counted="operations",
     evidence="the operation, and the lowest one with a newer id or epoch that had completed before it",
     find=find,

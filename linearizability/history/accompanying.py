@@ -1,4 +1,4 @@
-"""What goes beside a run while its history is written, in a thread of its own."""
+"""Companion of a run: work in a separate thread while its history is written."""
 
 import threading
 from abc import ABC, abstractmethod
@@ -9,7 +9,7 @@ from typing import Self
 class Accompaniment(ABC):
     """A context manager: entered when the run begins, left when its history has ended.
 
-    :param caught: what is raised again where the context is left, unless that is left by another error.
+    :param caught: errors that are raised again at the end of the context, unless another error ended it.
     :ivar ended: set when the history has ended.
     """
 
@@ -39,4 +39,4 @@ class Accompaniment(ABC):
 
     @abstractmethod
     def follow(self) -> None:
-        """Go along until the history has ended, in the thread."""
+        """Work until the history has ended; runs in the thread."""

@@ -1,7 +1,7 @@
-"""Rows on their way to a file: single rows, and blocks of columns, turned into one Arrow table at a time.
+"""Buffers of rows for a file: single rows and blocks of columns, converted into one Arrow table at a time.
 
-Whoever calls a recorder waits for it, so what is done here per row is as little as Python allows, and the turning of
-rows into columns is left to the flusher: tuples instead of dataclasses, and a constant column is one value.
+The caller of a recorder waits for it, so the work per row is minimal, and the conversion of rows into columns is left
+to the flusher: tuples instead of dataclasses, and a constant column is one value.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,12 +24,12 @@ class Rows(NamedTuple):
 
     @property
     def length(self) -> int:
-        """How many rows."""
+        """The number of rows."""
         return len(self.rows)
 
 
 class Block(NamedTuple):
-    """Rows of one table, column by column, and the columns that are the same in all of them. The others are null."""
+    """Rows of one table, column by column, and columns with a constant value. Other columns are null."""
 
     table: str
     length: int
@@ -37,13 +37,13 @@ class Block(NamedTuple):
     constants: Row
 
     def column(self, name: str) -> Iterable[Any]:
-        """The values of one column."""
+        """Return the values of one column."""
         values = self.columns.get(name)
         return values if values is not None else repeat(self.constants.get(name), self.length)
 
 
 class TableBuffer:
-    """The rows of one table since the last flush, in the order they came. Not thread-safe: it is the flusher's."""
+    """The rows of one table since the last flush, in order of arrival. Not thread-safe: only the flusher uses it."""
 
     def __init__(self, table: str) -> None:
         self.table: Final = table
@@ -59,7 +59,7 @@ class TableBuffer:
             self._parts.append(list(part.rows))
 
     def take(self) -> pa.Table:
-        """Everything since the last call. Raises HistoryError for a value of a wrong type."""
+        """Return all rows since the last call. Raises HistoryError for a value of a wrong type."""
         parts, self._parts = self._parts, []
         schema = SCHEMAS[self.table]
         return pa.Table.from_arrays([self._column(field, parts) for field in schema], schema=schema)

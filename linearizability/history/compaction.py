@@ -1,4 +1,4 @@
-"""Puts the many small files of a finished run into one per table, a row group at a time."""
+"""Compaction of the many small files of a finished run into one per table, a row group at a time."""
 
 import shutil
 from pathlib import Path
@@ -11,7 +11,7 @@ from linearizability.history import layout
 from linearizability.history.schema import SCHEMAS
 
 ROW_GROUP_ROWS: Final = 131_072
-"""Large enough to scan fast, small enough that a dozen in memory do not matter."""
+"""Large enough to scan fast, small enough that memory for a dozen does not matter."""
 
 
 def compact(history_dir: Path) -> None:

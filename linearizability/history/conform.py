@@ -1,4 +1,4 @@
-"""Brings what a foreign tool wrote to the types of the format, or says which file, column and row does not fit."""
+"""Conversion of a foreign tool's files to the types of the format, with errors by file, column and row."""
 
 from decimal import Decimal
 from pathlib import Path
@@ -14,16 +14,16 @@ from linearizability.history.schema import COLUMNS, SCHEMAS
 ROWS_PER_BYTE_MAX: Final = 10_000
 """Rows differ in op_id, fault_id or time, so that delta encoding and zstd reach at most some hundred rows per byte."""
 BATCH_TEXT_BYTES_MAX: Final = 256 * 2**20
-"""Bound on the texts of one column in a batch of rows."""
+"""The maximum size of the texts of one column in a batch of rows."""
 _UNKNOWN: Final = {
     name: {column.name: column.unknown for column in columns if column.unknown is not None}
     for name, columns in COLUMNS.items()
 }
-"""By table and column."""
+"""The values for unknown, by table and column."""
 
 
 def check_schema(name: str, path: Path, found: pa.Schema) -> None:
-    """Raise HistoryError unless every column of the table is there once, with a type that can stand for its own."""
+    """Raise HistoryError unless the table has every column once, with a compatible type."""
     for wanted in SCHEMAS[name]:
         places = found.get_all_field_indices(wanted.name)
         if not places:
@@ -36,7 +36,7 @@ def check_schema(name: str, path: Path, found: pa.Schema) -> None:
 
 
 def check_row_count(path: Path, footer: pq.FileMetaData, bytes_held: int) -> None:
-    """Raise HistoryError where a footer's number of rows contradicts itself, or cannot be true for the file's size.
+    """Raise HistoryError if a footer's number of rows contradicts itself or is impossible for the file's size.
 
     Work is planned by this number, before a row is read.
     """
@@ -56,7 +56,7 @@ def check_row_count(path: Path, footer: pq.FileMetaData, bytes_held: int) -> Non
 
 
 def check_text_bytes(name: str, path: Path, table: pa.Table, first_row: int) -> None:
-    """Raise HistoryError where texts that are dictionaries are too large to be written out row by row."""
+    """Raise HistoryError if dictionary texts are too large to be expanded row by row."""
     for column, field in zip(table.columns, table.schema, strict=True):
         if not (pa.types.is_dictionary(field.type) and _stands_for(field.type, pa.string())):
             continue
@@ -68,12 +68,12 @@ def check_text_bytes(name: str, path: Path, table: pa.Table, first_row: int) -> 
 
 
 def has_types_of(schema: pa.Schema, found: pa.Schema) -> bool:
-    """Whether a file needs no conversion. The order of columns and more columns do not matter."""
+    """Whether a file needs no conversion. The order of columns and further columns do not matter."""
     return all(found.field(wanted.name).type == wanted.type for wanted in schema)
 
 
 def conform(name: str, path: Path, table: pa.Table, first_row: int) -> pa.Table:
-    """The same rows with exactly the types of the format; `first_row` is the place of the first one in its file.
+    """Return the rows with exactly the types of the format; `first_row` is the place of the first one in its file.
 
     Raises HistoryError for a number that does not fit.
     """
@@ -87,18 +87,18 @@ def conform(name: str, path: Path, table: pa.Table, first_row: int) -> pa.Table:
 
 
 def without_unknown(name: str, table: pa.Table) -> pa.Table:
-    """The same rows, with null for what Kafka's protocol writes where it knows no offset, watermark or epoch.
+    """Return the rows with null where Kafka's protocol has a value for an unknown offset, watermark or epoch.
 
-    Whoever writes down answers as they came writes -1, and a last stable offset of -1 would lie below every record.
+    A tool that writes responses unchanged writes -1, and a last stable offset of -1 would be below every record.
     """
     for place, column in enumerate(table.column_names):
         unknown = _UNKNOWN[name].get(column)
         if unknown is None or not table.num_rows:
             continue
-        told = pc.equal(table[column], unknown)
-        if pc.any(told).as_py():
+        is_unknown = pc.equal(table[column], unknown)
+        if pc.any(is_unknown).as_py():
             field = table.schema.field(place)
-            table = table.set_column(place, field, pc.if_else(told, pa.scalar(None, field.type), table[column]))
+            table = table.set_column(place, field, pc.if_else(is_unknown, pa.scalar(None, field.type), table[column]))
     return table
 
 

@@ -1,4 +1,4 @@
-"""What reading or writing a history may raise. Each message is one line: what is wrong, where, and what to do."""
+"""Errors of reading and writing a history. Each message is one line: what is wrong, where, and what to do."""
 
 
 class HistoryError(Exception):
@@ -14,5 +14,5 @@ class HistoryNotWrittenError(HistoryError):
 
 
 def one_line(error: Exception) -> str:
-    """The text of an error of somebody else's, without its line breaks."""
+    """Return the text of a foreign error, without its line breaks."""
     return " ".join(str(error).split())

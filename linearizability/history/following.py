@@ -1,9 +1,9 @@
-"""Follows a history while its writer is at work: each row once, in its table's order, as soon as its flush is whole.
+"""Follower of a history while its writer works: yields each row once, in its table's order, after its flush is whole.
 
-A writer's flushes are closed files with numbers, and at the end it puts the files of a table into one, in their order
-(`layout`, `compaction`). So a place in a table is a number of rows, which stays right when the files make way for one.
-What is told at one time is all of some flushes, over all tables: the history up to there is one that could have ended
-there. What had begun and not ended is told when it ends, or when its writer has ended.
+A writer's flushes are closed, numbered files; at the end it merges the files of a table into one, in their order
+(`layout`, `compaction`). So a place in a table is a number of rows, which stays valid when the files are merged. Each
+call returns whole flushes over all tables: the history up to there could have ended there. Unfinished operations are
+returned when they end, or when their writer has ended.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -20,26 +20,26 @@ from linearizability.history.schema import SCHEMAS
 
 
 class Follower:
-    """The rows of one run directory, which need not be there yet. Not thread-safe.
+    """The rows of one run directory, which need not exist yet. Not thread-safe.
 
-    :param seen: rows of each table that are known already, and not told again.
+    :param seen: rows of each table that are known already and are not returned again.
     """
 
     def __init__(self, run_dir: Path, seen: Mapping[str, int] | None = None) -> None:
         self._folder = run_dir / layout.HISTORY_FOLDER
         self._rows = {name: (seen or {}).get(name, 0) for name in SCHEMAS}
         self._closed: dict[str, tuple[int, int]] = dict.fromkeys(SCHEMAS, (0, 0))
-        """Of each table the files whose rows are all told, and how many rows they have."""
+        """Per table, the number of files whose rows were all returned, and their number of rows."""
 
     def news(self) -> dict[str, pa.Table]:
-        """The rows of each table that are new since the last call; a table without any is left out.
+        """Return the rows of each table that are new since the last call; a table without any is left out.
 
         Raises HistoryError for a file that cannot be read.
         """
         while self._folder.is_dir():
             try:
                 found = self._look()
-            except _MadeWayError:
+            except _FilesChangedError:
                 continue
             for name, table in found.items():
                 self._rows[name] += table.num_rows
@@ -56,38 +56,38 @@ class Follower:
         return found
 
     def _has_ended(self) -> bool:
-        """Whether nothing comes any more: files are only put together from now on."""
+        """Whether there are no further rows: from now on files are only merged."""
         return not layout.has_journal(self._folder) or layout.table_file(self._folder, "operations").exists()
 
     def _new_rows(self, name: str, last: str | None) -> Iterator[pa.Table]:
-        """A table's new rows, up to a flush, if there is to be more than that."""
+        """Yield a table's new rows, up to a flush unless the history has ended."""
         paths = layout.table_files(self._folder, name)
         whole = paths == [layout.table_file(self._folder, name)]
         if whole and last is not None:
-            raise _MadeWayError
+            raise _FilesChangedError
         done, before = (0, 0) if whole else self._closed[name]
         fresh = False
         for path in paths[done:]:
             if last is not None and path.stem > last:
                 return
             rows = _read(path, pq.read_metadata).num_rows
-            told = min(self._rows[name] - before, rows)
-            if told < rows:
-                yield _read(path, partial(pq.read_table, schema=SCHEMAS[name], partitioning=None)).slice(told)
+            seen = min(self._rows[name] - before, rows)
+            if seen < rows:
+                yield _read(path, partial(pq.read_table, schema=SCHEMAS[name], partitioning=None)).slice(seen)
                 before, fresh = self._rows[name], True
             elif not (whole or fresh):
                 done, before = done + 1, before + rows
                 self._closed[name] = done, before
 
 
-class _MadeWayError(Exception):
-    """A file went, or came, while others were read: look again."""
+class _FilesChangedError(Exception):
+    """A file was removed or added while others were read: retry."""
 
 
 def _read(path: Path, read: Callable[[Path], Any]) -> Any:
     try:
         return read(path)
     except FileNotFoundError:
-        raise _MadeWayError from None
+        raise _FilesChangedError from None
     except (OSError, pa.ArrowException) as error:
         raise HistoryError(f"{path}: cannot be read: {one_line(error)}") from None

@@ -1,13 +1,13 @@
-"""A history as messages of a topic, which anything that reads Kafka and Arrow can put together again.
+"""A history as messages of a topic, which any reader of Kafka and Arrow can put together again.
 
-A run's messages have its `run_id` as key, so that they keep their order in one partition. The value is an Arrow IPC
-stream of one table's rows, in the table's order, its buffers compressed by LZ4; the schema's metadata tells which:
+A run's messages have its `run_id` as key, so that they stay in order in one partition. The value is an Arrow IPC stream
+of one table's rows, in the table's order, with LZ4 buffers; the schema's metadata has:
 
 - `kafkatrial.run_id`: the run;
 - `kafkatrial.number`: 0, 1, 2, … in the run, without a gap; a message that comes twice counts once;
 - `kafkatrial.table`: a table of the history, or `run`: one row, whose column `document` is `run.json`.
 
-The first message and the last are `run`. The last one's document says `complete`; a run without it goes on, or was
+The first message and the last are `run`. The last one's document has `complete`; a run without it is in progress or was
 killed, and is whole up to its last message.
 """
 
@@ -23,7 +23,7 @@ from linearizability.history.run import RunInfo
 from linearizability.history.schema import SCHEMAS
 
 VALUE_BYTES_MAX: Final = 900_000
-"""A broker takes messages of up to a million bytes, unless it was told otherwise."""
+"""A broker accepts messages of up to a million bytes by default."""
 RUN: Final = "run"
 _RUN_SCHEMA: Final = pa.schema([pa.field("document", pa.string())])
 _OPTIONS: Final = pa.ipc.IpcWriteOptions(compression="lz4")
@@ -40,7 +40,7 @@ class Message:
     rows: pa.Table
 
     def encoded(self) -> bytes:
-        """The value of the message."""
+        """Return the value of the message."""
         tags = {_RUN_ID: self.run_id, _NUMBER: str(self.number), _TABLE: self.table}
         sink = pa.BufferOutputStream()
         tagged = self.rows.replace_schema_metadata(tags)
@@ -51,7 +51,7 @@ class Message:
 
     @property
     def document(self) -> dict[str, Any]:
-        """Of `run`: what `run.json` holds. Raises HistoryError."""
+        """The content of `run.json`, in a message of `run`. Raises HistoryError."""
         try:
             found = json.loads(self.rows["document"][0].as_py())
         except (KeyError, IndexError, TypeError, ValueError):
@@ -62,14 +62,14 @@ class Message:
 
 
 def decoded(value: bytes | None) -> Message:
-    """The message of a value. Raises HistoryError for what is none."""
+    """Return the message of a value. Raises HistoryError for another value."""
     try:
         rows = pa.ipc.open_stream(value or b"").read_all()
         tags = rows.schema.metadata or {}
         message = Message(tags[_RUN_ID].decode(), int(tags[_NUMBER]), tags[_TABLE].decode(), rows)
     except (pa.ArrowException, KeyError, ValueError, TypeError):
         raise HistoryError(
-            "the topic holds messages that are no history of kafkatrial's: name a topic of its own"
+            "the topic holds messages that are not a history of kafkatrial: name a topic for histories only"
         ) from None
     expected = _RUN_SCHEMA if message.table == RUN else SCHEMAS.get(message.table)
     if expected is None or not rows.schema.equals(expected):
@@ -80,13 +80,13 @@ def decoded(value: bytes | None) -> Message:
 
 
 def run_message(info: RunInfo, number: int) -> Message:
-    """What tells of a run itself."""
+    """Return the message with a run's `run.json`."""
     rows = pa.table({"document": [json.dumps(info.document())]}, schema=_RUN_SCHEMA)
     return Message(info.run_id, number, RUN, rows)
 
 
 def table_messages(run_id: str, first: int, table: str, rows: pa.Table) -> Iterator[tuple[Message, bytes]]:
-    """Rows in as many messages as a broker's limit needs, numbered from `first` on, with their values."""
+    """Yield rows as messages within a broker's limit, numbered from `first` on, with their values."""
     parts = [rows]
     while parts:
         part = parts.pop()

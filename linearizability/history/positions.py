@@ -1,9 +1,9 @@
-"""What reads covered, where a history does not say: positions derived from records and operations.
+"""Positions of reads derived from records and operations, for a history without them.
 
-A read starts where the process's last one in that partition ended, if the process had no assign, seek or assignment
-event since, else at its own first record; it ends after its last record. A move that falls inside the last read or this
-one counts as since, because nobody knows whether it came before or after the records: the derived read then starts
-later, and covers less, which can hide an anomaly and never make one up.
+A read starts where the process's last read in that partition ended, if the process had no assign, seek or assignment
+event since; otherwise at its own first record. It ends after its last record. A move during the last read or this one
+counts as since, because its order relative to the records is unknown: the derived read then starts later and covers
+less, which can hide an anomaly but never invent one.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ import numpy as np
 from linearizability.history.rows import Flags, Numbers
 
 MOVES: Final = ("assign", "incremental_assign", "incremental_unassign", "seek", "subscribe", "unassign", "unsubscribe")
-"""Operations that assign or seek: after them a process may read from elsewhere. So it may after every event."""
+"""Operations after which a process may read from another position; so it may after every assignment event."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,17 +25,17 @@ class Reads:
     process: Numbers
     begin_ns: Numbers
     end_ns: Numbers
-    """When it returned; when it was invoked, if it never did."""
+    """When it returned, or when it was invoked if it never did."""
     first: Numbers
     """The offset of its first record."""
     last: Numbers
-    """And of its last one, in the order in which it gave them."""
+    """The offset of its last record, in the order of the result."""
 
 
 def derive_befores(reads: Reads, moves_ns: Mapping[int, Numbers]) -> Numbers:
-    """Where each read started, `moves_ns` being, per process and sorted, when it was assigned or sought.
+    """Return where each read started; `moves_ns` has, per process and sorted, the times of assignments and seeks.
 
-    Each ended at `last + 1`.
+    Each read ended at `last + 1`.
     """
     befores = reads.first.copy()
     continued = np.flatnonzero(_follows(reads, moves_ns))
@@ -51,6 +51,6 @@ def _follows(reads: Reads, moves_ns: Mapping[int, Numbers]) -> Flags:
         moves = moves_ns.get(process)
         if moves is not None:
             own = np.flatnonzero(follows & (reads.process == process))
-            by_now = np.searchsorted(moves, reads.end_ns[own], side="right")
-            follows[own[by_now > np.searchsorted(moves, reads.begin_ns[own - 1], side="left")]] = False
+            moved_before_end = np.searchsorted(moves, reads.end_ns[own], side="right")
+            follows[own[moved_before_end > np.searchsorted(moves, reads.begin_ns[own - 1], side="left")]] = False
     return follows

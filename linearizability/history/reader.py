@@ -1,9 +1,9 @@
-"""Opens a history, ours or a foreign one, finished or cut short, and gives its tables as Arrow.
+"""Reader of a history, ours or a foreign one, finished or cut short; returns its tables as Arrow.
 
-Lenient in what changes no meaning: the order of columns, columns of other names, a narrower or wider integer,
-dictionaries, large strings, a column of nulls only, Kafka's -1 for an unknown offset or epoch. Strict in the rest: a
-missing column, a wrong type, a file that cannot be read, a number that does not fit are each one clear line. Rows are
-judged by `validate`.
+It accepts differences without meaning: the order of columns, further columns, a narrower or wider integer,
+dictionaries, large strings, a column of nulls only, Kafka's -1 for an unknown offset or epoch. Everything else (a
+missing column, a wrong type, an unreadable file, a number out of range) is an error in one clear line. `validate`
+checks rows.
 """
 
 import itertools
@@ -41,7 +41,7 @@ BATCH_ROWS: Final = 131_072
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """A run's tables. `open_history`, which makes it, has looked at every file's footer and at no row."""
+    """A run's tables. `open_history` has read every file's footer and no row."""
 
     run_dir: Path
     run: RunInfo
@@ -49,36 +49,36 @@ class History:
     _unfinished: dict[str, pa.Table] = field(default_factory=dict)
 
     def files(self, name: str) -> tuple[Path, ...]:
-        """The closed Parquet files of a table. With `unfinished` they are all of it."""
+        """Return the closed Parquet files of a table. With `unfinished` they are the whole table."""
         return self._files[name]
 
     def unfinished(self, name: str) -> pa.Table:
-        """What is in no file: of a killed run what had begun and not ended, of a history in memory all. Else empty."""
+        """Return the rows outside files: the unfinished ones of a killed run, all of a history in memory, else none."""
         found = self._unfinished.get(name)
         return empty_table(SCHEMAS[name]) if found is None else found
 
     def count(self, name: str) -> int:
-        """How many rows a table has, by the footers of its files."""
+        """Return the number of rows of a table, by the footers of its files."""
         finished = sum(int(pq.read_metadata(path).num_rows) for path in self._files[name])
         return finished + int(self.unfinished(name).num_rows)
 
     def is_absent(self, name: str) -> bool:
-        """Whether the run has no such table at all, which for `positions` means that they are derived."""
+        """Whether the run has no such table; positions are then derived."""
         return not self._files[name] and name not in self._unfinished
 
     def table(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
-        """A whole table, or some columns of it, with exactly the types of `SCHEMAS`. Raises HistoryError."""
+        """Return a table, or some columns of it, with exactly the types of `SCHEMAS`. Raises HistoryError."""
         return pa.concat_tables(self.batches(name, columns))
 
     def batches(self, name: str, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
-        """The same in pieces of at most `BATCH_ROWS` rows, at least one, in the same order. Raises HistoryError."""
+        """Yield the same in at least one piece of at most `BATCH_ROWS` rows, in the same order. Raises HistoryError."""
         wanted = list(columns) if columns is not None else SCHEMAS[name].names
         for path in self._files[name]:
             yield from _read(name, path, wanted)
         yield self.unfinished(name).select(wanted)
 
     def dataset(self, name: str) -> "ds.Dataset":
-        """A table to query, with exactly the types of `SCHEMAS`, and Kafka's -1 for unknown where a tool wrote it."""
+        """Return a table to query, with the types of `SCHEMAS`, and with Kafka's -1 for unknown if a tool wrote it."""
         import pyarrow.dataset as ds  # which imports pandas, where there is one: a second that most runs need not spend
 
         schema = SCHEMAS[name]
@@ -96,7 +96,7 @@ class History:
 def open_history(run_dir: Path) -> History:
     """Open the history of a run directory.
 
-    Raises NotARunError where there is no run, or one of another format version; HistoryError where a file cannot be
+    Raises NotARunError if there is no run, or one of another format version; HistoryError if a file cannot be
     read or lacks a column.
     """
     run = RunInfo.read(run_dir)
@@ -114,13 +114,13 @@ def open_history(run_dir: Path) -> History:
 
 
 def history_of_tables(source: Path, run: RunInfo, tables: Mapping[str, pa.Table]) -> History:
-    """A history in memory, from `source`, whose tables have exactly the types of `SCHEMAS`; one left out is absent."""
+    """Return a history in memory, from `source`; tables have exactly the types of `SCHEMAS`, others are absent."""
     known = {name: without_unknown(name, table) for name, table in tables.items()}
     return History(source, run, dict.fromkeys(SCHEMAS, ()), known)
 
 
 def _unfinished(history: History, history_dir: Path) -> dict[str, pa.Table]:
-    """What the journal tells of and the closed files do not."""
+    """Return the rows of the journal that the closed files do not have."""
     journal = {name: _journal(history_dir, name) for name in layout.JOURNAL_TABLES}
     operations = _without(journal["operations"], "op_id", history.table("operations", ["op_id"]))
     faults = _without(journal["faults"], "fault_id", history.table("faults", ["fault_id"]))
@@ -157,7 +157,7 @@ def _read(name: str, path: Path, columns: Sequence[str]) -> Iterator[pa.Table]:
         rows += table.num_rows
         yield table
     if rows != metadata.num_rows:
-        raise HistoryError(f"{path}: table {name}: its footer claims {metadata.num_rows} rows, and it holds {rows}")
+        raise HistoryError(f"{path}: table {name}: its footer claims {metadata.num_rows} rows, but it holds {rows}")
 
 
 def read_row_groups(

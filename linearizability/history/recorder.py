@@ -1,10 +1,11 @@
-"""What a client driver tells of its calls, turned into rows of the history.
+"""Recorder: converts the calls of a client driver into rows of the history.
 
 The rules of this file:
 
 - op_id and invoke_ns are taken under one lock, so that the order of ids is the order of invocations, whatever the
-  threads do. complete_ns is taken when `complete` is entered: the answer is there by then.
-- `invoke` is called before the request is sent, `complete` after its answer was read: the two times enclose the effect.
+  threads do. complete_ns is taken when `complete` is entered, after the response has arrived.
+- `invoke` is called before the request is sent, `complete` after its response was read: the two times enclose the
+effect.
 - An operation that never completes is written as info, with complete_ns null and its sends, at the end or by the
   journal of a killed run.
 """
@@ -48,7 +49,7 @@ class Read(NamedTuple):
 
 
 class Position(NamedTuple):
-    """What a read passed over, or where a move went. The fields are columns of `positions`."""
+    """The range that a read passed, or the target of a move. The fields are columns of `positions`."""
 
     topic: str
     topic_id: str | None
@@ -62,16 +63,16 @@ class Position(NamedTuple):
 
 
 class Writer(Protocol):
-    """Where rows go: to disk (`HistoryWriter`), or elsewhere."""
+    """Destination of rows: the disk (`HistoryWriter`), or another."""
 
     def begin(self, unfinished: Unfinished) -> None:
-        """Something began, which `unfinished.rows()` tells of if it never ends."""
+        """Note a begin; `unfinished.rows()` has its rows if it never ends."""
 
     def end(self, unfinished: Unfinished, rows: Sequence[Rows | Block]) -> None:
-        """It ended, and these are its rows."""
+        """Note an end, with its rows."""
 
     def append_rows(self, table: str, rows: Sequence[Row]) -> None:
-        """Add rows given one by one."""
+        """Add rows."""
 
     def set_topic(self, name: str, properties: Mapping[str, str]) -> None:
         """Add a topic to `run.json`."""
@@ -108,11 +109,11 @@ class _Injected:
 
 
 class Recorder:
-    """Records the operations of any number of clients and threads through one writer.
+    """Recorder of the operations of any number of clients and threads through one writer.
 
-    One recorder to a writer. `clock` gives nanoseconds and never goes back; the times of states and assignments that a
-    caller gives are taken from it too (`now_ns`). Every method may raise HistoryError when the disk refuses, and
-    TypeError for a column that the table does not have.
+    One recorder to a writer. `clock` returns nanoseconds and never goes back; callers take the times of states and
+    assignments from it too (`now_ns`). Every method may raise HistoryError for disk errors, and TypeError for a column
+    that the table does not have.
     """
 
     def __init__(self, writer: Writer, clock: Callable[[], int] = time.monotonic_ns) -> None:
@@ -124,9 +125,9 @@ class Recorder:
         self._invoked: dict[int, _Invoked] = {}
 
     def invoke(self, process: int, f: str, sends: Sequence[Sent] = (), **operation_columns: Any) -> int:
-        """An operation is about to be called. Returns its op_id.
+        """Record the invocation of an operation, which is about to be called. Return its op_id.
 
-        With `sends`, the columns `topic` and `partition` say where to: a produce goes to one topic partition.
+        With `sends`, the columns `topic` and `partition` are required: a produce has one topic partition.
         """
         _check_operation_columns(operation_columns)
         if sends and (operation_columns.get("topic") is None or operation_columns.get("partition") is None):
@@ -152,10 +153,10 @@ class Recorder:
         positions: Sequence[Position] = (),
         **operation_columns: Any,
     ) -> None:
-        """The operation returned.
+        """Record the completion of an operation.
 
-        `base_offset` acknowledges the sends one after the other, `offsets` each on its own; `leader_epoch` is the one
-        in which they were acknowledged, where that is known. Columns given here stand over those of `invoke`.
+        `base_offset` acknowledges the sends one after the other, `offsets` each on its own; `leader_epoch` is the epoch
+        in which they were acknowledged, if known. Columns given here override those of `invoke`.
         """
         complete_ns = self.now_ns()
         if outcome not in OUTCOMES:
@@ -175,31 +176,31 @@ class Recorder:
             rows.append(_read_block(op_id, reads))
         if positions:
             rows.append(_position_block(op_id, positions))
-        if self._invoked.pop(op_id, None) is None:  # another thread was faster
+        if self._invoked.pop(op_id, None) is None:  # completed by another thread
             raise _not_invoked(op_id)
         self._writer.end(invoked, rows)
 
     def state(self, **columns: Any) -> None:
-        """What a node said of a partition: one row of `states`."""
+        """Record what a node reported about a partition: one row of `states`."""
         self._append("states", [columns])
 
     def assignment(self, **columns: Any) -> None:
-        """A partition was assigned to, revoked from or lost by a client: one row of `assignments`, now by default."""
+        """Record that a partition was assigned to, revoked from or lost by a client: one row of `assignments`."""
         self._append("assignments", [{"at_ns": self.now_ns(), **columns}])
 
     def group_offsets(self, op_id: int, rows: Sequence[Row]) -> None:
-        """Group offsets that an operation committed or fetched: rows of `offsets`."""
+        """Record group offsets that an operation committed or fetched: rows of `offsets`."""
         self._append("offsets", [{**row, "op_id": op_id} for row in rows])
 
     def inputs(self, op_id: int, rows: Sequence[Row]) -> None:
-        """Input records that the sends of an operation were made from: rows of `inputs`."""
+        """Record the input records of an operation's sends: rows of `inputs`."""
         self._append("inputs", [{**row, "op_id": op_id} for row in rows])
 
     @contextlib.contextmanager
     def fault(self, kind: str, target: str | None, argument: str | None = None) -> Iterator[None]:
         """Record a fault that is injected and healed inside the block.
 
-        Left by an exception it counts as not healed: nobody knows whether it was.
+        If an exception leaves the block, the fault counts as not healed, because that is unknown.
         """
         row = {"fault_id": next(self._fault_ids), "kind": kind, "target": target, "argument": argument}
         injected = _Injected({**row, "inject_ns": self.now_ns()})
@@ -209,11 +210,11 @@ class Recorder:
         self._writer.end(injected, [Rows("faults", (healed,))])
 
     def topic(self, name: str, properties: Mapping[str, str]) -> None:
-        """A topic and the properties it was created with, for `run.json`."""
+        """Record a topic and the properties it was created with, for `run.json`."""
         self._writer.set_topic(name, properties)
 
     def client(self, process: int, properties: Mapping[str, str]) -> None:
-        """A client and the properties it runs with, for `run.json`."""
+        """Record a client and its properties, for `run.json`."""
         self._writer.set_client(process, properties)
 
     def _append(self, table: str, rows: Sequence[Row]) -> None:

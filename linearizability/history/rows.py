@@ -1,4 +1,4 @@
-"""Finding the first row that breaks a rule, and naming it. Rows are counted from 0, in the order of a table's files."""
+"""Search for the first row that breaks a rule. Rows are counted from 0, in the order of a table's files."""
 
 import zlib
 from collections.abc import Sequence
@@ -32,14 +32,14 @@ class Piece:
     def __getitem__(self, column: str) -> pa.ChunkedArray:
         return self.table[column]
 
-    def refuse_where(self, broken: pa.ChunkedArray, column: str, rule: str) -> None:
+    def reject_where(self, broken: pa.ChunkedArray, column: str, rule: str) -> None:
         """Raise HistoryError for the first row where `broken` is true (a null is not)."""
         row = pc.index(broken, value=True).as_py()
         if row >= 0:
             raise self.broken_row(row, f"{column} is {_shown(self[column][row].as_py())}; {rule}")
 
     def check_text(self, column: str) -> None:
-        """Raise HistoryError for the first text that is not UTF-8: Parquet does not hold its writer to it."""
+        """Raise HistoryError for the first text that is not UTF-8, which Parquet does not enforce."""
         try:
             self[column].validate(full=True)
         except pa.ArrowInvalid:
@@ -50,13 +50,13 @@ class Piece:
                     raise broken_row(self.name, self.first_row + row, {}, f"{column} is not UTF-8") from None
 
     def broken_row(self, row: int, what: str) -> "BrokenRowError":
-        """The one line; `row` is the place in this piece."""
+        """Return the error for a row; `row` is the place in this piece."""
         keys = {key: self[key][row].as_py() for key in _KEYS if key in self.table.column_names}
         return broken_row(self.name, self.first_row + row, keys, what)
 
 
 class BrokenRowError(HistoryError):
-    """A row that breaks a rule of the format. Its parts are attributes, for who knows the row by another name."""
+    """A row that breaks a rule of the format. Its parts are attributes, for callers with another name for the row."""
 
     table: str
     row: int
@@ -64,7 +64,7 @@ class BrokenRowError(HistoryError):
 
 
 def broken_row(name: str, row: int, keys: dict[str, Any], what: str) -> BrokenRowError:
-    """The one line about a row of a table, found again by its `keys`."""
+    """Return the error for a row of a table, identified by its `keys`."""
     shown = ", ".join(f"{key} {_shown(value)}" for key, value in keys.items())
     error = BrokenRowError(f"table {name}, row {row}{f' ({shown})' if shown else ''}: {what}")
     error.table, error.row, error.what = name, row, what
@@ -72,14 +72,14 @@ def broken_row(name: str, row: int, keys: dict[str, Any], what: str) -> BrokenRo
 
 
 def integers(table: pa.Table, column: str, null: int = 0) -> Numbers:
-    """A column as NumPy's int64, with `null` where it is null."""
+    """Return a column as int64, with `null` for nulls."""
     filled = table[column].fill_null(null) if table[column].null_count else table[column]
     numbers: Numbers = filled.to_numpy().astype(np.int64, copy=False)
     return numbers
 
 
 def first_repeat(*columns: Numbers) -> tuple[int, int] | None:
-    """The first row that repeats an earlier one in all columns, and that earlier one; rows as (earlier, later)."""
+    """Return the first row that repeats an earlier one in all columns, as (earlier, later)."""
     codes = _packed(columns)
     if (codes[1:] > codes[:-1]).all() or _distinct(codes):
         return None
@@ -93,7 +93,7 @@ def first_repeat(*columns: Numbers) -> tuple[int, int] | None:
 class RepeatSample:
     """Keys of a bounded sample of rows. A hash of the key chooses, so that rows with equal keys are chosen together.
 
-    A table in which many rows repeat others is found out after a few batches, in memory that does not grow.
+    A table with many repeated rows is detected after a few batches, in bounded memory.
 
     :param copies_max: Number of rows that may have the same key.
     """
@@ -149,7 +149,7 @@ def _column_hash(column: pa.ChunkedArray) -> Numbers:
 
 
 def _hashes(columns: Sequence[Numbers]) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
-    """One number for each row, by the finalizer of SplitMix64."""
+    """Return one number for each row, by the finalizer of SplitMix64."""
     mixed = np.zeros(len(columns[0]), np.uint64)
     for column in columns:
         mixed ^= column.astype(np.uint64)
@@ -165,7 +165,7 @@ def _distinct(codes: Numbers) -> bool:
 
 
 def _packed(columns: Sequence[Numbers]) -> Numbers:
-    """One number per row, equal exactly where all columns are."""
+    """Return one number per row, equal exactly where all columns are."""
     packed, span = np.zeros(len(columns[0]), np.int64), 1
     for column in columns:
         digits, width = _from_zero(column)

@@ -1,8 +1,8 @@
-"""`run.json`: what ran, with which settings, and whether it ended by itself.
+"""`run.json`: what ran, with which settings, and whether it ended on its own.
 
-Written when a run starts with `complete` false, and replaced atomically afterwards, so that a killed run is never
-mistaken for a finished one. Reading is lenient where a foreign tool has nothing to say (a seed, a version) and strict
-where a wrong value would change a verdict.
+It is written when a run starts, with `complete` false, and replaced atomically afterwards, so that a killed run is
+never mistaken for a finished one. A foreign tool may omit members without an effect on verdicts (a seed, a version); a
+wrong value of the others is an error.
 """
 
 import json
@@ -24,27 +24,27 @@ Properties = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class RunInfo:
-    """The contents of `run.json`; field by field as the format page has it."""
+    """The contents of `run.json`, as on the format page."""
 
     run_id: str
     seed: int | None = None
     target: str | None = None
     versions: Properties = field(default_factory=dict)
     topics: Mapping[str, Properties] = field(default_factory=dict)
-    """Topic to Kafka properties: what was set on the topic itself."""
+    """Topic to Kafka properties that were set on the topic itself."""
     cluster: Properties = field(default_factory=dict)
-    """Kafka properties where a topic sets none."""
+    """Kafka properties for topics that do not set them."""
     clients: Mapping[int, Properties] = field(default_factory=dict)
     """Process to client properties."""
     complete: bool = False
-    """True only when the run ended by itself."""
+    """True only if the run ended on its own."""
     format: int = FORMAT
 
     @classmethod
     def read(cls, run_dir: Path) -> "RunInfo":
         """Read `run_dir/run.json`.
 
-        Raises NotARunError where there is none or its format is another, HistoryError where it cannot be understood.
+        Raises NotARunError if there is none or its format is another, HistoryError if it is invalid.
         """
         path = run_dir / RUN_FILE
         document = _load(run_dir, path)
@@ -52,7 +52,7 @@ class RunInfo:
 
     @classmethod
     def of(cls, path: Path, document: Mapping[str, Any]) -> "RunInfo":
-        """What a document of that form, which stood in `path`, says. Raises as `read` does."""
+        """Return the contents of a document from `path`. Raises as `read` does."""
         version = document.get("format")
         if type(version) is not int or version != FORMAT:
             raise NotARunError(f"{path}: format is {json.dumps(version)}, this version reads format {FORMAT}")
@@ -70,15 +70,15 @@ class RunInfo:
 
     @property
     def unfinished_reasons(self) -> tuple[str, ...]:
-        """Why a history of this run cannot be ok: empty if the run ended by itself.
+        """Why a history of this run cannot be ok: empty if the run ended on its own.
 
-        A part of a history shows the violations that it holds. It shows neither the reads nor the acknowledgements that
-        would have come, so that the absence of a violation proves nothing.
+        A part of a history shows the violations that it has. It does not show the reads and acknowledgements that would
+        have followed, so the absence of a violation proves nothing.
         """
-        return () if self.complete else ("the history is unfinished: the run did not end by itself (`complete`)",)
+        return () if self.complete else ("the history is unfinished: the run did not end on its own (`complete`)",)
 
     def document(self) -> dict[str, Any]:
-        """The members of `run.json`, for `json.dumps`."""
+        """Return the members of `run.json`, for `json.dumps`."""
         fields = asdict(self)
         return {"format": fields.pop("format"), **fields}
 
@@ -104,7 +104,7 @@ def _load(run_dir: Path, path: Path) -> dict[str, Any]:
     try:
         json.dumps(document, ensure_ascii=False).encode()
     except UnicodeEncodeError:
-        raise HistoryError(f"{path}: holds half of a surrogate pair, which is no text") from None
+        raise HistoryError(f"{path}: holds half of a surrogate pair, which is not valid text") from None
     return document
 
 
@@ -148,7 +148,7 @@ class _Fields:
         try:
             return int(name)
         except ValueError:
-            raise HistoryError(f"{self.path}: clients: {name!r} is no process number") from None
+            raise HistoryError(f"{self.path}: clients: {name!r} is not a process number") from None
 
     def _properties(self, name: str, value: Any) -> dict[str, str]:
         if value is None:

@@ -1,6 +1,6 @@
-"""Writes a history that is whole as a run directory: one that was imported, or one of many files.
+"""Saving of a whole history as a run directory: an imported one, or one of many files.
 
-`writer` is for a history that still happens.
+`writer` is for a history that is in progress.
 """
 
 import os
@@ -17,9 +17,9 @@ from linearizability.history.schema import SCHEMAS
 
 
 def save(history: History, run_dir: Path) -> None:
-    """Write `run.json`, last, and a file for each table that is there.
+    """Write a file for each present table, and then `run.json`.
 
-    Raises HistoryError if the directory holds a history already, or the disk refuses.
+    Raises HistoryError if the directory holds a history already, or for disk errors.
     """
     folder = run_dir / layout.HISTORY_FOLDER
     if (run_dir / RUN_FILE).exists() or folder.exists():

@@ -1,8 +1,8 @@
 """The eight tables of a history, format version 1, column by column.
 
 This module is the one definition: writer, reader, validator and the public page `docs/history-format.md` follow it.
-A table is written with exactly these Arrow types. In Arrow every column may be null; whether a null is lawful is
-`Column.required`, which the validator holds rows to.
+A table is written with exactly these Arrow types. In Arrow every column may be null; whether the format permits a null
+is `Column.required`, which the validator checks.
 """
 
 from dataclasses import dataclass
@@ -24,19 +24,19 @@ ISOLATIONS: Final = ("read_committed", "read_uncommitted")
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column: its Arrow type, what it means, and the rules that each of its rows keeps."""
+    """One column: its Arrow type, its meaning, and the rules for each of its rows."""
 
     name: str
     type: pa.DataType
     meaning: str
     required: bool = False
-    """No row has a null here."""
+    """Whether null is forbidden."""
     values: tuple[str, ...] | None = None
-    """All values there are, where the set is closed."""
+    """All valid values, if the set is closed."""
     minimum: int | None = None
-    """No row is below."""
+    """The lowest valid value."""
     unknown: int | None = None
-    """What Kafka's protocol writes where it knows none: the reader gives it as null."""
+    """The value of Kafka's protocol for unknown, which the reader returns as null."""
 
 
 def _required(
@@ -45,8 +45,8 @@ def _required(
     return Column(name, kind, meaning, required=True, values=values, minimum=minimum)
 
 
-def _answered(name: str, kind: pa.DataType, meaning: str) -> Column:
-    """An offset, watermark, epoch or generation as Kafka told it, or did not tell it: -1 is its word for unknown."""
+def _reported(name: str, kind: pa.DataType, meaning: str) -> Column:
+    """Return a column for an offset, watermark, epoch or generation from Kafka, which uses -1 for unknown."""
     return Column(name, kind, meaning, minimum=0, unknown=-1)
 
 
@@ -54,9 +54,9 @@ _TOPIC: Final = _required("topic", pa.string(), "topic name")
 _TOPIC_ID: Final = Column("topic_id", pa.string(), "topic id; null where unknown")
 _PARTITION: Final = _required("partition", pa.int32(), "partition of the topic, from 0", minimum=0)
 _OP_ID: Final = _required("op_id", pa.int64(), "the operation it belongs to")
-_HIGH_WATERMARK: Final = _answered("high_watermark", pa.int64(), "as the answer said; null where unknown")
-_LAST_STABLE_OFFSET: Final = _answered("last_stable_offset", pa.int64(), "as the answer said; null where unknown")
-_LOG_START_OFFSET: Final = _answered("log_start_offset", pa.int64(), "as the answer said; null where unknown")
+_HIGH_WATERMARK: Final = _reported("high_watermark", pa.int64(), "from the response; null where unknown")
+_LAST_STABLE_OFFSET: Final = _reported("last_stable_offset", pa.int64(), "from the response; null where unknown")
+_LOG_START_OFFSET: Final = _reported("log_start_offset", pa.int64(), "from the response; null where unknown")
 
 OPERATIONS: Final = (
     _required("op_id", pa.int64(), "unique in the run, ascending by invocation"),
@@ -64,33 +64,33 @@ OPERATIONS: Final = (
     _required("f", pa.string(), "what was called: produce, poll, fetch, list_offsets, init_producer_id, …"),
     _required("invoke_ns", pa.int64(), "when it was called, on the run's one monotonic clock"),
     Column("complete_ns", pa.int64(), "when it returned, on the same clock; null if it never did"),
-    _required("outcome", pa.string(), "whether it happened: yes; certainly not, and it never will; unknown", OUTCOMES),
+    _required("outcome", pa.string(), "whether it took effect: yes; no, and it never will; unknown", OUTCOMES),
     Column("error", pa.string(), "Kafka error name; null if none"),
-    Column("node", pa.int32(), "broker that answered; null if unknown"),
+    Column("node", pa.int32(), "broker that responded; null if unknown"),
     Column("api_version", pa.int16(), "of the request; null if unknown"),
-    Column("attempts", pa.int16(), "how often the request was sent; null if unknown"),
+    Column("attempts", pa.int16(), "number of times the request was sent; null if unknown"),
     Column("txn_id", pa.string(), "transactional id"),
-    Column("txn_seq", pa.int64(), "the transaction of that process it belongs to, its begin and end included"),
+    Column("txn_seq", pa.int64(), "number of its transaction in the process, also for the transaction's begin and end"),
     Column(
         "producer_id",
         pa.int64(),
-        "as used, or as handed out; null: not idempotent; -1: idempotent, id not known",
+        "as used or returned; null: not idempotent; -1: idempotent, id not known",
         minimum=-1,
     ),
-    _answered("producer_epoch", pa.int16(), "as used, or as handed out"),
+    _reported("producer_epoch", pa.int16(), "as used or returned"),
     Column("group", pa.string(), "consumer group"),
     Column("member_id", pa.string(), "member of the group"),
     Column("instance_id", pa.string(), "`group.instance.id` of a static member"),
-    _answered("generation", pa.int32(), "generation, or member epoch"),
+    _reported("generation", pa.int32(), "generation, or member epoch"),
     Column("isolation", pa.string(), "isolation level of a read", values=ISOLATIONS),
     Column("acks", pa.int16(), "of a produce; -1 is all"),
-    Column("topic", pa.string(), "topic it was about, where that is one"),
+    Column("topic", pa.string(), "its topic, if it has only one"),
     Column("topic_id", pa.string(), "id of that topic"),
-    Column("partition", pa.int32(), "partition it was about, where that is one"),
+    Column("partition", pa.int32(), "its partition, if it has only one"),
     Column(
         "offset",
         pa.int64(),
-        "offset it was about, as asked (delete_records: the new log start, -1: the high watermark)",
+        "its offset, as requested (delete_records: the new log start, -1: the high watermark)",
     ),
 )
 
@@ -101,10 +101,10 @@ RECORDS: Final = (
     _TOPIC,
     Column("topic_id", pa.string(), "topic id; null where unknown. A topic created again has another id"),
     _PARTITION,
-    _answered("offset", pa.int64(), "acknowledged or read offset; null if unknown"),
+    _reported("offset", pa.int64(), "acknowledged or read offset; null if unknown"),
     Column("value", pa.int64(), "unique among the sends of a partition; null: a tombstone"),
     Column("key", pa.string(), "record key; null if none"),
-    _answered(
+    _reported(
         "leader_epoch", pa.int32(), "read: from its batch. send: in which `node` acknowledged; null unless known"
     ),
     Column("timestamp_ms", pa.int64(), "record timestamp; null if unknown"),
@@ -124,7 +124,7 @@ POSITIONS: Final = (
         "before", pa.int64(), "next offset to read before it; a move without reading: the new position", minimum=0
     ),
     _required("after", pa.int64(), "next offset to read after it", minimum=0),
-    _required("cause", pa.string(), "why the position stands where it does", CAUSES),
+    _required("cause", pa.string(), "reason for the position", CAUSES),
     _HIGH_WATERMARK,
     _LAST_STABLE_OFFSET,
     _LOG_START_OFFSET,
@@ -136,17 +136,17 @@ OFFSETS: Final = (
     _TOPIC,
     _TOPIC_ID,
     _PARTITION,
-    _answered("offset", pa.int64(), "group offset; null: none"),
-    _required("direction", pa.string(), "written by the operation, or answered to it", OFFSET_DIRECTIONS),
+    _reported("offset", pa.int64(), "group offset; null: none"),
+    _required("direction", pa.string(), "written by the operation, or returned to it", OFFSET_DIRECTIONS),
 )
 
 ASSIGNMENTS: Final = (
-    _required("at_ns", pa.int64(), "when the client was told, on the run's one monotonic clock"),
+    _required("at_ns", pa.int64(), "when the client was notified, on the run's one monotonic clock"),
     _required("process", pa.int32(), "the client"),
     Column("group", pa.string(), "consumer group"),
     Column("member_id", pa.string(), "member of the group"),
     Column("instance_id", pa.string(), "`group.instance.id` of a static member"),
-    _answered("generation", pa.int32(), "generation, or member epoch"),
+    _reported("generation", pa.int32(), "generation, or member epoch"),
     _TOPIC,
     _TOPIC_ID,
     _PARTITION,
@@ -163,21 +163,21 @@ INPUTS: Final = (
 )
 
 STATES: Final = (
-    _required("asked_ns", pa.int64(), "when the question was sent, on the run's one monotonic clock"),
-    _required("answered_ns", pa.int64(), "when the answer was there, on the same clock"),
-    _required("source", pa.string(), "what was asked: list_offsets, fetch, metadata, log_dir, …"),
-    Column("isolation", pa.string(), "isolation level of the question", values=ISOLATIONS),
-    Column("node", pa.int32(), "broker that answered"),
+    _required("asked_ns", pa.int64(), "when the request was sent, on the run's one monotonic clock"),
+    _required("answered_ns", pa.int64(), "when the response arrived, on the same clock"),
+    _required("source", pa.string(), "kind of request: list_offsets, fetch, metadata, log_dir, …"),
+    Column("isolation", pa.string(), "isolation level of the request", values=ISOLATIONS),
+    Column("node", pa.int32(), "broker that responded"),
     Column("topic", pa.string(), "topic name"),
     _TOPIC_ID,
     Column("partition", pa.int32(), "partition of the topic, from 0", minimum=0),
-    Column("leader", pa.int32(), "node that leads, as the answer said"),
-    _answered("leader_epoch", pa.int32(), "its leader epoch, as the answer said"),
-    Column("isr", pa.list_(pa.field("element", pa.int32())), "in-sync replicas, as the answer said"),
-    _answered("high_watermark", pa.int64(), "for list_offsets under read_uncommitted: the end it answered"),
-    _answered("last_stable_offset", pa.int64(), "for list_offsets under read_committed: the end it answered"),
+    Column("leader", pa.int32(), "leader, from the response"),
+    _reported("leader_epoch", pa.int32(), "its leader epoch, from the response"),
+    Column("isr", pa.list_(pa.field("element", pa.int32())), "in-sync replicas, from the response"),
+    _reported("high_watermark", pa.int64(), "for list_offsets under read_uncommitted: the end it returned"),
+    _reported("last_stable_offset", pa.int64(), "for list_offsets under read_committed: the end it returned"),
     _LOG_START_OFFSET,
-    _answered("log_end_offset", pa.int64(), "of the replica asked"),
+    _reported("log_end_offset", pa.int64(), "of the queried replica"),
     Column("error", pa.string(), "Kafka error name; null if none"),
 )
 
@@ -185,9 +185,9 @@ FAULTS: Final = (
     _required("fault_id", pa.int64(), "number of the fault in the run"),
     _required("kind", pa.string(), "kill, power, disk, wipe, pause, cut, delay, clock, configuration, …"),
     Column("target", pa.string(), "a node, a link `1->2`, a topic"),
-    Column("argument", pa.string(), "what the kind needs besides: a duration, a setting"),
+    Column("argument", pa.string(), "parameter of the kind: a duration, a setting"),
     _required("inject_ns", pa.int64(), "when it began, on the run's one monotonic clock"),
-    Column("heal_ns", pa.int64(), "when it had ended, on the same clock; null if it never did"),
+    Column("heal_ns", pa.int64(), "when it ended, on the same clock; null if it never did"),
 )
 
 COLUMNS: Final[dict[str, tuple[Column, ...]]] = {
@@ -213,5 +213,5 @@ OPERATION_TABLES: Final = ("records", "positions", "offsets", "inputs")
 
 @cache
 def empty_table(schema: pa.Schema) -> pa.Table:
-    """A table of a schema without rows. Made once, since small histories ask for very many."""
+    """Return a table of a schema without rows; cached, because small histories need very many."""
     return schema.empty_table()

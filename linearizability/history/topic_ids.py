@@ -1,6 +1,6 @@
-"""Which topic a row means: a topic created again under its name has another id, and a row may not know the id.
+"""Topic ids of rows: a topic that was created again has another id, and a row may lack its id.
 
-A null id stands for the name's only one. Where a name has several, a null does not say which.
+A null id stands for the name's only id. If a name has several, a null is ambiguous.
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ _TABLES: Final = tuple(name for name, schema in SCHEMAS.items() if "topic_id" in
 
 @dataclass(frozen=True)
 class TopicIds:
-    """The topic names of a run, and the ids by which it knows each."""
+    """The topic names of a run, and the ids of each."""
 
     ids: dict[str, tuple[str, ...]]
 
@@ -49,13 +49,13 @@ class TopicIds:
         return tuple(topic for topic, ids in self.ids.items() if len(ids) > 1)
 
     def fill(self, table: pa.Table) -> pa.Table:
-        """The table with `topic_id` filled in wherever the name has one id only."""
+        """Return the table with `topic_id` filled in where the name has only one id."""
         known = pc.index_in(table["topic"], value_set=pa.array(list(self._only), pa.string()))
         filled = pc.coalesce(table["topic_id"], pa.array(list(self._only.values()), pa.string()).take(known))
         return table.set_column(table.column_names.index("topic_id"), "topic_id", filled)
 
     def partition_codes(self, table: pa.Table) -> Numbers:
-        """One number per row, equal for rows of one topic partition: by id, or by name where there is no id.
+        """Return one number per row, equal for rows of one topic partition: by id, or by name if there is no id.
 
         The numbers of different tables of one run can be compared.
         """

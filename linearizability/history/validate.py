@@ -1,12 +1,12 @@
-"""Holds the rows of a history to the rules of the format, before anything judges them.
+"""Validation of a history's rows against the rules of the format, before any judgement.
 
-A checker may then rely on them: what looks like an anomaly is one, and not a slip of whoever wrote the history. Each
-rule is a sentence of the format; a history that keeps them is never refused, however strange what it tells.
+A checker may rely on the rules: what looks like an anomaly is one, and not an error of the history's writer. Each rule
+is a sentence of the format; a history that keeps them is never rejected, however unusual.
 
-Rules of one row are held to a piece of a table at a time; the column rules among them (no nulls, closed sets of values,
-lower bounds) are read from `schema`. Rules between rows work on columns of numbers: those of `operations` on whole
-ones, those of `records` on one share of the rows after the other, so that memory stays bounded. All take time near
-linear in the number of rows.
+Rules of one row are checked in pieces of a table; the column rules among them (no nulls, closed sets of values, lower
+bounds) come from `schema`. Rules between rows are checked on columns of numbers: those of `operations` on whole
+columns, those of `records` on shares of the rows, so that memory stays bounded. All take time near linear in the number
+of rows.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -34,14 +34,14 @@ from linearizability.history.schema import COLUMNS, OPERATION_TABLES, SCHEMAS
 from linearizability.history.topic_ids import TopicIds
 
 SHARE_ROWS: Final = 10_000_000
-"""About so many records are held against each other at a time."""
+"""The approximate number of records that are compared at once."""
 COPIES_MAX: Final = 100
 """A large table without a unique key has at most this many equal rows: times and offsets differ in a real history."""
 FAULTS_MAX: Final = 100_000
-"""Every other row is compared with all of them."""
+"""The maximum number of faults: every other row is compared with all of them."""
 FARTHEST_NS: Final = 2**62
 HIGHEST: Final = 2**62
-"""Of offsets and whatever else counts up in 64 bits, so that one more is a number too."""
+"""The highest offset or other 64-bit counter, so that one more is a number too."""
 """Two times within it of 0 have a difference that fits 64 bits."""
 
 
@@ -52,7 +52,7 @@ def validate(history: History) -> None:
 
 
 def checks(history: History) -> list[Callable[[], None]]:
-    """What `validate` does, in order. Of those that raise the first counts: the later ones may rely on it."""
+    """Return the checks of `validate`, in order; later ones rely on earlier ones."""
     count = history.count("records")
     shares = shares_for(count, SHARE_ROWS)
     return [
@@ -101,7 +101,7 @@ def _key_column(table: pa.Table, name: str) -> Numbers:
 
 
 def check_operations(history: History) -> None:
-    """Hold `operations` to the rules of its rows, and to those between them."""
+    """Check the rules for rows of `operations`, and those between them."""
     for piece in pieces(history, "operations"):
         check_columns(piece)
     _check_order(history)
@@ -124,19 +124,19 @@ class Share:
     shares: int
 
     def holds(self, numbers: Numbers) -> Flags:
-        """Which numbers are of this share."""
+        """Whether each number is in this share."""
         held: Flags = numbers % self.shares == self.number
         return held
 
 
 def shares_for(rows: int, rows_max: int) -> list[Share]:
-    """As many as it takes for each to have about so many rows at most."""
+    """Return shares with about `rows_max` rows at most."""
     count = -(-rows // rows_max)
     return [Share(number, count) for number in range(count)]
 
 
 def pieces(history: History, name: str) -> Iterator[Piece]:
-    """A table piece by piece."""
+    """Yield a table in pieces."""
     first_row = 0
     for table in history.batches(name):
         yield Piece(name, table, first_row)
@@ -151,47 +151,47 @@ _PERIODS: Final = {
 
 
 def check_columns(piece: Piece) -> None:
-    """Hold rows to the rules of their columns."""
+    """Check rows against the rules of their columns."""
     for column in COLUMNS[piece.name]:
         values = piece[column.name]
         if column.required and values.null_count:
-            piece.refuse_where(pc.is_null(values), column.name, "it may not be")
+            piece.reject_where(pc.is_null(values), column.name, "it may not be")
         if pa.types.is_string(column.type):
             piece.check_text(column.name)
         if column.values is not None:
             foreign = pc.and_(pc.is_valid(values), pc.invert(pc.is_in(values, value_set=pa.array(column.values))))
-            piece.refuse_where(foreign, column.name, f"known are {', '.join(column.values)}")
+            piece.reject_where(foreign, column.name, f"known are {', '.join(column.values)}")
         if column.minimum is not None:
             rule = f"it is never below {column.minimum}" + (", but for -1, unknown" if column.unknown == -1 else "")
-            piece.refuse_where(pc.less(values, column.minimum), column.name, rule)
+            piece.reject_where(pc.less(values, column.minimum), column.name, rule)
             if pa.types.is_int64(column.type):
-                piece.refuse_where(pc.greater(values, HIGHEST), column.name, f"it is never above {HIGHEST}")
+                piece.reject_where(pc.greater(values, HIGHEST), column.name, f"it is never above {HIGHEST}")
         if column.name.endswith("_ns"):
             far = pc.or_(pc.less(values, -FARTHEST_NS), pc.greater(values, FARTHEST_NS))
-            piece.refuse_where(far, column.name, f"times lie within {FARTHEST_NS} of 0, a century and a half")
+            piece.reject_where(far, column.name, f"times lie within {FARTHEST_NS} of 0, a century and a half")
     if piece.name == "operations":
         endless = pc.and_(pc.equal(piece["outcome"], "ok"), pc.is_null(piece["complete_ns"]))
-        piece.refuse_where(endless, "complete_ns", "an operation that is ok has returned")
+        piece.reject_where(endless, "complete_ns", "an operation that is ok has returned")
     if piece.name in _PERIODS:
         begin, end = _PERIODS[piece.name]
-        piece.refuse_where(pc.less(piece[end], piece[begin]), end, f"that is before its {begin}")
+        piece.reject_where(pc.less(piece[end], piece[begin]), end, f"that is before its {begin}")
 
 
 def check_row(piece: Piece, op_ids: Numbers, topic_ids: TopicIds) -> None:
-    """Hold rows of any table but `operations` to the other rules of a row; `op_ids` ascend."""
+    """Check rows of any table but `operations` against the other rules of a row; `op_ids` ascend."""
     if piece.name in OPERATION_TABLES:
         known = _is_among(op_ids, integers(piece.table, "op_id"))
-        piece.refuse_where(pa.chunked_array([~known]), "op_id", "there is no such operation")
+        piece.reject_where(pa.chunked_array([~known]), "op_id", "there is no such operation")
     if piece.name in ("records", "positions") and topic_ids.ambiguous:
         several = pc.is_in(piece["topic"], value_set=pa.array(topic_ids.ambiguous))
         unclear = pc.and_(several, pc.is_null(piece["topic_id"]))
-        piece.refuse_where(unclear, "topic_id", "the topic of that name was created again, so it must say which")
+        piece.reject_where(unclear, "topic_id", "a topic of that name was created again, so the id is required")
     if piece.name == "records":
         unsure = pc.and_(pc.is_null(piece["intact"]), pc.equal(piece["direction"], "read"))
-        piece.refuse_where(unsure, "intact", "a read says true or false")
+        piece.reject_where(unsure, "intact", "a read has true or false")
     if piece.name == "positions":
         moved = pc.and_(pc.not_equal(piece["cause"], "read"), pc.not_equal(piece["before"], piece["after"]))
-        piece.refuse_where(moved, "after", "a move without reading has before = after, the new position")
+        piece.reject_where(moved, "after", "a move without reading has before = after, the new position")
 
 
 def _is_among(ascending: Numbers, wanted: Numbers) -> Flags:
@@ -202,7 +202,7 @@ def _is_among(ascending: Numbers, wanted: Numbers) -> Flags:
 
 
 def _check_order(history: History) -> None:
-    """Rules between operations."""
+    """Check the rules between operations."""
     table = history.table("operations", ["op_id", "process", "f", "invoke_ns", "complete_ns"])
     piece = Piece("operations", table)
     op_ids, invoked = integers(table, "op_id"), integers(table, "invoke_ns")
@@ -220,7 +220,7 @@ def _check_order(history: History) -> None:
 
 
 def _check_overlap(piece: Piece) -> None:
-    """Operations of one process follow each other, but for produces, which clients pipeline."""
+    """Check that operations of one process do not overlap, except produces, which clients pipeline."""
     table = piece.table
     rows = np.flatnonzero(pc.not_equal(table["f"], "produce").to_numpy())
     op_ids, processes = integers(table, "op_id")[rows], integers(table, "process")[rows]
@@ -241,7 +241,7 @@ def _check_overlap(piece: Piece) -> None:
 
 
 def _check_places(history: History, share: Share) -> None:
-    """No place in an operation is taken twice."""
+    """Check that no place in an operation occurs twice."""
     found = _Columns()
     for first_row, table in _records(history, ["op_id", "seq", "direction"]):
         op_ids = integers(table, "op_id")
@@ -256,7 +256,7 @@ def _check_places(history: History, share: Share) -> None:
 
 
 def _check_sends(history: History, share: Share) -> None:
-    """An operation sends to one partition."""
+    """Check that an operation sends to one partition."""
     topic_ids, found = TopicIds.of(history), _Columns()
     for first_row, table in _records(history, ["op_id", "direction", "topic", "topic_id", "partition"]):
         op_ids = integers(table, "op_id")
@@ -273,7 +273,7 @@ def _check_sends(history: History, share: Share) -> None:
 
 
 def _check_values(history: History, share: Share) -> None:
-    """A partition is sent a value once."""
+    """Check that a value is sent to a partition once."""
     topic_ids, found = TopicIds.of(history), _Columns()
     for first_row, table in _records(history, ["direction", "topic", "topic_id", "partition", "value"]):
         values = integers(table, "value")
@@ -289,7 +289,7 @@ def _check_values(history: History, share: Share) -> None:
 
 
 class _Columns:
-    """Columns of numbers being put together, the first of them the rows' places in the table."""
+    """Columns of numbers that are concatenated; the first one has the rows' places in the table."""
 
     def __init__(self) -> None:
         self._parts: list[list[Numbers]] = []
@@ -302,13 +302,13 @@ class _Columns:
             parts.append(part)
 
     def whole(self) -> Iterator[Numbers]:
-        """The columns from top to bottom, each of which is there once from then on."""
+        """Yield the whole columns; each is released from its parts."""
         while self._parts:
             yield np.concatenate(self._parts.pop(0))
 
 
 def _records(history: History, columns: Sequence[str]) -> Iterator[tuple[int, pa.Table]]:
-    """Columns of `records` piece by piece, each with the place of its first row."""
+    """Yield columns of `records` in pieces, each with the place of its first row."""
     first_row = 0
     for table in history.batches("records", columns):
         yield first_row, table
@@ -316,7 +316,7 @@ def _records(history: History, columns: Sequence[str]) -> Iterator[tuple[int, pa
 
 
 def _record(history: History, row: int) -> dict[str, object]:
-    """One row of `records`, for a message."""
+    """Return one row of `records`, for a message."""
     for piece in pieces(history, "records"):
         if row < piece.first_row + piece.table.num_rows:
             found: dict[str, object] = piece.table.slice(row - piece.first_row, 1).to_pylist()[0]

@@ -1,13 +1,13 @@
-"""Writes a history to disk while the run goes: at most a second of it is lost when the process is killed.
+"""Writer of a history during a run: if the process is killed, at most a second of it is lost.
 
-Callers put events on one queue: an operation began, one ended, here are rows. A thread takes a prefix of that queue
-every `FLUSH_INTERVAL_S` and writes it as closed Parquet files, after the rules of `layout`. As a flush is always a
-prefix of what happened, what is on disk is a history that could have ended there: no read without the operation that
-sent what it returned, no effect without its fault. Only that thread writes, so that a KeyboardInterrupt in a caller's
-thread loses nothing.
+Callers put events into one queue: an operation began, an operation ended, rows. A thread takes a prefix of the queue
+every `FLUSH_INTERVAL_S` and writes it as closed Parquet files, by the rules of `layout`. Because a flush is always a
+prefix of the events, what is on disk is a history that could have ended there: no read without the operation that sent
+what it returned, no effect without its fault. Only that thread writes, so a KeyboardInterrupt in a caller's thread
+loses nothing.
 
-Memory is bounded: a caller that is ahead of the disk by `QUEUE_ROWS_MAX` rows waits. Files are flushed to the
-operating system, not synced: a power cut of the machine that runs the tests is not survived.
+Memory is bounded: a caller waits if `QUEUE_ROWS_MAX` rows are queued. Files are flushed to the operating system but not
+synced, so they do not survive a power cut of the test machine.
 """
 
 import contextlib
@@ -32,7 +32,7 @@ from linearizability.history.run import RUN_FILE, RunInfo
 from linearizability.history.schema import SCHEMAS
 
 FLUSH_INTERVAL_S: Final = 0.3
-"""Rows wait so long and then for the flush itself; both together are to stay well below a second."""
+"""Rows wait for this time and then for the flush; together this should stay well below a second."""
 
 QUEUE_ROWS_MAX: Final = 65_536
 """Rows that may wait for the disk. About 20 MB as Python objects; as many again may be in the flush under way."""
@@ -41,20 +41,20 @@ _TABLES_BEFORE_OPERATIONS: Final = tuple(name for name in SCHEMAS if name != "op
 
 
 class Unfinished(Protocol):
-    """Something that has begun and not ended: an operation, a fault. Compared by identity."""
+    """An operation or a fault that has begun and not ended. Compared by identity."""
 
     def rows(self) -> Sequence[Rows | Block]:
-        """What tells of it if it never ends."""
+        """Return its rows if it never ends."""
 
 
 class Beside(Protocol):
-    """Who follows what is written: given the rows of each flush once its files are there. It raises nothing."""
+    """A listener that gets the rows of each flush after its files are written. It raises nothing."""
 
     def add(self, tables: Mapping[str, pa.Table]) -> None:
-        """The rows of one flush, by table."""
+        """Add the rows of one flush, by table."""
 
     def close(self, *, written: bool) -> None:
-        """There are no more; whether the history stands there as a whole now."""
+        """End; `written`: whether the whole history was written."""
 
 
 class _Event(NamedTuple):
@@ -66,10 +66,10 @@ class _Event(NamedTuple):
 
 
 class HistoryWriter:
-    """The writer of one run directory. Thread-safe; every call may raise HistoryError if the disk refuses."""
+    """The writer of one run directory. Thread-safe; every call may raise HistoryError for disk errors."""
 
     def __init__(self, run_dir: Path, run_info: RunInfo, beside: Beside | None = None) -> None:
-        """Create `run_dir` if need be, with `run.json` not complete. Raises HistoryError if it holds a run already."""
+        """Create `run_dir` if needed, with an incomplete `run.json`. Raises HistoryError if it holds a run already."""
         self._beside = beside
         self.run_dir: Final = run_dir
         self._history_dir: Final = run_dir / layout.HISTORY_FOLDER
@@ -77,7 +77,7 @@ class HistoryWriter:
         self._run_lock = threading.Lock()
         self._queue: deque[_Event] = deque()
         self._queued_rows = 0
-        # `with` takes a plain lock in one step; Ctrl-C inside a condition's `__enter__` would leave it locked for ever.
+        # `with` takes a plain lock in one step; Ctrl-C inside a condition's `__enter__` would leave it locked.
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)
         self._closing = False
@@ -98,16 +98,16 @@ class HistoryWriter:
         self._put(_Event((rows,)), rows.length)
 
     def append_rows(self, table: str, rows: Sequence[Row]) -> None:
-        """Add rows given one by one, each a mapping of columns; a column left out is null."""
+        """Add rows, each a mapping of columns; an omitted column is null."""
         if rows:
             self.append(Rows(table, rows))
 
     def begin(self, unfinished: Unfinished) -> None:
-        """From now on, and until `end`, a killed run tells of this by `unfinished.rows()`."""
+        """Note a begin: until `end`, a killed run has the rows of `unfinished.rows()`."""
         self._put(_Event(begins=unfinished), 1)
 
     def end(self, unfinished: Unfinished, rows: Sequence[Rows | Block]) -> None:
-        """It ended, and these are its rows."""
+        """Note an end, with its rows."""
         self._put(_Event(rows, ends=unfinished), sum(part.length for part in rows))
 
     def set_topic(self, name: str, properties: Mapping[str, str]) -> None:
@@ -123,9 +123,9 @@ class HistoryWriter:
             self._rewrite_run(dataclasses.replace(self._run, clients=clients))
 
     def close(self, *, complete: bool = True) -> None:
-        """Write what is left, put each table into one file, and say in `run.json` whether the run ended by itself.
+        """Write the remaining rows, merge each table into one file, and mark in `run.json` whether the run is complete.
 
-        What has not ended is written as it stands: an operation as info, a fault as not healed. Idempotent.
+        Unfinished operations are written as info, unfinished faults as not healed. Idempotent.
         """
         with self._lock:
             if self._closing:
@@ -185,7 +185,7 @@ class HistoryWriter:
                 self._flusher.finish(self._take_queue())
         except HistoryError as error:
             self._fail(error)
-        except Exception as error:  # noqa: BLE001 - a thread that died in silence would leave its callers waiting
+        except Exception as error:  # noqa: BLE001 - callers would wait for a thread that ended silently
             self._fail(HistoryError(f"{self.run_dir}: cannot write the history: {error!r}"))
 
     def _fail(self, error: HistoryError) -> None:
@@ -208,7 +208,7 @@ class HistoryWriter:
 
 
 class _Flusher:
-    """The thread's own state: what is unfinished, in which journal it stands, and the number of the next flush."""
+    """State of the thread: unfinished operations and faults, their journals, and the number of the next flush."""
 
     def __init__(self, history_dir: Path, beside: Beside | None) -> None:
         self._history_dir = history_dir
@@ -219,7 +219,7 @@ class _Flusher:
         self._number = 0
 
     def flush(self, events: Sequence[_Event]) -> None:
-        """Write one prefix of the queue: its journal first, `operations` last, then drop journals of no more use."""
+        """Write one prefix of the queue: its journal first, `operations` last, then remove old journals."""
         if not events:
             return
         ended = self._apply(events)
@@ -233,7 +233,7 @@ class _Flusher:
         self._number += 1
 
     def finish(self, events: Sequence[_Event]) -> None:
-        """Write the last prefix, and what has not ended as it stands."""
+        """Write the last prefix, and unfinished operations and faults."""
         self._apply(events)
         for unfinished in self._unfinished:
             self._add(unfinished.rows())
@@ -241,7 +241,7 @@ class _Flusher:
             self._write_parts()
 
     def _apply(self, events: Sequence[_Event]) -> list[int]:
-        """Sort events into buffers. Returns the journal of each ended thing that was in one."""
+        """Sort events into buffers. Return the journal number of each end that was in a journal."""
         ended = []
         for event in events:
             self._add(event.rows)
@@ -273,7 +273,7 @@ class _Flusher:
 
     def _write_parts(self) -> None:
         tables = {name: self._buffers[name].take() for name in _TABLES_BEFORE_OPERATIONS if self._buffers[name]}
-        # Last, and even without rows: it says that this flush is whole.
+        # Last, and even without rows: it marks this flush as whole.
         tables["operations"] = self._buffers["operations"].take()
         for name, table in tables.items():
             self._write(layout.part_file(self._history_dir, name, self._number), table)
@@ -281,7 +281,7 @@ class _Flusher:
             self._beside.add(tables)
 
     def _write(self, path: Path, table: pa.Table) -> None:
-        """A file appears whole or not at all."""
+        """Write a file atomically."""
         draft = self._history_dir / layout.JOURNAL_FOLDER / "part.tmp"
         pq.write_table(table, draft)
         path.parent.mkdir(exist_ok=True)
@@ -290,7 +290,7 @@ class _Flusher:
 
 @contextlib.contextmanager
 def _disk_errors(run_dir: Path) -> Iterator[None]:
-    """Whatever the disk refuses becomes one line."""
+    """Convert disk errors into a HistoryNotWrittenError of one line."""
     try:
         yield
     except (OSError, pa.ArrowException) as error:

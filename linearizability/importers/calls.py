@@ -1,21 +1,21 @@
-"""Histories of any object, for a model that is named: operations or events as NDJSON, and the log that Jepsen keeps.
+"""Importer of histories of any object, for a named model: operations or events as NDJSON, and Jepsen's log.
 
-Where a file knows no tuples, an input is an array, the operation's name first, and every array inside is a tuple:
+A file has no tuples: an input is an array that begins with the operation's name, and every inner array is a tuple:
 
     {"op_id": 1, "process": "a", "input": ["write", 3], "invoke_ns": 0, "complete_ns": 10}
     {"op_id": 2, "process": "b", "input": ["read"], "output": 3, "invoke_ns": 5, "complete_ns": 15, "outcome": "ok"}
 
-or, in the order in which they happened:
+or events, in their order:
 
     {"kind": "invoke", "op_id": 1, "process": "a", "value": ["write", 3], "time_ns": 0}
     {"kind": "ok", "op_id": 1, "process": "a", "time_ns": 10}
 
-They have the members of `Operation` and `Event`, and what is left out has their default.
+They have the members of `Operation` and `Event`, with the same defaults.
 
-In a log of Jepsen's `f` is the operation's name and `value` its argument, or a vector of its arguments; when it is ok,
-`value` is the answer. A compare-and-set that is ok was done, one that failed is left out. A log of independent keys has
-the pair of a key and that as each `value`, also of what is invoked without an argument (`[0 nil]`): by that it is
-known, and inputs are those of `models.each_key`.
+In a log of Jepsen `f` is the operation's name and `value` its argument, or a vector of its arguments; if it is ok,
+`value` is the result. A compare-and-set that is ok was written, one that failed is left out. In a log of independent
+keys each `value` is a pair of the key and the value, also for an operation without an argument (`[0 nil]`). Such pairs
+identify the log, and its inputs are those of `models.each_key`.
 """
 
 import json
@@ -36,20 +36,20 @@ from linearizability.operation import UNKNOWN, Event, EventKind, Operation, Outc
 _OPERATION: Final = frozenset({"op_id", "process", "input", "output", "invoke_ns", "complete_ns", "outcome"})
 _EVENT: Final = frozenset({"op_id", "process", "kind", "value", "time_ns"})
 DEPTH_MAX: Final = 50
-"""Of arrays inside each other."""
+"""The maximum nesting of arrays."""
 Row = Mapping[str, Any]
 OwnLines = Mapping[Hashable, Sequence[int]]
-"""The lines that tell of an operation, by its op_id."""
+"""The lines of an operation, by its op_id."""
 
 
 def read_operations(path: Path, model: NamedModel) -> tuple[list[Operation] | list[Event], OwnLines]:
-    """What a file of operations, or of events, says, and on which lines. Raises HistoryError naming the line."""
+    """Read a file of operations or of events, with their lines. Raises HistoryError with the line."""
     rows = [(line, _row(path, line, text)) for line, text in read_lines(path) if text.strip()]
     history: list[Any]
     if rows and "kind" in rows[0][1]:
         history = _events(path, rows, model)
     else:
-        history = [_told(path, line, _operation, row, model) for line, row in rows]
+        history = [_parsed(path, line, _operation, row, model) for line, row in rows]
     lines: dict[Hashable, list[int]] = {}
     for (line, _), one in zip(rows, history, strict=True):
         lines.setdefault(one.op_id, []).append(line)
@@ -57,15 +57,15 @@ def read_operations(path: Path, model: NamedModel) -> tuple[list[Operation] | li
 
 
 def read_jepsen_calls(path: Path, rows: Iterable[tuple[int, Any]], model: NamedModel) -> tuple[list[Event], Model]:
-    """The calls of all clients that a log of Jepsen's tells, numbered by invocation, and the model they are judged by.
+    """Return the calls of all clients in a log of Jepsen, numbered by invocation, and the model that judges them.
 
-    Raises HistoryError naming the line.
+    Raises HistoryError with the line.
     """
     calls, _ = pair_rows(path, rows)
     has_keys = _has_keys(path, calls, model)
     moments: list[tuple[int, Event]] = []
     for number, call in enumerate(calls):
-        begin, end = _told(path, call.line, _logged, call, model, number, has_keys)
+        begin, end = _parsed(path, call.line, _logged, call, model, number, has_keys)
         moments.append((call.begin, begin))
         if end is not None:
             moments.append((call.end, end))
@@ -74,7 +74,7 @@ def read_jepsen_calls(path: Path, rows: Iterable[tuple[int, Any]], model: NamedM
 
 
 def as_calls_of(events: Sequence[Event], model: NamedModel) -> list[Event]:
-    """Events of another model's, such as the logs of `importers.porcupine`; ValueError if the model knows no such."""
+    """Return events of another log, such as porcupine's, for a model. Raises ValueError if they do not fit it."""
     calls: dict[Hashable, Call] = {}
     taken = []
     for event in events:
@@ -88,7 +88,7 @@ def as_calls_of(events: Sequence[Event], model: NamedModel) -> list[Event]:
     return taken
 
 
-def _told(path: Path, line: int, read: Callable[..., Any], *what: Any) -> Any:
+def _parsed(path: Path, line: int, read: Callable[..., Any], *what: Any) -> Any:
     try:
         return read(*what)
     except ValueError as error:
@@ -103,7 +103,7 @@ def _row(path: Path, line: int, text: str) -> Row:
 
 
 def _operation(row: Row, model: NamedModel) -> Operation:
-    _refuse_members(row, _OPERATION, ("op_id", "input", "invoke_ns"))
+    _check_members(row, _OPERATION, ("op_id", "input", "invoke_ns"))
     outcome = _one_of(Outcome, row.get("outcome", Outcome.OK), "outcome")
     call, given = _input(row["input"], model)
     return Operation(
@@ -119,11 +119,11 @@ def _operation(row: Row, model: NamedModel) -> Operation:
 
 def _events(path: Path, rows: Sequence[tuple[int, Row]], model: NamedModel) -> list[Event]:
     calls: dict[Any, Call] = {}
-    return [_told(path, line, _event, row, model, calls) for line, row in rows]
+    return [_parsed(path, line, _event, row, model, calls) for line, row in rows]
 
 
 def _event(row: Row, model: NamedModel, calls: dict[Any, Call]) -> Event:
-    _refuse_members(row, _EVENT, ("op_id", "kind"))
+    _check_members(row, _EVENT, ("op_id", "kind"))
     kind, op_id = _one_of(EventKind, row["kind"], "kind"), _op_id(row)
     value: Any = None
     if kind is EventKind.INVOKE:
@@ -134,13 +134,13 @@ def _event(row: Row, model: NamedModel, calls: dict[Any, Call]) -> Event:
     return Event(kind=kind, op_id=op_id, value=value, process=_process(row), time_ns=time_ns)
 
 
-def _refuse_members(row: Row, known: frozenset[str], needed: Iterable[str]) -> None:
-    strange = min(row.keys() - known, default=None)
-    if strange is not None:
-        raise ValueError(f"{shown(strange)!r} is none of {', '.join(sorted(known))}")
-    lacks = next((name for name in needed if row.get(name) is None), None)
-    if lacks is not None:
-        raise ValueError(f"{lacks} is missing")
+def _check_members(row: Row, known: frozenset[str], needed: Iterable[str]) -> None:
+    unknown = min(row.keys() - known, default=None)
+    if unknown is not None:
+        raise ValueError(f"{shown(unknown)!r} is none of {', '.join(sorted(known))}")
+    missing = next((name for name in needed if row.get(name) is None), None)
+    if missing is not None:
+        raise ValueError(f"{missing} is missing")
 
 
 def _one_of(kind: type[Outcome] | type[EventKind], text: object, name: str) -> Any:
@@ -153,14 +153,14 @@ def _one_of(kind: type[Outcome] | type[EventKind], text: object, name: str) -> A
 def _op_id(row: Row) -> int | str:
     op_id = row["op_id"]
     if type(op_id) not in (int, str):
-        raise ValueError(f"op_id is {shown(json.dumps(op_id))}, neither a whole number nor a text")
+        raise ValueError(f"op_id is {shown(json.dumps(op_id))}, neither a whole number nor a string")
     return _text(op_id) if isinstance(op_id, str) else op_id
 
 
 def _process(row: Row) -> int | str | None:
     process = row.get("process")
     if process is not None and type(process) not in (int, str):
-        raise ValueError(f"process is {shown(json.dumps(process))}, neither a whole number nor a text")
+        raise ValueError(f"process is {shown(json.dumps(process))}, neither a whole number nor a string")
     return _text(process) if isinstance(process, str) else process
 
 
@@ -173,13 +173,13 @@ def _time_ns(row: Row, name: str) -> int:
 
 def _input(given: object, model: NamedModel) -> tuple[Call, tuple[Any, ...]]:
     if not isinstance(given, list) or not given:
-        raise ValueError(f"an input is an array, the operation's name first, not {shown(json.dumps(given))}")
+        raise ValueError(f"an input is an array that begins with the operation's name, not {shown(json.dumps(given))}")
     call = model.call(given[0])
     return call, call.input(_value(given[1:]))
 
 
 def _value(given: Any, depth: int = 0) -> Any:
-    """With tuples for arrays, and `Truth` for true and false, so that it can be compared and kept."""
+    """Convert arrays to tuples, and true and false to `Truth`, so that values are comparable and hashable."""
     if isinstance(given, dict):
         raise ValueError(f"{shown(json.dumps(given))} is an object; a model takes arrays and plain values")
     if isinstance(given, str):
@@ -201,26 +201,26 @@ def _number(given: float) -> float:
 
 def _text(given: str) -> str:
     if any("\ud800" <= character <= "\udfff" for character in given):
-        raise ValueError(f"{json.dumps(given)} is no text: it has half of a surrogate pair")
+        raise ValueError(f"{json.dumps(given)} is not a valid string: it has half of a surrogate pair")
     return given
 
 
 def _has_keys(path: Path, calls: Sequence[LoggedCall], model: NamedModel) -> bool:
-    """Whether a log is one of independent keys. Raises HistoryError for one that nobody can tell of."""
-    asked = [
-        _told(path, call.line, lambda call: (model.call(call.f), _value(call.asked.get("value"))), call)
+    """Whether a log is one of independent keys. Raises HistoryError if that cannot be decided."""
+    inputs = [
+        _parsed(path, call.line, lambda call: (model.call(call.f), _value(call.invoked.get("value"))), call)
         for call in calls
     ]
-    if any(not kind.parameters and _is_pair(value) and value[1] is None for kind, value in asked):
+    if any(not kind.parameters and _is_pair(value) and value[1] is None for kind, value in inputs):
         return True
-    all_pairs = all(_is_pair(value) for _, value in asked)
+    all_pairs = all(_is_pair(value) for _, value in inputs)
     objects = any(not kind.parameters for kind in model.calls)
-    for call, (kind, value) in zip(calls, asked, strict=True):
-        if len(kind.parameters) == 1 and kind.answer and _is_pair(value) and value[1] is None:
+    for call, (kind, value) in zip(calls, inputs, strict=True):
+        if len(kind.parameters) == 1 and kind.result and _is_pair(value) and value[1] is None:
             what = f"{kind} is invoked with {shown(value)}, as of independent keys, which this model has itself"
             raise bad_line(path, call.line, what)
         if all_pairs and objects and len(kind.parameters) == 2 and _is_pair(value[1]) and not _is_pair(value[0]):
-            what = f"{kind} with {shown(value)} may be of one object, or of independent keys; no read tells"
+            what = f"{kind} with {shown(value)} may be of one object or of independent keys; no read shows which"
             raise bad_line(path, call.line, what)
     return False
 
@@ -230,30 +230,30 @@ def _is_pair(value: object) -> bool:
 
 
 def _of_key(call: LoggedCall, value: Any, key: Any = UNKNOWN) -> tuple[Any, Any]:
-    """A key, which may be given, and what is said of it."""
+    """Return the key of a value, checked against `key` if that is given, and the rest of the value."""
     if not _is_pair(value):
         raise ValueError(f"{call.f} has the value {shown(value)}, no pair of a key and a value as others have")
     if key is not UNKNOWN and value[0] != key:
-        raise ValueError(f"{call.f} is invoked for key {shown(key)}, and answered for key {shown(value[0])}")
+        raise ValueError(f"{call.f} is invoked for key {shown(key)}, but completes for key {shown(value[0])}")
     return value[0], value[1]
 
 
 def _logged(call: LoggedCall, model: NamedModel, number: int, has_keys: bool) -> tuple[Event, Event | None]:
-    """The two events of a call."""
-    kind, asked = model.call(call.f), _value(call.asked.get("value"))
-    key, asked = _of_key(call, asked) if has_keys else (None, asked)
-    arguments = asked if len(kind.parameters) > 1 and isinstance(asked, tuple) else (asked,)
+    """Return the two events of a call."""
+    kind, invoked = model.call(call.f), _value(call.invoked.get("value"))
+    key, invoked = _of_key(call, invoked) if has_keys else (None, invoked)
+    arguments = invoked if len(kind.parameters) > 1 and isinstance(invoked, tuple) else (invoked,)
     given = kind.input(arguments if kind.parameters else ())
     if has_keys:
         given = (key, given)
     begin = Event(kind=EventKind.INVOKE, op_id=number, value=given, process=call.process, time_ns=call.invoke_ns)
-    if call.answered is None:
+    if call.completed is None:
         return begin, None
     value: Any = None
     if call.outcome == Outcome.OK:
-        answer = _value(call.answered.get("value"))
-        if has_keys and kind.answer:
-            _, answer = _of_key(call, answer, key)
-        value = kind.output(True if kind.answer == DONE and answer == asked else answer)
+        result = _value(call.completed.get("value"))
+        if has_keys and kind.result:
+            _, result = _of_key(call, result, key)
+        value = kind.output(True if kind.result == DONE and result == invoked else result)
     end = EventKind(call.outcome)
     return begin, Event(kind=end, op_id=number, value=value, process=call.process, time_ns=call.complete_ns)

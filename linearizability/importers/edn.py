@@ -1,8 +1,8 @@
-"""A reader of EDN, Clojure's data notation, as far as histories are written in it.
+"""Reader of EDN, Clojure's data notation, as far as histories use it.
 
 A keyword is read as the string of its name, so that what Jepsen writes as EDN and as JSON looks the same; vectors,
 lists and sets are tuples, maps are dicts, a tagged value (`#jepsen.history.Op{...}`) is the value. Instants, ratios and
-symbols stay their text. The libraries on PyPI name no line when they refuse a file, and know no tags but their own.
+symbols stay their text. The libraries on PyPI report no line when they reject a file, and accept only their own tags.
 
 A history is a form for each operation, or one vector of all of them: both are read a form at a time.
 """
@@ -35,11 +35,11 @@ _FLOAT: Final = re.compile(r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?M?$")
 
 
 _Token = tuple[int, str, str]
-"""A line, which alternative of `_TOKEN` it is, and the text."""
+"""A line number, the name of the alternative of `_TOKEN`, and the text."""
 
 
 def read_forms(path: Path, lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, Any]]:
-    """The forms of a file, each with the line on which it begins. Raises HistoryError naming the line."""
+    """Yield the forms of a file, each with its first line. Raises HistoryError with the line."""
     reader = _Reader(path, _tokens(path, lines))
     outer: _Token | None = None
     for token in reader.tokens:
@@ -70,21 +70,21 @@ def _tokens(path: Path, lines: Iterable[tuple[int, str]]) -> Iterator[_Token]:
 
 
 class _Reader:
-    """Puts tokens together to forms."""
+    """Parser of tokens into forms."""
 
     def __init__(self, path: Path, tokens: Iterator[_Token]) -> None:
         self._path = path
         self.tokens = tokens
 
     def next(self, begun: _Token) -> _Token:
-        """The next token of what `begun` began."""
+        """Return the next token of the form that `begun` began."""
         token = next(self.tokens, None)
         if token is None:
             raise bad_line(self._path, begun[0], f"the file ends before this {shown(begun[2])} does")
         return token
 
     def form(self, token: _Token) -> Any:
-        """The form that begins with a token."""
+        """Return the form that begins with a token."""
         line, kind, text = token
         if kind == "atom":
             return _atom(text)
@@ -104,7 +104,7 @@ class _Reader:
         if "\\u" not in text:
             return found
         try:
-            # Java writes what lies beyond the first plane as a pair of surrogates.
+            # Java writes characters beyond the first plane as a pair of surrogates.
             return found.encode("utf-16-le", "surrogatepass").decode("utf-16-le")
         except UnicodeDecodeError:
             raise bad_line(self._path, line, f"half of a surrogate pair: {shown(text)}") from None

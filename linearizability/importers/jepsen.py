@@ -1,24 +1,25 @@
-"""Histories of Jepsen's Kafka workload, in the public format.
+"""Importer of histories of Jepsen's Kafka workload into the public format.
 
-A process of Jepsen's is a producer and a consumer. A call of it (`send`, `poll`, `txn`) holds micro-operations; it
-becomes a produce for each send, one poll for all its polls, and, if it was a transaction, the commit or abort. What
-happened inside the call, nobody knows when, gets the whole call as its interval; a commit that is ok is therefore there
-twice, once unknown and asked for when the call began, and once ok when it returned. (A call that polls what it sent did
-so before it committed: there the poll ends before the commit is asked for.)
+A process of Jepsen is a producer and a consumer. Its calls (`send`, `poll`, `txn`) consist of micro-operations. A call
+becomes one produce per send, one poll for all its polls, and, if it was a transaction, the commit or abort. The time of
+a micro-operation inside the call is unknown, so its interval is that of the whole call. A commit that is ok is
+therefore imported twice: once with an unknown outcome, invoked when the call began, and once as ok when the call
+returned. (A call that polls what it sent did so before it committed: there the poll ends before the commit is invoked.)
 
-A key is a partition: the integer k is partition k of the topic `key`, another key has a topic of its own.
+A key is a partition: the integer k is partition k of the topic `key`, any other key has its own topic.
 
-What the log does not say:
+What the log does not contain:
 
-- The clients' properties. They are taken to be those of Jepsen's safe preset, unless others are given.
-- Where a poll started. After an `assign` with a seek to the beginning at 0, and then where the poll before ended; else
-  at the first record it returned.
-- When partitions moved, if no call has a `rebalance-log`: then every poll of a process that subscribes may have moved.
-- Where the consumer went on after a call that failed or is unknown: some clients seek back, some do not.
+- The properties of the clients. They are assumed to be those of Jepsen's safe preset, unless others are given.
+- The start of a poll. After an `assign` with a seek to the beginning it is 0, then the end of the poll before;
+otherwise
+  it is the first record that the poll returned.
+- The times of rebalances, if no call has a `rebalance-log`: then every poll of a subscribed process may have moved.
+- The position of the consumer after a call that failed or is unknown: some clients seek back, some do not.
 
-Jepsen takes a write for lost if it lies below an offset that some poll reached and no poll returned it. That holds if
-consumers begin at the log's start, together pass over every offset, and no poll's answer was lost. Only then does the
-last poll that reached beyond cover the offset here as well.
+Jepsen counts a write as lost if it is below an offset that some poll reached and no poll returned it. This is correct
+if consumers begin at the log's start, together pass every offset, and every poll returned its result. Only then the
+last poll that reached beyond the offset covers it here as well.
 """
 
 from bisect import bisect_right
@@ -45,7 +46,7 @@ SAFE_CLIENTS: Final[Mapping[str, str]] = {
     "enable.idempotence": "true",
     "isolation.level": "read_committed",
 }
-"""What Jepsen's clients are set to when it is to find nothing."""
+"""The properties of Jepsen's clients in a run that should have no anomalies."""
 
 DATA_CALLS: Final = ("send", "poll", "txn")
 MOVING_CALLS: Final = ("assign", "subscribe")
@@ -56,23 +57,23 @@ Place = tuple[str, int]
 
 
 def import_jepsen(path: Path, rows: Iterable[tuple[int, Any]], clients: Mapping[str, str] = SAFE_CLIENTS) -> History:
-    """The history that the rows of a file tell, in memory.
+    """Convert the rows of a file to a history in memory.
 
-    Raises HistoryError naming the line, NotARunError for the history of another workload.
+    Raises HistoryError with the line, NotARunError for the history of another workload.
     """
     calls, nemesis = pair_rows(path, rows)
     if not any(call.f in DATA_CALLS for call in calls):
         known = ", ".join((*DATA_CALLS, *MOVING_CALLS))
         what = f"not of Jepsen's Kafka workload: none of its operations is one of {known}"
         raise NotARunError(f"{path}: {what}; for a history of another object name its model (--model)")
-    importer = _Importer(path, clients, any(call.answered and call.answered.get("rebalance-log") for call in calls))
+    importer = _Importer(path, clients, any(call.completed and call.completed.get("rebalance-log") for call in calls))
     for call in calls:
         importer.add(call)
     run = RunInfo(
         run_id=path.name,
         target="jepsen",
         clients={process: dict(clients) for process in sorted({call.process for call in calls})},
-        complete=all(call.answered is not None for call in calls),
+        complete=all(call.completed is not None for call in calls),
     )
     tables = importer.tables()
     tables["faults"] = fault_rows(nemesis)
@@ -82,7 +83,7 @@ def import_jepsen(path: Path, rows: Iterable[tuple[int, Any]], clients: Mapping[
 
 
 def is_of_kafka(rows: Iterable[tuple[int, Any]]) -> bool:
-    """Whether rows are of the Kafka workload: others have no call that sends or polls."""
+    """Whether rows belong to the Kafka workload: others have no call that sends or polls."""
     return any(isinstance(row, Mapping) and row.get("f") in DATA_CALLS for _, row in rows)
 
 
@@ -124,28 +125,28 @@ class _Importer:
         self._acknowledged: dict[Place, set[int]] = defaultdict(set)
         self._returned: dict[Place, set[int]] = defaultdict(set)
         self._polls: dict[Place, list[tuple[int, int, _Operation]]] = defaultdict(list)
-        self._polls_without_answer = False
+        self._polls_without_result = False
         self._subscribed: set[int] = set()
-        self._stands: dict[int, dict[Place, int]] = {}
-        """Per process, where it surely stands: since it sought the beginning, and did nothing but poll."""
+        self._positions: dict[int, dict[Place, int]] = {}
+        """Per process, its known positions: since it sought the beginning, if it only polled afterwards."""
 
     def add(self, call: Call) -> None:
-        """One call; they come by invocation."""
+        """Add one call; calls are added in the order of invocation."""
         if call.f in DATA_CALLS:
             self._add_data(call)
             return
         self._operation(call, call.f, call.outcome)
         if call.f in MOVING_CALLS:
             self._subscribed.discard(call.process)
-            self._stands.pop(call.process, None)
+            self._positions.pop(call.process, None)
             if call.f == "subscribe":
                 self._subscribed.add(call.process)
-            elif call.outcome == "ok" and call.asked.get("seek-to-beginning?"):
-                self._stands[call.process] = dict.fromkeys(self._places(call, call.asked.get("value")), 0)
+            elif call.outcome == "ok" and call.invoked.get("seek-to-beginning?"):
+                self._positions[call.process] = dict.fromkeys(self._places(call, call.invoked.get("value")), 0)
 
     def tables(self) -> dict[str, list[dict[str, Any]]]:
-        """The rows of all tables but `faults`."""
-        self._cover_what_nobody_returned()
+        """Return the rows of all tables but `faults`."""
+        self._cover_unreturned_offsets()
         tables: dict[str, list[dict[str, Any]]] = {"operations": [], "records": [], "positions": []}
         for op_id, operation in enumerate(sorted(self._operations, key=lambda own: (own.invoke_ns, own.order))):
             tables["operations"].append({"op_id": op_id, **operation.row})
@@ -173,14 +174,15 @@ class _Importer:
         sends, reads, polls = self._micro_operations(call)
         in_transaction = call.f == "txn" or (bool(sends) and len(sends) + polls > 1)
         own = {"txn_seq": call.begin} if in_transaction else {}
-        reads_itself = bool({(sent.place, sent.value) for sent in sends} & {(read.place, read.value) for read in reads})
-        if in_transaction and (call.outcome == "info" or (call.outcome == "ok" and not reads_itself)):
+        sent_values = {(sent.place, sent.value) for sent in sends}
+        reads_own_send = bool(sent_values & {(read.place, read.value) for read in reads})
+        if in_transaction and (call.outcome == "info" or (call.outcome == "ok" and not reads_own_send)):
             self._operation(call, "commit_txn", "info", own).row["complete_ns"] = None
         for sent in sends:
             self._add_send(call, sent, own)
         if polls:
             poll = self._add_poll(call, reads, own)
-            if reads_itself and call.outcome == "ok":
+            if reads_own_send and call.outcome == "ok":
                 poll.row["complete_ns"] = max(call.invoke_ns, (call.complete_ns or 0) - 1)
         if in_transaction and call.outcome != "info":
             self._operation(call, "commit_txn" if call.outcome == "ok" else "abort_txn", "ok", own, at_end=True)
@@ -194,7 +196,7 @@ class _Importer:
             raise bad_line(self._path, call.line, what)
         self._sent[sent.place, sent.value] = call.line
         outcome = call.outcome
-        if own and outcome != "ok":  # a record of a transaction may be acknowledged, whatever becomes of that
+        if own and outcome != "ok":  # a record may be acknowledged whatever the outcome of its transaction
             outcome = "info" if sent.offset is None else "ok"
         if sent.offset is not None and call.outcome != "fail":
             self._acknowledged[sent.place].add(sent.offset)
@@ -204,26 +206,26 @@ class _Importer:
 
     def _add_poll(self, call: Call, reads: list[_Read], own: Mapping[str, Any]) -> _Operation:
         operation = self._operation(call, "poll", call.outcome, own)
-        self._polls_without_answer |= call.outcome != "ok" and not reads
+        self._polls_without_result |= call.outcome != "ok" and not reads
         ranges: dict[Place, tuple[int, int]] = {}
         for seq, read in enumerate(reads):
             operation.records.append(_record(seq, "read", read.place, read.offset, read.value))
             self._returned[read.place].add(read.offset)
             ranges[read.place] = ranges.get(read.place, (read.offset, 0))[0], read.offset
         if call.outcome != "ok":
-            self._stands.pop(call.process, None)
-        stands = self._stands.get(call.process, {})
+            self._positions.pop(call.process, None)
+        positions = self._positions.get(call.process, {})
         for place, (first, last) in ranges.items():
-            before = min(stands.get(place, first), first)
-            if place in stands:
-                stands[place] = last + 1
+            before = min(positions.get(place, first), first)
+            if place in positions:
+                positions[place] = last + 1
             if call.process in self._subscribed and not self._logs_rebalances:
                 operation.positions.append(_position(place, before, before, "assign"))
             operation.positions.append(_position(place, before, last + 1, "read"))
             if call.outcome == "ok":
                 highest = max(read.offset for read in reads if read.place == place)
                 self._polls[place].append((call.end, highest, operation))
-        for entry in _sequence(self._answer(call).get("rebalance-log")):
+        for entry in _sequence(self._completion(call).get("rebalance-log")):
             self._add_rebalance(call, entry)
         return operation
 
@@ -232,15 +234,15 @@ class _Importer:
             raise bad_line(self._path, call.last_line, f"an entry of the rebalance-log is {shown(entry)}, not a map")
         event = entry.get("type")
         for topic, partition in self._places(call, entry.get("keys")):
-            self._stands.get(call.process, {}).pop((topic, partition), None)
+            self._positions.get(call.process, {}).pop((topic, partition), None)
             row = {"process": call.process, "topic": topic, "partition": partition}
             at_ns = call.invoke_ns if call.complete_ns is None else call.complete_ns
             event = event if event in ASSIGNMENT_EVENTS else "revoked"
             self._assignments.append({"at_ns": at_ns, "event": event, **row})
 
-    def _cover_what_nobody_returned(self) -> None:
-        """Let the last poll that reached beyond an acknowledged offset, which no poll returned, cover it."""
-        if self._polls_without_answer or not self._from_start:
+    def _cover_unreturned_offsets(self) -> None:
+        """Make the last poll that reached beyond an acknowledged offset cover it, if no poll returned it."""
+        if self._polls_without_result or not self._from_start:
             return
         for place, acknowledged in self._acknowledged.items():
             reached: list[int] = []
@@ -255,16 +257,16 @@ class _Importer:
                     pollers[later].positions.append(_position(place, offset, offset + 1, "read"))
 
     def _micro_operations(self, call: Call) -> tuple[list[_Sent], list[_Read], int]:
-        """What a call sent, what it read, and how many polls it made."""
+        """Return what a call sent, what it read, and the number of its polls."""
         sends: list[_Sent] = []
         reads: list[_Read] = []
         polls = 0
-        asked, answered = _sequence(call.asked.get("value")), _sequence(self._answer(call).get("value"))
-        if len(asked) != len(answered):
+        invoked, completed = _sequence(call.invoked.get("value")), _sequence(self._completion(call).get("value"))
+        if len(invoked) != len(completed):
             raise bad_line(
-                self._path, call.last_line, f"invokes {len(asked)} micro-operations and completes {len(answered)}"
+                self._path, call.last_line, f"invokes {len(invoked)} micro-operations and completes {len(completed)}"
             )
-        for before, after in zip(asked, answered, strict=True):
+        for before, after in zip(invoked, completed, strict=True):
             parts = _sequence(after)
             if len(parts) == 3 and parts[0] == "send" and _sequence(before)[:1] == ["send"]:
                 sends.append(self._send(call, _sequence(before), parts))
@@ -278,9 +280,9 @@ class _Importer:
         return sends, reads, polls
 
     def _send(self, call: Call, before: list[Any], after: list[Any]) -> _Sent:
-        key, asked, result = after[1], before[2] if len(before) == 3 else None, after[2]
+        key, sent, result = after[1], before[2] if len(before) == 3 else None, after[2]
         offset, value = result if isinstance(result, list | tuple) and len(result) == 2 else (None, result)
-        if before[1:2] != [key] or asked != value:
+        if before[1:2] != [key] or sent != value:
             raise bad_line(self._path, call.last_line, f"completes {shown(after)}, but invoked {shown(before)}")
         if offset is not None:
             offset = self._number(call, "offset", offset, 0)
@@ -311,10 +313,10 @@ class _Importer:
         return [_place(key) for key in _sequence(keys)]
 
     @staticmethod
-    def _answer(call: Call) -> Mapping[str, Any]:
-        """The completion; where it is missing, or repeats nothing of the value, the invocation."""
-        answered = call.answered
-        return call.asked if answered is None or answered.get("value") is None else answered
+    def _completion(call: Call) -> Mapping[str, Any]:
+        """Return the completion; if it is missing or has no value, the invocation."""
+        completed = call.completed
+        return call.invoked if completed is None or completed.get("value") is None else completed
 
 
 def _sequence(value: Any) -> list[Any]:
@@ -322,7 +324,7 @@ def _sequence(value: Any) -> list[Any]:
 
 
 def _place(key: Any) -> Place:
-    """The partition that a key is. JSON's keys of maps are strings."""
+    """Return the partition of a key. In JSON the keys of maps are strings."""
     if isinstance(key, str) and key.isdecimal():
         key = int(key)
     return (TOPIC, key) if type(key) is int and 0 <= key <= _INT32_MAX else (f"{TOPIC}-{key}", 0)

@@ -1,8 +1,9 @@
-"""What a nemesis of Jepsen did, as rows of the table `faults`.
+"""Faults of a Jepsen nemesis as rows of the table `faults`.
 
-A nemesis writes two rows for each thing it does, one before and one after. What begins a fault begins with the first of
-them, what ends it has ended with the second. What is not known here counts as a fault under its own name, from the one
-row to the other; what may have removed or altered data counts as having done so, so that no promise is kept too long.
+A nemesis writes two rows for each action, one before and one after. A fault begins with the first row of the action
+that begins it, and ends with the second row of the action that ends it. An unknown action counts as a fault under its
+own name, from its first row to its second. An action that may have removed or altered data counts as having done so, so
+that no promise is kept too long.
 """
 
 from collections.abc import Sequence
@@ -44,7 +45,7 @@ _LOSSES: Final = {
 
 
 def fault_rows(rows: Sequence[NemesisRow]) -> list[dict[str, Any]]:
-    """The faults, by injection. One that nothing ended has no heal_ns."""
+    """Return the faults, by injection. A fault that was not ended has no heal_ns."""
     faults: list[dict[str, Any]] = []
     acting: dict[str, dict[str, Any]] = {}
     begun: set[str] = set()

@@ -1,4 +1,4 @@
-"""The log that Jepsen keeps of a test: a row for each invocation and completion, put together to calls.
+"""Jepsen's log of a test: a row for each invocation and completion, paired into calls.
 
 `history.edn` has a map a line; the same rows as JSON objects, a line each or in one array, are read as well. A row has
 `process` (a number, or the name of a nemesis, whose rows all are info; some JSON calls it -1), `type` (invoke, ok,
@@ -25,29 +25,29 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """An invocation and its completion; without one it is info. `begin` and `end` place them in the log."""
+    """An invocation and its completion; info if there is none. `begin` and `end` are their places in the log."""
 
     process: int
     f: str
     begin: int
     line: int
     invoke_ns: int
-    asked: Row
+    invoked: Row
     end: int
     complete_ns: int | None = None
-    answered: Row | None = None
+    completed: Row | None = None
     last_line: int = 0
-    """Of the completion; without one, of the invocation."""
+    """The line of the completion; if there is none, of the invocation."""
 
     @property
     def outcome(self) -> str:
-        """Ok, fail or info."""
-        return "info" if self.answered is None else str(self.answered["type"])
+        """The outcome: ok, fail or info."""
+        return "info" if self.completed is None else str(self.completed["type"])
 
 
 @dataclass(frozen=True, slots=True)
 class NemesisRow:
-    """What a nemesis wrote: twice for each thing it does, before and after."""
+    """A row of a nemesis, which writes one before and one after each action."""
 
     line: int
     time_ns: int
@@ -56,12 +56,12 @@ class NemesisRow:
 
 
 def read_edn_rows(path: Path) -> Iterator[tuple[int, Any]]:
-    """The rows of an EDN file with their lines. Raises HistoryError naming the line."""
+    """Yield the rows of an EDN file with their lines. Raises HistoryError with the line."""
     return read_forms(path, read_lines(path))
 
 
 def read_json_rows(path: Path) -> Iterator[tuple[int, Any]]:
-    """The rows of a file of JSON objects, a line each or in one array. Raises HistoryError naming the line."""
+    """Yield the rows of a file of JSON objects, a line each or in one array. Raises HistoryError with the line."""
     text = "".join(line for _, line in read_lines(path))
     decoder, line, at = json.JSONDecoder(object_pairs_hook=no_member_twice), 1, 0
     while at < len(text):
@@ -91,7 +91,7 @@ def _is_text(row: Any) -> bool:
 
 
 def pair_rows(path: Path, rows: Iterable[tuple[int, Any]]) -> tuple[list[Call], list[NemesisRow]]:
-    """The calls of all clients, by invocation, and what nemeses wrote. Raises HistoryError naming the line."""
+    """Return the calls of all clients, by invocation, and the rows of nemeses. Raises HistoryError with the line."""
     pairing = _Pairing(path)
     for line, row in rows:
         pairing.add(line, row)
@@ -108,15 +108,15 @@ class _Pairing:
         self._timed: bool | None = None
 
     def calls(self) -> list[Call]:
-        """All of them, those that never returned included."""
+        """Return all calls, including those that never returned."""
         endless = [
-            Call(process, str(asked["f"]), begin, line, begin_ns, asked, self._count, last_line=line)
-            for process, (begin, line, begin_ns, asked) in self._running.items()
+            Call(process, str(invoked["f"]), begin, line, begin_ns, invoked, self._count, last_line=line)
+            for process, (begin, line, begin_ns, invoked) in self._running.items()
         ]
         return sorted([*self._calls, *endless], key=lambda call: call.begin)
 
     def add(self, line: int, row: Any) -> None:
-        """The next row of the log."""
+        """Add the next row of the log."""
         if not isinstance(row, Mapping):
             raise bad_line(self._path, line, f"not an operation: {shown(row)}")
         kind, f, process = row.get("type"), row.get("f"), row.get("process")
@@ -133,17 +133,17 @@ class _Pairing:
             if process in self._running:
                 before = self._running[process][1]
                 raise bad_line(
-                    self._path, line, f"process {process} invokes, but what it invoked on line {before} runs"
+                    self._path, line, f"process {process} invokes, but its operation of line {before} has not completed"
                 )
             self._running[process] = number, line, now_ns, row
             return
         if process not in self._running:
             raise bad_line(self._path, line, f"process {process} completes what it did not invoke")
-        begin, asked_line, begin_ns, asked = self._running.pop(process)
-        if asked["f"] != f:
-            what = f"process {process} completes {f}, but invoked {asked['f']} on line {asked_line}"
+        begin, invoked_line, begin_ns, invoked = self._running.pop(process)
+        if invoked["f"] != f:
+            what = f"process {process} completes {f}, but invoked {invoked['f']} on line {invoked_line}"
             raise bad_line(self._path, line, what)
-        self._calls.append(Call(process, f, begin, asked_line, begin_ns, asked, number, now_ns, row, line))
+        self._calls.append(Call(process, f, begin, invoked_line, begin_ns, invoked, number, now_ns, row, line))
 
     def _time_ns(self, line: int, row: Row) -> int:
         time_ns = row.get("time")
@@ -152,7 +152,7 @@ class _Pairing:
         if not self._timed and time_ns is None:
             return self._count
         if type(time_ns) is not int or not 0 <= time_ns < 2**62:
-            raise bad_line(self._path, line, f"time is {shown(time_ns)}, not nanoseconds from 0, as that of other rows")
+            raise bad_line(self._path, line, f"time is {shown(time_ns)}, not nanoseconds from 0 as in other rows")
         if time_ns < self._now_ns:
             raise bad_line(self._path, line, f"time goes back, from {self._now_ns} to {time_ns}")
         self._now_ns = time_ns

@@ -1,12 +1,12 @@
-"""The public tables as text: a JSON object a line, with the name of its table.
+"""The public tables as text: one JSON object per line, with the name of its table.
 
     {"table": "run", "format": 1, "run_id": "r", "topics": {"orders": {}}, "complete": true}
     {"table": "operations", "op_id": 1, "process": 1, "f": "produce", "invoke_ns": 100, "outcome": "info"}
     {"table": "records", "op_id": 1, "seq": 0, "direction": "send", "topic": "orders", "partition": 0, "value": 41}
 
-The line `run` holds the members of `run.json` and is there once; the others are rows, in any order between tables, with
-the columns of the public format. A column left out is null. A table without a row is absent; a line with nothing but
-its table says that the table is there and has no rows, which makes a difference to `positions`.
+The line `run` has the members of `run.json` and occurs once; the other lines are rows, in any order between tables,
+with the columns of the public format. An omitted column is null. A table without a row is absent; a line with only a
+table name makes the table present without rows, which makes a difference for `positions`.
 """
 
 import json
@@ -29,7 +29,7 @@ RUN: Final = "run"
 
 
 def write_ndjson(history: History, file: TextIO) -> int:
-    """Write a history, and return how many lines that took. Raises HistoryError, OSError."""
+    """Write a history, and return the number of lines. Raises HistoryError or OSError."""
     lines = 1
     file.write(json.dumps({TABLE: RUN, **history.run.document()}) + "\n")
     for name in SCHEMAS:
@@ -50,9 +50,9 @@ def _line(name: str, row: dict[str, Any]) -> str:
 
 
 def read_ndjson(path: Path) -> History:
-    """Read a history into memory and hold it to the rules of the format.
+    """Read a history into memory and validate it.
 
-    Raises HistoryError naming the line, NotARunError for another format version.
+    Raises HistoryError with the line, NotARunError for another format version.
     """
     rows: dict[str, _Rows] = {}
     run: RunInfo | None = None
@@ -95,7 +95,7 @@ def _run(path: Path, line: int, document: dict[str, Any]) -> RunInfo:
 
 
 class _Rows:
-    """The rows of one table, and the lines they stand on."""
+    """The rows of one table, and their lines."""
 
     def __init__(self, path: Path, name: str) -> None:
         self._path = path
@@ -104,7 +104,7 @@ class _Rows:
         self.lines: list[int] = []
 
     def add(self, line: int, row: dict[str, Any]) -> None:
-        """A row; nothing if it has no column."""
+        """Add a row; ignore it if it has no column."""
         if not row:
             return
         unknown = row.keys() - self._columns.keys()
@@ -115,7 +115,7 @@ class _Rows:
         self.lines.append(line)
 
     def table(self) -> pa.Table:
-        """With the types of the format. Raises HistoryError naming the line."""
+        """Return the table with the types of the format. Raises HistoryError with the line."""
         schema = SCHEMAS[self._name]
         return pa.Table.from_arrays([self._array(field) for field in schema], schema=schema)
 

@@ -1,8 +1,8 @@
-"""The two kinds of log that porcupine's own tests read: Jepsen's runs against etcd, and runs of a key-value store.
+"""Importer of the two kinds of log in porcupine's own tests: Jepsen's runs against etcd, and runs of a key-value store.
 
 Inputs and outputs are those of `models.compare_and_set` and `models.key_value`, which judge them. A completion repeats
-what was invoked, but for the answer, and is refused if it does not. Lines of the nemesis, and of other loggers, are
-passed over; a line of a client that cannot be read is refused, since it may be what matters.
+its invocation apart from the result, and is rejected if it does not. Lines of the nemesis and of other loggers are
+ignored; a client's line that cannot be parsed is rejected, because it may be the decisive one.
 """
 
 import re
@@ -30,30 +30,30 @@ _TIMED_OUT: Final = ":timed-out"
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """What a client's line says: of an invocation the input, of a completion the same without what is only answered.
+    """A client's line: the input of an invocation, or of a completion the same input without its result.
 
-    `asked` is None where a completion does not repeat it. `output` is that of one that is ok.
+    `given` is None if a completion does not repeat it. `output` is that of an ok completion.
     """
 
     process: str
     kind: EventKind
     f: str
-    asked: tuple[Any, ...] | None
+    given: tuple[Any, ...] | None
     output: Any = None
 
 
 def read_etcd_log(path: Path) -> list[Event]:
-    """A log of one register. Raises HistoryError naming the line that cannot be read."""
+    """Read a log of one register. Raises HistoryError with the line that cannot be parsed."""
     return list(_events(path, _etcd_line, _ETCD_FOREIGN))
 
 
 def read_key_value_log(path: Path) -> list[Event]:
-    """A log of a store with get, put and append. Raises HistoryError naming the line that cannot be read."""
+    """Read a log of a store with get, put and append. Raises HistoryError with the line that cannot be parsed."""
     return list(_events(path, _key_value_line, _KEY_VALUE_FOREIGN))
 
 
 def _events(path: Path, parse: Callable[[str], _Line | None], foreign: re.Pattern[str]) -> Iterator[Event]:
-    """Events with ids in order of invocation: in these logs a process has one operation at a time."""
+    """Yield events with ids in order of invocation; in these logs a process has one operation at a time."""
     running: dict[str, tuple[int, int, tuple[Any, ...]]] = {}
     invoked = 0
     for number, text in read_lines(path):
@@ -64,16 +64,17 @@ def _events(path: Path, parse: Callable[[str], _Line | None], foreign: re.Patter
             raise bad_line(path, number, f"not a line of such a log: {shown(text)}")
         process, kind, value = line.process, line.kind, line.output
         if kind is EventKind.INVOKE and process in running:
-            raise bad_line(path, number, f"process {process} invokes, but what it invoked before has not ended")
+            raise bad_line(path, number, f"process {process} invokes, but its operation before has not completed")
         if kind is EventKind.INVOKE:
-            assert line.asked is not None
-            op_id, invoked, value = invoked, invoked + 1, line.asked
-            running[process] = op_id, number, line.asked
+            assert line.given is not None
+            op_id, invoked, value = invoked, invoked + 1, line.given
+            running[process] = op_id, number, line.given
         elif process in running:
-            op_id, begun, asked = running.pop(process)
-            if line.f != asked[0] or line.asked not in (None, asked):
-                told = describe_call(line.asked or (line.f,), None)
-                what = f"process {process} completes {told}, but invoked {describe_call(asked, None)} on line {begun}"
+            op_id, begun, given = running.pop(process)
+            if line.f != given[0] or line.given not in (None, given):
+                repeated = describe_call(line.given or (line.f,), None)
+                before = f"invoked {describe_call(given, None)} on line {begun}"
+                what = f"process {process} completes {repeated}, but {before}"
                 raise bad_line(path, number, what)
         else:
             raise bad_line(path, number, f"process {process} completes what it did not invoke")
@@ -81,7 +82,7 @@ def _events(path: Path, parse: Callable[[str], _Line | None], foreign: re.Patter
 
 
 def _etcd_line(text: str) -> _Line | None:
-    """A compare-and-set that failed was answered: it is ok, with the answer False."""
+    """Parse a line; a compare-and-set that failed has a result: it is ok, with the output False."""
     found = _ETCD.match(text)
     if found is None:
         return None
@@ -94,10 +95,10 @@ def _etcd_line(text: str) -> _Line | None:
     if f == "write" and is_number:
         return _Line(process, kind, f, ("write", int(rest)))
     if f == "cas" and pair is not None:
-        asked = ("cas", int(pair[1]), int(pair[2]))
+        given = ("cas", int(pair[1]), int(pair[2]))
         if kind in (EventKind.OK, EventKind.FAIL):
-            return _Line(process, EventKind.OK, f, asked, kind is EventKind.OK)
-        return _Line(process, kind, f, asked)
+            return _Line(process, EventKind.OK, f, given, kind is EventKind.OK)
+        return _Line(process, kind, f, given)
     return None
 
 

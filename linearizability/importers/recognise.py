@@ -1,4 +1,4 @@
-"""What kind of history a file holds, by what stands at its beginning: names of files say nothing."""
+"""Recognition of the form of a history file by its first bytes; its name is ignored."""
 
 import gzip
 import re
@@ -17,18 +17,18 @@ _PARQUET_MAGIC: Final = b"PAR1"
 
 
 class Form(Enum):
-    """The forms that are known, and what a person calls them."""
+    """The known forms, with their names for messages."""
 
     ETCD_LOG = "a log of Jepsen against etcd: a register with compare-and-set"
     KEY_VALUE_LOG = "a log of a key-value store with append"
-    JEPSEN_EDN = "a history of Jepsen's, as EDN"
-    JEPSEN_JSON = "a history of Jepsen's, as JSON"
+    JEPSEN_EDN = "a history of Jepsen, as EDN"
+    JEPSEN_JSON = "a history of Jepsen, as JSON"
     NDJSON = "the tables of a history, as NDJSON"
     OPERATIONS = "operations of some object, as NDJSON"
 
 
 _SIGNS: Final = (
-    # Before the first line of a client there may be those of other loggers, and of the nemesis.
+    # Lines of other loggers and of the nemesis may precede the first line of a client.
     (
         Form.ETCD_LOG,
         re.compile(
@@ -44,7 +44,7 @@ _SIGNS: Final = (
 
 
 def recognise(path: Path) -> Form:
-    """Which form a file has. Raises NotARunError if it is none of them, HistoryError if it cannot be read."""
+    """Return the form of a file. Raises NotARunError if it is unknown, HistoryError if the file cannot be read."""
     head = _head(path)
     if head.startswith(_PARQUET_MAGIC):
         raise NotARunError(f"{path}: one table of a run; name the directory that holds the {RUN_FILE}")
@@ -55,7 +55,7 @@ def recognise(path: Path) -> Form:
         if sign.match(text):
             return form
     begins = "with binary data" if "\0" in text else f"with {shown(text)!r}"
-    raise NotARunError(f"{path}: no history of a known form (`kafkatrial check --help` has them); it begins {begins}")
+    raise NotARunError(f"{path}: not a history of a known form (see `kafkatrial check --help`); it begins {begins}")
 
 
 def _head(path: Path) -> bytes:

@@ -1,4 +1,4 @@
-"""The lines of a file that somebody else wrote, plain or compressed by gzip, and what to say of a bad one."""
+"""Lines of an imported file, plain or compressed by gzip, and error messages about bad lines."""
 
 import gzip
 import json
@@ -17,7 +17,7 @@ LINE_BYTES_MAX: Final = 256 * 2**20
 UNPACKED_BYTES_MAX: Final = 2**30
 """Limit for a compressed file: an import holds all rows in memory, and a few kilobytes may unpack to any size."""
 SHOWN_MAX: Final = 80
-"""So much of a bad line is shown."""
+"""The maximum number of characters of a bad line in a message."""
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, str]]:
@@ -37,7 +37,7 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
                 unpacked += len(line)
                 if compressed and unpacked > UNPACKED_BYTES_MAX:
                     what = f"the compressed file unpacks to more than {UNPACKED_BYTES_MAX} bytes"
-                    raise bad_line(path, number, f"{what}; unpack it yourself to have all of it judged")
+                    raise bad_line(path, number, f"{what}; unpack it first to judge all of it")
                 yield number, line.decode("utf-8-sig" if number == 1 else "utf-8")
     except UnicodeDecodeError as error:
         raise bad_line(path, number, f"not UTF-8: {error.reason}") from None
@@ -48,11 +48,11 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 class RepeatedMemberError(ValueError):
-    """An object that has a member twice: which of them is meant, nobody knows."""
+    """An object that has a member twice, so that its value is unclear."""
 
 
 def no_member_twice(members: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    """The object of its members, for JSON's `object_pairs_hook`. Raises RepeatedMemberError."""
+    """Return the object of its members, for JSON's `object_pairs_hook`. Raises RepeatedMemberError."""
     found = dict(members)
     if len(found) < len(members):
         names = [name for name, _ in members]
@@ -62,7 +62,7 @@ def no_member_twice(members: Sequence[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def json_of(path: Path, number: int, text: str) -> Any:
-    """What a line of JSON says. Raises HistoryError naming the line, also where an object has a member twice."""
+    """Parse a line of JSON. Raises HistoryError with the line, also if an object has a member twice."""
     try:
         return json.loads(text, object_pairs_hook=no_member_twice)
     except RepeatedMemberError as error:
@@ -72,11 +72,11 @@ def json_of(path: Path, number: int, text: str) -> Any:
 
 
 def bad_line(path: Path, number: int, what: str) -> HistoryError:
-    """The one line about a line that is wrong."""
+    """Return the error for a wrong line, in one line."""
     return HistoryError(f"{path}, line {number}: {what}")
 
 
 def shown(text: object) -> str:
-    """The beginning of it, for a message."""
+    """Return the beginning of a text, for a message."""
     line = " ".join(str(text).split())
     return line if len(line) <= SHOWN_MAX else line[:SHOWN_MAX] + "…"

@@ -1,39 +1,39 @@
-"""A partition's log with its high watermark: records are appended at the end, and readers see them below the watermark.
+"""Model of a partition's log with its high watermark: records are appended at the end and visible below the watermark.
 
 Inputs: `("append", partition, values)` -> the base offset; `("read", partition, offset)` -> (values from that offset
 on, high watermark). Values are tuples, and each append takes offsets one after the other. A producer may have several
 appends in flight.
 
 The watermark is not lower than any that was read before, nor above the end of the log. In Kafka it follows the end
-after a while; with `linearizable=True` it is the end at once, so that a read after an acknowledged append must show it.
-The state holds the whole log: this model is for histories of some hundred records.
+after a while; with `linearizable=True` it is always the end, so that a read after an acknowledged append must show it.
+The state holds the whole log: this model is for histories of a few hundred records.
 """
 
 from typing import Any
 
-from linearizability.model import Model, Refused
+from linearizability.model import Model, Rejected
 from linearizability.models.call import describe_call, no_such_operation, whole_from_zero
 from linearizability.operation import UNKNOWN
 
-_OTHER_BASE = Refused("the end of the log is at another offset than the one acknowledged")
-_ABOVE_END = Refused("the watermark read is above the end of the log")
-_WENT_BACK = Refused("the watermark read is below one that was read before")
-_BEHIND = Refused("the watermark read is below the end of the log")
-_PAST = Refused("the read returns records at or above its watermark")
-_OTHER_VALUES = Refused("the log holds other records there")
+_OTHER_BASE = Rejected("the end of the log is at another offset than the one acknowledged")
+_ABOVE_END = Rejected("the watermark read is above the end of the log")
+_WENT_BACK = Rejected("the watermark read is below one that was read before")
+_BEHIND = Rejected("the watermark read is below the end of the log")
+_PAST = Rejected("the read returns records at or above its watermark")
+_OTHER_VALUES = Rejected("the log holds other records there")
 
 State = tuple[tuple[Any, ...], int]
 """The records, and the highest watermark that was read."""
 
 
-def _append(state: State, values: tuple[Any, ...], output: Any) -> State | Refused:
+def _append(state: State, values: tuple[Any, ...], output: Any) -> State | Rejected:
     records, watermark = state
     if output not in (UNKNOWN, len(records)):
         return _OTHER_BASE
     return records + values, watermark
 
 
-def _read(state: State, offset: int, output: Any, *, linearizable: bool) -> State | Refused:
+def _read(state: State, offset: int, output: Any, *, linearizable: bool) -> State | Rejected:
     if output is UNKNOWN:
         return state
     records, watermark = state
@@ -53,9 +53,9 @@ def _read(state: State, offset: int, output: Any, *, linearizable: bool) -> Stat
 
 
 def append_log(*, linearizable: bool = False) -> Model:
-    """The model of one partition, for every partition, first empty."""
+    """Return the model of one partition, initially empty, for every partition."""
 
-    def step(state: State, given: tuple[Any, ...], output: Any) -> State | Refused:
+    def step(state: State, given: tuple[Any, ...], output: Any) -> State | Rejected:
         if given[0] == "append":
             return _append(state, given[2], output)
         if given[0] == "read":
@@ -66,7 +66,7 @@ def append_log(*, linearizable: bool = False) -> Model:
         name="append-log",
         init=lambda: ((), 0),
         step=step,
-        # A read that shows a watermark for the first time moves what later ones may show.
+        # A read that shows a watermark for the first time restricts what later reads may show.
         pure=lambda given, output: bool(given[0] == "read" and (linearizable or output is UNKNOWN)),
         partition=lambda given: given[1],
         pipelined=lambda given: bool(given[0] == "append"),

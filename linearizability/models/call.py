@@ -1,29 +1,29 @@
-"""How the models here write an operation: its input is a tuple, the name first."""
+"""Text form of operations for the models here; their input is a tuple that begins with the name."""
 
 from typing import Any, Final
 
 SHOWN_MAX: Final = 200
-"""So much of a value is told."""
+"""The maximum number of characters of a value in a message."""
 
 
 def describe_call(given: tuple[Any, ...], output: Any) -> str:
-    """`write(3)`, `read() -> 3`: an answer of None is none."""
+    """Return a call as text: `write(3)`, `read() -> 3`; an output of None is left out."""
     call = f"{given[0]}({', '.join(map(brief, given[1:]))})"
     return call if output is None else f"{call} -> {brief(output)}"
 
 
 def brief(value: Any) -> str:
-    """As `repr`, of which only the beginning if it is long."""
+    """Return the `repr` of a value, cut if it is long."""
     text = repr(value)
     return text if len(text) <= SHOWN_MAX else f"{text[:SHOWN_MAX]}… ({len(text)} characters)"
 
 
 def whole_from_zero(what: str, number: Any) -> None:
-    """Raise ValueError for what is no offset, epoch or generation: a negative one would be taken for something else."""
+    """Raise ValueError unless the number is a valid offset, epoch or generation; negative ones have other meanings."""
     if type(number) is not int or number < 0:
         raise ValueError(f"{what} is {brief(number)}, not a whole number from 0")
 
 
 def no_such_operation(given: tuple[Any, ...], *names: str) -> ValueError:
-    """The error for an input that a model does not know."""
-    return ValueError(f"no such operation: {brief(given[0])}; there are {', '.join(names)}")
+    """Return the error for an input that a model does not know."""
+    return ValueError(f"no such operation: {brief(given[0])}; known are {', '.join(names)}")

@@ -1,7 +1,7 @@
-"""The models by name, with the operations that each knows: for `kafkatrial check --model` and for importers.
+"""Catalogue of models by name, with their operations: for `kafkatrial check --model` and for importers.
 
-A file has no tuples. It gives an operation's name and arguments, and its answer, as JSON or EDN; `Call.input` and
-`Call.output` make of them what the model takes.
+A file has no tuples. It has an operation's name, arguments and result as JSON or EDN; `Call.input` and `Call.output`
+convert them to the model's form.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,11 +23,11 @@ from linearizability.models.register import register
 from linearizability.models.value_set import value_set
 
 DONE: Final = "true or false"
-"""The answer of what was accepted, or was not."""
+"""The result of an operation that may be rejected."""
 
 
 class Truth(Enum):
-    """True and false as values of a file, which there are no numbers: Python's True equals 1."""
+    """True and false as values of a file, where they are not numbers; Python's True equals 1."""
 
     TRUE = True
     FALSE = False
@@ -36,123 +36,123 @@ class Truth(Enum):
         return str(self.value).lower()
 
 
-def _as_it_is(answer: Any) -> Any:
-    return answer
+def _unchanged(result: Any) -> Any:
+    return result
 
 
-def _done(answer: Any) -> bool:
-    if answer not in list(Truth) and type(answer) is not bool:
+def _done(result: Any) -> bool:
+    if result not in list(Truth) and type(result) is not bool:
         raise ValueError
-    return bool(answer.value) if isinstance(answer, Truth) else bool(answer)
+    return bool(result.value) if isinstance(result, Truth) else bool(result)
 
 
-def _known(answer: Any) -> Any:
-    if answer is None:
+def _known(result: Any) -> Any:
+    if result is None:
         raise ValueError
-    return answer
+    return result
 
 
-def _members(answer: Any) -> frozenset[Any]:
-    return frozenset(_array(answer))
+def _members(result: Any) -> frozenset[Any]:
+    return frozenset(_array(result))
 
 
-def _array(answer: Any) -> tuple[Any, ...]:
-    if not isinstance(answer, tuple):
+def _array(result: Any) -> tuple[Any, ...]:
+    if not isinstance(result, tuple):
         raise TypeError
-    return answer
+    return result
 
 
-def _whole(answer: Any) -> int:
-    whole_from_zero("it", answer)
-    return int(answer)
+def _whole(result: Any) -> int:
+    whole_from_zero("it", result)
+    return int(result)
 
 
-def _whole_or_none(answer: Any) -> int | None:
-    return None if answer is None else _whole(answer)
+def _whole_or_none(result: Any) -> int | None:
+    return None if result is None else _whole(result)
 
 
-def _pair(answer: Any) -> tuple[Any, Any]:
-    first, second = _array(answer)
+def _pair(result: Any) -> tuple[Any, Any]:
+    first, second = _array(result)
     return first, second
 
 
-def _id_and_epoch(answer: Any) -> tuple[int, int]:
-    producer_id, epoch = _pair(answer)
+def _id_and_epoch(result: Any) -> tuple[int, int]:
+    producer_id, epoch = _pair(result)
     return _whole(producer_id), _whole(epoch)
 
 
-def _values_and_watermark(answer: Any) -> tuple[tuple[Any, ...], int]:
-    values, watermark = _pair(answer)
+def _values_and_watermark(result: Any) -> tuple[tuple[Any, ...], int]:
+    values, watermark = _pair(result)
     return _array(values), _whole(watermark)
 
 
-def _ownership(answer: Any) -> tuple[int, frozenset[Any]]:
-    generation, owners = _pair(answer)
+def _ownership(result: Any) -> tuple[int, frozenset[Any]]:
+    generation, owners = _pair(result)
     return _whole(generation), frozenset(map(_pair, _array(owners)))
 
 
-def _element_or_empty(answer: Any) -> Any:
-    """Most clients of a queue answer null where there is nothing."""
-    return EMPTY if answer is None else answer
+def _element_or_empty(result: Any) -> Any:
+    """Return the element; most clients of a queue return null if the queue is empty."""
+    return EMPTY if result is None else result
 
 
-def _refuse_argument(parameter: str, value: Any) -> None:
-    """Raise ValueError for an argument that the parameter of that name does not take."""
+def _check_argument(parameter: str, value: Any) -> None:
+    """Raise ValueError for an argument that the parameter of that name does not accept."""
     if parameter in ("offset", "producer id", "epoch", "generation"):
         whole_from_zero(parameter, value)
     elif parameter == "values" and not isinstance(value, tuple):
         raise ValueError(f"{parameter} is {brief(value)}, not an array")
     elif parameter == "text" and not isinstance(value, str):
-        raise ValueError(f"{parameter} is {brief(value)}, not a text")
+        raise ValueError(f"{parameter} is {brief(value)}, not a string")
     elif parameter == "element" and value in (None, EMPTY):
-        raise ValueError(f"{parameter} is {brief(value)}, which is the answer of an empty queue")
+        raise ValueError(f"{parameter} is {brief(value)}, which is the result for an empty queue")
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One kind of operation: its arguments by name, what it answers (empty: nothing), and how that is read."""
+    """One kind of operation: its parameters, its result (empty: none), and the function that converts the result."""
 
     name: str
     parameters: tuple[str, ...] = ()
-    answer: str = ""
-    read: Callable[[Any], Any] = _as_it_is
+    result: str = ""
+    read: Callable[[Any], Any] = _unchanged
 
     def __str__(self) -> str:
         call = f"{self.name}({', '.join(self.parameters)})"
-        return f"{call} -> {self.answer}" if self.answer else call
+        return f"{call} -> {self.result}" if self.result else call
 
     def input(self, arguments: Sequence[Any]) -> tuple[Any, ...]:
-        """The model's input. Raises ValueError for another number of arguments."""
+        """Return the model's input. Raises ValueError for a wrong number of arguments."""
         if len(arguments) != len(self.parameters):
             raise ValueError(f"{self.name} takes {len(self.parameters)} arguments, not {len(arguments)}: {self}")
         for parameter, argument in zip(self.parameters, arguments, strict=True):
             try:
-                _refuse_argument(parameter, argument)
+                _check_argument(parameter, argument)
             except ValueError as error:
                 raise ValueError(f"{self.name}: {error}") from None
         return (self.name, *arguments)
 
-    def output(self, answer: Any) -> Any:
-        """The model's output. Raises ValueError for an answer of another shape."""
+    def output(self, result: Any) -> Any:
+        """Return the model's output. Raises ValueError for a result of another shape."""
         try:
-            return self.read(answer) if self.answer else None
+            return self.read(result) if self.result else None
         except (TypeError, ValueError):
-            raise ValueError(f"{self.name} is answered by {self.answer}, not {brief(answer)}") from None
+            raise ValueError(f"{self.name} returns {self.result}, not {brief(result)}") from None
 
 
 @dataclass(frozen=True, slots=True)
 class NamedModel:
-    """A model that can be asked for by its name."""
+    """A model with its name, its description and its operations."""
 
     make: Callable[[], Model]
-    what: str
+    text: str
     calls: tuple[Call, ...]
 
     def call(self, name: object) -> Call:
-        """One of its operations. Raises ValueError naming those there are."""
+        """Return one of its operations. Raises ValueError with the known ones."""
         found = next((call for call in self.calls if call.name == name), None)
         if found is None:
-            raise ValueError(f"no such operation: {brief(name)}; there are {', '.join(map(str, self.calls))}")
+            raise ValueError(f"no such operation: {brief(name)}; known are {', '.join(map(str, self.calls))}")
         return found
 
 
@@ -172,9 +172,9 @@ MODELS: Final[dict[str, NamedModel]] = {
     ),
     "key-value": NamedModel(
         key_value,
-        "strings by key; a key that is not there holds the empty one",
+        "strings by key; an absent key holds the empty string",
         (
-            Call("get", ("key",), 'value, of an unset key ""', _known),
+            Call("get", ("key",), 'value, "" for an absent key', _known),
             Call("put", ("key", "value")),
             Call("append", ("key", "text")),
         ),
@@ -191,7 +191,7 @@ MODELS: Final[dict[str, NamedModel]] = {
     ),
     "queue": NamedModel(
         fifo_queue,
-        f"first in, first out; {EMPTY!r}, or null, is the answer where there is nothing",
+        f"first in, first out; {EMPTY!r}, or null, is the result for an empty queue",
         (Call("enqueue", ("element",)), Call("dequeue", (), "element", _element_or_empty)),
     ),
     "append-log": NamedModel(append_log, "a partition's log and its high watermark", _LOG),
@@ -200,12 +200,12 @@ MODELS: Final[dict[str, NamedModel]] = {
     ),
     "committed-offset": NamedModel(
         committed_offset,
-        "a group's offset of a partition; a key is whatever names one",
+        "a group's offset of a partition; a key is any name for one",
         (Call("commit", ("key", "offset")), Call("fetch", ("key",), "offset or null", _whole_or_none)),
     ),
     "fenced-producer": NamedModel(
         fenced_producer,
-        "transactional ids; the newest epoch fences those before",
+        "transactional ids; the newest epoch fences the earlier ones",
         (
             Call("init", ("transactional id",), "[producer id, epoch]", _id_and_epoch),
             Call("produce", ("transactional id", "producer id", "epoch"), DONE, _done),
@@ -213,7 +213,7 @@ MODELS: Final[dict[str, NamedModel]] = {
     ),
     "group-membership": NamedModel(
         group_membership,
-        "groups; the newest generation says who owns what",
+        "groups; the newest generation determines the owners",
         (
             Call("rebalance", ("group",), "[generation, [[partition, member], ...]]", _ownership),
             Call("act", ("group", "member", "generation", "partition"), DONE, _done),
@@ -230,13 +230,13 @@ MODELS: Final[dict[str, NamedModel]] = {
         ),
     ),
 }
-"""In the order of the documentation."""
+"""The models, in the order of the documentation."""
 
 
 def models_text() -> str:
-    """All of them, for a terminal: a line each, and one for each of their operations."""
+    """Return all models as text: one line each, and one for each operation."""
     lines = []
     for name, model in MODELS.items():
-        lines.append(f"{name}: {model.what}")
+        lines.append(f"{name}: {model.text}")
         lines += [f"    {call}" for call in model.calls]
     return "\n".join(lines)

@@ -1,16 +1,16 @@
-"""A group's committed offset of a partition: the last commit is what a fetch answers.
+"""Model of a group's committed offset of a partition: a fetch returns the last commit.
 
-Inputs: `("commit", key, offset)` -> None; `("fetch", key)` -> the offset, None where there is none. A key is whatever
-names one committed offset, such as (group, topic, partition). An offset may go back: a consumer may seek.
+Inputs: `("commit", key, offset)` -> None; `("fetch", key)` -> the offset, None where there is none. A key is any name
+of one committed offset, such as (group, topic, partition). An offset may go back, because a consumer may seek.
 """
 
 from typing import Any
 
-from linearizability.model import Model, Refused
+from linearizability.model import Model, Rejected
 from linearizability.models.call import brief, no_such_operation, whole_from_zero
 from linearizability.operation import UNKNOWN
 
-_OTHER = Refused("another offset was committed last")
+_OTHER = Rejected("another offset was committed last")
 
 
 def _step(state: int | None, given: tuple[Any, ...], output: Any) -> Any:
@@ -25,14 +25,14 @@ def _step(state: int | None, given: tuple[Any, ...], output: Any) -> Any:
 
 
 def _describe(given: tuple[Any, ...], output: Any) -> str:
-    """A fetch that answers None found no offset."""
+    """Return the text of a call; a fetch that returns None found no offset."""
     if given[0] == "commit":
         return f"commit({brief(given[1])}, {given[2]})"
     return f"fetch({brief(given[1])}) -> {'no offset' if output is None else output}"
 
 
 def committed_offset() -> Model:
-    """The model of one committed offset, for every key."""
+    """Return the model of one committed offset, for every key."""
     return Model(
         name="committed-offset",
         init=lambda: None,

@@ -1,4 +1,4 @@
-"""A register that can be read, written, and written on condition that it holds a value.
+"""Model of a register that can be read, written, and written if it holds an expected value.
 
 Inputs: `("read",)` -> the value; `("write", value)` -> None; `("cas", expected, value)` -> True if it was written,
 False if the register held another value.
@@ -6,12 +6,12 @@ False if the register held another value.
 
 from typing import Any
 
-from linearizability.model import Model, Refused
+from linearizability.model import Model, Rejected
 from linearizability.models.call import brief, describe_call, no_such_operation
 from linearizability.operation import UNKNOWN
 
-_OTHER = Refused("the register holds another value")
-_EQUAL = Refused("the register holds the expected value, so it must be written")
+_OTHER = Rejected("the register holds another value")
+_EQUAL = Rejected("the register holds the expected value, so it must be written")
 
 
 def _step(state: Any, given: tuple[Any, ...], output: Any) -> Any:
@@ -32,7 +32,7 @@ def _pure(given: tuple[Any, ...], output: Any) -> bool:
 
 
 def compare_and_set(initial: Any = None) -> Model:
-    """The model of one register that first holds `initial`."""
+    """Return the model of one register that initially holds `initial`."""
     return Model(
         name="compare-and-set",
         init=lambda: initial,

@@ -1,4 +1,4 @@
-"""A model of one object made into that of many, each with a key: inputs are pairs of the key and the model's own."""
+"""Model of many objects with keys, derived from the model of one: an input is a pair of the key and its input."""
 
 from dataclasses import replace
 from typing import Any
@@ -7,7 +7,7 @@ from linearizability.model import Model, never_pipelined
 
 
 def each_key(model: Model) -> Model:
-    """The same object once for every key; the keys have nothing to do with each other."""
+    """Return the model of one object for every key; the keys are independent."""
 
     def partition(given: tuple[Any, Any]) -> Any:
         key, own = given

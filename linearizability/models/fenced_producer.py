@@ -1,28 +1,29 @@
-"""A transactional id: whoever is handed the newest epoch writes, and all before are fenced (KIP-98, KIP-360).
+"""Model of a transactional id: the newest epoch may write, and all earlier ones are fenced (KIP-98, KIP-360).
 
 Inputs: `("init", transactional_id)` -> (producer id, epoch); `("produce", transactional_id, producer_id, epoch)` ->
-True if it was accepted, False if it was answered with a fencing error. An init hands out a higher epoch of the same
+True if it was accepted, False if it was rejected with a fencing error. An init returns a higher epoch of the same
 producer id, or a producer id that was not used before.
 
-Of an init that nobody saw the answer of, the pair is not known: until the next one, every epoch handed out is fenced.
+After an init with an unknown response, the current pair is unknown: until the next init, every returned epoch is
+fenced.
 """
 
 from typing import Any
 
-from linearizability.model import Model, Refused
+from linearizability.model import Model, Rejected
 from linearizability.models.call import describe_call, no_such_operation
 from linearizability.operation import UNKNOWN
 
-_NOT_NEWER = Refused("an init hands out an epoch that is not newer than the last")
-_USED_ID = Refused("an init hands out a producer id that was replaced before")
-_FENCED = Refused("a newer epoch was handed out, so this one is fenced")
-_CURRENT = Refused("this epoch is the newest, so it is not fenced")
+_NOT_NEWER = Rejected("an init returned an epoch that is not newer than the last one")
+_USED_ID = Rejected("an init returned a producer id that was replaced before")
+_FENCED = Rejected("a newer epoch was returned, so this one is fenced")
+_CURRENT = Rejected("this epoch is the newest, so it is not fenced")
 
 State = tuple[int, int, bool, frozenset[int]]
-"""Producer id and epoch handed out last, whether a later one was that nobody saw, and producer ids replaced."""
+"""The last known producer id and epoch, whether there may be a newer one, and the replaced producer ids."""
 
 
-def _init(state: State, output: Any) -> State | Refused:
+def _init(state: State, output: Any) -> State | Rejected:
     producer_id, epoch, _, replaced = state
     if output is UNKNOWN:
         return producer_id, epoch, True, replaced
@@ -32,7 +33,7 @@ def _init(state: State, output: Any) -> State | Refused:
     return _USED_ID if new_id in replaced else (new_id, new_epoch, False, replaced | {producer_id})
 
 
-def _step(state: State, given: tuple[Any, ...], output: Any) -> State | Refused:
+def _step(state: State, given: tuple[Any, ...], output: Any) -> State | Rejected:
     if given[0] == "init":
         return _init(state, output)
     if given[0] != "produce":
@@ -44,7 +45,7 @@ def _step(state: State, given: tuple[Any, ...], output: Any) -> State | Refused:
 
 
 def fenced_producer() -> Model:
-    """The model of one transactional id, for every id; first nothing was handed out."""
+    """Return the model of one transactional id, initially without an epoch, for every id."""
     return Model(
         name="fenced-producer",
         init=lambda: (-1, -1, False, frozenset()),

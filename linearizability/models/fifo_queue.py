@@ -1,26 +1,26 @@
-"""A queue: what is put in first comes out first.
+"""Model of a queue: first in, first out.
 
-Inputs: `("enqueue", value)` -> None; `("dequeue",)` -> the value, or `EMPTY`, which therefore is no value to put in.
+Inputs: `("enqueue", value)` -> None; `("dequeue",)` -> the value, or `EMPTY`, which therefore cannot be enqueued.
 """
 
 from typing import Any, Final
 
-from linearizability.model import Model, Refused
+from linearizability.model import Model, Rejected
 from linearizability.models.call import brief, describe_call, no_such_operation
 from linearizability.operation import UNKNOWN
 
 EMPTY: Final = "(empty)"
-"""What a dequeue answers when there is nothing."""
+"""The result of a dequeue from an empty queue."""
 
-_NOT_EMPTY = Refused("the queue is not empty")
-_IS_EMPTY = Refused("the queue is empty")
-_OTHER = Refused("another value is first in the queue")
+_NOT_EMPTY = Rejected("the queue is not empty")
+_IS_EMPTY = Rejected("the queue is empty")
+_OTHER = Rejected("another value is first in the queue")
 
 
 def _step(state: tuple[Any, ...], given: tuple[Any, ...], output: Any) -> Any:
     if given[0] == "enqueue":
         if given[1] == EMPTY:
-            raise ValueError(f"{EMPTY} is the answer of an empty queue, and no value to enqueue")
+            raise ValueError(f"{EMPTY} is the result for an empty queue, so it cannot be enqueued")
         return (*state, given[1])
     if given[0] != "dequeue":
         raise no_such_operation(given, "enqueue", "dequeue")
@@ -32,7 +32,7 @@ def _step(state: tuple[Any, ...], given: tuple[Any, ...], output: Any) -> Any:
 
 
 def fifo_queue() -> Model:
-    """The model of a queue that is first empty."""
+    """Return the model of an initially empty queue."""
     return Model(
         name="queue",
         init=tuple,

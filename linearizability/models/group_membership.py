@@ -1,29 +1,29 @@
-"""A consumer group: each generation says who owns which partition, and only its owners are served.
+"""Model of a consumer group: each generation assigns partitions to owners, and only requests of owners are accepted.
 
 Inputs: `("rebalance", group)` -> (generation, ownership), ownership a frozenset of (partition, member) pairs;
-`("act", group, member, generation, partition)` -> True if what the member did as an owner was accepted (an offset
-commit, say), False if it was refused with a fencing error. Generations rise.
+`("act", group, member, generation, partition)` -> True if a request of the member as an owner was accepted (for example
+an offset commit), False if it was rejected with a fencing error. Generations increase.
 
-After a rebalance that nobody saw the answer of, the owners are not known: every older generation is fenced.
+After a rebalance with an unknown response, the owners are unknown: every older generation is fenced.
 """
 
 from typing import Any
 
-from linearizability.model import Model, Refused
+from linearizability.model import Model, Rejected
 from linearizability.models.call import brief, describe_call, no_such_operation
 from linearizability.operation import UNKNOWN
 
-_NOT_NEWER = Refused("a rebalance answers a generation that is not newer than the last")
-_TWO_OWNERS = Refused("a rebalance gives one partition to two members")
-_STALE = Refused("a newer generation exists, so this one is fenced")
-_NOT_OWNER = Refused("another member owns the partition in this generation")
-_OWNER = Refused("the member owns the partition in the newest generation, so it is not fenced")
+_NOT_NEWER = Rejected("a rebalance returned a generation that is not newer than the last one")
+_TWO_OWNERS = Rejected("a rebalance assigned one partition to two members")
+_STALE = Rejected("a newer generation exists, so this one is fenced")
+_NOT_OWNER = Rejected("another member owns the partition in this generation")
+_OWNER = Rejected("the member owns the partition in the newest generation, so it is not fenced")
 
 State = tuple[int, bool, frozenset[tuple[Any, Any]]]
-"""The newest generation seen, whether there may be a newer one, and its owners."""
+"""The newest known generation, whether there may be a newer one, and its owners."""
 
 
-def _rebalance(state: State, output: Any) -> State | Refused:
+def _rebalance(state: State, output: Any) -> State | Rejected:
     generation, _, owners = state
     if output is UNKNOWN:
         return generation, True, owners
@@ -35,7 +35,7 @@ def _rebalance(state: State, output: Any) -> State | Refused:
     return newer, False, frozenset(ownership)
 
 
-def _step(state: State, given: tuple[Any, ...], output: Any) -> State | Refused:
+def _step(state: State, given: tuple[Any, ...], output: Any) -> State | Rejected:
     if given[0] == "rebalance":
         return _rebalance(state, output)
     if given[0] != "act":
@@ -59,7 +59,7 @@ def _describe_state(state: State) -> str:
 
 
 def group_membership() -> Model:
-    """The model of one group, for every group; first without a generation."""
+    """Return the model of one group, initially without a generation, for every group."""
     return Model(
         name="group-membership",
         init=lambda: (-1, False, frozenset()),

@@ -1,4 +1,4 @@
-"""A store of strings by key, with append. Keys have nothing to do with each other, so each is a subhistory.
+"""Model of a store of strings by key, with append. Keys are independent, so each is a subhistory.
 
 Inputs: `("get", key)` -> the value, "" where there is none; `("put", key, value)` and `("append", key, value)` -> None.
 The state is one key's value.
@@ -6,11 +6,11 @@ The state is one key's value.
 
 from typing import Any
 
-from linearizability.model import Model, Refused
+from linearizability.model import Model, Rejected
 from linearizability.models.call import brief, describe_call, no_such_operation
 from linearizability.operation import UNKNOWN
 
-_OTHER = Refused("the key holds another value")
+_OTHER = Rejected("the key holds another value")
 
 
 def _step(state: str, given: tuple[str, ...], output: Any) -> Any:
@@ -25,7 +25,7 @@ def _step(state: str, given: tuple[str, ...], output: Any) -> Any:
 
 
 def key_value() -> Model:
-    """The model of one key, for every key."""
+    """Return the model of one key, for every key."""
     return Model(
         name="key-value",
         init=str,

@@ -1,29 +1,29 @@
-"""A leadership lease: one holder at a time, each with an epoch of its own; what an older one does is refused.
+"""Model of a leadership lease: one holder at a time, each with its own epoch; requests of older holders are rejected.
 
 Inputs: `("acquire", resource, holder)` -> the new epoch, or None while another lease lasts; `("release", resource,
-epoch)` and `("expire", resource, epoch)` -> None, and nothing happens if that lease is over; `("act", resource, epoch)`
--> True if what the holder did under its lease was accepted, False if it was refused. Epochs rise by one, from 0.
-Linearizability knows no clock: when a lease may run out is told by an `expire` operation, of unknown outcome where
-nobody was told.
+epoch)` and `("expire", resource, epoch)` -> None, without effect if that lease is over; `("act", resource, epoch)` ->
+True if the holder's request under its lease was accepted, False if it was rejected. Epochs increase by one, from 0.
+Linearizability has no clock: an `expire` operation marks the possible end of a lease; its outcome is unknown if nobody
+observed it.
 """
 
 from typing import Any
 
-from linearizability.model import Model, Refused
+from linearizability.model import Model, Rejected
 from linearizability.models.call import brief, describe_call, no_such_operation
 from linearizability.operation import UNKNOWN
 
-_HELD = Refused("another lease lasts")
-_FREE = Refused("no lease lasts, so it must be granted")
-_OTHER_EPOCH = Refused("the epoch granted is not the next one")
-_OVER = Refused("the lease of this epoch does not last")
-_LASTS = Refused("the lease of this epoch lasts, so it must not be refused")
+_HELD = Rejected("another lease lasts")
+_FREE = Rejected("no lease lasts, so it must be granted")
+_OTHER_EPOCH = Rejected("the epoch granted is not the next one")
+_OVER = Rejected("the lease of this epoch does not last")
+_LASTS = Rejected("the lease of this epoch lasts, so it must not be rejected")
 
 State = tuple[int, tuple[Any, ...]]
-"""The epoch granted last, and its holder; nobody if it is over."""
+"""The epoch granted last, and its holder; empty if the lease is over."""
 
 
-def _acquire(state: State, holder: Any, output: Any) -> State | Refused:
+def _acquire(state: State, holder: Any, output: Any) -> State | Rejected:
     epoch, current = state
     if output is None:
         return state if current else _FREE
@@ -32,7 +32,7 @@ def _acquire(state: State, holder: Any, output: Any) -> State | Refused:
     return (epoch + 1, (holder,)) if output in (UNKNOWN, epoch + 1) else _OTHER_EPOCH
 
 
-def _step(state: State, given: tuple[Any, ...], output: Any) -> State | Refused:
+def _step(state: State, given: tuple[Any, ...], output: Any) -> State | Rejected:
     f = given[0]
     if f == "acquire":
         return _acquire(state, given[2], output)
@@ -47,7 +47,7 @@ def _step(state: State, given: tuple[Any, ...], output: Any) -> State | Refused:
 
 
 def leadership_lease() -> Model:
-    """The model of one resource, for every resource; first nobody holds it."""
+    """Return the model of one resource, initially without a holder, for every resource."""
     return Model(
         name="leadership-lease",
         init=lambda: (-1, ()),

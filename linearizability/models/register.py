@@ -1,16 +1,16 @@
-"""A register: one value that is written and read.
+"""Model of a register: one value that is written and read.
 
-Inputs: `("read",)` -> the value; `("write", value)` -> None. Where no value is written twice, `search.zones` judges a
+Inputs: `("read",)` -> the value; `("write", value)` -> None. If no value is written twice, `search.zones` judges a
 history of any length.
 """
 
 from typing import Any
 
-from linearizability.model import Model, Refused
+from linearizability.model import Model, Rejected
 from linearizability.models.call import brief, describe_call, no_such_operation
 from linearizability.operation import UNKNOWN
 
-_OTHER = Refused("the register holds another value")
+_OTHER = Rejected("the register holds another value")
 
 
 def _step(state: Any, given: tuple[Any, ...], output: Any) -> Any:
@@ -22,7 +22,7 @@ def _step(state: Any, given: tuple[Any, ...], output: Any) -> Any:
 
 
 def register(initial: Any = None) -> Model:
-    """The model of one register that first holds `initial`."""
+    """Return the model of one register that initially holds `initial`."""
     return Model(
         name="register",
         init=lambda: initial,

@@ -1,4 +1,4 @@
-"""A set of values.
+"""Model of a set of values.
 
 Inputs: `("add", value)` and `("remove", value)` -> None; `("contains", value)` -> bool; `("read",)` -> all values, as a
 frozenset.
@@ -6,11 +6,11 @@ frozenset.
 
 from typing import Any
 
-from linearizability.model import Model, Refused
+from linearizability.model import Model, Rejected
 from linearizability.models.call import SHOWN_MAX, brief, describe_call, no_such_operation
 from linearizability.operation import UNKNOWN
 
-_OTHER = Refused("the set holds other values")
+_OTHER = Rejected("the set holds other values")
 
 
 def _step(state: frozenset[Any], given: tuple[Any, ...], output: Any) -> Any:
@@ -32,7 +32,7 @@ def _describe_state(state: frozenset[Any]) -> str:
 
 
 def value_set() -> Model:
-    """The model of a set that is first empty."""
+    """Return the model of an initially empty set."""
     return Model(
         name="set",
         init=frozenset,

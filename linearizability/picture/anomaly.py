@@ -1,9 +1,9 @@
-"""The picture of one piece of evidence for an anomaly: what clients and nodes did with a partition, and its log.
+"""Picture of one piece of evidence for an anomaly: what clients and nodes did with a partition, and its log.
 
     picture = draw_anomaly(open_history(run_dir), "lost-write", anomaly.evidence[0])
 
-Operations that do not touch the partition are left out, but for those that say what the others mean: the begin and end
-of transactions, assignments and seeks of the same processes.
+Operations that do not touch the partition are left out, except those that determine what the others mean: the begin and
+end of transactions, assignments and seeks of the same processes.
 """
 
 from collections import defaultdict
@@ -19,16 +19,16 @@ from linearizability.picture import rows
 from linearizability.picture.drawing import Band, Bar, Break, Lane, LaneKind, Mark, Picture, counted, short
 from linearizability.picture.log import draw_log
 from linearizability.picture.window import around, gaps
-from linearizability.picture.words import answer_details, answer_label, operation_details, operation_label
+from linearizability.picture.words import operation_details, operation_label, state_details, state_label
 
 Row = dict[str, Any]
 
-ANSWERS_MAX: Final = 60
+STATES_MAX: Final = 60
 BANDS_MAX: Final = 40
 
 
 def draw_anomaly(history: History, name: str, evidence: Evidence, *, bars_max: int = 160) -> Picture:
-    """The picture, of at most `bars_max` operations. Raises HistoryError where the history cannot be read."""
+    """Return the picture, with at most `bars_max` operations. Raises HistoryError if the history cannot be read."""
     return _Drawing(history, name, evidence, bars_max).picture()
 
 
@@ -40,17 +40,17 @@ class _Drawing:
         self._places = self._window(bars_max)
         op_ids = [int(self._outline.op_ids[place]) for place in self._places]
         self._operations = sorted(rows.operations(history, op_ids), key=lambda op: (op["invoke_ns"], op["op_id"]))
-        # Evidence takes shape with the last of its operations to be called.
+        # The evidence is complete with the last of its operations to be called.
         evident = [op["op_id"] for op in self._operations if op["op_id"] in evidence.op_ids]
         self._bad = evident[-1] if evident else None
         self._records = self._by_operation("records", op_ids)
         self._moves = self._by_operation("positions", op_ids)
 
     def picture(self) -> Picture:
-        """All of it."""
+        """Return the whole picture."""
         evidence, shown = self._evidence, self._operations
         begin_ns, end_ns = self._span()
-        answers = self._answers(begin_ns, end_ns)
+        states = self._states_between(begin_ns, end_ns)
         faults = [
             fault
             for fault in self._history.table("faults").to_pylist()
@@ -64,13 +64,13 @@ class _Drawing:
             origin_ns=self._outline.origin_ns,
             begin_ns=begin_ns,
             end_ns=end_ns,
-            lanes=self._lanes(answers),
+            lanes=self._lanes(states),
             bands=tuple(map(_band, faults[:BANDS_MAX])),
             breaks=tuple(
                 Break(int(self._outline.invoke_ns[self._places[index]]), count) for index, count in gaps(self._places)
             ),
             log=draw_log(self._history, evidence),
-            notes=tuple(self._notes(len(faults) - BANDS_MAX, len(shown), len(answers))),
+            notes=tuple(self._notes(len(faults) - BANDS_MAX, len(shown), len(states))),
         )
 
     def _window(self, bars_max: int) -> list[int]:
@@ -81,10 +81,10 @@ class _Drawing:
         return around(len(found.op_ids), focus, bars_max)
 
     def _moment(self) -> int:
-        """When evidence without an operation was seen: at the last answer that gives its offset, else the last one."""
+        """Return the time of evidence without an operation: of the last state with its offset, else of the last."""
         columns = ("high_watermark", "last_stable_offset", "log_start_offset")
-        told = [state for state in self._states if self._evidence.offset in [state[column] for column in columns]]
-        return int(next(reversed(told or self._states), {"asked_ns": self._outline.origin_ns})["asked_ns"])
+        matching = [state for state in self._states if self._evidence.offset in [state[column] for column in columns]]
+        return int(next(reversed(matching or self._states), {"asked_ns": self._outline.origin_ns})["asked_ns"])
 
     def _span(self) -> tuple[int, int]:
         moments = [op["invoke_ns"] for op in self._operations]
@@ -103,27 +103,27 @@ class _Drawing:
             found[row["op_id"]].append(row)
         return found
 
-    def _answers(self, begin_ns: int, end_ns: int) -> list[Row]:
-        """What nodes said meanwhile, next to the evidence if it was much."""
-        told = [
+    def _states_between(self, begin_ns: int, end_ns: int) -> list[Row]:
+        """Return what nodes reported in a period; if that is too much, what is nearest to the evidence."""
+        found = [
             state
             for state in self._states
             if state["node"] is not None and begin_ns <= state["answered_ns"] and state["asked_ns"] <= end_ns
         ]
         own = set(self._evidence.op_ids)
         moments = [op["invoke_ns"] for op in self._operations if op["op_id"] in own] or [self._moment()]
-        told.sort(key=lambda state: min(abs(state["asked_ns"] - moment) for moment in moments))
-        return sorted(told[:ANSWERS_MAX], key=lambda state: (state["asked_ns"], state["answered_ns"]))
+        found.sort(key=lambda state: min(abs(state["asked_ns"] - moment) for moment in moments))
+        return sorted(found[:STATES_MAX], key=lambda state: (state["asked_ns"], state["answered_ns"]))
 
-    def _lanes(self, answers: Sequence[Row]) -> tuple[Lane, ...]:
-        """Processes, then nodes; bars numbered by time over all of them."""
+    def _lanes(self, states: Sequence[Row]) -> tuple[Lane, ...]:
+        """Return the lanes of processes, then of nodes; bars are numbered by time over all lanes."""
         calls = [("process", op["process"], op["invoke_ns"], op) for op in self._operations]
-        calls += [("node", state["node"], state["asked_ns"], state) for state in answers]
+        calls += [("node", state["node"], state["asked_ns"], state) for state in states]
         lanes: dict[tuple[str, int], list[Bar]] = defaultdict(list)
-        for number, (kind, whose, _, row) in enumerate(sorted(calls, key=lambda call: call[2])):
-            lanes[kind, whose].append(self._bar(number, row) if kind == "process" else _answer(number, row))
+        for number, (kind, owner, _, row) in enumerate(sorted(calls, key=lambda call: call[2])):
+            lanes[kind, owner].append(self._bar(number, row) if kind == "process" else _state_bar(number, row))
         order = sorted(lanes, key=lambda lane: (lane[0] == "node", lane[1]))
-        return tuple(Lane(f"{kind} {whose}", LaneKind(kind), tuple(lanes[kind, whose])) for kind, whose in order)
+        return tuple(Lane(f"{kind} {owner}", LaneKind(kind), tuple(lanes[kind, owner])) for kind, owner in order)
 
     def _bar(self, number: int, op: Row) -> Bar:
         records, moves = self._records[op["op_id"]], self._moves[op["op_id"]]
@@ -141,7 +141,7 @@ class _Drawing:
         )
 
     def _elsewhere(self, found: Sequence[Row]) -> str:
-        """The partition that an operation has to do with, if it is not the one of the picture."""
+        """Return the partition of an operation if it is not the one of the picture."""
         places = sorted({f"{row['topic']}-{row['partition']}" for row in found})
         return "" if places in ([], [_partition(self._evidence)]) else f" in {short(', '.join(places), 40)}"
 
@@ -157,16 +157,16 @@ class _Drawing:
         if run.seed is not None:
             yield "Seed", str(run.seed)
 
-    def _notes(self, bands: int, shown: int, answers: int) -> Iterable[str]:
+    def _notes(self, bands: int, shown: int, states: int) -> Iterable[str]:
         found, evidence = self._outline, self._evidence
         others = found.operations - len(found.op_ids)
         if others:
             where = _partition(evidence)
-            yield f"{counted(others, 'operation')} of {found.operations:,} left out that did nothing with {where}."
+            yield f"{counted(others, 'operation')} of {found.operations:,} left out because they did not touch {where}."
         if len(found.op_ids) > shown:
             yield f"{counted(len(found.op_ids) - shown, 'more operation')} left out around those shown."
-        if len(self._states) > answers:
-            yield f"{counted(len(self._states) - answers, 'answer')} of nodes left out."
+        if len(self._states) > states:
+            yield f"{counted(len(self._states) - states, 'response')} of nodes left out."
         if bands > 0:
             yield f"{counted(bands, 'fault')} of those in the window left out."
 
@@ -181,17 +181,17 @@ def _where(evidence: Evidence) -> str:
     return _partition(evidence) + ("" if evidence.offset is None else f" at offset {evidence.offset}")
 
 
-def _answer(number: int, state: Row) -> Bar:
+def _state_bar(number: int, state: Row) -> Bar:
     return Bar(
         number=number,
         name=f"{state['source']} to node {state['node']}",
-        label=answer_label(state),
+        label=state_label(state),
         begin_ns=state["asked_ns"],
         end_ns=state["answered_ns"],
-        details=answer_details(state),
+        details=state_details(state),
     )
 
 
 def _band(fault: Row) -> Band:
-    told = " ".join(short(fault[column], 40) for column in ("kind", "target", "argument") if fault[column] is not None)
-    return Band(told, fault["inject_ns"], fault["heal_ns"])
+    parts = " ".join(short(fault[column], 40) for column in ("kind", "target", "argument") if fault[column] is not None)
+    return Band(parts, fault["inject_ns"], fault["heal_ns"])

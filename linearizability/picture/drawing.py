@@ -1,8 +1,8 @@
-"""What a picture of a violation shows, before it is a page: lanes with bars, bands, orders that were tried, a log.
+"""Content of a picture of a violation, before it is a page: lanes with bars, bands, partial orders, a log.
 
-Everything here is a value made of numbers and short texts, cut to a window around the failure: a picture is as large
-for a long history as for a short one. `notes` say what was left out. Times are those of the history. Where things
-stand on the page, and how they look, is for who draws it.
+Everything here is a value made of numbers and short texts, cut to a window around the failure: the picture of a long
+history is as large as that of a short one. `notes` list what was left out. Times are those of the history. The renderer
+decides about positions on the page and appearance.
 """
 
 from dataclasses import dataclass
@@ -16,17 +16,17 @@ TEXT_MAX: Final = 240
 
 
 class Mark(StrEnum):
-    """Why a bar stands out, if it does."""
+    """The emphasis of a bar."""
 
     PLAIN = "plain"
     EVIDENCE = "evidence"
-    """It is one of the operations that show the violation."""
+    """One of the operations that show the violation."""
     BAD = "bad"
-    """It is the first operation that cannot be explained."""
+    """The first operation that cannot be explained."""
 
 
 class LaneKind(StrEnum):
-    """Whose lane it is."""
+    """The owner of a lane."""
 
     PROCESS = "process"
     NODE = "node"
@@ -34,7 +34,7 @@ class LaneKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
-    """An operation from call to return, or, in the lane of a node, a question and its answer.
+    """An operation from call to return, or, in the lane of a node, a request and its response.
 
     `number` is its place in the picture by `begin_ns`, from 0. `end_ns` is None if it never returned.
     """
@@ -69,7 +69,7 @@ class Band:
 
 @dataclass(frozen=True, slots=True)
 class Break:
-    """Operations left out in the middle: so many, before the one that was called at `before_ns`."""
+    """Operations left out in the middle, before the one that was called at `before_ns`."""
 
     before_ns: int
     operations: int
@@ -77,7 +77,7 @@ class Break:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One operation of an order: its bar, its place in the order from 1, the states before and after it."""
+    """One operation of an order: its bar, its place in the order from 1, and the states before and after it."""
 
     bar: int
     place: int
@@ -87,7 +87,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """A partial linearization: the state it leads to, why the bad operation is refused there, its steps in sight."""
+    """A partial linearization: its final state, why the bad operation is impossible there, its steps in the window."""
 
     state: str
     reason: str
@@ -96,7 +96,7 @@ class Order:
 
 
 class Seen(StrEnum):
-    """What a read says of a record."""
+    """What a read shows about a record."""
 
     RETURNED = "returned"
     PASSED = "passed over"
@@ -105,7 +105,7 @@ class Seen(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """A column of the log: a read that covers some of its offsets. `moved` is from where to where."""
+    """A column of the log: a read that covers some of its offsets. `moved` is its position before and after."""
 
     name: str
     process: str
@@ -117,7 +117,7 @@ class Reader:
 
 @dataclass(frozen=True, slots=True)
 class LogRow:
-    """A row of the log: a value at an offset, who sent it, and what each reader says of it."""
+    """A row of the log: a value at an offset, its send, and what each reader shows about it."""
 
     offset: int | None
     value: str
@@ -130,7 +130,7 @@ class LogRow:
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """The part of a partition's log around the evidence: offset by value by who saw it."""
+    """The part of a partition's log around the evidence: values by offset, with the reads that returned them."""
 
     partition: str
     readers: tuple[Reader, ...]
@@ -139,9 +139,9 @@ class Log:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Picture:
-    """One violation. `origin_ns` is the history's first moment, from which times are told.
+    """One violation. `origin_ns` is the history's first moment, from which times are shown.
 
-    `bad_ns` is when the first bad operation completed: nothing after it was judged. None where there is no such moment.
+    `bad_ns` is when the first bad operation completed: nothing after it was judged. None if there is no such moment.
     """
 
     title: str
@@ -160,23 +160,23 @@ class Picture:
 
     @property
     def bars(self) -> tuple[Bar, ...]:
-        """All bars by number."""
+        """All bars, by number."""
         return tuple(sorted((bar for lane in self.lanes for bar in lane.bars), key=lambda bar: bar.number))
 
     @property
     def first_bad(self) -> Bar | None:
-        """Where to look first: the bad operation, else the last one of the evidence."""
+        """The bar to look at first: the bad operation, else the last one of the evidence."""
         bars = self.bars
         bad = [bar for bar in bars if bar.mark is Mark.BAD]
         return next(iter(bad), next((bar for bar in reversed(bars) if bar.mark is Mark.EVIDENCE), None))
 
 
 def short(text: object, characters: int = TEXT_MAX) -> str:
-    """A text of any length, cut to so many characters."""
+    """Return a text of any length, cut to that number of characters."""
     whole = str(text)
     return whole if len(whole) <= characters else whole[: characters - 1] + "…"
 
 
 def counted(number: int, noun: str) -> str:
-    """`1 operation`, `1,204 operations`."""
+    """Return `1 operation`, `1,204 operations`."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -1,9 +1,9 @@
-"""The picture of a history that no order explains: what the generic checker found, process by process.
+"""Picture of a history that no order explains: the result of the generic checker, process by process.
 
     picture = draw_verification(verification)
 
-Each of the longest partial linearizations is told step by step, with the state before and after; what they do not hold
-was not placed.
+Each of the longest partial linearizations is shown step by step, with the state before and after; operations that are
+not in it were not placed.
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,7 +18,7 @@ from linearizability.verify import SubhistoryVerdict, Verification
 
 FOCUS_MAX = 40
 EVIDENCE_MAX = 100
-"""Where shrinking ended with more operations than this, it says nothing to mark them."""
+"""If shrinking ended with more operations than this, they are not marked."""
 EXPLAIN_STEPS = 500_000
 
 
@@ -29,10 +29,10 @@ def draw_verification(
     bars_max: int = 240,
     steps: int = EXPLAIN_STEPS,
 ) -> Picture:
-    """The picture of a subhistory in violation, the first one if none is named.
+    """Return the picture of a subhistory in violation, by default the first one.
 
-    It shows at most `bars_max` operations, and takes about so many `steps` to find out why. Raises ValueError if it is
-    no violation.
+    It shows at most `bars_max` operations, and takes about `steps` steps to find the explanation. Raises ValueError if
+    the subhistory is not a violation.
     """
     explanation = verification.explain(found, steps=steps)
     partition = verification.model.partition
@@ -49,7 +49,7 @@ class _Drawing:
         self._numbers = {self._all[place].op_id: number for number, place in enumerate(self._kept)}
 
     def picture(self) -> Picture:
-        """All of it."""
+        """Return the whole picture."""
         blocked, explanation = self._explanation.blocked, self._explanation
         shown = [self._all[place] for place in self._kept]
         ends = [op.complete_ns for op in shown if op.complete_ns is not None]
@@ -96,11 +96,11 @@ class _Drawing:
         )
 
     def _call(self, op: Operation) -> str:
-        text = self._model.tell_operation(op.input, op.output if op.outcome is Outcome.OK else UNKNOWN)
+        text = self._model.operation_text(op.input, op.output if op.outcome is Outcome.OK else UNKNOWN)
         return text.replace(repr(UNKNOWN), "?")
 
     def _order(self, path: PartialLinearization) -> Order:
-        """The steps in the window. The states are found by taking every step again, all that are possible together."""
+        """Return the steps in the window; taking every step again yields all states that are possible together."""
         model = self._model
         states: tuple[State, ...] = (path.begin,)
         steps = []
@@ -111,12 +111,12 @@ class _Drawing:
             )
             number = self._numbers.get(op.op_id)
             if number is not None:
-                steps.append(Step(number, place, self._told(states), self._told(after)))
+                steps.append(Step(number, place, self._states_text(states), self._states_text(after)))
             states = tuple(after)
         return Order(short(path.state), short(path.reason), len(path), tuple(steps))
 
-    def _told(self, states: Iterable[object]) -> str:
-        return short(" or ".join(short(self._model.tell_state(state)) for state in states))
+    def _states_text(self, states: Iterable[object]) -> str:
+        return short(" or ".join(short(self._model.state_text(state)) for state in states))
 
     def _statement(self) -> str:
         blocked = self._explanation.blocked
@@ -130,10 +130,10 @@ class _Drawing:
         yield "Operations", f"{len(self._all):,}"
         if self._shrunk:
             named = sorted(self._explanation.shrunk, key=lambda op: op.invoke_ns)
-            told = ", ".join(f"{short(op.op_id, 20)} {short(self._call(op), 60)}" for op in named[:12])
+            calls = ", ".join(f"{short(op.op_id, 20)} {short(self._call(op), 60)}" for op in named[:12])
             more = f" and {len(named) - 12:,} more" if len(named) > 12 else ""
             few = "The fewest that show it" if self._explanation.minimal else "Enough to show it"
-            yield few, short(told, 600) + more
+            yield few, short(calls, 600) + more
 
     def _notes(self) -> Iterable[str]:
         left_out = len(self._all) - len(self._kept)
@@ -143,15 +143,15 @@ class _Drawing:
                 "the window holds what shows the violation and what lies around it."
             )
         if not self._shrunk:
-            yield "The history was not shrunk to a few operations within the steps that were allowed for it."
+            yield "The history was not shrunk to a few operations within the allowed steps."
         if not self._explanation.partial_linearizations:
-            yield "The partial linearizations were not found within the steps that were allowed for it."
+            yield "The partial linearizations were not found within the allowed steps."
 
 
 _OUTCOMES = {
     Outcome.OK: "ok: it took effect between call and return",
-    Outcome.INFO: "info: nobody knows whether it took effect",
-    Outcome.FAIL: "fail: it certainly took no effect",
+    Outcome.INFO: "info: unknown whether it took effect",
+    Outcome.FAIL: "fail: it took no effect",
 }
 
 
@@ -160,7 +160,7 @@ def _overlap(op: Operation, blocked: Operation) -> bool:
 
 
 def _lanes(operations: Sequence[Operation], bars: Sequence[Bar]) -> tuple[Lane, ...]:
-    """One for each process, in order of their names; numbers by size."""
+    """Return one lane for each process, in the order of their names; numbers by size."""
     lanes: dict[object, list[Bar]] = {}
     for op, bar in zip(operations, bars, strict=True):
         lanes.setdefault(op.process, []).append(bar)

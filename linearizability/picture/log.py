@@ -1,4 +1,4 @@
-"""The table of a partition's log around the evidence: offset by value by who saw it."""
+"""Table of a partition's log around the evidence: values by offset, with the reads that returned them."""
 
 from collections import defaultdict
 from collections.abc import Collection, Sequence
@@ -18,7 +18,7 @@ READERS_MAX: Final = 12
 
 
 def draw_log(history: History, evidence: Evidence) -> Log | None:
-    """The rows around the evidence; None where it is about no partition or no offset."""
+    """Return the rows around the evidence; None if it has no partition or no offset."""
     if evidence.topic is None or evidence.partition is None:
         return None
     offsets = _offsets(history, evidence)
@@ -60,7 +60,7 @@ def draw_log(history: History, evidence: Evidence) -> Log | None:
 
 
 def _offsets(history: History, evidence: Evidence) -> set[int]:
-    """The offset of the evidence, those where its value is, and some to either side."""
+    """Return the offset of the evidence, those of its value, and some to either side."""
     near = [] if evidence.offset is None else [evidence.offset]
     if evidence.value is not None:
         near += [row["offset"] for row in rows.records_near(history, evidence, ()) if row["offset"] is not None]
@@ -72,7 +72,7 @@ def _offsets(history: History, evidence: Evidence) -> set[int]:
 
 
 def _places(records: Sequence[Row], evidence: Evidence) -> list[tuple[int | None, int | None]]:
-    """Every value at every offset where it was acknowledged or read, by offset; one that never was comes last."""
+    """Return every value at every offset where it was acknowledged or read, by offset; values without one come last."""
     places = {(row["offset"], row["value"]) for row in records if row["offset"] is not None}
     placed = {value for _, value in places}
     places |= {(None, row["value"]) for row in records if row["value"] not in placed}
@@ -82,7 +82,7 @@ def _places(records: Sequence[Row], evidence: Evidence) -> list[tuple[int | None
 
 
 def _readers(history: History, evidence: Evidence, records: Sequence[Row], covering: Sequence[Row]) -> list[Row]:
-    """The reads to show: those of the evidence, then those that were next to them in time."""
+    """Return the reads to show: those of the evidence, then those next to them in time."""
     found = [*covering, *records, *rows.of_partition(history, "records", evidence, evidence.op_ids)]
     op_ids = {row["op_id"] for row in found if row.get("direction") != "send"}
     reads = rows.operations(history, sorted(op_ids))
@@ -92,7 +92,7 @@ def _readers(history: History, evidence: Evidence, records: Sequence[Row], cover
 
 
 def _derived(history: History, evidence: Evidence, readers: Sequence[Row]) -> list[Row]:
-    """Where no positions were kept: what reads are sure to have passed, from their first record to their last."""
+    """Return what reads passed for certain if there are no positions: from their first record to their last."""
     offsets: dict[int, list[int]] = defaultdict(list)
     for row in rows.of_partition(history, "records", evidence, [op["op_id"] for op in readers]):
         if row["direction"] == "read" and row["offset"] is not None:

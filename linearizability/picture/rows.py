@@ -1,7 +1,7 @@
-"""The rows of a history that a picture of one piece of evidence is made of, read without holding the history.
+"""Rows of a history for a picture of one piece of evidence, read without holding the history in memory.
 
-First, of every operation, when it was and whether it has to do with the partition; from that the window is chosen. Then
-the rows of the operations in the window, and those of the log around the evidence, in full.
+First, of every operation, its time and whether it touches the partition; the window is chosen from that. Then all
+columns of the operations in the window, and of the log around the evidence.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -20,12 +20,12 @@ Row = dict[str, Any]
 Int64s = npt.NDArray[np.int64]
 
 _BESIDE: Final = ("begin_txn", "commit_txn", "abort_txn", "init_producer_id", "subscribe", "assign", "seek")
-"""Operations that name no partition and say what its operations mean."""
+"""Operations without a partition that determine what the partition's operations mean."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """The operations that have to do with the partition, by invocation; of all the count and the first moment."""
+    """The operations that touch the partition, by invocation, and the count and first moment of all operations."""
 
     op_ids: Int64s
     invoke_ns: Int64s
@@ -33,13 +33,13 @@ class Outline:
     origin_ns: int
 
     def places(self, op_ids: Collection[int]) -> list[int]:
-        """Where some operations stand, in their order; those that are not there are left out."""
+        """Return the places of some operations, in their order; absent ones are left out."""
         found = (np.flatnonzero(self.op_ids == op_id) for op_id in op_ids)
         return [int(places[0]) for places in found if places.size]
 
 
 def outline(history: History, evidence: Evidence) -> Outline:
-    """What there is to choose from. All operations, where the evidence names no partition."""
+    """Return the operations to choose from: all of them if the evidence has no partition."""
     touching = _touching(history, evidence)
     columns = ["op_id", "invoke_ns", "f", "process", "topic", "partition"]
     kept, operations, origin_ns = [], 0, 2**63 - 1
@@ -66,23 +66,23 @@ def outline(history: History, evidence: Evidence) -> Outline:
 
 
 def operations(history: History, op_ids: Sequence[int]) -> list[Row]:
-    """Some operations, by op_id."""
+    """Return some operations, by op_id."""
     rows = _rows(history, "operations", lambda table: _among(table, op_ids))
     return sorted(rows, key=lambda row: int(row["op_id"]))
 
 
 def of_partition(history: History, name: str, evidence: Evidence, op_ids: Sequence[int]) -> list[Row]:
-    """The rows of `records` or `positions` that some operations have in the partition."""
+    """Return the rows of `records` or `positions` of some operations in the partition."""
     return list(_rows(history, name, lambda table: pc.and_(_among(table, op_ids), _of_partition(table, evidence))))
 
 
 def of_operations(history: History, name: str, op_ids: Sequence[int]) -> list[Row]:
-    """The same in all partitions."""
+    """Return the rows of some operations in all partitions."""
     return list(_rows(history, name, lambda table: _among(table, op_ids)))
 
 
 def records_near(history: History, evidence: Evidence, offsets: Collection[int]) -> list[Row]:
-    """The records of the partition at some offsets, and those with the value of the evidence wherever they are."""
+    """Return the partition's records at some offsets, and those with the value of the evidence at any offset."""
     at = pa.array(sorted(offsets), pa.int64())
 
     def wanted(table: pa.Table) -> pa.ChunkedArray:
@@ -95,7 +95,7 @@ def records_near(history: History, evidence: Evidence, offsets: Collection[int])
 
 
 def reads_covering(history: History, evidence: Evidence, offsets: Collection[int]) -> list[Row]:
-    """The positions of the partition that pass over one of some offsets."""
+    """Return the positions of the partition that pass any of some offsets."""
     ordered = sorted(offsets)
     begins = [offset for offset in ordered if offset - 1 not in offsets]
     ends = [offset for offset in ordered if offset + 1 not in offsets]
@@ -110,7 +110,7 @@ def reads_covering(history: History, evidence: Evidence, offsets: Collection[int
 
 
 def states(history: History, evidence: Evidence) -> list[Row]:
-    """What nodes said of the partition, by time."""
+    """Return what nodes reported about the partition, by time."""
     rows = _rows(history, "states", lambda table: pc.fill_null(_of_partition(table, evidence), False))
     return sorted(rows, key=lambda row: (int(row["asked_ns"]), int(row["answered_ns"])))
 
@@ -131,7 +131,7 @@ def _of_partition(table: pa.Table, evidence: Evidence) -> pa.ChunkedArray:
 
 
 def _touching(history: History, evidence: Evidence) -> pa.Array:
-    """The op_ids of all operations with a record or a position in the partition."""
+    """Return the op_ids of all operations with a record or a position in the partition."""
     found: list[Int64s] = [np.empty(0, np.int64)]
     if evidence.topic is not None:
         for name in ("records", "positions", "offsets"):
@@ -142,7 +142,7 @@ def _touching(history: History, evidence: Evidence) -> pa.Array:
 
 
 def _processes(history: History, op_ids: pa.Array) -> pa.Array:
-    """The processes of some operations."""
+    """Return the processes of some operations."""
     found: set[int] = set()
     for table in history.batches("operations", ["op_id", "process"]):
         found.update(pc.unique(table.filter(pc.is_in(table["op_id"], value_set=op_ids))["process"]).to_pylist())

@@ -1,8 +1,7 @@
-"""A space-time diagram before it is a page: lanes of nodes and clients, messages between them, faults, and marks.
+"""Content of a space-time diagram, before it is a page: lanes of nodes and clients, messages, faults, and marks.
 
-Events have places in one order, that of the run: a message that arrives stands behind its sending, and two events of
-one moment stand in the order in which they came. Times are milliseconds of the run. What is left out is counted where
-it is missing.
+Events have places in one order, that of the run: a message arrives at a later place than it was sent, and two events at
+the same time keep their order. Times are milliseconds of the run. Left-out messages are counted where they are missing.
 """
 
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ class Happening(StrEnum):
 
     START = "start"
     END = "end"
-    """It is down from here on."""
+    """The node is down from here on."""
     ELECTION = "election"
     TRUNCATION = "truncation"
     NOTE = "note"
@@ -23,7 +22,7 @@ class Happening(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """From a lane to another. Places are those of the events; null where it never arrived.
+    """A message between two lanes. Places are those of the events; null if it never arrived.
 
     :param text: the API's name.
     """
@@ -33,7 +32,7 @@ class Message:
     sent_at: int
     arrived_at: int | None
     text: str
-    is_answer: bool
+    is_response: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +47,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """From one place to another a lane is down, or a fault lasts.
+    """A stretch of places in which a lane is down or a fault lasts.
 
     :param lane: null: the whole cluster.
     :param end: null: to the end of the diagram.
@@ -62,7 +61,7 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """When the event of a place was; `left_out` is how many messages are missing before it."""
+    """The time of the event at a place; `left_out` is the number of messages that are missing before it."""
 
     at_ms: int
     left_out: int = 0

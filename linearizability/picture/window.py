@@ -1,8 +1,8 @@
-"""Which operations of a long history a picture shows.
+"""Selection of the operations of a long history that a picture shows.
 
-Places are those in the order of invocation. What must be seen may lie far apart: a write at the beginning and, an hour
-later, the read that misses it. So the window is a stretch around each of them, all of one width, as wide as the limit
-allows; stretches that meet become one.
+Places are in the order of invocation. What must be shown may be far apart: a write at the beginning and, an hour later,
+the read that misses it. So the window consists of a stretch around each of them, all equally wide, as wide as the limit
+permits; stretches that meet become one.
 """
 
 from collections.abc import Iterable, Sequence
@@ -10,10 +10,10 @@ from itertools import pairwise
 
 
 def around(count: int, focus: Sequence[int], limit: int, beside: Iterable[int] = ()) -> list[int]:
-    """At most `limit` of the places below `count`, ascending: those in focus, then some `beside`, then neighbours.
+    """Return at most `limit` places below `count`, ascending: those in focus, then some `beside`, then neighbours.
 
-    Where the limit is below their number, the first ones in `focus` go before the later, and a quarter of what is left
-    at most goes to those beside, in their order.
+    If the limit is below their number, earlier places in `focus` take precedence. At most a quarter of the rest goes to
+    those beside, in their order.
     """
     if count <= limit:
         return list(range(count))
@@ -24,7 +24,7 @@ def around(count: int, focus: Sequence[int], limit: int, beside: Iterable[int] =
 
 
 def gaps(places: Sequence[int]) -> list[tuple[int, int]]:
-    """Where ascending places skip some: the index of the one after the gap, and how many were skipped."""
+    """Return the gaps between ascending places: the index after each gap, and the number of skipped places."""
     return [
         (index, after - before - 1)
         for index, (before, after) in enumerate(pairwise(places), start=1)
@@ -33,7 +33,7 @@ def gaps(places: Sequence[int]) -> list[tuple[int, int]]:
 
 
 def _widest(count: int, focus: Sequence[int], limit: int) -> int:
-    """The widest stretch to either side that keeps to the limit, found by halving."""
+    """Return the widest stretch to either side within the limit, by bisection."""
     low, high = 0, limit
     while low < high:
         middle = (low + high + 1) // 2

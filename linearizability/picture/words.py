@@ -1,4 +1,4 @@
-"""What an operation of a Kafka client, and an answer of a node, is called in a picture, and what is told of it."""
+"""Labels and details of Kafka operations and of reported states, for pictures."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
@@ -8,10 +8,10 @@ from linearizability.picture.drawing import counted, short
 Row = dict[str, Any]
 Details = tuple[tuple[str, str], ...]
 
-RECORDS_TOLD: Final = 12
-_TOLD: Final = (
+RECORDS_SHOWN: Final = 12
+_DETAILS: Final = (
     ("error", "Error"),
-    ("node", "Answered by node"),
+    ("node", "Responding node"),
     ("acks", "acks"),
     ("attempts", "Attempts"),
     ("isolation", "Isolation"),
@@ -26,7 +26,7 @@ _TOLD: Final = (
 
 
 def operation_label(op: Row, records: Sequence[Row], moves: Sequence[Row]) -> str:
-    """A few words: `produce 5 @ 65-69`, `poll 65→74, 8 records`, `commit_txn`."""
+    """Return a short label: `produce 5 @ 65-69`, `poll 65→74, 8 records`, `commit_txn`."""
     f = str(op["f"])
     if f == "produce":
         sent = [row for row in records if row["direction"] == "send"]
@@ -44,29 +44,29 @@ def operation_label(op: Row, records: Sequence[Row], moves: Sequence[Row]) -> st
 
 
 def operation_details(op: Row, records: Sequence[Row], moves: Sequence[Row]) -> Details:
-    """All that is known of it and that a person may ask for."""
+    """Return everything that is known about an operation."""
     return tuple(_operation_details(op, records, moves))
 
 
 def _operation_details(op: Row, records: Sequence[Row], moves: Sequence[Row]) -> Iterator[tuple[str, str]]:
-    yield "Outcome", {"ok": "ok", "fail": "fail: it certainly did not happen", "info": "info: unknown"}[op["outcome"]]
-    for column, name in _TOLD:
+    yield "Outcome", {"ok": "ok", "fail": "fail: it took no effect", "info": "info: unknown"}[op["outcome"]]
+    for column, name in _DETAILS:
         if op[column] is not None:
             yield name, "all" if (column, op[column]) == ("acks", -1) else short(op[column], 60)
     for direction, name in (("send", "Sent"), ("read", "Returned")):
         own = [row for row in records if row["direction"] == direction]
         if own:
-            told = ", ".join(f"{_number(row['offset'])}: {_value(row)}" for row in own[:RECORDS_TOLD])
+            shown = ", ".join(f"{_number(row['offset'])}: {_value(row)}" for row in own[:RECORDS_SHOWN])
             yield (
                 f"{name} (offset: value)",
-                told + (f" and {len(own) - RECORDS_TOLD:,} more" if own[RECORDS_TOLD:] else ""),
+                shown + (f" and {len(own) - RECORDS_SHOWN:,} more" if own[RECORDS_SHOWN:] else ""),
             )
     for move in moves[:4]:
         yield "Position", f"{move['cause']} {move['before']} → {move['after']}{_ends(move)}"
 
 
-def answer_label(state: Row) -> str:
-    """A few words of what a node said: `e3 end 65`, `e3 ISR 1,2`."""
+def state_label(state: Row) -> str:
+    """Return a short label of a reported state: `e3 end 65`, `e3 ISR 1,2`."""
     parts = [] if state["leader_epoch"] is None else [f"e{state['leader_epoch']}"]
     if state["high_watermark"] is not None:
         parts.append(f"end {state['high_watermark']}")
@@ -79,10 +79,10 @@ def answer_label(state: Row) -> str:
     return " ".join(parts) or short(state["error"] or state["source"], 30)
 
 
-def answer_details(state: Row) -> Details:
-    """All that it said."""
+def state_details(state: Row) -> Details:
+    """Return everything that a node reported."""
     names = (
-        ("source", "Asked"),
+        ("source", "Request"),
         ("isolation", "Isolation"),
         ("leader", "Leader"),
         ("leader_epoch", "Leader epoch"),
@@ -97,7 +97,7 @@ def answer_details(state: Row) -> Details:
 
 
 def sent_by(op: Row | None, send: Row | None) -> str:
-    """Who sent a record, and whether that was acknowledged."""
+    """Return the send of a record, and whether it was acknowledged."""
     if op is None or send is None:
         return "no operation known"
     acks = "" if op["acks"] is None else f", acks={'all' if op['acks'] == -1 else op['acks']}"
@@ -127,5 +127,5 @@ def _error(op: Row) -> str:
 
 def _ends(move: Row) -> str:
     names = (("high_watermark", "high watermark"), ("last_stable_offset", "last stable"), ("log_start_offset", "start"))
-    told = ", ".join(f"{name} {move[column]}" for column, name in names if move[column] is not None)
-    return f" ({told})" if told else ""
+    ends = ", ".join(f"{name} {move[column]}" for column, name in names if move[column] is not None)
+    return f" ({ends})" if ends else ""

@@ -1,9 +1,9 @@
-"""Two searches of one subhistory, taking turns: whichever is done first has the verdict.
+"""Contest of two searches of one subhistory, which take turns: the first one to finish decides.
 
-Neither is always the better one. The frontier search does not mind a long history, unknown operations or a violation;
-the depth-first search does not mind many states as long as the history is lawful. The frontier search begins, and goes
-on as long as it gets along with a few steps for each event: so most histories are decided. Where it does not, it has
-one step for so many of the depth-first search, whose steps cost about a tenth.
+Neither is always the better one. The frontier search copes with a long history, unknown operations or a violation; the
+depth-first search copes with many states as long as the history is valid. The frontier search begins, and continues as
+long as it needs only a few steps per event, which decides most histories. Otherwise it gets one step for every
+`DEPTH_FIRST_SHARE` steps of the depth-first search, whose steps cost about a tenth.
 """
 
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ FIRST_PIECE_STEPS = 128
 
 
 class EngineName(StrEnum):
-    """Which search."""
+    """The name of a search."""
 
     FRONTIER = "frontier"
     DEPTH_FIRST = "depth-first"
@@ -37,11 +37,11 @@ class Contestant:
     engine: Engine | None = None
     gave_up: bool = False
     piece_steps: int = FIRST_PIECE_STEPS
-    """How far it may go before somebody looks at the clock."""
+    """The number of steps before the clock is read."""
 
     @property
     def easy_steps(self) -> int:
-        """What a search that gets along well would have used for what this one has done."""
+        """The number of steps that an easy search would have used for the events done so far."""
         return EASY_STEPS + EASY_STEPS_PER_EVENT * self.progress.events_done
 
 
@@ -76,7 +76,7 @@ class Contest:
         return self.finding is None and not self._running()
 
     def work(self, steps: int) -> Contestant:
-        """Let the engine whose turn it is take some steps; say which it was. Sets `finding` when it is done."""
+        """Run some steps of the engine whose turn it is, and return it. Set `finding` when it is done."""
         contestant, most_steps = self._next()
         if contestant.engine is None:
             contestant.engine = self._start(contestant)
@@ -90,19 +90,19 @@ class Contest:
         return contestant
 
     def release(self) -> None:
-        """Let go of what the engines hold."""
+        """Release the memory of the engines."""
         for contestant in self.contestants:
             self._give_up(contestant)
 
     def shed(self) -> None:
-        """End the engine that holds the most."""
+        """End the engine that holds the most memory."""
         self._give_up(max(self._running(), key=lambda contestant: contestant.progress.held_bytes))
 
     def _running(self) -> list[Contestant]:
         return [contestant for contestant in self.contestants if not contestant.gave_up]
 
     def _next(self) -> tuple[Contestant, int]:
-        """The engine whose turn it is, and how many steps it should take at most."""
+        """Return the engine whose turn it is, and its maximum number of steps."""
         running = self._running()
         first = running[0]
         if len(running) == 1:

@@ -1,10 +1,9 @@
-"""Depth-first search: place operations one after the other, go back where nothing fits, try no configuration twice.
+"""Depth-first search: place operations one after the other, backtrack where nothing fits, try no configuration twice.
 
-The operation that completes first among those not placed is the *barrier*: what was invoked after its completion
-cannot come before it, so only the others may be placed next, the latest invoked first: on real logs that finds an order
-several times sooner than the other way round. When nothing is left to try, the search goes back. Where a
-history is lawful this goes almost straight to an order that shows it, and few states are built; where it is not,
-everything has to be tried.
+The operation that completes first among those not placed is the *barrier*: what was invoked after its completion cannot
+come before it, so only the others may be placed next, the latest invoked first: on real logs this finds an order
+several times sooner than the opposite. When nothing is left to try, the search backtracks. If a history is valid, it
+leads almost directly to an order, and builds few states; if not, everything has to be tried.
 
 Configurations seen are remembered. One is small: the number of the barrier stands for all that was placed before it, so
 only operations near it have a bit, in a ring as wide as the history's longest overlap; unknown operations have theirs
@@ -18,14 +17,14 @@ The search is J. Wing and C. Gong's (1993), with the memory that G. Lowe added t
 from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
-from linearizability.model import Model, ModelError, Refused, State
+from linearizability.model import Model, ModelError, Rejected, State
 from linearizability.search.engine import Progress, SearchResult
 from linearizability.search.timeline import Timeline
 from linearizability.search.weight import Weight
 
 ENTRY_BYTES = 190
 """One remembered configuration: a tuple, its place in the set, an int of some words."""
-NO_STATE = Refused()
+NO_STATE = Rejected()
 Step = Callable[[Any, Any, Any], Any]
 
 
@@ -69,17 +68,17 @@ class DepthFirstSearch:
         untried = reversed(choices)
         try:
             while True:
-                refused = []
+                rejected = []
                 for number in reads:
                     steps += 1
                     after = step(state, inputs[number], outputs[number])
-                    if after.__class__ is Refused:
-                        refused.append(number)
+                    if after.__class__ is Rejected:
+                        rejected.append(number)
                     elif after != state:
                         raise model.impure(state, inputs[number], outputs[number], after)
                     else:
                         placed += bits[number]
-                reads = refused
+                reads = rejected
                 while barrier < last and placed & waits[barrier]:
                     placed += passes[barrier]
                     barrier += 1
@@ -89,7 +88,7 @@ class DepthFirstSearch:
                             continue
                         steps += 1
                         after = step(state, inputs[number], outputs[number])
-                        if after.__class__ is Refused:
+                        if after.__class__ is Rejected:
                             reads = [*reads, number]
                         elif after != state:
                             raise model.impure(state, inputs[number], outputs[number], after)
@@ -107,7 +106,7 @@ class DepthFirstSearch:
                             continue
                         steps += 1
                         after = step(state, inputs[number], outputs[number])
-                        if after.__class__ is Refused:
+                        if after.__class__ is Rejected:
                             continue
                         reached = placed + bits[number]
                         known = len(seen)
@@ -121,9 +120,9 @@ class DepthFirstSearch:
                         untried, placed, state, barrier, choices, reads = stack.pop()
                         continue
                     break
-                # Asked here first, since a call would cost more than the rest of the step.
-                if after is Refused or (after.__class__ is tuple and len(after) == 2 and after[0] is False):
-                    model.refuse_slip(state, inputs[number], outputs[number], after)
+                # Tested here first, since a call would cost more than the rest of the step.
+                if after is Rejected or (after.__class__ is tuple and len(after) == 2 and after[0] is False):
+                    model.check_states(state, inputs[number], outputs[number], after)
                 if known >= weight.look_at:
                     weight.look(known, after, state, inputs[number], outputs[number])
                 stack.append((untried, placed, state, barrier, choices, reads))
@@ -144,7 +143,7 @@ class DepthFirstSearch:
 
 
 def _barriers(timeline: Timeline) -> tuple[list[int], list[list[int]]]:
-    """Operations in order of completion; and what is invoked before the first completion, the second, and so on."""
+    """Return operations in order of completion, and those invoked before the first completion, the second, and on."""
     completing: list[int] = []
     admitted: list[list[int]] = [[]]
     for event in timeline.events:
@@ -157,7 +156,7 @@ def _barriers(timeline: Timeline) -> tuple[list[int], list[list[int]]]:
 
 
 def _bits(timeline: Timeline, completing: list[int], admitted: list[list[int]]) -> tuple[list[int], int]:
-    """A bit for each operation, and the lowest bit of the barrier's number above the ring.
+    """Return a bit for each operation, and the lowest bit of the barrier's number above the ring.
 
     An operation that completes has number n modulo the ring's width: while it may be placed and is not yet passed by
     the barrier, no other operation with that bit can be.
@@ -184,7 +183,7 @@ def _bits(timeline: Timeline, completing: list[int], admitted: list[list[int]]) 
 
 
 def _step_of_sets(model: Model, progress: Progress) -> Step:
-    """A step for every state of a set. It is one step; but a large set takes as long as many, so it yields sooner."""
+    """Return a step over a set of states; a large set takes as long as many steps, so the search yields sooner."""
 
     def step(states: Any, given: Any, output: Any) -> Any:
         progress.allowance -= len(states) - 1

@@ -1,4 +1,4 @@
-"""What every search engine is: a generator that works until its allowance is spent, says so, and is resumed.
+"""Search engine: a generator that works until its allowance is used up, yields, and is resumed.
 
 `engine.send(None)` starts it; it yields whenever it has taken as many steps as `progress.allowance` says, and ends by
 returning a `SearchResult`. A step is one attempt to place one operation in one configuration.
@@ -13,7 +13,7 @@ Path = tuple[int, ...]
 
 @dataclass(slots=True)
 class Progress:
-    """What an engine has used, brought up to date whenever it yields or ends."""
+    """What an engine has used, updated whenever it yields or ends."""
 
     allowance: int = 0
     """Yield as soon as `steps` is above it."""
@@ -21,7 +21,7 @@ class Progress:
     held_bytes: int = 0
     peak_bytes: int = 0
     events_done: int = 0
-    """Frontier search only: how far it has come."""
+    """The number of events done (frontier search only)."""
 
     def hold(self, held_bytes: int) -> None:
         """Note the memory that is in use now, by estimate."""
@@ -31,7 +31,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """What an engine found out. `blocked` is the operation with the earliest completion that cannot be placed."""
+    """The result of an engine. `blocked` is the operation with the earliest completion that cannot be placed."""
 
     linearizable: bool
     blocked: int | None = None

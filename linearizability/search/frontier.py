@@ -25,7 +25,7 @@ from linearizability.search.timeline import Timeline
 
 STATE_MASK = (1 << STATE_BITS) - 1
 BITS_MAX = 600
-"""Completed operations leave a bit behind in every configuration; beyond so many bits they are squeezed out."""
+"""Completed operations leave a bit in every configuration; above this number the bits are renumbered."""
 ENTRY_BYTES = 250
 """One configuration: an int of some words, its dictionary entry, the list of unknown sets."""
 
@@ -35,11 +35,11 @@ NOTHING: tuple[int, list[Exit]] = (0, [])
 Frontier = dict[int, list[int]]
 """Placed operations and state, packed in one int, to the smallest sets of unknown operations that lead there."""
 Trail = dict[tuple[int, int], tuple[tuple[int, int] | None, Path]]
-"""Configuration to the one it came from and the operations between."""
+"""From a configuration to its predecessor and the operations between."""
 
 
 class FrontierSearch:
-    """The search of one timeline. With a `trail`, paths can be told afterwards, for more memory.
+    """The search of one timeline. With a `trail`, paths can be reconstructed afterwards, at the cost of memory.
 
     A trail costs with every operation that has completed since it began, so in a long history it begins late: at the
     event with the number `trail_from`. Paths then begin in one of the configurations there.
@@ -59,7 +59,7 @@ class FrontierSearch:
         self._open: dict[int, tuple[int, OperationClass]] = {}
         self._open_pure: dict[int, tuple[int, OperationClass]] = {}
         self._unknown: list[tuple[int, int, int, OperationClass]] = []
-        # What is known of a state, and how many of `_pures` and `_unknown` were asked for it.
+        # What is known of a state, and how many of `_pures` and `_unknown` were considered for it.
         self._pures: list[tuple[int, OperationClass]] = []
         self._closures: dict[int, tuple[int, int]] = {}
         self._useful: dict[int, tuple[int, list[Exit]]] = {}
@@ -125,7 +125,7 @@ class FrontierSearch:
     def _is_possible_everywhere(self, own: int) -> bool:
         """True if no configuration holds a pure operation that completes, and it is possible in all of them.
 
-        Then none has a reason to hold its bit: nobody looks at it again.
+        Then no configuration needs its bit, which is never read again.
         """
         return all(not key & own and self._closure(key & STATE_MASK) & own for key in self.frontier)
 
@@ -138,7 +138,7 @@ class FrontierSearch:
         levels: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
         seen: Frontier = {}
         trail, progress = self._trail, self._progress
-        # Bits of completed operations say nothing any more, and are dropped, unless paths are to be told.
+        # Bits of completed operations have no meaning any more and are dropped, unless paths are needed.
         live = self._live if trail is None else -1
         closed_states: dict[int, int] = {}
         sets: list[int] | None
@@ -193,10 +193,10 @@ class FrontierSearch:
                         if sets is None or not _covered(sets, used):
                             todo.append((reached, used))
                 if known:
-                    asked, exits = useful.get(state, NOTHING)
-                    if asked < known:
-                        steps += known - asked
-                        exits = self._exits(state, asked, exits)
+                    considered, exits = useful.get(state, NOTHING)
+                    if considered < known:
+                        steps += known - considered
+                        exits = self._exits(state, considered, exits)
                     for number, bit, both, earlier, after in exits:
                         if used & both != earlier:
                             continue
@@ -225,10 +225,10 @@ class FrontierSearch:
             self.dead_ends = [(key, used) for key, sets in seen.items() for used in sets]
 
     def _closure(self, state: int) -> int:
-        """The bits of the open pure operations that are possible in a state, and perhaps of completed ones."""
-        asked, closure = self._closures.get(state, (0, 0))
-        if asked < len(self._pures):
-            new = self._pures[asked:] if asked else ()
+        """Return the bits of the open pure operations that are possible in a state, and perhaps of completed ones."""
+        considered, closure = self._closures.get(state, (0, 0))
+        if considered < len(self._pures):
+            new = self._pures[considered:] if considered else ()
             if 0 < len(new) < len(self._open_pure):
                 closure |= self.states.possible(new, state)
             else:
@@ -236,10 +236,10 @@ class FrontierSearch:
             self._closures[state] = (len(self._pures), closure)
         return closure
 
-    def _exits(self, state: int, asked: int, exits: list[Exit]) -> list[Exit]:
-        """The unknown operations that lead from a state to another one, each with that one's number."""
+    def _exits(self, state: int, considered: int, exits: list[Exit]) -> list[Exit]:
+        """Return the unknown operations that lead from a state to another one, each with that one's number."""
         exits = list(exits)
-        for number, bit, earlier, kind in self._unknown[asked:]:
+        for number, bit, earlier, kind in self._unknown[considered:]:
             moves = kind.moves.get(state)
             if moves is None:
                 moves = self.states.move(kind, state)
@@ -278,7 +278,7 @@ class FrontierSearch:
         self._progress.hold(entries * (ENTRY_BYTES + len(self._unknown) // 8) + self.states.bytes() + trail)
 
     def _note(self, reached: int, using: int, key: int, used: int, path: Path) -> None:
-        """Remember how a configuration was first reached; pure operations that came with it follow in the path."""
+        """Record how a configuration was first reached; pure operations placed with it follow in the path."""
         trail = self._trail
         if trail is None or (reached, using) in trail or (reached, using) == (key, used):
             return
@@ -306,7 +306,7 @@ def _add(frontier: Frontier, key: int, used: int) -> None:
 
 
 def _either(without: Frontier, placed: Frontier, own: int) -> Frontier:
-    """All configurations, once it no longer matters whether one operation took effect."""
+    """Merge all configurations after it no longer matters whether one operation took effect."""
     merged: Frontier = {}
     for frontier in (without, placed):
         for key, sets in frontier.items():

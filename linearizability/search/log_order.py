@@ -1,21 +1,21 @@
-"""The log of one partition: judged exactly, from its columns, in the time it takes to sort them.
+"""Order check of one partition's log: exact, from its columns, in the time to sort them.
 
 Its records have offsets, so the order in which they were appended is known, and only time must fit. The object: a
-record is appended at an offset of the log's choice, above all offsets taken before (there may be gaps: transaction
-markers, records that were compacted away). A fetch that went from `before` to `after` returns every record there, at
-its offset, and nothing else; all offsets below its watermark, its `after` and what it returns are taken by then. The
-records of one produce are taken one by one, since a client may send them in several batches.
+record is appended at an offset of the log's choice, above all offsets in use before (there may be gaps: transaction
+markers, compacted records). A fetch from `before` to `after` returns every record there, at its offset, and nothing
+else; all offsets below its watermark, its `after` and what it returns are in use by that time. The records of one
+produce are appended one by one, because a client may send them in several batches.
 
-With `linearizable`, a fetch is taken to show the end of the log: no offset at or above its watermark is taken by then.
-Kafka promises that of a leader only, and not across a change of leaders; so it is an option.
+With `linearizable`, a fetch must show the end of the log: no offset at or above its watermark is in use by that time.
+Kafka promises that only for a leader, and not across a change of leaders; so it is an option.
 
-Records of a transaction `may_abort` unless its commit is known. A fetch that is `committed_only` may pass over those;
-whether it returned what was aborted is not asked.
+Records of a transaction `may_abort` unless its commit is known. A fetch that is `committed_only` may pass those without
+returning them; whether it returned aborted records is not checked.
 
 The history is linearizable unless an offset has two records or a record two offsets, a fetch contradicts what is known
-to lie where it read, or something that comes later in the log ended before something that comes earlier began. A send
-of unknown outcome counts if one of its records was read, and one that failed must not be read. An acknowledged record
-of unknown offset that nobody read says nothing; nor does a fetch that is not ok.
+to stand where it read, or a later record of the log ended before an earlier one began. A send of unknown outcome counts
+if one of its records was read; a failed one must not be read. An acknowledged record of unknown offset that was not
+read is ignored; so is a fetch that is not ok.
 """
 
 from dataclasses import dataclass
@@ -36,10 +36,10 @@ _ALWAYS = np.iinfo(np.int64).min
 
 @dataclass(frozen=True, slots=True)
 class SendColumns:
-    """A row per record that was sent, in any order: no value twice, `offset` UNKNOWN_OFFSET where nobody told it.
+    """A row per record that was sent, in any order: no value twice, `offset` UNKNOWN_OFFSET if unknown.
 
     `invoke_ns`, `complete_ns` (any number where `ending` is not OK) and `ending`, of `Ending`, are those of its send.
-    Without `may_abort` none may.
+    Without `may_abort` no record may.
     """
 
     value: Ints
@@ -52,9 +52,9 @@ class SendColumns:
 
 @dataclass(frozen=True, slots=True)
 class FetchColumns:
-    """A row per fetch that is ok; `before`, `after` and `watermark` are UNKNOWN_OFFSET where nobody told them.
+    """A row per fetch that is ok; `before`, `after` and `watermark` are UNKNOWN_OFFSET if unknown.
 
-    Without `committed_only` none is.
+    Without `committed_only` no fetch is.
     """
 
     invoke_ns: Ints
@@ -76,9 +76,9 @@ class ReadColumns:
 
 @dataclass(frozen=True, slots=True)
 class LogConflict:
-    """Why there is no order: rows of sends and fetches that exclude each other, two or three, where, and a sentence.
+    """Why there is no order: two or three sends and fetches that exclude each other, the offset, and a sentence.
 
-    The sentence has places for the rows (`{sends[0]}`), so that they may be told by other numbers.
+    The sentence has placeholders for the rows (`{sends[0]}`), so that other numbers can be shown.
     """
 
     sends: tuple[int, ...]
@@ -95,17 +95,17 @@ class LogConflict:
 def find_log_conflict(
     sends: SendColumns, fetches: FetchColumns, reads: ReadColumns, *, linearizable: bool = False
 ) -> LogConflict | None:
-    """A conflict of a partition's history, None if it is linearizable.
+    """Return a conflict of a partition's history, None if it is linearizable.
 
     Raises HistoryError for a value that is sent twice, a completion before its invocation, or an offset below zero,
-    naming the rows.
+    with the rows.
     """
-    _refuse_offsets("send", sends.offset, UNKNOWN_OFFSET)
+    _check_offsets("send", sends.offset, UNKNOWN_OFFSET)
     for bounds in (fetches.before, fetches.after, fetches.watermark):
-        _refuse_offsets("fetch", bounds, UNKNOWN_OFFSET)
-    _refuse_offsets("read", reads.offset, 0)
-    _refuse_times("send", sends.invoke_ns, sends.complete_ns, sends.ending == Ending.OK)
-    _refuse_times("fetch", fetches.invoke_ns, fetches.complete_ns, np.ones(len(fetches.invoke_ns), np.bool_))
+        _check_offsets("fetch", bounds, UNKNOWN_OFFSET)
+    _check_offsets("read", reads.offset, 0)
+    _check_times("send", sends.invoke_ns, sends.complete_ns, sends.ending == Ending.OK)
+    _check_times("fetch", fetches.invoke_ns, fetches.complete_ns, np.ones(len(fetches.invoke_ns), np.bool_))
     sender = _senders(sends, reads)
     return (
         _unsent(sends, reads, sender)
@@ -115,7 +115,7 @@ def find_log_conflict(
 
 
 class _Log:
-    """What is known to lie in the log, by offset, once no two reads contradict each other."""
+    """The known records of the log, by offset, given that no two reads contradict each other."""
 
     def __init__(self, sends: SendColumns, fetches: FetchColumns, reads: ReadColumns, sender: Ints) -> None:
         self.sends, self.fetches, self.reads, self.sender = sends, fetches, reads, sender
@@ -128,20 +128,20 @@ class _Log:
         self.invoke_ns = sends.invoke_ns[self.row]
         self.complete_ns = np.where(sends.ending[self.row] == Ending.OK, sends.complete_ns[self.row], NEVER)
         self.taken = np.maximum(fetches.after, fetches.watermark)
-        """Per fetch, below which offset all are taken."""
+        """Per fetch, the offset below which all offsets are in use."""
         last = np.flatnonzero(np.diff(reads.fetch, append=-1))  # offsets ascend within a fetch
         self.taken[reads.fetch[last]] = np.maximum(self.taken[reads.fetch[last]], reads.offset[last] + 1)
 
 
 def _order(numbers: Ints) -> npt.NDArray[np.intp]:
-    """As a stable argsort, at once where they ascend already."""
+    """Return a stable argsort, without sorting if the numbers ascend already."""
     if np.all(numbers[1:] >= numbers[:-1]):
         return np.arange(len(numbers))
     return np.argsort(numbers, kind="stable")
 
 
 def _senders(sends: SendColumns, reads: ReadColumns) -> Ints:
-    """The send of each read's value, -1 where there is none."""
+    """Return the send of each read's value, -1 if there is none."""
     order = _order(sends.value)
     values = sends.value[order]
     same = np.flatnonzero(values[1:] == values[:-1])
@@ -157,21 +157,21 @@ def _senders(sends: SendColumns, reads: ReadColumns) -> Ints:
 def _unsent(sends: SendColumns, reads: ReadColumns, sender: Ints) -> LogConflict | None:
     unsent = np.flatnonzero(sender < 0)
     if len(unsent):
-        return _of_read(reads, int(unsent[0]), (), "nobody sent it")
+        return _of_read(reads, int(unsent[0]), (), "no operation sent it")
     failed = np.flatnonzero(sends.ending[sender] == Ending.FAIL)
     if len(failed):
         row = int(failed[0])
-        return _of_read(reads, row, (int(sender[row]),), "its send certainly failed")
+        return _of_read(reads, row, (int(sender[row]),), "its send failed")
     return None
 
 
 def _misplaced(sends: SendColumns, fetches: FetchColumns, reads: ReadColumns, sender: Ints) -> LogConflict | None:
-    """A record of two offsets, or one that its own fetch contradicts."""
-    told = np.where(sends.ending == Ending.OK, sends.offset, UNKNOWN_OFFSET)[sender]
-    moved = np.flatnonzero((told != UNKNOWN_OFFSET) & (told != reads.offset))
+    """Return a record with two offsets, or one that its own fetch contradicts."""
+    acknowledged = np.where(sends.ending == Ending.OK, sends.offset, UNKNOWN_OFFSET)[sender]
+    moved = np.flatnonzero((acknowledged != UNKNOWN_OFFSET) & (acknowledged != reads.offset))
     if len(moved):
         row = int(moved[0])
-        return _of_read(reads, row, (int(sender[row]),), f"it was acknowledged at offset {told[row]}")
+        return _of_read(reads, row, (int(sender[row]),), f"it was acknowledged at offset {acknowledged[row]}")
     seen = np.full(len(sends.value), UNKNOWN_OFFSET)
     seen[sender] = reads.offset
     moved = np.flatnonzero(seen[sender] != reads.offset)
@@ -185,12 +185,12 @@ def _misplaced(sends: SendColumns, fetches: FetchColumns, reads: ReadColumns, se
     outside |= (watermark != UNKNOWN_OFFSET) & (reads.offset >= watermark)
     wrong = np.flatnonzero(outside)
     if len(wrong):
-        return _of_read(reads, int(wrong[0]), (), "the fetch did not go there, or its watermark lies below")
+        return _of_read(reads, int(wrong[0]), (), "the fetch did not cover that offset, or its watermark is lower")
     past = np.flatnonzero((fetches.watermark != UNKNOWN_OFFSET) & (fetches.after > fetches.watermark))
     if len(past):
         fetch = int(past[0])
         own = f"above its own watermark {fetches.watermark[fetch]}"
-        text = f"fetch {{fetches[0]}} went to {fetches.after[fetch]}, {own}"
+        text = f"fetch {{fetches[0]}} read up to {fetches.after[fetch]}, {own}"
         return LogConflict((), (fetch,), int(fetches.watermark[fetch]), text)
     wrong = np.flatnonzero((np.diff(reads.fetch) == 0) & (np.diff(reads.offset) <= 0))
     if len(wrong):
@@ -208,7 +208,7 @@ def _out_of_order(log: _Log, *, linearizable: bool) -> LogConflict | None:
 
 
 def _passed_over(log: _Log) -> LogConflict | None:
-    """A fetch that went past a record and did not return it."""
+    """Return a fetch that passed a record without returning it."""
     fetches = log.fetches
     short = _lacking(log, np.ones(len(log.sends.value), np.bool_))
     if fetches.committed_only is not None and log.sends.may_abort is not None:
@@ -222,12 +222,12 @@ def _passed_over(log: _Log) -> LogConflict | None:
         rows = rows[~log.sends.may_abort[rows]]
     send = int(rows[~np.isin(rows, log.sender[log.reads.fetch == fetch])][0])
     offset = int(log.offset[begin + int(np.flatnonzero(log.row[begin:end] == send)[0])])
-    text = f"fetch {{fetches[0]}} went past offset {offset}, and did not return the record of send {{sends[0]}}"
+    text = f"fetch {{fetches[0]}} passed offset {offset} without returning the record of send {{sends[0]}}"
     return LogConflict((send,), (fetch,), offset, text)
 
 
 def _lacking(log: _Log, wanted: Bools) -> Bools:
-    """Per fetch, whether it returned less of what it went past than is wanted; `wanted` by rows of the sends."""
+    """Whether each fetch returned fewer of the wanted records than it passed; `wanted` by rows of the sends."""
     fetches = log.fetches
     ranged = (fetches.before != UNKNOWN_OFFSET) & (fetches.after != UNKNOWN_OFFSET)
     below = np.append(0, np.cumsum(wanted[log.row]))
@@ -238,7 +238,7 @@ def _lacking(log: _Log, wanted: Bools) -> Bools:
 
 
 def _too_early(log: _Log) -> LogConflict | None:
-    """Something ended before a record began that lies below it in the log."""
+    """Return something that ended before a record below it in the log began."""
     latest = np.append(_ALWAYS, np.maximum.accumulate(log.invoke_ns))
     early = np.flatnonzero(log.complete_ns < latest[:-1])
     if len(early):
@@ -246,7 +246,7 @@ def _too_early(log: _Log) -> LogConflict | None:
         below = int(np.argmax(log.invoke_ns[:at]))
         rows = (int(log.row[below]), int(log.row[at]))
         text = (
-            f"send {{sends[1]}} was acknowledged before send {{sends[0]}} was invoked, and lies above it, at offset"
+            f"send {{sends[1]}} was acknowledged before send {{sends[0]}} was invoked, but stands above it, at offset"
             f" {log.offset[at]} instead of below {log.offset[below]}"
         )
         return LogConflict(rows, (), int(log.offset[at]), text)
@@ -258,19 +258,19 @@ def _too_early(log: _Log) -> LogConflict | None:
     fetch = int(early[0])
     at = int(np.argmax(log.invoke_ns[: below_it[fetch]]))
     send = int(log.row[at])
-    told = f"offsets up to {taken[fetch]} taken before send {{sends[0]}}, of offset {log.offset[at]}, began"
-    text = f"fetch {{fetches[0]}} saw {told}"
+    before = f"before send {{sends[0]}}, of offset {log.offset[at]}, began"
+    text = f"fetch {{fetches[0]}} saw offsets up to {taken[fetch]} in use {before}"
     return LogConflict((send,), (fetch,), int(log.offset[at]), text)
 
 
 def _stale(log: _Log) -> LogConflict | None:
-    """A fetch that began after an offset at or above its watermark was taken; all in the order of the log."""
+    """Return a fetch that began after an offset at or above its watermark was in use."""
     fetches = log.fetches
-    told = np.flatnonzero(fetches.watermark != UNKNOWN_OFFSET)
+    known = np.flatnonzero(fetches.watermark != UNKNOWN_OFFSET)
     # A fetch stands before the record at its watermark, and after the one below.
-    place = np.concatenate([log.offset, fetches.watermark[told]])
+    place = np.concatenate([log.offset, fetches.watermark[known]])
     order = _order(place)
-    invoke_ns = np.concatenate([log.invoke_ns, fetches.invoke_ns[told]])
+    invoke_ns = np.concatenate([log.invoke_ns, fetches.invoke_ns[known]])
     begun = np.append(_ALWAYS, np.maximum.accumulate(invoke_ns[order]))
 
     early = np.flatnonzero(log.complete_ns < begun[np.searchsorted(place[order], log.offset, side="right")])
@@ -282,13 +282,13 @@ def _stale(log: _Log) -> LogConflict | None:
     if len(early):
         row, offset = int(early[0]), int(log.taken[early[0]]) - 1
         stale = _last_begun_below(fetches, offset)
-        what = f"fetch {{fetches[1]}}, which saw offset {offset} taken,"
+        what = f"fetch {{fetches[1]}}, which saw offset {offset} in use,"
         return LogConflict((), (stale, row), offset, _behind(fetches, stale, what))
     return None
 
 
 def _last_begun_below(fetches: FetchColumns, offset: int) -> int:
-    """Of the fetches with a watermark that is not above an offset, the one that began last."""
+    """Return the fetch that began last among those with a watermark not above an offset."""
     below = np.flatnonzero((fetches.watermark != UNKNOWN_OFFSET) & (fetches.watermark <= offset))
     return int(below[np.argmax(fetches.invoke_ns[below])])
 
@@ -303,13 +303,13 @@ def _of_read(reads: ReadColumns, row: int, sends: tuple[int, ...], why: str, *ot
     return LogConflict(sends, (fetch, *others), int(reads.offset[row]), text)
 
 
-def _refuse_offsets(what: str, offsets: Ints, lowest: int) -> None:
+def _check_offsets(what: str, offsets: Ints, lowest: int) -> None:
     wrong = np.flatnonzero((offsets < lowest) | (offsets == NEVER))
     if len(wrong):
-        raise HistoryError(f"{what} {wrong[0]} has the offset {offsets[wrong[0]]}, which is none")
+        raise HistoryError(f"{what} {wrong[0]} has the invalid offset {offsets[wrong[0]]}")
 
 
-def _refuse_times(what: str, invoke_ns: Ints, complete_ns: Ints, completed: Bools) -> None:
+def _check_times(what: str, invoke_ns: Ints, complete_ns: Ints, completed: Bools) -> None:
     wrong = np.flatnonzero(completed & (complete_ns < invoke_ns))
     if len(wrong):
         row = int(wrong[0])

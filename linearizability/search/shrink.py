@@ -1,12 +1,12 @@
-"""Make a violation small: the operations that are enough to show that no order exists.
+"""Shrinking of a violation to operations that suffice to show that no order exists.
 
-Leaving a write out would make every read of it a violation of its own, which shows nothing. So an operation is never
-simply left out: it is first made *optional*, so that it may have taken effect between its invocation and completion, or
-not at all. Only if the rest is a violation even then, it goes. (A pure operation makes no difference to others, and can
-go at once.) What stays is a history that fails by itself, and would fail whatever the others did.
+Leaving a write out would make every read of it a violation, which shows nothing. So an operation is never simply left
+out: it is first made *optional*, so that it may have taken effect between its invocation and completion, or not at all.
+It is removed only if the rest is a violation even then. (A pure operation makes no difference to others, and can be
+removed at once.) The result is a history that fails by itself, whatever the others did.
 
-An optional operation allows more, so what one removal cannot do, no later one can: halves, quarters and so on are tried
-first, and one pass over single operations then leaves a history of which each operation is needed.
+An optional operation permits more, so what one removal cannot do, no later one can: halves, quarters and so on are
+tried first, and one pass over single operations then leaves a history of which each operation is needed.
 """
 
 from dataclasses import dataclass
@@ -20,19 +20,19 @@ TRIAL_STEPS_MAX = 50_000
 
 @dataclass(frozen=True, slots=True)
 class Shrunk:
-    """The operations that are enough, by number. `minimal` if each was shown to be needed within the budget."""
+    """The operations that suffice, by number; `minimal` if each was shown to be needed within the budget."""
 
     operations: tuple[int, ...]
     minimal: bool
     steps: int
 
 
-class _Undecided(Exception):  # noqa: N818  it ends one trial, and is no error
-    """A trial used its steps up."""
+class _Undecided(Exception):  # noqa: N818  it ends one trial and is not an error
+    """A trial used up its steps."""
 
 
 def shrink(timeline: Timeline, blocked: int, steps: int) -> Shrunk:
-    """The fewest operations found that fail, up to the completion of `blocked`, within so many steps."""
+    """Return the fewest operations found that fail, up to the completion of `blocked`, within `steps` steps."""
     return _Shrinker(timeline, blocked, steps).run()
 
 
@@ -83,7 +83,7 @@ class _Shrinker:
         raise _Undecided
 
     def _relaxed(self, kept: set[int]) -> Timeline:
-        """The beginning of the timeline with all but some operations optional, and pure ones gone."""
+        """Return the begin of the timeline with all but some operations optional, and without pure ones."""
         timeline, classes = self._timeline, self._timeline.classes
         events = [
             event

@@ -1,27 +1,27 @@
-"""States by numbers, so that a search compares and stores small ints; and what the states weigh."""
+"""States by number, so that a search compares and stores small ints, and their memory."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from linearizability.model import Model, ModelError, Refused, State
+from linearizability.model import Model, ModelError, Rejected, State
 from linearizability.search.weight import Weight
 
 STATE_BITS = 32
-"""A state's number fits in so many bits: more states than memory holds."""
+"""The number of bits of a state's number: enough for more states than fit in memory."""
 ENTRY_BYTES = 120
 """One state's place in the list and in the dictionary, and its number."""
 
 
 @dataclass(slots=True)
 class OperationClass:
-    """Operations of one timeline that nothing but their times tells apart."""
+    """Operations of one timeline that differ only in their times."""
 
     input: Any
     output: Any
     pure: bool
     moves: dict[int, tuple[int, ...]]
-    """From the number of a state to the numbers of the states after, as far as they were asked for."""
+    """From the number of a state to the numbers of the states after, as far as they were needed."""
     latest_unknown: int = -1
     """The latest unknown operation among them."""
 
@@ -37,7 +37,7 @@ class States:
         self.first = self.numbers(model.first_states())
 
     def numbers(self, states: tuple[State, ...]) -> tuple[int, ...]:
-        """The numbers of some states, new ones where they are new."""
+        """Return the numbers of some states; new states get new numbers."""
         return tuple([self._number(state) for state in states])
 
     def _number(self, state: State) -> int:
@@ -47,7 +47,7 @@ class States:
         return number
 
     def possible(self, kinds: Iterable[tuple[int, OperationClass]], number: int) -> int:
-        """The bits of those pure operations that are possible in a state."""
+        """Return the bits of those pure operations that are possible in a state."""
         model, state = self.model, self.states[number]
         if model.nondeterministic:
             return sum([bit for bit, kind in kinds if model.next_states(state, kind.input, kind.output, pure=True)])
@@ -56,7 +56,7 @@ class States:
         try:
             for bit, kind in kinds:
                 after = step(state, kind.input, kind.output)
-                if after.__class__ is not Refused:
+                if after.__class__ is not Rejected:
                     if after != state:
                         raise model.impure(state, kind.input, kind.output, after)
                     bits |= bit
@@ -68,7 +68,7 @@ class States:
         return bits
 
     def move(self, kind: OperationClass, number: int) -> tuple[int, ...]:
-        """Where an operation that is not pure leads from a state; remembered with its class."""
+        """Return the states after an operation that is not pure; cached in its class."""
         model, state = self.model, self.states[number]
         before = len(self.states)
         try:
@@ -76,7 +76,7 @@ class States:
                 moves = self.numbers(model.next_states(state, kind.input, kind.output, pure=False))
             else:
                 after = model.step(state, kind.input, kind.output)
-                moves = () if after.__class__ is Refused else (self._number(after),)
+                moves = () if after.__class__ is Rejected else (self._number(after),)
         except ModelError:
             raise
         except Exception as error:
@@ -89,10 +89,10 @@ class States:
     def _look_at_new(self, first: int, before: State, kind: OperationClass) -> None:
         for place in range(first, len(self.states)):
             after = self.states[place]
-            self.model.refuse_slip(before, kind.input, kind.output, after)
+            self.model.check_states(before, kind.input, kind.output, after)
             if place >= self._weight.look_at:
                 self._weight.look(place, after, before, kind.input, kind.output)
 
     def bytes(self) -> int:
-        """About what they occupy."""
+        """Return their approximate size."""
         return len(self.states) * ENTRY_BYTES + self._weight.bytes(len(self.states))

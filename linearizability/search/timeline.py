@@ -1,7 +1,7 @@
-"""A history made ready for a search: one timeline per subhistory, and everything that is no history at all refused.
+"""Preparation of a history for a search: one timeline per subhistory; invalid histories are rejected.
 
 Operations get small numbers in the order of their invocations. A timeline lists `i` where operation i was invoked and
-`~i` where it completed. What certainly failed is left out, and so is what is pure and unknown: neither can make a
+`~i` where it completed. Failed operations are left out, and so are those that are pure and unknown: neither can make a
 difference. An info operation has no completion.
 """
 
@@ -41,14 +41,14 @@ class Timeline:
     known: dict[tuple[Any, Any], OperationClass] = field(default_factory=dict)
 
     def forget_states(self) -> None:
-        """Let go of the states that a search has numbered, if they are many; a later one numbers them again."""
+        """Release the states that a search has numbered, if they are many; a later search numbers them again."""
         if len(self.states.states) > STATES_KEPT_MAX:
             self.states = States(self.states.model)
             for kind in self.classes:
                 kind.moves.clear()
 
     def relaxed(self, events: list[int], optional: set[int]) -> "Timeline":
-        """The same operations with other events, of which some more are optional."""
+        """Return the same operations with other events, of which some more are optional."""
         return Timeline(self.key, self.states, events, self.classes, self.origins, self.twins, optional)
 
     def add_unknown(self, number: int) -> None:
@@ -60,9 +60,9 @@ class Timeline:
 
 @dataclass(slots=True)
 class _Raw:
-    """The whole history, by operation numbers: the order as in a timeline, and what was asked and answered.
+    """The whole history, by operation numbers: the order as in a timeline, inputs and outputs.
 
-    `outputs` has those that are ok, `failed` those that certainly failed; the others are unknown.
+    `outputs` has the ok operations, `failed` the failed ones; the others are unknown.
     """
 
     order: list[int] = field(default_factory=list)
@@ -87,7 +87,7 @@ class Prepared:
         self.timelines = _split(model, raw)
 
     def operation(self, number: int) -> Operation:
-        """One of `operations`, without making them all."""
+        """Return one of `operations`, without building all of them."""
         if not self._events:
             return self._operations[number]
         begins = (place for place, event in enumerate(self._events) if event.kind is INVOKE)
@@ -98,9 +98,9 @@ class Prepared:
 
     @cached_property
     def operations(self) -> Sequence[Operation]:
-        """All of them, by number, as they were given or as their events make them; without times, places are times.
+        """All operations by number, as given or built from their events; without times, places are times.
 
-        Those that make no difference too.
+        Operations that make no difference are included.
         """
         return _operations_of(self._events) if self._events else self._operations
 
@@ -134,7 +134,7 @@ def _in_order(history: Iterable[Any]) -> Sequence[Any]:
     try:
         return [*history]
     except TypeError:
-        raise HistoryError(f"no history: {history!r}; give a list of operations or of events") from None
+        raise HistoryError(f"not a history: {history!r}; a list of operations or of events is needed") from None
 
 
 def _from_events(events: Sequence[Event], model: Model) -> _Raw:
@@ -182,13 +182,13 @@ def _from_events(events: Sequence[Event], model: Model) -> _Raw:
 
 
 def _sound_events(rows: Sequence[Any]) -> Sequence[Event]:
-    """The same, with the kinds of the enum; HistoryError if one is no event, or damaged by itself."""
-    strange = {*map(type, rows)} - {Event}
-    if strange:
-        place = next(place for place, row in enumerate(rows) if type(row) in strange)
-        raise HistoryError(f"line {place}: {rows[place]!r} is no Event; give all operations or all events")
+    """Return the events with kinds of the enum. Raises HistoryError for an invalid event."""
+    foreign = {*map(type, rows)} - {Event}
+    if foreign:
+        place = next(place for place, row in enumerate(rows) if type(row) in foreign)
+        raise HistoryError(f"line {place}: {rows[place]!r} is not an Event; all rows must be operations, or all events")
     events: Sequence[Event] = rows
-    _refuse_unhashable(events)
+    _check_hashable(events)
     if {type(event.kind) for event in events} != {EventKind}:
         events = [replace(event, kind=_member(EventKind, event.kind, "kind", event.op_id)) for event in events]
     timed = [(event.time_ns, event) for event in events if event.time_ns is not None]
@@ -204,21 +204,22 @@ def _sound_events(rows: Sequence[Any]) -> Sequence[Event]:
 
 
 def _sound_operations(rows: Sequence[Any]) -> Sequence[Operation]:
-    """The same, with the outcomes of the enum; HistoryError if one is no operation, or damaged by itself."""
-    strange = {*map(type, rows)} - {Operation}
-    if strange:
-        number = next(number for number, row in enumerate(rows) if type(row) in strange)
-        raise HistoryError(f"row {number}: {rows[number]!r} is no Operation; give all operations or all events")
+    """Return the operations with outcomes of the enum. Raises HistoryError for an invalid operation."""
+    foreign = {*map(type, rows)} - {Operation}
+    if foreign:
+        number = next(number for number, row in enumerate(rows) if type(row) in foreign)
+        what = f"{rows[number]!r} is not an Operation; all rows must be operations, or all events"
+        raise HistoryError(f"row {number}: {what}")
     operations: Sequence[Operation] = rows
-    _refuse_unhashable(operations)
+    _check_hashable(operations)
     if {type(operation.outcome) for operation in operations} - {Outcome}:
         operations = [replace(op, outcome=_member(Outcome, op.outcome, "outcome", op.op_id)) for op in operations]
     for operation in operations:
-        _refuse_damaged(operation)
+        _check_times(operation)
     return operations
 
 
-def _refuse_unhashable(rows: Sequence[Operation] | Sequence[Event]) -> None:
+def _check_hashable(rows: Sequence[Operation] | Sequence[Event]) -> None:
     named: tuple[tuple[str, Callable[[Any], Any]], ...] = (
         ("op_id", lambda row: row.op_id),
         ("process", lambda row: row.process),
@@ -228,7 +229,7 @@ def _refuse_unhashable(rows: Sequence[Operation] | Sequence[Event]) -> None:
             deque(map(hash, map(of, rows)), maxlen=0)
         except TypeError:
             place, value = next((place, of(row)) for place, row in enumerate(rows) if not _is_hashable(of(row)))
-            raise HistoryError(f"row {place}: its {name} {value!r} cannot be hashed; name it by a value") from None
+            raise HistoryError(f"row {place}: its {name} {value!r} is not hashable") from None
 
 
 def _is_hashable(value: object) -> bool:
@@ -240,7 +241,7 @@ def _is_hashable(value: object) -> bool:
 
 
 def _member(kind: type[Kind], given: Any, name: str, op_id: Hashable) -> Kind:
-    """The member of an enum that a text is equal to."""
+    """Return the member of an enum that equals a string."""
     try:
         return kind(given)
     except ValueError:
@@ -253,7 +254,7 @@ def _from_operations(operations: Sequence[Operation], model: Model) -> _Raw:
     seen: set[Hashable] = set()
     for number, operation in enumerate(operations):
         if operation.op_id in seen:
-            raise HistoryError(f"operation {operation.op_id!r} is there twice; ids must be unique")
+            raise HistoryError(f"operation {operation.op_id!r} occurs twice; ids must be unique")
         seen.add(operation.op_id)
         raw.inputs.append(operation.input)
         moments.append((operation.invoke_ns, 0, number))
@@ -262,14 +263,14 @@ def _from_operations(operations: Sequence[Operation], model: Model) -> _Raw:
         elif operation.outcome is Outcome.OK and operation.complete_ns is not None:
             raw.outputs[number] = operation.output
             moments.append((operation.complete_ns, 1, ~number))
-    _refuse_overlaps(operations, model)
+    _check_overlaps(operations, model)
     moments.sort()
     raw.order.extend(signed for _, _, signed in moments)
     return raw
 
 
 def _split(model: Model, raw: _Raw) -> list[Timeline]:
-    """The timelines, each with the operations that can make a difference, in order of their first invocation."""
+    """Return timelines with the operations that can make a difference, in order of their first invocation."""
     inputs, outputs, failed, partition = raw.inputs, raw.outputs, raw.failed, model.partition
     timelines: dict[Hashable, Timeline] = {}
     if partition is None:
@@ -295,7 +296,7 @@ def _split(model: Model, raw: _Raw) -> list[Timeline]:
         call = (given, output)
         try:
             kind = known.get(call)
-        except TypeError:  # it cannot be hashed, and has a class of its own
+        except TypeError:  # it is not hashable, and has its own class
             kind = _new_class(model, given, output)
         else:
             if kind is None:
@@ -328,7 +329,7 @@ def _key(model: Model, given: Any) -> Hashable:
     return key
 
 
-def _refuse_damaged(operation: Operation) -> None:
+def _check_times(operation: Operation) -> None:
     name, begin, end = f"operation {operation.op_id!r}", operation.invoke_ns, operation.complete_ns
     if not _are_whole(begin, end):
         raise HistoryError(f"{name}: its times {begin!r} and {end!r} must be whole nanoseconds, an int")
@@ -342,8 +343,8 @@ def _are_whole(begin: object, end: object) -> bool:
     return isinstance(begin, int) and isinstance(end, int | None)
 
 
-def _refuse_overlaps(operations: Sequence[Operation], model: Model) -> None:
-    """Two operations of one process may touch (a clock may answer twice the same), not overlap."""
+def _check_overlaps(operations: Sequence[Operation], model: Model) -> None:
+    """Raise HistoryError if operations of one process overlap; they may touch, as a clock may return a time twice."""
     named = [op for op in operations if op.process is not None and not model.may_overlap(op.input)]
     for operation, following in _neighbours(
         sorted(named, key=lambda op: (op.invoke_ns, op.complete_ns or op.invoke_ns))
@@ -353,7 +354,7 @@ def _refuse_overlaps(operations: Sequence[Operation], model: Model) -> None:
 
 
 def _neighbours(operations: Iterable[Operation]) -> Iterable[tuple[Operation, Operation]]:
-    """Each operation with the next one of its process."""
+    """Yield each operation with the next one of its process."""
     last: dict[Hashable, Operation] = {}
     for operation in operations:
         if operation.process in last:

@@ -1,9 +1,9 @@
-"""What the states that a search keeps weigh, by looking at one of so many.
+"""Memory estimate for the states that a search keeps, from a sample of them.
 
-A state shares most of what it holds with the state it came from and with the history, and what it shares costs nothing.
-So a look follows everything that a state refers to, whatever type it has, and counts what the state before and the
-operation do not refer to as well. Looks are far apart, since one takes as long as many steps do: the first states are
-looked at often, later ones each `STRIDE_MAX`-th, and a state stands for those since the look before.
+A state shares most of what it refers to with its predecessor and with the history; shared objects are not counted. A
+look follows everything that a state refers to, of any type, and counts what the state before and the operation do not
+refer to. Looks are rare, since one takes as long as many steps: the first states are examined often, later ones each
+`STRIDE_MAX`-th, and a state stands for those since the previous look.
 """
 
 import gc
@@ -15,12 +15,12 @@ from typing import Any, Final
 STRIDE_MAX: Final = 251
 """A prime, so that looks do not keep step with a pattern in the states."""
 OBJECTS_MAX: Final = 50_000
-"""A look follows about so many objects of a state, and no more."""
+"""The approximate maximum number of objects that a look follows."""
 _NOT_FOLLOWED: Final = (type, ModuleType, FunctionType, BuiltinFunctionType)
 
 
 class Weight:
-    """The bytes of all states up to now, and the number of the state at which to look again."""
+    """The bytes of all states so far, and the number of the state for the next look."""
 
     __slots__ = ("_bytes", "_latest", "_looked_at", "_shared", "look_at")
 
@@ -33,7 +33,7 @@ class Weight:
     def look(self, place: int, state: Any, *known: Any) -> None:
         """Weigh the state with that number, not counting what it shares with what is known.
 
-        The caller keeps the state: what was counted is known by its identity from then on.
+        The caller keeps the state, because counted objects are known by their identity.
         """
         found = _reachable(state, _reachable(known), self._shared)
         self._latest = sum([sys.getsizeof(one, 0) for one in found.values()])
@@ -44,12 +44,12 @@ class Weight:
         self.look_at = place + min(2 * stride, STRIDE_MAX)
 
     def bytes(self, count: int) -> int:
-        """About what so many states occupy: those behind the last look are taken to be like the one looked at."""
+        """Return the approximate size of `count` states; those after the last look count like the one of that look."""
         return self._bytes + self._latest * max(0, count - 1 - self._looked_at)
 
 
 def _reachable(value: Any, *known: Container[int]) -> dict[int, Any]:
-    """Everything that a value refers to, and itself, by identity; nothing of what is known, or behind that."""
+    """Return, by identity, a value and everything it refers to, except what is known."""
     found: dict[int, Any] = {}
     level = [value]
     while level and len(found) < OBJECTS_MAX:

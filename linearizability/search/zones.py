@@ -1,4 +1,4 @@
-"""A register to which no value is written twice: judged from its columns in the time it takes to sort them.
+"""Zone check of a register to which no value is written twice, from its columns, in the time to sort them.
 
 Every read then names the write it read from. A write and its reads form a cluster; its zone lies between the earliest
 completion and the latest invocation in it. Everything in one cluster comes before everything in another, since the
@@ -22,7 +22,7 @@ Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
 NEVER = np.iinfo(np.int64).max
-"""The completion of what never completed."""
+"""The completion of operations that never completed."""
 _ALWAYS = np.iinfo(np.int64).min
 
 
@@ -51,24 +51,24 @@ class RegisterColumns:
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """Why there is no order: some rows that exclude each other, the first found in time, and a sentence."""
+    """Why there is no order: some rows that exclude each other, and a sentence."""
 
     rows: tuple[int, ...]
     text: str
 
 
 def find_conflict(columns: RegisterColumns, initial: int) -> Conflict | None:
-    """A conflict of the history of a register that first held `initial`, None if it is linearizable.
+    """Return a conflict in the history of a register that initially held `initial`, None if it is linearizable.
 
-    Raises HistoryError for a value that is written twice, or a completion before its invocation, naming the rows.
+    Raises HistoryError for a value that is written twice, or a completion before its invocation, with the rows.
     """
     ends = np.where(columns.ending == Ending.OK, columns.complete_ns, NEVER)
-    _refuse_times(columns, ends)
+    _check_times(columns, ends)
     writes = np.flatnonzero(columns.is_write)
     reads = np.flatnonzero(~columns.is_write & (columns.ending == Ending.OK))
     writes = writes[np.argsort(columns.value[writes], kind="stable")]
     written = columns.value[writes]
-    _refuse_repeated(columns, writes, written, initial)
+    _check_unique_writes(columns, writes, written, initial)
     # Cluster 0 belongs to the initial value, cluster i + 1 to the write of row writes[i].
     place = np.searchsorted(written, columns.value[reads])
     found = place < len(written)
@@ -76,12 +76,12 @@ def find_conflict(columns: RegisterColumns, initial: int) -> Conflict | None:
     cluster = np.where(found, place + 1, 0)
     unwritten = reads[~found & (columns.value[reads] != initial)]
     if len(unwritten):
-        return _conflict(columns, unwritten[:1], "reads a value that nobody wrote")
+        return _conflict(columns, unwritten[:1], "reads a value that was not written")
     failed = (
         reads[found & (columns.ending[writes[np.maximum(cluster - 1, 0)]] == Ending.FAIL)] if len(writes) else reads
     )
     if len(writes) and len(failed):
-        return _conflict(columns, failed[:1], "reads a value whose write certainly failed")
+        return _conflict(columns, failed[:1], "reads a value whose write failed")
     begins = np.concatenate(([_ALWAYS], columns.invoke_ns[writes]))
     first_end = np.concatenate(([_ALWAYS], ends[writes]))
     early = reads[ends[reads] < begins[cluster]]
@@ -98,7 +98,7 @@ _Members = tuple[RegisterColumns, Ints, Ints, Ints, Ints]
 
 
 def _overlapping(first_end: Ints, last_begin: Ints, members: _Members) -> Conflict | None:
-    """Two clusters each of which must come before the other: something in it ended before something in that began."""
+    """Return a conflict of two clusters each of which must come before the other."""
     forward = np.flatnonzero(first_end < last_begin)
     forward = forward[np.argsort(first_end[forward], kind="stable")]
     if not len(forward):
@@ -119,7 +119,7 @@ def _overlapping(first_end: Ints, last_begin: Ints, members: _Members) -> Confli
 
 
 def _between(first: int, second: int, members: _Members) -> Conflict:
-    """The rows that put each of two values before the other."""
+    """Return the rows that put each of two values before the other."""
     columns, ends, writes, reads, cluster = members
     rows: list[int] = []
     for number in (first, second):
@@ -136,14 +136,14 @@ def _conflict(columns: RegisterColumns, rows: Ints, what: str) -> Conflict:
     return Conflict((row,), f"row {row}, the read of {columns.value[row]}, {what}")
 
 
-def _refuse_times(columns: RegisterColumns, ends: Ints) -> None:
+def _check_times(columns: RegisterColumns, ends: Ints) -> None:
     wrong = np.flatnonzero(ends < columns.invoke_ns)
     if len(wrong):
         row = int(wrong[0])
         raise HistoryError(f"row {row} completes at {ends[row]}, before it was invoked at {columns.invoke_ns[row]}")
 
 
-def _refuse_repeated(columns: RegisterColumns, writes: Ints, written: Ints, initial: int) -> None:
+def _check_unique_writes(columns: RegisterColumns, writes: Ints, written: Ints, initial: int) -> None:
     same = np.flatnonzero(written[1:] == written[:-1])
     if len(same):
         first, second = sorted((int(writes[same[0]]), int(writes[same[0] + 1])))

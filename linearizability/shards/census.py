@@ -1,4 +1,4 @@
-"""What each log of a history has, counted while rows are dealt, and the plan of shards and parts that follows."""
+"""Census of a history's logs, counted while rows are distributed, and the resulting plan of shards and parts."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,18 +15,18 @@ from linearizability.shards.manifest import Layout, Part, Shard
 from linearizability.shards.runs import HIGHEST, Stretches, canonical, with_id
 
 _POINTS: Final = 65_536
-"""About so many keys stand for those of a log that is cut."""
+"""The approximate number of sample keys of a log that is split."""
 
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """What there is of one log."""
+    """Counts of one log."""
 
     rows: int = 0
     reads: int = 0
 
     def with_more(self, other: "Counted") -> "Counted":
-        """Both together."""
+        """Return the sum of both."""
         return Counted(self.rows + other.rows, self.reads + other.reads)
 
 
@@ -34,13 +34,13 @@ Census = Mapping[Place, Counted]
 
 
 def counted(places: Sequence[Place], of: Indexes, is_read: Flags) -> Census:
-    """The census of some records, `of` their places."""
+    """Return the census of some records; `of` has their places."""
     rows, reads = np.bincount(of, minlength=len(places)), np.bincount(of, is_read, len(places))
     return {place: Counted(int(rows[number]), int(reads[number])) for number, place in enumerate(places)}
 
 
 def merged(parts: Iterable[Census], own_id: Mapping[str, str]) -> Census:
-    """Several, together, rows without a topic id among those of the only id of their name (`with_id`)."""
+    """Merge censuses; rows without a topic id count for the only id of their name (`with_id`)."""
     found: dict[Place, Counted] = {}
     for part in parts:
         for place, more in part.items():
@@ -50,7 +50,7 @@ def merged(parts: Iterable[Census], own_id: Mapping[str, str]) -> Census:
 
 
 def plan(census: Census, part_rows: int, stretches: Callable[[int], Stretches]) -> Layout:
-    """Shards of about so many rows: small partitions together, a large one by itself, in ranges of offsets.
+    """Plan shards of about `part_rows` rows: small partitions together, a large one by itself, in ranges of offsets.
 
     `stretches` are those of a log by its number, which is its place in the canonical order.
     """
@@ -82,7 +82,7 @@ def _whole(logs: Sequence[int], rows: int) -> Shard:
 
 
 def _cut(log: int, rows: int, part_rows: int, stretches: Stretches) -> Shard:
-    """One log in ranges of offsets with about as many rows in each: a single offset may lie far from all others."""
+    """Split one log into ranges of offsets with about equal numbers of rows; offsets may have large gaps."""
     count = -(-rows // part_rows)
     bounds = [offset for offset in _quantiles(stretches, count) if offset > 0]
     ranges = pairwise([0, *bounds, HIGHEST])
@@ -90,7 +90,7 @@ def _cut(log: int, rows: int, part_rows: int, stretches: Stretches) -> Shard:
 
 
 def _quantiles(stretches: Stretches, count: int) -> list[int]:
-    """At most count - 1 offsets, ascending, between which lie even numbers of rows."""
+    """Return at most count - 1 offsets, ascending, with about equal numbers of rows between them."""
     if not len(stretches):
         return []
     first, last, rows = stretches.T

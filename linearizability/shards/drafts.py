@@ -1,4 +1,4 @@
-"""Files that appear whole, though Spark may run a task twice at a time: each attempt writes a draft of its own."""
+"""Atomic files for tasks that Spark may run twice at the same time: each attempt writes its own draft."""
 
 import uuid
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ from pathlib import Path
 
 @contextmanager
 def draft_of(path: Path) -> Iterator[Path]:
-    """Where to write a file, which then takes its name. Left by an error, nothing is there."""
+    """Yield a draft path that is renamed to `path` at the end; after an error there is no file."""
     draft = path.with_name(f"{path.name}.{uuid.uuid4().hex}")
     try:
         yield draft

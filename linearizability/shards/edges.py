@@ -1,6 +1,6 @@
-"""What the ranges of a log that is cut must know of each other: a range cannot see what stands outside it.
+"""Edges between the ranges of a log that is split, because a range does not see the records outside it.
 
-`Edge` is what a range tells of itself, `Outside` what it must be told of those below and above: a handful of numbers.
+`Edge` is what a range reports, `Outside` what it must know of the ranges below and above: a handful of numbers.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -22,28 +22,28 @@ Leaders = Mapping[tuple[int, int], tuple[int, int]]
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """What a range says of itself to the others. Of nothing, the numbers are those that say nothing."""
+    """The report of a range for the others; an empty range has neutral numbers."""
 
     first_acknowledged_ns: int
     last_invoke_ns: int
     lowest_epoch: int
     highest_epoch: int
-    """Of what was read."""
+    """The lowest and highest epoch that was read."""
     producers: Mapping[int, tuple[Key, Key]]
     """Per process, its first and last send."""
     leaders: Leaders
-    """Per epoch and node that acknowledged: the first completion, and the last invocation."""
+    """Per epoch and node that acknowledged, the first completion and the last invocation."""
     served_ns: Int64s
-    """For each operation that ended in vain, the last success by then; ALWAYS_NS where there was none."""
+    """For each operation that was not served, the last success before its end; ALWAYS_NS if there was none."""
     newest: tuple[int, int]
-    """The newest epoch that any row gives, and an offset where one does."""
+    """The newest epoch in any row, and an offset of such a row."""
     adopted: frozenset[Key] = frozenset()
-    """Sends that were not told an offset, and stand here."""
+    """Sends without an acknowledged offset that stand in this range."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """What a range must know of those below and above it."""
+    """What a range must know of the ranges below and above it."""
 
     last_invoke_below_ns: int = ALWAYS_NS
     first_acknowledged_above_ns: int = NEVER_NS
@@ -55,7 +55,7 @@ class Outside:
 
 
 def fits(producers: Mapping[int, tuple[Key, Key]], outside: Outside) -> bool:
-    """Whether each process has sent what stands below before, and what stands above after."""
+    """Whether each process sent what stands below earlier, and what stands above later."""
     return all(
         outside.last_below.get(process, first) <= first and last <= outside.first_above.get(process, last)
         for process, (first, last) in producers.items()
@@ -63,7 +63,7 @@ def fits(producers: Mapping[int, tuple[Key, Key]], outside: Outside) -> bool:
 
 
 def is_harmless(edge: Edge, outside: Outside) -> bool:
-    """Whether what stands outside a range makes nothing in it suspect."""
+    """Whether nothing in a range is suspect because of the records outside it."""
     return (
         outside.last_invoke_below_ns <= edge.first_acknowledged_ns
         and edge.last_invoke_ns <= outside.first_acknowledged_above_ns
@@ -74,7 +74,7 @@ def is_harmless(edge: Edge, outside: Outside) -> bool:
 
 
 def outsides(edges: Sequence[Edge]) -> list[Outside]:
-    """What each of the ranges of a log, by offset, must know of the others."""
+    """Return what each range of a log, by offset, must know of the others."""
     found = []
     for number in range(len(edges)):
         below, above = edges[:number], edges[number + 1 :]
@@ -103,7 +103,7 @@ def _best(choose: Callable[[Key, Key], Key], keys: Iterable[tuple[int, Key]]) ->
 
 
 def merge_leaders(parts: Iterable[Leaders]) -> Leaders:
-    """As `Edge.leaders`, of all parts."""
+    """Merge `Edge.leaders` of all parts."""
     found: dict[tuple[int, int], tuple[int, int]] = {}
     for part in parts:
         for key, (first, last) in part.items():
@@ -113,7 +113,7 @@ def merge_leaders(parts: Iterable[Leaders]) -> Leaders:
 
 
 def leaders_conflict(leaders: Leaders) -> bool:
-    """Whether two nodes may have led at one time: what two-leaders and fenced-leader-write are about."""
+    """Whether two nodes may have led at the same time, as for two-leaders and fenced-leader-write."""
     return any(
         (epoch == other_epoch and node != other)
         or (epoch > other_epoch and node != other and leaders[epoch, node][0] < leaders[other_epoch, other][1])
@@ -122,6 +122,6 @@ def leaders_conflict(leaders: Leaders) -> bool:
     )
 
 
-def may_be_outage(in_vain_ns: Int64s, first_invoke_ns: int, served_ns: Int64s, allowed_ns: int) -> bool:
-    """Whether anything that ended in vain ended that long after the last success, or the first try."""
-    return bool(np.any(in_vain_ns - np.maximum(served_ns, first_invoke_ns) > allowed_ns))
+def may_be_outage(not_served_ns: Int64s, first_invoke_ns: int, served_ns: Int64s, allowed_ns: int) -> bool:
+    """Whether any unserved operation ended longer than the allowance after the last success or the first try."""
+    return bool(np.any(not_served_ns - np.maximum(served_ns, first_invoke_ns) > allowed_ns))

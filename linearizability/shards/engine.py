@@ -1,7 +1,7 @@
-"""Judges a history by its shards: what of the run must be known first, then every shard, then what crosses them.
+"""Engine that judges a history by its shards: first the summary of the run, then every shard, then what spans shards.
 
-Who runs the tasks is the caller's choice (`running.Run`): this process, several, or those of a cluster. The judgement
-is that of `linearizability.check.judge_history`, evidence included.
+The caller chooses where tasks run (`running.Run`): in this process, in several, or on a cluster. The judgement equals
+that of `linearizability.check.judge_history`, including its evidence.
 """
 
 import shutil
@@ -50,14 +50,14 @@ _TASK_ROWS: Final = 500_000
 
 
 def judge_in_shards(history: History, run: Run) -> Judgement:
-    """Judge a history by its layout, which is made where there is none. Raises HistoryError."""
+    """Judge a history by its layout, which is created if there is none. Raises HistoryError."""
     with laid_out(history, run) as layout:
         return judge_layout(history, layout, run)
 
 
 @contextmanager
 def laid_out(history: History, run: Run) -> Iterator[Layout]:
-    """The layout of a history, for as long as it is needed. Raises HistoryError."""
+    """Yield the layout of a history while it is needed. Raises HistoryError."""
     layout = current_layout(history) or lay_out(history, run)
     try:
         yield layout
@@ -87,7 +87,7 @@ def _summarise(history: History, pieces: list[Piece]) -> Summary:
 
 
 def _decided(layout: Layout, context: Context, run: Run) -> Context:
-    """The context once every transaction whose commit is unknown has been looked for among what was read."""
+    """Return the context in which reads have decided the transactions of unknown outcome."""
     if not context.transactions.undecided.any():
         return context
     first: dict[int, int] = {}
@@ -99,7 +99,7 @@ def _decided(layout: Layout, context: Context, run: Run) -> Context:
 
 
 def _shards(layout: Layout, context: Context, run: Run) -> Iterator[ShardJudgement]:
-    """Every shard, in no particular order: those of which a result is kept first, those that are cut last."""
+    """Yield the judgement of every shard: first those with a stored result, last those that are split."""
     key = key_of(layout)
     kept = {number: kept_result(layout, number, key) for number in range(len(layout.shards))}
     yield from (judgement for judgement in kept.values() if judgement is not None)
@@ -122,7 +122,7 @@ def _shards(layout: Layout, context: Context, run: Run) -> Iterator[ShardJudgeme
 
 
 def _cut(layout: Layout, context: Context, run: Run, scans: Mapping[int, Sequence[PartScan]]) -> Iterator[JudgeCut]:
-    """The tasks that judge the logs that are cut, each of whose parts has been scanned."""
+    """Yield the tasks that judge split logs, after all their parts were scanned."""
     suspects: dict[int, Suspects] = {}
     adopted = {number: frozenset(key for scan in own for key in scan.edge.adopted) for number, own in scans.items()}
     for number, own in scans.items():
@@ -154,12 +154,12 @@ def _may_be_judged_by_suspects(scans: Sequence[PartScan], context: Context) -> b
     return (
         one_log(scans)
         and not leaders_conflict(merge_leaders(edge.leaders for edge in edges))
-        and not may_be_outage(one.in_vain_ns, one.first_in_vain_ns, served_ns, context.schedule.allowed_ns)
+        and not may_be_outage(one.not_served_ns, one.first_not_served_ns, served_ns, context.schedule.allowed_ns)
     )
 
 
 def _follow(layout: Layout, context: Context, run: Run, suspects: dict[int, Suspects]) -> None:
-    """Add all that has an offset or a value in common with a suspect, in any part of its log."""
+    """Add everything that shares an offset or a value with a suspect, in any part of its log."""
     open_ones = [number for number, found in suspects.items() if found]
     while open_ones:
         tasks = [

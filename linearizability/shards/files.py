@@ -1,4 +1,4 @@
-"""Reads the files of a shard: as arrays for the sieve, and as rows of the public tables for the definitions."""
+"""Reader of a shard's files: as arrays for the sieve, and as rows of the public tables for the definitions."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -24,7 +24,7 @@ Rows = TypeVar("Rows", Sends, Reads)
 
 @dataclass(frozen=True, slots=True)
 class PartRows:
-    """The records of a part for the sieve; `logs` bounds those of each log."""
+    """The records of a part for the sieve, sorted by log."""
 
     sends: Sends
     reads: Reads
@@ -32,7 +32,7 @@ class PartRows:
     reads_log: Indexes
 
     def of(self, log: int) -> tuple[Sends, Reads, int, int]:
-        """The sends and reads of a log, and which rows of the part are the first of them."""
+        """Return the sends and reads of a log, and the row in the part of the first of each."""
         send, end = np.searchsorted(self.sends_log, [log, log + 1]).tolist()
         read, last = np.searchsorted(self.reads_log, [log, log + 1]).tolist()
         return self.sends.slice(send, end), self.reads.slice(read, last), send, read
@@ -46,22 +46,22 @@ class ShardFiles:
     shard: int
 
     def part(self, part: int) -> PartRows:
-        """What the sieve looks at."""
+        """Return the records of a part for the sieve."""
         sends = self._read_part(part, "sends", ["log", *(f.name for f in fields(Sends))])
         reads = self._read_part(part, "reads", ["log", *(f.name for f in fields(Reads))])
         return PartRows(_arrays(Sends, sends), _arrays(Reads, reads), sends["log"].to_numpy(), reads["log"].to_numpy())
 
     def order_of_reads(self, part: int) -> tuple[Int64s, Indexes, Indexes]:
-        """Operation, `seq` and flags of the reads of a part."""
+        """Return operation, `seq` and flags of the reads of a part."""
         table = self._read_part(part, "reads", ["op_id", "seq", "flags"])
         return table["op_id"].to_numpy(), table["seq"].to_numpy(), table["flags"].to_numpy()
 
     def loose(self) -> Sends:
-        """Where the shard is cut, the sends that were not told an offset."""
+        """Return the sends without an acknowledged offset, if the shard is split."""
         return _arrays(Sends, self._loose())
 
     def records(self, part: int, sends: Indexes | None, reads: Indexes | None) -> pa.Table:
-        """Rows of `records` by their number in the files of a part; None is all."""
+        """Return rows of `records` by their number in the files of a part; None is all."""
         both = []
         for name, rows in (("sends", sends), ("reads", reads)):
             if rows is None or len(rows):
@@ -70,7 +70,7 @@ class ShardFiles:
         return pa.concat_tables([_no_rows("records"), *both])
 
     def loose_records(self) -> pa.Table:
-        """`loose` as rows of `records`."""
+        """Return `loose` as rows of `records`."""
         return _records(self._loose(), "sends", self.layout.places)
 
     def _loose(self) -> pa.Table:
@@ -78,16 +78,16 @@ class ShardFiles:
         return _read(path) if path.exists() else tables.SENDS.empty_table()
 
     def small(self, name: str) -> pa.Table:
-        """A small table, in `tables.small_schema`."""
+        """Return a small table, with `tables.small_schema`."""
         path = self.layout.small_file(self.shard, name)
         return _read(path) if path.exists() else tables.small_schema(name).empty_table()
 
     def public(self, name: str, table: pa.Table) -> pa.Table:
-        """Rows of a small table as the public one has them."""
+        """Return rows of a small table in the form of the public one."""
         return _placed(table, self.layout.places, SHARD_FIELDS[name])
 
     def operations(self, wanted: Iterable[pa.Table]) -> pa.Table:
-        """The operations of some rows, by op_id."""
+        """Return the operations of some rows, by op_id."""
         op_ids = [numbers(table["op_id"], 0) for table in wanted if "op_id" in table.column_names]
         used = np.unique(np.concatenate([np.empty(0, np.int64), *op_ids]))
         folder = self.layout.shard_folder(self.shard)
@@ -110,11 +110,11 @@ class TableSource:
     tables: Mapping[str, pa.Table] = field(default_factory=dict)
 
     def count(self, name: str) -> int:
-        """How many rows of a table there are."""
+        """Return the number of rows of a table."""
         return int(self.tables[name].num_rows) if name in self.tables else 0
 
     def batches(self, name: str, columns: Sequence[str]) -> Iterator[pa.Table]:
-        """Those columns of them."""
+        """Yield those columns of a table."""
         yield (self.tables[name] if name in self.tables else _no_rows(name)).select(list(columns))
 
 
@@ -134,7 +134,7 @@ def _arrays(kind: type[Rows], table: pa.Table) -> Rows:
 
 
 def _records(table: pa.Table, name: str, places: Sequence[Place]) -> pa.Table:
-    """Rows of `tables.SENDS` or READS as rows of the public table."""
+    """Convert rows of `tables.SENDS` or READS to rows of the public table."""
     flags = table["flags"].to_numpy()
     columns = {
         **{column: table[column] for column in ("log", "op_id", "seq", "key")},
@@ -152,7 +152,7 @@ def _known(column: pa.ChunkedArray) -> pa.Array:
 
 
 def _placed(table: pa.Table, places: Sequence[Place], columns: Sequence[str]) -> pa.Table:
-    """Rows with the topic, topic id and partition of their log."""
+    """Return rows with the topic, topic id and partition of their log."""
     log = table["log"]
     kinds = {"topic": pa.string(), "topic_id": pa.string(), "partition": pa.int32()}
     whole = {name: table[name] for name in table.column_names}
@@ -165,5 +165,5 @@ def _placed(table: pa.Table, places: Sequence[Place], columns: Sequence[str]) ->
 
 
 def places_of(table: pa.Table, log: int) -> pa.Table:
-    """The rows of one log."""
+    """Return the rows of one log."""
     return table.filter(pc.equal(table["log"], log))

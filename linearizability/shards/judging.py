@@ -1,9 +1,9 @@
-"""Judges a shard: sieves each of its logs, and gives what stays to the definitions, with all there is of small tables.
+"""Judgement of a shard: the sieve removes clean records of each log, and the definitions judge the rest.
 
-A shard of whole logs is one task. A log that is cut takes several: each part is scanned by itself; the edges of all
-parts say what each must know of the others; suspects are followed through the parts until no more rows belong to them.
-What the sieve must not be used for is judged whole, as any engine would: transactions, compaction and retention,
-topics that were deleted or created again, and nodes that may have led at one time.
+A shard of whole logs is one task. A log that is split takes several: each part is scanned by itself; the edges of all
+parts show what each must know of the others; suspects are followed through the parts until no more rows belong to them.
+Where the sieve is not valid the whole log is judged, as by any engine: transactions, compaction and retention, topics
+that were deleted or created again, and nodes that may have led at the same time.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -25,31 +25,31 @@ from linearizability.shards import tables
 from linearizability.shards.edges import UNKNOWN, Edge, Key, Outside, leaders_conflict, may_be_outage
 from linearizability.shards.files import PartRows, ShardFiles, TableSource
 from linearizability.shards.manifest import Layout
-from linearizability.shards.sieve import Part, Reads, Sends, Surroundings
+from linearizability.shards.sieve import Part, Reads, Sends, UnsplitColumns
 from linearizability.shards.suspects import Named, Suspects, all_named, all_suspects
 from linearizability.shards.walks import Walks
 
 
 @dataclass(frozen=True, slots=True)
 class PartScan:
-    """What is said of a part of a log that is cut."""
+    """The scan of a part of a split log."""
 
     edge: Edge
     suspects: Suspects
-    """With nothing outside it."""
-    refused: bool
+    """The suspects, without considering other parts."""
+    must_judge_whole: bool
     """Whether the log must be judged whole."""
-    first_in_vain_ns: int
-    in_vain_ns: Int64s
+    first_not_served_ns: int
+    not_served_ns: Int64s
     walks: bool
-    """Whether some consumer did not go on where it had been."""
+    """Whether some consumer did not continue at its last position."""
     crossing: Mapping[int, tuple[int, int]]
-    """Per read that went beyond the part, its first and last `seq` in it."""
+    """Per read that extends beyond the part, its first and last `seq` in it."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShardTask:
-    """What every task on a shard is made of."""
+    """The common part of every task on a shard."""
 
     layout: Layout
     shard: int
@@ -61,7 +61,7 @@ class ShardTask:
         return ShardFiles(self.layout, self.shard)
 
     def may_be_sieved(self, log: int) -> bool:
-        """Whether the run has nothing in it that a sieve does not know of."""
+        """Whether the sieve is valid for a log of this run."""
         context = self.context
         topic, topic_id, partition = self.layout.places[log]
         logs = [
@@ -77,15 +77,15 @@ class ShardTask:
             or rules.retention
         )
 
-    def surroundings(self, log: int, walks: Walks, states: pa.Table, in_vain_ns: Int64s) -> Surroundings:
-        """What of a log is never cut."""
+    def unsplit_columns(self, log: int, walks: Walks, states: pa.Table, not_served_ns: Int64s) -> UnsplitColumns:
+        """Return the columns of a log that are never split."""
         own = state_columns(states.filter(pc.equal(states["log"], log)))
-        answered = own.end_offset != NO_OFFSET
+        known = own.end_offset != NO_OFFSET
         befores, afters = walks.covered(log)
-        return Surroundings(befores, afters, own.asked_ns[answered], own.end_offset[answered], in_vain_ns)
+        return UnsplitColumns(befores, afters, own.asked_ns[known], own.end_offset[known], not_served_ns)
 
     def shard_rows(self, records: pa.Table | None, small: dict[str, pa.Table]) -> tuple[ShardRows, OperationColumns]:
-        """Rows put together as every engine does, and their operations."""
+        """Return rows gathered as in every engine, and their operations."""
         public = {name: self.files.public(name, table) for name, table in small.items()}
         if records is not None:
             public["records"] = records
@@ -96,14 +96,14 @@ class ShardTask:
         return rows, operation_columns(operations, self.context.transactions, self.context.clients)
 
     def judged(self, records: pa.Table, small: dict[str, pa.Table]) -> ShardJudgement:
-        """What the definitions say of some rows."""
+        """Return the judgement of some rows by the definitions."""
         if not records.num_rows and not any(table.num_rows for table in small.values()):
             return merge_shards(())
         rows, operations = self.shard_rows(records, small)
         return merge_shards(rows.judged(operations, self.context))
 
     def jumps(self, positions: pa.Table) -> Suspects:
-        """The offsets over which a consumer went on its way from poll to poll."""
+        """Return the offsets that consumers passed between polls."""
         rows, operations = self.shard_rows(None, {"positions": positions})
         begins, ends = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
         for logs in rows.shards(operations, self.context):
@@ -120,7 +120,7 @@ class JudgeShard(ShardTask):
     """One task: a shard of whole logs."""
 
     def __call__(self) -> ShardJudgement:
-        """What is said of it."""
+        """Judge the shard."""
         files = self.files
         rows, small = files.part(0), {name: files.small(name) for name in tables.SMALL}
         walks = Walks(small["positions"])
@@ -141,15 +141,15 @@ class JudgeShard(ShardTask):
     def _kept(
         self, log: int, sends: Sends, reads: Reads, walks: Walks, small: dict[str, pa.Table]
     ) -> tuple[Indexes, Indexes] | None:
-        """The rows of a log that are not proven clean; None where all must be judged."""
+        """Return the rows of a log that are not proven clean; None if all must be judged."""
         if not self.may_be_sieved(log) or walks.overlap(log) or np.any(sends.flags & tables.IN_TRANSACTION):
             return None
-        in_vain = (sends.flags & tables.IN_VAIN) != 0
-        around = self.surroundings(log, walks, small["states"], sends.complete_ns[in_vain])
-        part = Part(sends, reads, around)
-        first_invoke_ns = int(sends.invoke_ns[in_vain].min(initial=NEVER_NS))
+        not_served = (sends.flags & tables.NOT_SERVED) != 0
+        unsplit = self.unsplit_columns(log, walks, small["states"], sends.complete_ns[not_served])
+        part = Part(sends, reads, unsplit)
+        first_invoke_ns = int(sends.invoke_ns[not_served].min(initial=NEVER_NS))
         if leaders_conflict(part.leaders()) or may_be_outage(
-            around.in_vain_ns, first_invoke_ns, part.served_ns(), self.context.schedule.allowed_ns
+            unsplit.not_served_ns, first_invoke_ns, part.served_ns(), self.context.schedule.allowed_ns
         ):
             return None
         suspects = part.suspects(Outside())
@@ -159,7 +159,7 @@ class JudgeShard(ShardTask):
 
 
 def _followed(part: Part, suspects: Suspects) -> tuple[Indexes, Indexes]:
-    """The rows of suspects, and of all that has an offset or a value in common with one of these."""
+    """Return the rows of suspects, and of everything that shares an offset or a value with one of these."""
     if not suspects:
         return part.rows_of(suspects)
     newest, at = part.newest()
@@ -176,38 +176,38 @@ def _followed(part: Part, suspects: Suspects) -> tuple[Indexes, Indexes]:
 
 @dataclass(frozen=True, slots=True)
 class ScanPart(ShardTask):
-    """One task: a part of a log that is cut, by itself."""
+    """One task: a part of a split log, by itself."""
 
     part: int
 
     def __call__(self) -> PartScan:
-        """What is said of it."""
+        """Scan the part."""
         log = self.layout.shards[self.shard].logs[0]
         walks = Walks(self.files.small("positions"))
         part = _part_of(self, self.part, walks)
         loose = self.files.loose()
-        in_vain, first_ns = _in_vain(loose)
+        not_served, first_ns = _not_served(loose)
         placed = part.sends.offset != UNKNOWN
         flags = part.sends.flags
-        refused = (
+        must_judge_whole = (
             not self.may_be_sieved(log)
             or walks.overlap(log)
             or bool(np.any(flags & tables.IN_TRANSACTION))
             or bool(np.any(loose.flags & tables.IN_TRANSACTION))
-            or bool(np.any((flags & tables.IN_VAIN != 0) & placed))
+            or bool(np.any((flags & tables.NOT_SERVED != 0) & placed))
             or bool(len(part.loose.at))
             or bool(np.any((part.reads.flags & tables.COVERED) == 0))
         )
         crossing, goes_back = self._crossing(log, walks)
-        refused |= goes_back
+        must_judge_whole |= goes_back
         suspects = part.suspects(Outside())
         leads_on = walks.lead_on(log)
-        if self.part == 0 and not leads_on and not refused:
+        if self.part == 0 and not leads_on and not must_judge_whole:
             suspects = all_suspects([suspects, self.jumps(walks.of([log]))])
-        return PartScan(part.edge(), suspects, refused, first_ns, in_vain, not leads_on, crossing)
+        return PartScan(part.edge(), suspects, must_judge_whole, first_ns, not_served, not leads_on, crossing)
 
     def _crossing(self, log: int, walks: Walks) -> tuple[dict[int, tuple[int, int]], bool]:
-        """`PartScan.crossing`, and whether one of these reads did not return everything in the order of offsets."""
+        """Return `PartScan.crossing`, and whether one of these reads did not return records in the order of offsets."""
         own = self.layout.shards[self.shard].parts[self.part]
         beyond = walks.crossing(log, own.begin, own.end)
         if not len(beyond):
@@ -223,42 +223,42 @@ class ScanPart(ShardTask):
 
 @dataclass(frozen=True, slots=True)
 class SuspectsOfPart(ShardTask):
-    """One task: what is suspect in a part for what stands outside it."""
+    """One task: the suspects in a part because of the records outside it."""
 
     part: int
     outside: Outside
 
     def __call__(self) -> Suspects:
-        """Those."""
+        """Return the suspects."""
         return _part_of(self, self.part, Walks(self.files.small("positions"))).suspects(self.outside)
 
 
 @dataclass(frozen=True, slots=True)
 class FollowSuspects(ShardTask):
-    """One task: what else of a part belongs to suspects."""
+    """One task: further rows of a part that belong to suspects."""
 
     part: int
     suspects: Suspects
 
     def __call__(self) -> Named:
-        """What they have in common with others."""
+        """Return the offsets and values that suspects share with other rows."""
         part = _part_of(self, self.part, Walks(self.files.small("positions")))
         return part.named_by(*part.rows_of(self.suspects))
 
 
 @dataclass(frozen=True, slots=True)
 class JudgeCut(ShardTask):
-    """One task: a log that is cut, once its suspects are known."""
+    """One task: a split log whose suspects are known."""
 
     suspects: Suspects | None
-    """None: everything."""
+    """None means everything."""
     walks: bool
-    """Whether some consumer did not go on where it had been."""
+    """Whether some consumer did not continue at its last position."""
     adopted: frozenset[Key]
-    """Sends that were not told an offset, and stand in some part."""
+    """Sends without an acknowledged offset that stand in some part."""
 
     def __call__(self) -> ShardJudgement:
-        """What is said of it."""
+        """Judge the log."""
         files = self.files
         small = {name: files.small(name) for name in tables.SMALL}
         walks = Walks(small["positions"])
@@ -288,18 +288,18 @@ def _part_of(task: ShardTask, number: int, walks: Walks) -> Part:
     log = task.layout.shards[task.shard].logs[0]
     rows: PartRows = task.files.part(number)
     sends, reads, _, _ = rows.of(log)
-    in_vain, _ = _in_vain(task.files.loose())
-    return Part(sends, reads, task.surroundings(log, walks, task.files.small("states"), in_vain))
+    not_served, _ = _not_served(task.files.loose())
+    return Part(sends, reads, task.unsplit_columns(log, walks, task.files.small("states"), not_served))
 
 
-def _in_vain(loose: Sends) -> tuple[Int64s, int]:
-    """When operations of a log that is cut ended in vain, and when the first of these was invoked."""
-    rows = (loose.flags & tables.IN_VAIN) != 0
+def _not_served(loose: Sends) -> tuple[Int64s, int]:
+    """Return when unserved operations of a split log ended, and when the first of them was invoked."""
+    rows = (loose.flags & tables.NOT_SERVED) != 0
     return loose.complete_ns[rows], int(loose.invoke_ns[rows].min(initial=NEVER_NS))
 
 
 def first_reads_of(task: ShardTask) -> dict[int, int]:
-    """When the undecided transactions of a shard were first read."""
+    """Return when the undecided transactions of a shard were first read."""
     files = task.files
     parts = range(len(task.layout.shards[task.shard].parts))
     loose = [files.loose_records()] if task.layout.shards[task.shard].is_cut else []
@@ -309,7 +309,7 @@ def first_reads_of(task: ShardTask) -> dict[int, int]:
 
 
 def one_log(scans: Iterable[PartScan]) -> bool:
-    """Whether the parts of a log may be judged by their suspects."""
+    """Whether the parts of a log may be judged by their suspects alone."""
     whole = list(scans)
     adopted = [key for scan in whole for key in scan.edge.adopted]
     last: dict[int, int] = {}
@@ -317,4 +317,4 @@ def one_log(scans: Iterable[PartScan]) -> bool:
         if any(first <= last.get(op_id, -1) for op_id, (first, _) in scan.crossing.items()):
             return False
         last |= {op_id: seq for op_id, (_, seq) in scan.crossing.items()}
-    return not any(scan.refused for scan in whole) and len(adopted) == len(set(adopted))
+    return not any(scan.must_judge_whole for scan in whole) and len(adopted) == len(set(adopted))

@@ -1,9 +1,9 @@
-"""Lays a history out by topic partition, in bounded memory and with one reading of its tables.
+"""Layout of a history by topic partition, in bounded memory and with one pass over its tables.
 
-Independent tasks deal rows into sorted runs (`spilling`), and count them and hold them to the rules of the format on
-the way; then the plan makes shards and parts of about `PART_ROWS` (`census`), and each is put together out of the runs
-and written (`settling`). A layout stands for a history that may be judged: one that breaks a rule is refused, with the
-words of `linearizability.history.validate`.
+Independent tasks distribute rows into sorted runs (`spilling`), count them, and check the rules of the format on the
+way. Then the plan defines shards and parts of about `PART_ROWS` (`census`), and each is merged from the runs and
+written (`settling`). A history that breaks a rule has no layout: it is rejected with the messages of
+`linearizability.history.validate`.
 """
 
 import contextlib
@@ -37,8 +37,8 @@ from linearizability.shards.rules import (
     CheckOperations,
     CheckRecords,
     CheckValues,
+    RuleCheck,
     Span,
-    Told,
     Topic,
     are_ambiguous,
     only_ids,
@@ -50,31 +50,31 @@ from linearizability.shards.settling import Settled, SettlePart, SettleSmall, bo
 from linearizability.shards.spilling import Spill, Spilling
 
 PART_ROWS: Final = 1_000_000
-"""Records of a part: what one task holds in memory."""
+"""The number of records in a part, which one task holds in memory."""
 SPILL_FOLDER: Final = "spill"
 _TASK_ROWS: Final = 2_000_000
 
 
 def lay_out(history: History, run: Run, part_rows: int | None = None) -> Layout:
-    """Make the layout of a history in its run directory, or, where nothing can be written there, beside it.
+    """Create the layout of a history in its run directory, or in TMPDIR if that is read-only.
 
-    Raises HistoryError for a history that breaks a rule of the format, and where the disk refuses.
+    Raises HistoryError for a history that breaks a rule of the format, and for disk errors.
     """
     fingerprint = fingerprint_of(history)
     folder = draft_folder(layout_folder(history))
     with removed_on_error(folder):
         check_sizes(history)
-        spills, topics = _dealt(history, run, folder)
-        layout, is_lawful = settled(fingerprint, run, folder, spills, topics=topics, part_rows=part_rows or PART_ROWS)
-        if not is_lawful:
+        spills, topics = _distributed(history, run, folder)
+        layout, is_valid = settled(fingerprint, run, folder, spills, topics=topics, part_rows=part_rows or PART_ROWS)
+        if not is_valid:
             _validate(history, run)
         return published(layout, layout_folder(history))
 
 
 def draft_folder(final: Path) -> Path:
-    """Create a folder for a layout that is being made, with a place for runs: beside the tables, or in TMPDIR.
+    """Create a folder for a new layout, with a folder for runs: beside the tables, or in TMPDIR.
 
-    Drafts that killed processes have left in either place are removed.
+    Drafts of killed processes in either place are removed.
     """
     _remove_abandoned(final)
     folder = _of_this_process(final)
@@ -95,32 +95,32 @@ def _of_this_process(final: Path) -> Path:
 
 
 def _remove_abandoned(final: Path) -> None:
-    """Remove the drafts of processes of this machine that are no more."""
+    """Remove the drafts of processes of this machine that have ended."""
     for folder in final.parent.glob(f"{final.name}.{glob.escape(socket.gethostname())}.*.*"):
         _, pid, _ = folder.name.rsplit(".", 2)
-        if pid.isdecimal() and not _lives(int(pid)):
+        if pid.isdecimal() and not _is_running(int(pid)):
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _lives(pid: int) -> bool:
+def _is_running(pid: int) -> bool:
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    except OSError:  # somebody else's
+    except OSError:  # a process of another user
         return True
     return True
 
 
 @contextlib.contextmanager
 def removed_on_error(folder: Path) -> Iterator[None]:
-    """Leave nothing of a layout that was not made; what the disk refuses becomes a HistoryError."""
+    """Remove an incomplete layout; disk errors become a HistoryError."""
     try:
         yield
     except (OSError, pa.ArrowException) as error:
         shutil.rmtree(folder, ignore_errors=True)
         reason = error.strerror if isinstance(error, OSError) and error.strerror else one_line(error)
-        raise HistoryNotWrittenError(f"{folder}: cannot lay the history out: {reason}") from None
+        raise HistoryNotWrittenError(f"{folder}: cannot sort the history by topic partition: {reason}") from None
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
@@ -140,9 +140,9 @@ def _broken_rule(history: History, number: int) -> str | None:
     return None
 
 
-def _dealt(history: History, run: Run, folder: Path) -> tuple[list[Spill], frozenset[Topic]]:
-    """Deal all rows of a history, which keeps the rules; and the topics they name. Raises HistoryError."""
-    if not _faults_keep_rules(history):  # before anything is made of them
+def _distributed(history: History, run: Run, folder: Path) -> tuple[list[Spill], frozenset[Topic]]:
+    """Distribute all rows of a valid history; return the runs and topics. Raises HistoryError."""
+    if not _faults_keep_rules(history):  # before they are used
         _validate(history, run)
     pieces = [piece for name in SHARD_FIELDS for piece in pieces_of(history, name)]
     shares = shares_of(pieces, -(-sum(piece.rows for piece in pieces) // _TASK_ROWS) or 1) if pieces else []
@@ -152,18 +152,18 @@ def _dealt(history: History, run: Run, folder: Path) -> tuple[list[Spill], froze
     ]
     tasks: list[Task[Any]] = [CheckOperations(history), *spilling]
     operations, *spills = run(tasks)
-    told = _told(history, run, operations, spills)
-    if not told.keeps_rules:
+    found = _check_rules(history, run, operations, spills)
+    if not found.keeps_rules:
         _validate(history, run)
         assert all(spill.is_whole for spill in spills)
-    return spills, told.topics
+    return spills, found.topics
 
 
-def told_of(history: History, run: Run, spills: Sequence[Spill]) -> Told:
-    """Whether a history of which all rows were dealt is known to keep the rules, but for those of values."""
+def check_rules(history: History, run: Run, spills: Sequence[Spill]) -> RuleCheck:
+    """Check a history whose rows were all distributed against the rules, except those for values."""
     (operations,) = run([CheckOperations(history)])
-    told = _told(history, run, operations, spills)
-    return replace(told, keeps_rules=told.keeps_rules and _faults_keep_rules(history))
+    found = _check_rules(history, run, operations, spills)
+    return replace(found, keeps_rules=found.keeps_rules and _faults_keep_rules(history))
 
 
 def _faults_keep_rules(history: History) -> bool:
@@ -175,14 +175,14 @@ def _faults_keep_rules(history: History) -> bool:
     return True
 
 
-def _told(history: History, run: Run, operations: Told, spills: Sequence[Spill]) -> Told:
+def _check_rules(history: History, run: Run, operations: RuleCheck, spills: Sequence[Spill]) -> RuleCheck:
     topics = operations.topics.union(*(spill.topics for spill in spills))
     proven = operations.keeps_rules and all(spill.keeps_rules for spill in spills) and not are_ambiguous(topics)
-    return Told(proven and _records_keep_rules(history, run, spills), topics)
+    return RuleCheck(proven and _records_keep_rules(history, run, spills), topics)
 
 
 def _records_keep_rules(history: History, run: Run, spills: Sequence[Spill]) -> bool:
-    """Whether records that no single task has seen together keep the rules."""
+    """Whether records that no single task saw together keep the rules."""
     pieces = [(piece, span_of(history, piece)) for piece in pieces_of(history, "records")]
     checking: list[Task[bool]] = []
     for span in overlaps([spill.op_ids for spill in spills if spill.op_ids is not None]):
@@ -199,7 +199,7 @@ def _meet(one: Span, other: Span) -> bool:
 def settled(
     fingerprint: str, run: Run, folder: Path, spills: Sequence[Spill], *, topics: Iterable[Topic], part_rows: int
 ) -> tuple[Layout, bool]:
-    """The layout of what was dealt, its files written; and whether each partition is sent a value once."""
+    """Write the layout of distributed rows; return it, and whether each value was sent once to a partition."""
     own_id = only_ids(topics)
     census = merged((spill.census for spill in spills), own_id)
     places = sorted(census, key=canonical)
@@ -222,18 +222,18 @@ def settled(
             own = index.of(shard.logs, bounds_of(shard, part))
             parts.append(SettlePart(layout, number, part, own, of_shard))
     tasks: list[Task[Any]] = [*small, *parts]
-    answers = list(run(tasks))[len(small) :]
+    results = list(run(tasks))[len(small) :]
     shutil.rmtree(folder / SPILL_FOLDER)
-    return layout, _values_are_unique(run, layout, parts, answers)
+    return layout, _values_are_unique(run, layout, parts, results)
 
 
-def _values_are_unique(run: Run, layout: Layout, parts: Sequence[SettlePart], answers: Sequence[Settled]) -> bool:
-    if not all(answer.keeps_rules for answer in answers):
+def _values_are_unique(run: Run, layout: Layout, parts: Sequence[SettlePart], results: Sequence[Settled]) -> bool:
+    if not all(result.keeps_rules for result in results):
         return False
     spans: dict[int, dict[int, Span]] = {}
-    for task, answer in zip(parts, answers, strict=True):
-        if answer.values is not None:
-            spans.setdefault(task.shard, {})[task.part] = answer.values
+    for task, result in zip(parts, results, strict=True):
+        if result.values is not None:
+            spans.setdefault(task.shard, {})[task.part] = result.values
     checking: list[Task[bool]] = []
     for shard, of_parts in spans.items():
         for span in overlaps(list(of_parts.values())):
@@ -244,13 +244,13 @@ def _values_are_unique(run: Run, layout: Layout, parts: Sequence[SettlePart], an
 
 
 def published(layout: Layout, final: Path) -> Layout:
-    """Put the layout where the next one who judges looks for it, unless the history may still grow."""
+    """Move the layout to its final place for later judgements, unless the history may still grow."""
     layout.write()
     if layout.folder.parent != final.parent or has_journal(final.parent):
         return layout
     former = _of_this_process(final)
     with contextlib.suppress(FileNotFoundError):
-        final.rename(former)  # at once: whoever reads there meets no half of it
+        final.rename(former)  # atomic: a reader never sees a half of it
     layout.folder.rename(final)
     shutil.rmtree(former, ignore_errors=True)
     return replace(layout, folder=final)

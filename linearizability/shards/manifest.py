@@ -1,12 +1,11 @@
 """The layout of a history by topic partition: `history/_shards/`, derived from the tables and never part of them.
 
-A *shard* is all there is of some topic partitions, or of one that is large; it is a folder. Its records lie in *parts*:
-one where the shard is of several logs, else as many as it takes, each a range of offsets. `layout.json` says what there
-is, which version made it, and from which files: if one of these has changed since, or the version has, or a file of the
-layout is gone, the layout is stale and is made again. The folder appears whole or not at all, and may be deleted at any
-time.
+A *shard* holds all rows of some topic partitions, or of a large one; it is a folder. Its records are in *parts*: one
+part for a shard of several logs, otherwise several, each a range of offsets. `layout.json` lists them, with the version
+that wrote them and the source files: if one of these has changed since, or the version has, or a file of the layout is
+missing, the layout is stale and is created again. The folder appears atomically, and may be deleted at any time.
 
-Of a run that goes, or was killed, none is kept.
+The layout of a run that is in progress or was killed is not kept.
 """
 
 import hashlib
@@ -35,7 +34,7 @@ class Part:
     begin: int
     end: int
     rows: int
-    """About so many."""
+    """The approximate number of rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +42,7 @@ class Shard:
     """Some logs."""
 
     logs: tuple[int, ...]
-    """Indexes of places."""
+    """Indexes into `Layout.places`."""
     parts: tuple[Part, ...]
 
     @property
@@ -54,7 +53,7 @@ class Shard:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What `layout.json` says, and where it lies."""
+    """The content of `layout.json`, and its folder."""
 
     folder: Path
     fingerprint: str
@@ -65,31 +64,31 @@ class Layout:
     positions: int
 
     def shard_folder(self, shard: int) -> Path:
-        """Where the files of a shard are."""
+        """Return the folder of a shard."""
         return self.folder / f"{shard:05d}"
 
     def part_file(self, shard: int, part: int, name: str) -> Path:
-        """`sends`, `reads` or `operations` of a part."""
+        """Return the file of `sends`, `reads` or `operations` of a part."""
         return self.shard_folder(shard) / f"{name}-{part:04d}.parquet"
 
     def small_file(self, shard: int, name: str) -> Path:
-        """A small table of a shard, or the `operations` of its rows; absent where it has none."""
+        """Return the file of a small table of a shard, or the `operations` of its rows; absent if it has none."""
         return self.shard_folder(shard) / f"{name}.parquet"
 
     def write(self) -> None:
-        """Say that all files are there."""
+        """Write `layout.json`, which marks the layout as complete."""
         document = {"version": VERSION, "files": _sizes(self.folder), **asdict(self)}
         del document["folder"]
         (self.folder / MANIFEST).write_text(json.dumps(document))
 
 
 def layout_folder(history: History) -> Path:
-    """Where the layout of a history lies, if it has one."""
+    """Return the folder for the layout of a history."""
     return history.run_dir / HISTORY_FOLDER / SHARDS_FOLDER
 
 
 def current_layout(history: History) -> Layout | None:
-    """The layout of a history, None where it has none, or a stale one, or one that is not to be understood."""
+    """Return the layout of a history; None if it has none, a stale one, or an unreadable one."""
     folder = layout_folder(history)
     if has_journal(folder.parent):
         return None
@@ -110,18 +109,18 @@ def current_layout(history: History) -> Layout | None:
 
 
 def _sizes(folder: Path) -> dict[str, int]:
-    """Of all files, by their paths inside it; what a task that was killed had begun to write is none of them."""
+    """Return the sizes of all files by path; drafts of killed tasks are not included."""
     return {str(path.relative_to(folder)): path.stat().st_size for path in folder.rglob("*.parquet")}
 
 
 def fingerprint_of(history: History) -> str:
-    """What tells a history from that of another time: `run.json`; names, sizes, times of change and ends of files."""
+    """Return a hash that changes with the history: `run.json`; names, sizes, modification times and ends of files."""
     digest = hashlib.sha256(json.dumps(history.run.document(), sort_keys=True).encode())
     for name in SCHEMAS:
         for path in history.files(name):
-            told = path.stat()
-            digest.update(f"{name} {path.name} {told.st_size} {told.st_mtime_ns} ".encode())
+            status = path.stat()
+            digest.update(f"{name} {path.name} {status.st_size} {status.st_mtime_ns} ".encode())
             with path.open("rb") as file:
-                file.seek(max(0, told.st_size - _TAIL_BYTES))
+                file.seek(max(0, status.st_size - _TAIL_BYTES))
                 digest.update(file.read())
     return digest.hexdigest()

@@ -1,6 +1,6 @@
-"""A run's tables cut into pieces that one task reads by itself: row groups, by file and number.
+"""Pieces of a run's tables, each read by one task: row groups, by file and number.
 
-Only footers are read to plan them. The rows a killed run had begun and not ended are a piece of their own.
+Only footers are read to plan them. Unfinished rows of a killed run are a separate piece.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,7 +21,7 @@ _UNFINISHED: Final = -1
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One row group of a table, or what the run had not ended."""
+    """One row group of a table, or the unfinished rows of a run."""
 
     table: str
     file: int
@@ -30,7 +30,7 @@ class Piece:
 
 
 def pieces_of(history: History, table: str) -> list[Piece]:
-    """Every piece of a table that has rows, in their order."""
+    """Return every piece of a table with rows, in order."""
     pieces = [
         Piece(table, number, group, metadata.row_group(group).num_rows)
         for number, path in enumerate(history.files(table))
@@ -42,7 +42,7 @@ def pieces_of(history: History, table: str) -> list[Piece]:
 
 
 def shares_of(pieces: Sequence[Piece], count: int) -> list[list[Piece]]:
-    """The pieces in at most so many shares of about the same number of rows, in order, none of them empty."""
+    """Divide pieces into at most `count` non-empty shares of about equal numbers of rows, in order."""
     total = sum(piece.rows for piece in pieces)
     shares: list[list[Piece]] = [[] for _ in range(count)]
     before = 0
@@ -53,7 +53,7 @@ def shares_of(pieces: Sequence[Piece], count: int) -> list[list[Piece]]:
 
 
 def read_piece(history: History, piece: Piece, columns: Sequence[str]) -> Iterator[pa.Table]:
-    """The rows of a piece with the types of the format, BATCH_ROWS at a time. Raises HistoryError."""
+    """Yield the rows of a piece with the types of the format, BATCH_ROWS at a time. Raises HistoryError."""
     if piece.file == _UNFINISHED:
         yield history.unfinished(piece.table).select(list(columns))
         return
@@ -64,7 +64,7 @@ def read_piece(history: History, piece: Piece, columns: Sequence[str]) -> Iterat
 
 
 class Operations:
-    """The operations of a run, to be asked for by op_id. Where rows ascend by it, few row groups are read."""
+    """Lookup of a run's operations by op_id. If rows ascend by it, few row groups are read."""
 
     def __init__(self, history: History) -> None:
         self._history = history
@@ -72,7 +72,7 @@ class Operations:
         self._kept: dict[Piece, pa.Table] = {}
 
     def between(self, low: int, high: int) -> pa.Table:
-        """Those whose op_id lies in [low, high], and maybe others (OPERATION_FIELDS), sorted by op_id."""
+        """Return the operations with an op_id in [low, high] (OPERATION_FIELDS), sorted by op_id."""
         wanted = [piece for piece, (lowest, highest) in self._pieces if lowest <= high and low <= highest]
         self._kept = {piece: self._kept[piece] if piece in self._kept else self._read(piece) for piece in wanted}
         found = pa.concat_tables([self._history.unfinished("operations").select(OPERATION_FIELDS).slice(0, 0)])
@@ -86,7 +86,7 @@ class Operations:
 
 
 def span_of(history: History, piece: Piece) -> tuple[int, int]:
-    """Between which op_ids a piece lies, as far as its footer says."""
+    """Return the lowest and highest op_id of a piece according to its footer, else the widest bounds."""
     if piece.file != _UNFINISHED:
         group = _metadata(history.files(piece.table)[piece.file]).row_group(piece.row_group)
         for index in range(group.num_columns):
@@ -105,7 +105,7 @@ def _metadata(path: Path) -> pq.FileMetaData:
 
 @lru_cache(maxsize=64)
 def _footer(path: Path, modified_ns: int) -> pq.FileMetaData:
-    """Footers are asked for once per piece, and are long where row groups are many."""
+    """Read a footer; it is needed once per piece, and is long if there are many row groups."""
     return pq.read_metadata(path)
 
 

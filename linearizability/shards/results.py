@@ -1,8 +1,8 @@
-"""What was said of a shard, kept beside its files: a history that has not changed is not judged twice.
+"""Stored results of shards, beside their files: an unchanged history is not judged twice.
 
-A result counts as long as its *key* is the same: the fingerprint of the history, from which all else follows that a
-judgement depends on, and the text of the code that judges. It is JSON and Arrow, nothing that runs when it is read; one
-that cannot be read is as good as none.
+A result is valid as long as its *key* is the same: the fingerprint of the history, on which everything else that a
+judgement depends on is based, and the source code that judges. It is JSON and Arrow, so reading it runs no code; an
+unreadable one is ignored.
 """
 
 import base64
@@ -30,14 +30,14 @@ RESULT: Final = "judgement.json"
 
 @dataclass(frozen=True, slots=True)
 class Keeping:
-    """A task that judges a shard, and then keeps what it says."""
+    """A task that judges a shard and stores the result."""
 
     judge: Callable[[], ShardJudgement]
     path: Path
     key: str
 
     def __call__(self) -> ShardJudgement:
-        """What is said of it."""
+        """Judge the shard and store the result."""
         judgement = self.judge()
         with draft_of(self.path) as draft:
             draft.write_text(json.dumps({"key": self.key, **_document(judgement)}))
@@ -45,12 +45,12 @@ class Keeping:
 
 
 def result_file(layout: Layout, shard: int) -> Path:
-    """Where it is kept."""
+    """Return the file of a shard's result."""
     return layout.shard_folder(shard) / RESULT
 
 
 def kept_result(layout: Layout, shard: int, key: str) -> ShardJudgement | None:
-    """What was said of a shard, if that still counts."""
+    """Return the stored result of a shard, if it is still valid."""
     try:
         document = json.loads(read_bounded(result_file(layout, shard)))
         if document["key"] != key:
@@ -64,13 +64,13 @@ def kept_result(layout: Layout, shard: int, key: str) -> ShardJudgement | None:
 
 
 def key_of(layout: Layout) -> str:
-    """What a result of a layout's shards depends on."""
+    """Return the key of results for a layout."""
     return hashlib.sha256(f"{layout.fingerprint} {_code()}".encode()).hexdigest()
 
 
 @cache
 def _code() -> str:
-    """The text of this package."""
+    """Return a hash of this package's source."""
     digest = hashlib.sha256()
 
     def add(folder: Traversable) -> None:

@@ -1,9 +1,9 @@
-"""Holds a history to the rules of its format while it is laid out, so that its tables need not be read for that again.
+"""Proof that a history keeps the rules of its format, made during the layout, so that its tables are read only once.
 
-`linearizability.history.validate` is the definition. What is here only proves, from rows that are in memory for another
-reason, that it would find nothing; where the proof fails, for whatever reason, the definition itself is asked, and says
-which row breaks which rule. Between tasks rules are held by *spans*: tasks whose operations, or values, lie apart
-cannot break a rule together, and where some do not, only what lies in several spans is looked at again.
+`linearizability.history.validate` is the definition. This module only proves, from rows that are in memory for another
+reason, that it would find nothing. If the proof fails for any reason, the definition runs and reports the row and the
+rule. Rules between tasks are checked by *spans*: tasks whose operations or values do not overlap cannot break a rule
+together; where some overlap, only the common part is read again.
 """
 
 from collections import Counter
@@ -30,7 +30,7 @@ from linearizability.shards.manifest import Layout
 from linearizability.shards.pieces import Piece, read_piece
 
 SHARE_ROWS: Final = 5_000_000
-"""About so many rows are looked at again at a time."""
+"""The approximate number of rows that are read again at once."""
 Span = tuple[int, int]
 """The lowest and the highest of some numbers."""
 Topic = tuple[str, str | None]
@@ -44,9 +44,9 @@ _REQUIRED: Final = tuple(c.name for c in COLUMNS["operations"] if c.required and
 
 
 def check_rows(name: str, table: pa.Table, operations: pa.Table | None) -> None:
-    """Rules of one row. `operations`, by op_id, are those there are. Raises BrokenError.
+    """Check rules of one row. `operations`, by op_id, are all known ones. Raises BrokenError.
 
-    Those have a task of their own; here they have to be whole enough to be put beside rows.
+    Operations are checked by a separate task; here they only need the columns for a join with rows.
     """
     rows, op_ids = Rows(name, table), np.empty(0, np.int64)
     if operations is not None:
@@ -61,38 +61,38 @@ def check_rows(name: str, table: pa.Table, operations: pa.Table | None) -> None:
 
 
 def topics_of(table: pa.Table) -> set[Topic]:
-    """The topics of some rows, by name and id."""
+    """Return the topics of some rows, by name and id."""
     distinct = table.select(["topic", "topic_id"]).group_by(["topic", "topic_id"], use_threads=False).aggregate([])
     pairs = zip(distinct["topic"].to_pylist(), distinct["topic_id"].to_pylist(), strict=True)
     return {(topic, topic_id) for topic, topic_id in pairs if topic is not None}
 
 
 def are_ambiguous(topics: Iterable[Topic]) -> bool:
-    """Whether some name has several ids, or some id several names: partitions are told apart by name here."""
+    """Whether some name has several ids, or some id several names: partitions are identified by name here."""
     known = {(topic, topic_id) for topic, topic_id in topics if topic_id is not None}
     return any(len(known) != len(set(side)) for side in zip(*known, strict=True))
 
 
 def only_ids(topics: Iterable[Topic]) -> dict[str, str]:
-    """By name, the id of those that have just one."""
+    """Return, by name, the id of topics with only one."""
     known = {(topic, topic_id) for topic, topic_id in topics if topic_id is not None}
     ids_of = Counter(topic for topic, _ in known)
     return {topic: topic_id for topic, topic_id in known if ids_of[topic] == 1}
 
 
 class RecordRules:
-    """Rules between the records of one operation, for those of one task."""
+    """Rules between the records of one operation, for the records of one task."""
 
     def __init__(self) -> None:
         self._parts: list[tuple[Int64s, Int32s, Flags, Int32s]] = []
 
     def add(self, op_id: Int64s, seq: Int32s, is_read: Flags, log: Int32s) -> None:
-        """Records more."""
+        """Add records."""
         self._parts.append((op_id, seq, is_read, log))
 
     @property
     def span(self) -> Span | None:
-        """That of all operations."""
+        """The span of all operations."""
         known = [op_id for op_id, *_ in self._parts if len(op_id)]
         return (min(int(one.min()) for one in known), max(int(one.max()) for one in known)) if known else None
 
@@ -111,8 +111,8 @@ class RecordRules:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """What is said of rows: of the operations by themselves, or of all tables."""
+class RuleCheck:
+    """The result of a check of rows: of the operations alone, or of all tables."""
 
     keeps_rules: bool
     topics: frozenset[Topic]
@@ -124,14 +124,14 @@ class CheckOperations:
 
     history: History
 
-    def __call__(self) -> Told:
-        """Whether they keep the rules, and which topics they name."""
+    def __call__(self) -> RuleCheck:
+        """Return whether the operations keep the rules, and their topics."""
         try:
             check_operations(self.history)
         except HistoryError:
-            return Told(False, frozenset())
+            return RuleCheck(False, frozenset())
         batches = self.history.batches("operations", ["topic", "topic_id"])
-        return Told(True, frozenset[Topic]().union(*map(topics_of, batches)))
+        return RuleCheck(True, frozenset[Topic]().union(*map(topics_of, batches)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +144,7 @@ class CheckRecords:
     share: Share
 
     def __call__(self) -> bool:
-        """Whether they keep the rules."""
+        """Whether the records keep the rules."""
         kept = [
             table.filter(pa.array(_falls(numbers(table["op_id"], 0), self.span, self.share)))
             for piece in self.pieces
@@ -158,14 +158,14 @@ class CheckRecords:
 
 
 def values_repeat(sends: pa.Table, log: Int32s) -> bool:
-    """Whether a log is sent a value twice; rows of SENDS, tombstones among them."""
+    """Whether a value is sent to a log twice; `sends` are rows of SENDS, including tombstones."""
     valued = (sends["flags"].to_numpy() & tables.TOMBSTONE) == 0
     return first_repeat(log[valued].astype(np.int64), sends["value"].to_numpy()[valued]) is not None
 
 
 @dataclass(frozen=True, slots=True)
 class CheckValues:
-    """One task: the values of a log that is cut, of those that several parts may have been sent."""
+    """One task: the values of a split log that several parts may contain."""
 
     layout: Layout
     shard: int
@@ -174,7 +174,7 @@ class CheckValues:
     share: Share
 
     def __call__(self) -> bool:
-        """Whether none was sent twice."""
+        """Whether no value was sent twice."""
         kept = []
         for part in self.parts:
             path = self.layout.part_file(self.shard, part, "sends")
@@ -186,13 +186,13 @@ class CheckValues:
 
 
 def _falls(numbers: Int64s, span: Span, share: Share) -> Flags:
-    """Which numbers lie in a span, and fall into a share."""
+    """Whether each number is in a span and in a share."""
     low, high = span
     return (numbers >= low) & (numbers <= high) & share.holds(numbers)
 
 
 def overlaps(spans: Sequence[Span]) -> list[Span]:
-    """The numbers that lie in several spans, as spans that lie apart."""
+    """Return the numbers in several spans, as disjoint spans."""
     found: list[Span] = []
     reached: int | None = None
     for low, high in sorted(spans):

@@ -1,8 +1,8 @@
-"""Runs tasks, here or in processes of our own: what an engine is to everything that can be cut into tasks.
+"""Execution of tasks, in this process or in worker processes of our own.
 
-A task is a function without arguments that can be pickled; answers come in the order of the tasks. A worker process is
-this interpreter with nothing of the caller's program in it: it imports the task's module and no `__main__`, talks over
-a socket of its own, and ends when that closes, so none is left when its parent is gone.
+A task is a function without arguments that can be pickled; results are returned in the order of the tasks. A worker
+process runs this interpreter without the caller's program: it imports the task's module and no `__main__`, communicates
+over its own socket, and ends when that closes, so none is left when its parent is gone.
 """
 
 import contextlib
@@ -19,32 +19,32 @@ import pyarrow as pa
 
 from linearizability.history.errors import HistoryError, one_line
 from linearizability.isolated_python import module_command
-from linearizability.shards.answers import packed, unpacked
+from linearizability.shards.serialization import packed, unpacked
 
-Answer = TypeVar("Answer")
-Task = Callable[[], Answer]
+Result = TypeVar("Result")
+Task = Callable[[], Result]
 _ROOT: Final = Path(__file__).parents[2]
 
 
 class Run(Protocol):
-    """What runs tasks."""
+    """An executor of tasks."""
 
-    def __call__(self, tasks: Sequence[Task[Answer]], /) -> Iterator[Answer]:
-        """The answers in order. Raises what a task raised, if that is a HistoryError or an OSError, in its words."""
+    def __call__(self, tasks: Sequence[Task[Result]], /) -> Iterator[Result]:
+        """Yield the results in order. Raises a HistoryError or OSError of a task, with its message."""
 
 
-def run_here(tasks: Sequence[Task[Answer]]) -> Iterator[Answer]:
-    """One after the other, in this process."""
+def run_here(tasks: Sequence[Task[Result]]) -> Iterator[Result]:
+    """Run tasks one after the other, in this process."""
     for task in tasks:
         yield task()
 
 
 class WorkerError(Exception):
-    """A worker process failed in a way that says nothing of the history."""
+    """A worker process failed for a reason that does not concern the history."""
 
 
-class WorkerRefusedError(WorkerError, OSError):
-    """The system refused a worker process something, a full disk say: an OSError here as it is one there."""
+class WorkerOSError(WorkerError, OSError):
+    """A worker process got an OSError, for example for a full disk."""
 
 
 class Processes:
@@ -66,12 +66,12 @@ class Processes:
             process.wait()
 
     def start(self) -> None:
-        """Start what is missing; they come up while the caller goes on."""
+        """Start the missing workers; they start up while the caller continues."""
         while len(self._workers) < self._count:
             self._workers.append(_start())
 
-    def __call__(self, tasks: Sequence[Task[Answer]], /) -> Iterator[Answer]:
-        """As `Run` has it."""
+    def __call__(self, tasks: Sequence[Task[Result]], /) -> Iterator[Result]:
+        """See `Run`."""
         self.start()
         idle = [connection for _, connection in self._workers]
         running: dict[Connection, int] = {}
@@ -79,7 +79,7 @@ class Processes:
         given = 0
         for wanted in range(len(tasks)):
             while wanted not in done:
-                # Not far ahead of the first that is not done: answers wait in memory.
+                # Not far ahead of the first unfinished task, because results wait in memory.
                 while idle and given < len(tasks) and given < wanted + 4 * self._count:
                     connection = idle.pop()
                     connection.send_bytes(packed(tasks[given]))
@@ -99,42 +99,42 @@ def _start() -> tuple[subprocess.Popen[bytes], Connection]:
             module_command(_ROOT, "linearizability.shards.worker", str(theirs.fileno())),
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,
-            start_new_session=True,  # Ctrl-C is the parent's alone
+            start_new_session=True,  # only the parent gets Ctrl-C
         )
     return process, ours
 
 
 def _received(connection: Connection) -> Any:
     try:
-        kind, answer = unpacked(connection.recv_bytes())
+        kind, result = unpacked(connection.recv_bytes())
     except (EOFError, ConnectionResetError):
         raise WorkerError("a worker process ended: killed, or out of memory") from None
     if kind == "history":
-        raise HistoryError(answer)
-    if kind == "refused":
-        raise WorkerRefusedError(*answer)
+        raise HistoryError(result)
+    if kind == "os":
+        raise WorkerOSError(*result)
     if kind == "error":
-        raise WorkerError(answer)
-    return answer
+        raise WorkerError(result)
+    return result
 
 
 def work() -> None:
-    """What a worker process does until its parent is gone."""
+    """Run the tasks of a worker process until its parent is gone."""
     connection = Connection(int(sys.argv[1]))
     with contextlib.suppress(EOFError, OSError):
         while True:
-            connection.send_bytes(_answered(connection.recv_bytes()))
+            connection.send_bytes(_executed(connection.recv_bytes()))
 
 
-def _answered(task: bytes) -> bytes:
+def _executed(task: bytes) -> bytes:
     try:
-        return packed(("answer", pickle.loads(task)()))  # noqa: S301 - from our own parent
+        return packed(("result", pickle.loads(task)()))  # noqa: S301 - from our own parent
     except HistoryError as error:
         return packed(("history", str(error)))
     except OSError as error:
-        told = (error.errno, error.strerror, error.filename) if error.strerror else (one_line(error),)
-        return packed(("refused", told))
+        arguments = (error.errno, error.strerror, error.filename) if error.strerror else (one_line(error),)
+        return packed(("os", arguments))
     except pa.ArrowException as error:
-        return packed(("refused", (one_line(error),)))
-    except Exception as error:  # noqa: BLE001 - the parent tells it
+        return packed(("os", (one_line(error),)))
+    except Exception as error:  # noqa: BLE001 - the parent reports it
         return packed(("error", f"a worker process failed: {error!r}"))

@@ -1,11 +1,11 @@
-"""Sorted runs: the files between the two halves of laying out, in which rows lie by log and key.
+"""Sorted runs: the intermediate files of the layout, with rows sorted by log and key.
 
-Whoever deals rows writes them many at a time, sorted by the place of their log and by a key, which is the offset of a
-record. An index says from where to where each record batch of a file goes: who settles a part reads the batches that
-reach into it, of every run, whatever the parts are, which is decided when everything has been dealt.
+A distributing task writes many rows at a time, sorted by the place of their log and by a key, which is the offset of a
+record. An index has the bounds of each record batch of a file. The task that settles a part reads the overlapping
+batches of every run, whatever the parts are, which is decided after all rows are distributed.
 
-A task numbers logs for itself, as it meets them; `Source` says which of them are which of the layout's. Two of a task's
-may be one of the layout's: rows that do not know their topic's id are among those that do.
+A task numbers logs in the order in which it meets them; `Source` maps them to the layout's. Two logs of a task may be
+one of the layout: rows that do not have their topic's id belong to those that do.
 """
 
 import uuid
@@ -22,29 +22,29 @@ from linearizability.anomalies.arrow import Place
 from linearizability.anomalies.columns import Flags, Indexes, Int64s
 
 BATCH_ROWS: Final = 8_192
-"""Of a hundred runs a shard has a hundredth of each: what is read of a run should be little more than that."""
+"""Small, because a shard needs only a hundredth of each of a hundred runs."""
 LOWEST, HIGHEST = -(2**63), 2**63 - 1
-"""Bounds of keys that bound nothing."""
+"""Bounds that include every key."""
 KEYS: Final = {"sends": "offset", "reads": "offset", "operations": "key"}
-"""Which column is the key of a row. Those of the other tables have none: they are never cut."""
+"""The key column of each table. Other tables have none, because they are never split."""
 _RECORDS: Final = ("sends", "reads")
 _OPTIONS: Final = pa.ipc.IpcWriteOptions(compression="lz4")
 
 
 def canonical(place: Place) -> tuple[str, int, bool, str]:
-    """By what places are ordered, everywhere."""
+    """Return the sort key of places, used everywhere."""
     topic, topic_id, partition = place
     return topic, partition, topic_id is not None, topic_id or ""
 
 
 def with_id(place: Place, own_id: Mapping[str, str]) -> Place:
-    """A place with the topic id that a null stands for, where the name has just one."""
+    """Return a place with the topic id that a null stands for, if the name has only one."""
     topic, topic_id, partition = place
     return topic, own_id.get(topic) if topic_id is None else topic_id, partition
 
 
 Stretches = npt.NDArray[np.int64]
-"""Of rows that follow each other in one log, sorted by key: first key, last key, how many."""
+"""First key, last key and number of consecutive rows in one log, sorted by key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Batches:
     file: Path
     ends: tuple[tuple[int, int, int, int], ...]
     logs: npt.NDArray[np.int64]
-    """Per stretch, its log."""
+    """The log of each stretch."""
     stretches: Stretches
 
 
@@ -64,7 +64,7 @@ class RunWriter:
     def __init__(self, folder: Path, number: int) -> None:
         self._folder, self._number = folder, number
         self._attempt = uuid.uuid4().hex
-        """Spark may run a task twice at a time: neither writes into the files of the other."""
+        """Spark may run a task twice at the same time, and each attempt needs its own files."""
         self._numbers: dict[Place, int] = {}
         self._writers: dict[str, pa.ipc.RecordBatchFileWriter] = {}
         self._ends: dict[str, list[tuple[int, int, int, int]]] = {}
@@ -72,19 +72,19 @@ class RunWriter:
 
     @property
     def places(self) -> tuple[Place, ...]:
-        """The logs that were met, by number."""
+        """The logs of the rows so far, by number."""
         return tuple(self._numbers)
 
     @property
     def files(self) -> dict[str, Batches]:
-        """What has been written, by table."""
+        """The written batches, by table."""
         return {
             name: Batches(self._path(name), tuple(ends), *map(np.concatenate, zip(*self._stretches[name], strict=True)))
             for name, ends in self._ends.items()
         }
 
     def numbers(self, places: Sequence[Place]) -> npt.NDArray[np.int32]:
-        """The numbers of some logs here."""
+        """Return the numbers of some logs in this task."""
         return np.array([self._numbers.setdefault(place, len(self._numbers)) for place in places], np.int32)
 
     def write(
@@ -117,7 +117,7 @@ class RunWriter:
             begin = last + 1
 
     def close(self) -> None:
-        """Every file is whole."""
+        """Close every file."""
         for writer in self._writers.values():
             writer.close()
 
@@ -126,7 +126,7 @@ class RunWriter:
 
 
 def _stretches(log: npt.NDArray[np.int32], key: Int64s) -> tuple[npt.NDArray[np.int64], Stretches]:
-    """Log, and stretch, of each part of rows that batches and logs cut."""
+    """Return log and stretch of each section of rows between the bounds of batches and logs."""
     begins = np.union1d(np.arange(0, len(log), BATCH_ROWS), 1 + np.flatnonzero(np.diff(log)))
     ends = np.append(begins[1:], len(log))
     return log[begins].astype(np.int64), np.stack([key[begins], key[ends - 1], ends - begins], axis=1)
@@ -139,7 +139,7 @@ def _ranks(places: Sequence[Place]) -> npt.NDArray[np.int64]:
 
 
 def _order(rank: Int64s, key: Int64s, wanted: Flags | None) -> Indexes | None:
-    """The wanted rows by rank and key, otherwise as they come; None where that is all as they are."""
+    """Return the wanted rows by rank and key, stable; None if these are all rows as they are."""
     if wanted is not None and not wanted.all():
         rows = np.flatnonzero(wanted)
         order = _order(rank[rows], key[rows], None)
@@ -156,7 +156,7 @@ def _order(rank: Int64s, key: Int64s, wanted: Flags | None) -> Indexes | None:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Some batches of a file, and which logs of its task are wanted: their numbers there, ascending, and ours."""
+    """Some batches of a file, and the wanted logs: their numbers in the task, ascending, and in the layout."""
 
     file: Path
     batches: tuple[int, ...]
@@ -165,7 +165,7 @@ class Source:
 
 
 Dealt = Mapping[str, Sequence[Source]]
-"""What was dealt to some logs, by table."""
+"""The sources of some logs, by table."""
 
 
 class Index:
@@ -182,12 +182,12 @@ class Index:
             self._stretches += [(own[files[name].logs], files[name].stretches) for name in _RECORDS if name in files]
 
     def stretches(self, log: int) -> Stretches:
-        """Those of the records of a log whose offset is known."""
+        """Return the stretches of a log's records with a known offset."""
         found = [stretches[(own == log) & (stretches[:, 1] >= 0)] for own, stretches in self._stretches]
         return np.concatenate([np.empty((0, 3), np.int64), *found])
 
     def of(self, logs: Sequence[int], keys: Mapping[str, tuple[int, int]]) -> Dealt:
-        """What was dealt to some logs, of each table within the bounds of keys [low, high)."""
+        """Return the sources of some logs, of each table within the bounds of keys [low, high)."""
         found: dict[str, list[Source]] = {}
         wanted = np.array(sorted(logs), np.int32)
         for own, files in self._runs:
@@ -208,7 +208,7 @@ class Index:
 
 
 def _bounds(own: npt.NDArray[np.int32], batches: Batches) -> npt.NDArray[np.int64]:
-    """The ends of batches; of one in which keys may start again within one log of ours they bound nothing."""
+    """Return the ends of batches; without bounds where keys may start again within one log of the layout."""
     ends = np.array(batches.ends, np.int64)
     is_joined = (np.bincount(own) > 1)[own]
     joined = (ends[:, 0] != ends[:, 2]) & (is_joined[ends[:, 0]] | is_joined[ends[:, 2]])
@@ -217,7 +217,7 @@ def _bounds(own: npt.NDArray[np.int32], batches: Batches) -> npt.NDArray[np.int6
 
 
 def gathered(dealt: Dealt, name: str, schema: pa.Schema, low: int = LOWEST, high: int = HIGHEST) -> pa.Table:
-    """The rows of a table that were dealt to some logs, with keys of [low, high), run after run."""
+    """Return the rows of a table for some logs, with keys in [low, high), run after run."""
     tables = [schema.empty_table()]
     for source in dealt.get(name, ()):
         tables += [table.select(schema.names).cast(schema) for table in _rows(source, KEYS.get(name), low, high)]

@@ -1,7 +1,7 @@
-"""The second half of laying out: what was dealt to a part is put together, sorted, and written to its files.
+"""Settling, the second half of the layout: the rows of a part are merged, sorted, and written to its files.
 
-Here a read learns whether its own poll passed over its offset, and whether the poll had been further before; and a send
-that was not told its offset takes the place at which its value was read.
+Here a read gets flags for whether its own poll covered its offset and whether the poll went back; and a send without an
+acknowledged offset takes the offset at which its value was read.
 """
 
 from dataclasses import dataclass
@@ -28,19 +28,19 @@ _BY_DIFFERENCE: Final = "DELTA_BINARY_PACKED"
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """What is said of the sends of a part."""
+    """Facts about the sends of a part."""
 
     values: Span | None
-    """Between which values those are that were told an offset; None where there are none."""
+    """The lowest and highest value of sends with an acknowledged offset; None if there are none."""
     keeps_rules: bool
-    """Whether no partition was sent one of them twice."""
+    """Whether no value was sent to a partition twice."""
 
 
 @dataclass(frozen=True, slots=True)
 class SettleSmall:
     """One task: the small tables of a shard.
 
-    Where it is cut, the sends that were not told an offset are among them, and the operations of all of these.
+    If the shard is split, they include the sends without an acknowledged offset, and the operations of all of these.
     """
 
     layout: Layout
@@ -48,7 +48,7 @@ class SettleSmall:
     of_shard: Dealt
 
     def __call__(self) -> None:
-        """Write them."""
+        """Write the tables."""
         for name in tables.SMALL:
             rows = gathered(self.of_shard, name, tables.small_schema(name))
             if rows.num_rows:
@@ -77,7 +77,7 @@ class SettlePart:
     of_shard: Dealt
 
     def __call__(self) -> Settled:
-        """Write them."""
+        """Write the records and operations."""
         bounds = bounds_of(self.layout.shards[self.shard], self.part)
         sends = gathered(self.own, "sends", SENT, *bounds["sends"])
         reads = _sorted(gathered(self.own, "reads", SENT, *bounds["reads"]))
@@ -96,7 +96,7 @@ class SettlePart:
         return settled
 
     def _settled(self, sends: pa.Table, loose: pa.Table) -> Settled:
-        """What there is to say of the sends of a part, and those of its log that were not told an offset."""
+        """Return the facts about the sends of a part and the sends of its log without an acknowledged offset."""
         values = sends["value"].to_numpy()[(sends["flags"].to_numpy() & tables.TOMBSTONE) == 0]
         both = pa.concat_tables([sends, loose])
         known: dict[tuple[str, int], int] = {}
@@ -113,7 +113,7 @@ class SettlePart:
 
 
 def bounds_of(shard: Shard, part: int) -> dict[str, tuple[int, int]]:
-    """The keys of the rows of a part, by table: where a log is cut, sends of unknown offset are in none."""
+    """Return the keys of a part's rows, by table; in a split log, sends of unknown offset are in no part."""
     own = shard.parts[part]
     low = own.begin if shard.is_cut else LOWEST
     reads = (LOWEST if part == 0 else own.begin, own.end)
@@ -121,14 +121,14 @@ def bounds_of(shard: Shard, part: int) -> dict[str, tuple[int, int]]:
 
 
 def _operations(dealt: Dealt, low: int, high: int) -> pa.Table:
-    """Operations, each once, by op_id."""
+    """Return operations, each once, by op_id."""
     rows = gathered(dealt, "operations", KEYED_OPERATIONS, low, high).select(tables.OPERATIONS.names)
     _, first = np.unique(numbers(rows["op_id"], 0), return_index=True)
     return rows.take(pa.array(first))
 
 
 def _sorted(rows: pa.Table, offset: str = "offset") -> pa.Table:
-    """Rows by log and offset, otherwise in their order. Both sorts find rows almost in order, and are quick then."""
+    """Sort rows by log and offset, stable; rows are almost in order, so both sorts are fast."""
     log, at = rows["log"].to_numpy(), rows[offset].to_numpy()
     order = np.argsort(at, kind="stable")
     order = order[np.argsort(log[order], kind="stable")]
@@ -141,7 +141,7 @@ def _with_flags(reads: pa.Table, is_covered: Flags, back: Flags) -> pa.Table:
 
 
 def covered(reads: pa.Table, positions: pa.Table) -> Flags:
-    """Per read, whether its operation covers its offset in its log. Positions are sorted by log and op_id."""
+    """Whether each read's operation covers its offset in its log. Positions are sorted by log and op_id."""
     positions = positions.filter(
         pc.and_(pc.equal(positions["cause"], "read"), pc.less(positions["before"], positions["after"]))
     )
@@ -158,7 +158,7 @@ def covered(reads: pa.Table, positions: pa.Table) -> Flags:
 
 
 def _keys(log: Indexes, op_id: Int64s, other_log: Indexes, other_op_id: Int64s) -> tuple[Int64s, Int64s]:
-    """Pairs as numbers that compare as they do. Op_ids are counted from the lowest, and are fewer than 2^40."""
+    """Return pairs as numbers that compare as the pairs do."""
     both = np.concatenate([op_id, other_op_id])
     if not len(both):
         return both, both
@@ -177,7 +177,7 @@ def _keys(log: Indexes, op_id: Int64s, other_log: Indexes, other_op_id: Int64s) 
 
 
 def _goes_back(reads: pa.Table) -> Flags:
-    """Per read, whether its operation went back here, in this log, from one record to the next."""
+    """Whether each read's operation went back in this log from one record to the next."""
     log, op_id, seq, offset = (reads[name].to_numpy() for name in ("log", "op_id", "seq", "offset"))
     order = np.lexsort((seq, op_id, log))
     same = (np.diff(log[order]) == 0) & (np.diff(op_id[order]) == 0)
@@ -190,7 +190,7 @@ def _goes_back(reads: pa.Table) -> Flags:
 
 
 def _placed(sends: pa.Table, reads: pa.Table) -> pa.Table:
-    """Sends with the offset at which they stand."""
+    """Return sends with the offset at which they stand."""
     at = sends["offset"].to_numpy().copy()
     lost = np.flatnonzero(at == UNKNOWN)
     if len(lost) and reads.num_rows:

@@ -1,13 +1,15 @@
-"""Proves of most records of a log, quickly, that no check can name them; what stays is judged by the definitions.
+"""Sieve: a fast proof for most records of a log that no anomaly concerns them; the definitions judge the rest.
 
 A log is given as its sends and reads by offset, or as one range of them (`Part`). A record is *clean* if it was sent
-once and stands at one offset, alone; every read there returned it, and every read that covers the offset did; nobody
-read it before it was sent; its epoch fits what stands below and above; and in order of invocation, of acknowledgement
-and of its producer it is not ahead of anything that it stands above or below. No definition names a clean record, and
-none comes out otherwise without it: whoever is in a pair that a check looks for is suspect on both sides. So a log with
-its clean records left out is judged like the whole. What is suspect without reason costs time, never a finding.
+once and stands alone at one offset; every read there returned it, and so did every read that covers the offset; no read
+returned it before it was sent; its epoch fits what stands below and above; and in the orders of invocation, of
+acknowledgement and of its producer it is consistent with everything above and below. No definition names a clean
+record, and leaving it out changes no other finding: both records of a pair that a check looks for are suspect. So a log
+without its clean records is judged like the whole. A record that is suspect without reason costs time, but is never a
+finding.
 
-A range cannot see what stands outside it (`edges`). Logs of which this does not hold are not sieved (`judging`).
+A range does not see what stands outside it (`edges`). Logs for which the sieve is not valid are judged whole
+(`judging`).
 """
 
 from dataclasses import dataclass, fields
@@ -64,28 +66,28 @@ class Reads(_Rows):
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What of the log is not cut."""
+class UnsplitColumns:
+    """Columns of the log that are not split."""
 
     befores: Int64s
-    """Of what reads cover, in any order, the beginnings."""
+    """The begins of what reads cover, in any order; `afters` are the ends."""
     afters: Int64s
     asked_ns: Int64s
-    """Of answered ends, when they were asked, and the ends."""
+    """When the requests for end offsets were sent; `ends` are the results."""
     ends: Int64s
-    in_vain_ns: Int64s
-    """When operations that count for an outage ended."""
+    not_served_ns: Int64s
+    """When operations that count towards an outage ended."""
 
 
 class Part:
     """A range of a log, or all of it."""
 
-    def __init__(self, sends: Sends, reads: Reads, around: Surroundings) -> None:
+    def __init__(self, sends: Sends, reads: Reads, unsplit: UnsplitColumns) -> None:
         placed = int(np.searchsorted(sends.at, 0))
         known = int(np.searchsorted(reads.offset, 0))
         self.loose, self.sends = sends.slice(0, placed), sends.slice(placed, len(sends.at))
         self.unplaced, self.reads = reads.slice(0, known), reads.slice(known, len(reads.offset))
-        self.around = around
+        self.unsplit = unsplit
 
     @cached_property
     def _acknowledged_ns(self) -> Int64s:
@@ -94,7 +96,7 @@ class Part:
 
     @cached_property
     def _place(self) -> Indexes | None:
-        """Per read, the send at its offset (or the next one); None where each send is read once, in order."""
+        """Per read, the send at its offset (or the next one); None if each send was read once, in order."""
         at, offset = self.sends.at, self.reads.offset
         if np.array_equal(at, offset):
             return None
@@ -115,7 +117,7 @@ class Part:
         return has
 
     def suspects(self, outside: Outside) -> Suspects:
-        """What is not proven clean."""
+        """Return what is not proven clean."""
         sends, reads = self.sends, self.reads
         offsets = [
             sends.at[self._doubtful_sends()],
@@ -133,15 +135,15 @@ class Part:
         return self._with_polls(found)
 
     def _with_polls(self, found: Suspects) -> Suspects:
-        """With all that was read by whoever passed over a suspect: it says from where a consumer jumped."""
+        """Add everything that was read by the reads that passed a suspect: it shows from where a consumer jumped."""
         if not len(found.begins):
             return found
-        befores, afters = self.around.befores, self.around.afters
+        befores, afters = self.unsplit.befores, self.unsplit.afters
         passed = np.searchsorted(found.begins, befores) < np.searchsorted(found.begins, afters)
         return all_suspects([found, Suspects(befores[passed], afters[passed])])
 
     def _doubtful_sends(self) -> Indexes:
-        """Tombstones, sends that failed and stand somewhere, acknowledged elsewhere, and those that share an offset."""
+        """Return tombstones, failed sends with an offset, sends acknowledged elsewhere, and those sharing an offset."""
         sends = self.sends
         doubtful = _has(sends.flags, tables.TOMBSTONE | tables.FAIL)
         doubtful |= (sends.offset != sends.at) & (_has(sends.flags, tables.OK) | (sends.offset != UNKNOWN))
@@ -156,7 +158,7 @@ class Part:
         return doubtful
 
     def _strays(self) -> Indexes:
-        """Reads of anything but what was sent to stand at their offset, or of it before it was sent."""
+        """Return reads of something else than the send at their offset, or of it before it was sent."""
         sends, reads, place = self.sends, self.reads, self._place
         if not len(sends.at):
             return np.arange(len(reads.offset))
@@ -167,7 +169,7 @@ class Part:
         )
 
     def _not_returned(self) -> Indexes:
-        """Sends that nobody read, or that fewer reads returned than covered their offset."""
+        """Return sends that no read returned, or that fewer reads returned than covered their offset."""
         count = len(self.sends.at)
         place, counts = self._place, _has(self.reads.flags, tables.COVERED) & self._has_send
         if place is None:
@@ -175,13 +177,13 @@ class Part:
         else:
             times = np.bincount(place if counts.all() else place[counts], minlength=count)
         at = self.sends.at
-        begun = np.bincount(np.searchsorted(at, self.around.befores), minlength=count + 1)
-        ended = np.bincount(np.searchsorted(at, self.around.afters), minlength=count + 1)
+        begun = np.bincount(np.searchsorted(at, self.unsplit.befores), minlength=count + 1)
+        ended = np.bincount(np.searchsorted(at, self.unsplit.afters), minlength=count + 1)
         depth = np.cumsum(begun - ended)[:count]
         return np.flatnonzero((depth != times) | (times == 0))
 
     def _out_of_order(self, outside: Outside) -> Flags | Indexes:
-        """Invoked after something above was acknowledged, or acknowledged before something below was invoked."""
+        """Return sends invoked after one above was acknowledged, or acknowledged before one below was invoked."""
         invoke_ns, acknowledged_ns = self.sends.invoke_ns, self._acknowledged_ns
         highest = np.maximum.accumulate(np.append(outside.last_invoke_below_ns, invoke_ns))
         ahead = highest[:-1] > acknowledged_ns
@@ -203,7 +205,7 @@ class Part:
         return order, bool(np.all(_rises(sends.op_id[order], sends.seq[order])[same]))
 
     def _out_of_producers_order(self, outside: Outside) -> Indexes:
-        """Sends that stand above a later one of their process, or below an earlier one.
+        """Return sends that stand above a later one of their process, or below an earlier one.
 
         A process is one producer or several: what is in order by process is in order by producer.
         """
@@ -224,7 +226,7 @@ class Part:
         return np.flatnonzero(suspect)
 
     def producers(self) -> dict[int, tuple[Key, Key]]:
-        """Per process, the first and last of its sends in the order in which it sent."""
+        """Return, per process, its first and last send in the order of sending."""
         sends = self.sends
         order, in_order = self._by_producer
         if order is None or not in_order:
@@ -239,7 +241,7 @@ class Part:
         return found
 
     def _out_of_epochs_order(self, outside: Outside) -> Indexes:
-        """Reads in an older epoch than something below, a newer one than something above, or two at one offset."""
+        """Return reads with an older epoch than one below, a newer one than one above, or two epochs at one offset."""
         epoch, offset = self.reads.leader_epoch, self.reads.offset
         if not len(epoch) or epoch.max() == UNKNOWN:
             return np.empty(0, np.intp)
@@ -254,25 +256,25 @@ class Part:
         return rows[wrong]
 
     def _above_an_end(self) -> list[Int64s]:
-        """Offsets of records that were known when an end at or below them was asked for."""
-        around, sends, reads = self.around, self.sends, self.reads
+        """Yield offsets of records that were known when a request returned an end at or below them."""
+        unsplit, sends, reads = self.unsplit, self.sends, self.reads
         found: list[Int64s] = []
         for times, offset in ((self._acknowledged_ns, sends.at), (reads.complete_ns, reads.offset)):
-            if not len(offset) or not len(around.ends):
+            if not len(offset) or not len(unsplit.ends):
                 continue
-            begin = np.searchsorted(offset, around.ends)
+            begin = np.searchsorted(offset, unsplit.ends)
             places = np.unique(begin[begin < len(offset)])
             if not len(places):
                 continue
             lowest = np.minimum.accumulate(np.minimum.reduceat(times, places)[::-1])[::-1]
             first = np.append(lowest, NEVER_NS)[np.searchsorted(places, begin)]
-            for answer in np.flatnonzero(first <= around.asked_ns):
-                rows = begin[answer] + np.flatnonzero(times[begin[answer] :] <= around.asked_ns[answer])
+            for row in np.flatnonzero(first <= unsplit.asked_ns):
+                rows = begin[row] + np.flatnonzero(times[begin[row] :] <= unsplit.asked_ns[row])
                 found.append(offset[rows])
         return found
 
     def edge(self) -> Edge:
-        """What the other ranges of the log must know of this one."""
+        """Return what the other ranges of the log must know of this one."""
         sends, reads = self.sends, self.reads
         known = reads.leader_epoch[reads.leader_epoch != UNKNOWN] if len(reads.leader_epoch) else reads.leader_epoch
         return Edge(
@@ -288,12 +290,12 @@ class Part:
         )
 
     def leaders(self) -> dict[tuple[int, int], tuple[int, int]]:
-        """As `Edge.leaders` has it."""
+        """Return `Edge.leaders` of this range."""
         sends = self.sends
-        told = sends.leader_epoch != UNKNOWN
-        if not told.any():
+        known = sends.leader_epoch != UNKNOWN
+        if not known.any():
             return {}
-        rows = np.flatnonzero(told & (sends.node != UNKNOWN) & _has(sends.flags, tables.OK))
+        rows = np.flatnonzero(known & (sends.node != UNKNOWN) & _has(sends.flags, tables.OK))
         pairs = np.stack([sends.leader_epoch[rows], sends.node[rows]])
         distinct, group = np.unique(pairs, axis=1, return_inverse=True)
         first, last = np.full(distinct.shape[1], NEVER_NS), np.full(distinct.shape[1], ALWAYS_NS)
@@ -305,8 +307,8 @@ class Part:
         }
 
     def served_ns(self) -> Int64s:
-        """As `Edge.served_ns` has it."""
-        times = self.around.in_vain_ns
+        """Return `Edge.served_ns` of this range."""
+        times = self.unsplit.not_served_ns
         latest = np.full(len(times), ALWAYS_NS)
         if not len(times):
             return latest
@@ -322,7 +324,7 @@ class Part:
         return latest
 
     def newest(self) -> tuple[int, int]:
-        """As `Edge.newest` has it."""
+        """Return `Edge.newest` of this range."""
         found = (UNKNOWN, UNKNOWN)
         for epoch, offset in ((self.sends.leader_epoch, self.sends.at), (self.reads.leader_epoch, self.reads.offset)):
             if len(epoch):
@@ -335,7 +337,7 @@ class Part:
         return frozenset(zip(self.sends.op_id[rows].tolist(), self.sends.seq[rows].tolist(), strict=True))
 
     def rows_of(self, suspects: Suspects) -> tuple[Indexes, Indexes]:
-        """The rows of sends and of reads, of all that were given, at those offsets or of those values."""
+        """Return the rows of sends and of reads with those offsets or values."""
         shift, unplaced = len(self.loose.at), len(self.unplaced.offset)
         sends = _inside(self.sends.at, suspects) | np.isin(self.sends.value, suspects.values)
         reads = _inside(self.reads.offset, suspects) | np.isin(self.reads.value, suspects.values)
@@ -346,7 +348,7 @@ class Part:
         )
 
     def named_by(self, sends: Indexes, reads: Indexes) -> Named:
-        """What some rows, as `rows_of` gives them, have in common with others."""
+        """Return the offsets and values that some rows, from `rows_of`, share with others."""
         shift, unplaced = len(self.loose.at), len(self.unplaced.offset)
         own, other = sends[sends >= shift] - shift, reads[reads >= unplaced] - unplaced
         places = np.append(self.sends.at[own], self.reads.offset[other])
@@ -361,14 +363,14 @@ def _has(flags: Int16s, bits: int) -> Flags:
 
 
 def _rises(op_id: Int64s, seq: Int32s) -> Flags:
-    """Per send but the first, whether it was sent after the one before it."""
+    """Whether each send but the first was sent after the one before it."""
     step = np.diff(op_id)
     rises: Flags = (step > 0) | ((step == 0) & (np.diff(seq) > 0))
     return rises
 
 
 def _is_passed(own: Int64s, below: int, above: int) -> Flags:
-    """Which numbers in a row stand above a higher one or below a lower one; at its ends are two numbers more."""
+    """Whether each number stands above a higher one or below a lower one, including the two bounds."""
     highest = np.maximum.accumulate(np.append(below, own))[:-1]
     lowest = np.minimum.accumulate(np.append(own, above)[::-1])[::-1][1:]
     passed: Flags = (highest > own) | (lowest < own)
@@ -376,7 +378,7 @@ def _is_passed(own: Int64s, below: int, above: int) -> Flags:
 
 
 def _inside(ascending: Int64s, suspects: Suspects) -> Flags:
-    """Which of some ascending offsets are in a suspect range."""
+    """Whether each of some ascending offsets is in a suspect range."""
     if not len(suspects.begins):
         return np.zeros(len(ascending), np.bool_)
     begun = np.bincount(np.searchsorted(ascending, suspects.begins), minlength=len(ascending) + 1)
@@ -386,5 +388,5 @@ def _inside(ascending: Int64s, suspects: Suspects) -> Flags:
 
 
 def _earlier(sends: Sends, key: Key) -> int:
-    """How many of some sends were sent before another one."""
+    """Return how many of some sends were sent before another one."""
     return int(((sends.op_id < key[0]) | ((sends.op_id == key[0]) & (sends.seq < key[1]))).sum())

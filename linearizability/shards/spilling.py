@@ -1,9 +1,9 @@
-"""The first half of laying out: rows are dealt in the order in which they come, and lie in sorted runs then (`runs`).
+"""Spilling, the first half of the layout: rows are distributed in the order of arrival into sorted runs (`runs`).
 
 A task reads some pieces of the tables, a million rows at a time, so that memory holds one such chunk; a writer of a
-history deals what it writes (`writing`). Every row of `records` gets the columns of its operation that `tables` names;
-operations themselves go wherever rows of theirs go. On the way rows are counted (`census`) and held to the rules of the
-format (`rules`): tables are read once.
+history distributes what it writes (`writing`). Every row of `records` gets the columns of its operation that `tables`
+names; operations are copied to every log with rows of theirs. On the way rows are counted (`census`) and checked
+against the rules of the format (`rules`), so that tables are read once.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from linearizability.anomalies.arrow import OPERATION_FIELDS, Place, in_vain, numbers, place_codes, wanted_keys
+from linearizability.anomalies.arrow import OPERATION_FIELDS, Place, not_served, numbers, place_codes, wanted_keys
 from linearizability.anomalies.columns import Flags, Indexes
 from linearizability.anomalies.faults import NEVER_NS
 from linearizability.anomalies.gather import SHARD_FIELDS
@@ -33,27 +33,27 @@ CHUNK_ROWS: Final = 1_000_000
 UNKNOWN: Final = -1
 
 SENT: Final = pa.schema([f for f in tables.SENDS if f.name != "at"])
-"""A row of `records` on its way, of either direction."""
+"""The schema of distributed rows of `records`, of either direction."""
 KEYED_OPERATIONS: Final = pa.schema([tables.LOG, *tables.OPERATIONS, pa.field("key", pa.int64(), nullable=False)])
-"""An operation on its way: where one of its records stands, below 0 for rows of other tables."""
+"""The schema of distributed operations: the offset of one of its records, below 0 for rows of other tables."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spill:
-    """What a task has dealt."""
+    """The rows that a task has distributed."""
 
     places: tuple[Place, ...]
     files: Mapping[str, Batches]
     census: Census
     positions: int
     topics: frozenset[Topic]
-    """Names and ids of topics, as any row has them."""
+    """Names and ids of topics in any row."""
     op_ids: Span | None
-    """Between which operations' ids its records are; None where there are none."""
+    """The lowest and highest op_id of its records; None if there are none."""
     is_whole: bool
-    """Whether all rows were dealt: none breaks a rule by itself."""
+    """Whether all rows were distributed: none breaks a rule by itself."""
     keeps_rules: bool
-    """Whether no rule of `rules` was found broken."""
+    """Whether no rule of `rules` was broken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class Spilling:
     number: int
 
     def __call__(self) -> Spill:
-        """Deal the rows."""
+        """Distribute the rows."""
         operations = Operations(self.history)
         with Dealer(self.folder, self.number, lambda topic: topic_rules(self.settings, topic).compaction) as dealer:
             for name, table in self._chunks():
@@ -75,7 +75,7 @@ class Spilling:
         return dealer.spill()
 
     def _chunks(self) -> Iterator[tuple[str, pa.Table]]:
-        """Rows of one table, many at a time."""
+        """Yield rows of one table, many at a time."""
         for name in dict.fromkeys(piece.table for piece in self.pieces):
             waiting: list[pa.Table] = []
             for piece in self.pieces:
@@ -89,7 +89,7 @@ class Spilling:
 
 
 class Dealer:
-    """Who puts rows and their operations together, and gives them to their logs."""
+    """Distributor that joins rows with their operations and writes them to their logs."""
 
     def __init__(self, folder: Path, number: int, compacted: Callable[[str], bool]) -> None:
         self._writer = RunWriter(folder, number)
@@ -107,7 +107,7 @@ class Dealer:
         self._writer.close()
 
     def deal(self, name: str, table: pa.Table, operations: Callable[[int, int], pa.Table]) -> None:
-        """Deal rows of a public table, `operations` those with ids of [low, high] (OPERATION_FIELDS), by op_id.
+        """Distribute rows of a public table; `operations`: those with ids in [low, high] (OPERATION_FIELDS), by op_id.
 
         After a row that breaks a rule nothing more is dealt.
         """
@@ -118,7 +118,7 @@ class Dealer:
             self._is_whole = False
 
     def spill(self) -> Spill:
-        """What has been dealt."""
+        """Return what has been distributed."""
         return Spill(
             self._writer.places,
             self._writer.files,
@@ -184,7 +184,7 @@ class Dealer:
 
 
 def _record_columns(table: pa.Table, own: pa.Table, of: Indexes, keyed: Flags) -> pa.Table:
-    """Rows of `records` in SENT but for the log, `of` their operations."""
+    """Return rows of `records` as SENT but without the log; `of` has their operations."""
     outcome = own["outcome"]
     complete_ns = numbers(own["complete_ns"], NEVER_NS)
     ok = pc.equal(outcome, "ok").to_numpy()
@@ -192,7 +192,7 @@ def _record_columns(table: pa.Table, own: pa.Table, of: Indexes, keyed: Flags) -
         (ok, tables.OK),
         (pc.equal(outcome, "fail").to_numpy(), tables.FAIL),
         (pc.is_valid(own["txn_seq"]).to_numpy(), tables.IN_TRANSACTION),
-        (in_vain(own), tables.IN_VAIN),
+        (not_served(own), tables.NOT_SERVED),
     )
     flags = sum((np.where(holds, bit, 0) for holds, bit in bits), np.zeros(own.num_rows, np.int64))[of]
     is_read = pc.equal(table["direction"], "read").to_numpy()

@@ -1,4 +1,4 @@
-"""Records that may have to be named, and what they have in common with others."""
+"""Suspect records, which checks may have to name, and what they share with others."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ _NONE: Final = np.empty(0, np.int64)
 
 @dataclass(frozen=True, slots=True)
 class Suspects:
-    """Records that may have to be named: those in some ranges of offsets, and those of some values."""
+    """Suspect records: those in some ranges of offsets, and those with some values."""
 
     begins: Int64s = field(default_factory=lambda: _NONE)
     ends: Int64s = field(default_factory=lambda: _NONE)
@@ -24,13 +24,13 @@ class Suspects:
 
     @classmethod
     def at(cls, offsets: Int64s, values: Int64s = _NONE) -> "Suspects":
-        """Those at some offsets, or of some values."""
+        """Return the suspects at some offsets or with some values."""
         distinct = np.unique(offsets)
         return cls(distinct, distinct + 1, np.unique(values))
 
 
 def all_suspects(parts: Iterable[Suspects]) -> Suspects:
-    """Together, each once."""
+    """Merge suspects, each once."""
     every = [Suspects(), *parts]
     ranges = np.stack([np.concatenate([getattr(one, name) for one in every]) for name in ("begins", "ends")])
     begins, ends = np.unique(ranges, axis=1)
@@ -39,7 +39,7 @@ def all_suspects(parts: Iterable[Suspects]) -> Suspects:
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """What some rows have in common with others: offsets, values; and which value stood at which offset."""
+    """What some rows share with others: offsets and values, and which value stood at which offset."""
 
     suspects: Suspects
     values: Int64s
@@ -47,7 +47,7 @@ class Named:
 
 
 def all_named(suspects: Suspects, parts: Iterable[Named]) -> Suspects:
-    """Suspects, and what they have in common with others in all parts of a log.
+    """Return suspects and what they share with others in all parts of a log.
 
     A record that stood at two offsets is out of order with whatever lies between them.
     """

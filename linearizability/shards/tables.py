@@ -1,9 +1,9 @@
-"""What lies on disk of a shard: rows of `records` by partition and offset, with what checks ask of their operation.
+"""Tables of a shard on disk: rows of `records` by partition and offset, with the columns of their operation for checks.
 
-Sends and reads are files of their own, in the order (log, offset), numbers only where a number will do: an unknown
-offset, epoch or node is -1, what is true or false is a bit of `flags`. Where a send was not told its offset it stands
-at the lowest at which its value was read, at -1 if it was not. Everything else of the format that the checks read comes
-along as it is, the place of each row as the number of its log.
+Sends and reads are separate files, in the order (log, offset), with numbers where possible: an unknown offset, epoch or
+node is -1, booleans are bits of `flags`. A send without an acknowledged offset stands at the lowest offset at which its
+value was read, or at -1 if it was not read. Other columns that the checks read are copied unchanged; the place of each
+row is the number of its log.
 """
 
 from typing import Final
@@ -15,7 +15,7 @@ from linearizability.anomalies.gather import SHARD_FIELDS
 from linearizability.history.schema import SCHEMAS
 
 LOG: Final = pa.field("log", pa.int32(), nullable=False)
-"""Which of the layout's places a row is of."""
+"""The number of a row's place in the layout."""
 
 
 def _numbers(**types: pa.DataType) -> list[pa.Field]:
@@ -38,23 +38,23 @@ SENDS: Final = pa.schema(
 READS: Final = pa.schema([LOG, *_RECORD, *_numbers(complete_ns=pa.int64()), *_REST])
 
 TOMBSTONE, INTACT, CORRUPT = 1, 2, 4
-"""Flags of a row; neither of the last two where nobody said."""
-OK, FAIL, IN_TRANSACTION, IN_VAIN = 8, 16, 32, 64
-"""Flags of a send: its operation's."""
+"""Flags of a row; neither of the last two if unknown."""
+OK, FAIL, IN_TRANSACTION, NOT_SERVED = 8, 16, 32, 64
+"""Flags of a send, from its operation."""
 COVERED, BACK, SERVED = 128, 256, 512
-"""Flags of a read: its operation covers the offset; did not return everything in the order of offsets; was ok, and of a
-broker, not of a disk."""
+"""Flags of a read: its operation covers the offset; did not return everything in the order of offsets; was ok and read
+from a broker, not a disk."""
 
 OPERATIONS: Final = pa.schema([SCHEMAS["operations"].field(name) for name in OPERATION_FIELDS])
 SMALL: Final = ("positions", "states", "offsets", "inputs", "assignments")
-"""Tables of which a shard is never cut."""
+"""Tables that are never split."""
 
 
 POLLS: Final = _numbers(process=pa.int32(), polls=pa.int8())
-"""What a row of `positions` says of its operation besides: whether it is a poll, and whose."""
+"""Further columns of `positions` about the operation: whether it is a poll, and its process."""
 
 
 def small_schema(name: str) -> pa.Schema:
-    """Rows of a small table in a shard."""
+    """Return the schema of a small table in a shard."""
     own = [SCHEMAS[name].field(f) for f in SHARD_FIELDS[name] if f not in PLACE_FIELDS]
     return pa.schema([LOG, *own, *(POLLS if name == "positions" else ())])

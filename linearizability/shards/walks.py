@@ -1,4 +1,4 @@
-"""What positions say of the logs of a shard: what reads covered, and whether consumers went on where they were."""
+"""Positions of a shard's logs: what reads covered, and whether consumers continued where they were."""
 
 from collections.abc import Sequence
 
@@ -23,7 +23,7 @@ class Walks:
         self._is_read: Flags = pc.equal(table["cause"], "read").to_numpy(zero_copy_only=False).astype(np.bool_)
 
     def of(self, logs: Sequence[int]) -> pa.Table:
-        """The rows of some logs."""
+        """Return the rows of some logs."""
         return self._table.filter(pa.array(np.isin(self._log, list(logs))))
 
     def _own(self, log: int) -> slice:
@@ -31,14 +31,14 @@ class Walks:
         return slice(begin, end)
 
     def covered(self, log: int) -> tuple[Int64s, Int64s]:
-        """The beginnings and ends of what each read covered."""
+        """Return the begins and ends of what each read covered."""
         own = self._own(log)
         before, after = self._before[own], self._after[own]
         covers = self._is_read[own] & (before < after)
         return before[covers], after[covers]
 
     def crossing(self, log: int, begin: int, end: int) -> Int64s:
-        """The reads that covered offsets of [begin, end), and others."""
+        """Return the reads that covered offsets inside and outside [begin, end)."""
         own = self._own(log)
         before, after = self._before[own], self._after[own]
         within = self._is_read[own] & (before < end) & (after > begin)
@@ -57,7 +57,7 @@ class Walks:
         return bool(np.any(same & (before[rows[1:]] < after[rows[:-1]])))
 
     def lead_on(self, log: int) -> bool:
-        """Whether each consumer, poll after poll, went on exactly where it had been; if not, look closer."""
+        """Whether each consumer continued, poll after poll, exactly where it was."""
         own = self._own(log)
         rows = np.flatnonzero(self._polls[own])
         op_id, process = self._op_id[own][rows], self._process[own][rows]

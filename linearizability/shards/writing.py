@@ -1,8 +1,8 @@
-"""Lays a history out while it is written: whoever writes public tables deals the same rows to their logs in passing.
+"""Layout of a history while it is written: a writer of public tables distributes the same rows to their logs.
 
-Rows wait until there are many, so that of a small history, which is judged without a layout, little lies on disk while
-it is written, and nothing afterwards; and until their operation is there, which comes at about the same time, when it
-has ended. All that `laying_out` holds a history to is held here too; of one that breaks a rule no layout is made.
+Rows wait until there are many, so that a small history, which is judged without a layout, leaves little on disk while
+it is written, and nothing afterwards; and until their operation arrives, which happens when it has ended. All rules
+that `laying_out` checks are checked here too; a history that breaks one gets no layout.
 """
 
 import shutil
@@ -20,15 +20,15 @@ from linearizability.history.layout import HISTORY_FOLDER
 from linearizability.history.reader import History, open_history
 from linearizability.history.schema import SCHEMAS
 from linearizability.shards import laying_out
-from linearizability.shards.laying_out import SPILL_FOLDER, draft_folder, published, removed_on_error, told_of
+from linearizability.shards.laying_out import SPILL_FOLDER, check_rules, draft_folder, published, removed_on_error
 from linearizability.shards.manifest import SHARDS_FOLDER, fingerprint_of
 from linearizability.shards.running import Run, run_here
 from linearizability.shards.spilling import CHUNK_ROWS, Dealer, Spill
 
 RECORDED_ROWS: Final = 262_144
-"""Rows that wait in memory, some 40 MB of them, beside what else a process does that records."""
+"""The maximum number of rows that wait in memory (about 40 MB) in a recording process."""
 _TABLE_ROWS: Final = 100
-"""What a waiting table weighs besides its rows: one of few rows takes some 15 KB, and an idle client flushes many."""
+"""The overhead of a waiting table in rows: a small one takes about 15 KB, and an idle client flushes many."""
 
 
 class LayoutWriter:
@@ -36,18 +36,18 @@ class LayoutWriter:
 
     def __init__(self, run_dir: Path, chunk_rows: int = CHUNK_ROWS) -> None:
         self.records = 0
-        """How many were added."""
+        """The number of added rows."""
         self._final = run_dir / HISTORY_FOLDER / SHARDS_FOLDER
         self._chunk_rows = chunk_rows
         self._folder: Path | None = None
         self._waiting: dict[str, list[pa.Table]] = {name: [] for name in SCHEMAS}
         self._waiting_rows = 0
         self._operations = SCHEMAS["operations"].empty_table().select(OPERATION_FIELDS)
-        """Those dealt last: rows of theirs may still come."""
+        """The operations distributed last, of which more rows may arrive."""
         self._spills: list[Spill] = []
 
     def add(self, tables: Mapping[str, pa.Table]) -> None:
-        """Rows more of the public tables; strings may be dictionaries. Raises HistoryError where the disk refuses."""
+        """Add rows of the public tables; strings may be dictionaries. Raises HistoryError for disk errors."""
         for name, table in tables.items():
             if table.num_rows:
                 self._waiting[name].append(table.cast(SCHEMAS[name]))
@@ -57,16 +57,16 @@ class LayoutWriter:
             self._deal()
 
     def finish(self, history: History, run: Run) -> bool:
-        """Make the layout of a history that has been written, and has just what was added. Whether there is one.
+        """Create the layout of a written history that has exactly the added rows. Return whether there is one.
 
-        Raises HistoryError where the disk refuses.
+        Raises HistoryError for disk errors.
         """
         self._deal(last=True)
         folder, final = self._draft(), self._final
         self._folder = None
         with removed_on_error(folder):
-            told = told_of(history, run, self._spills)
-            if not told.keeps_rules:
+            found = check_rules(history, run, self._spills)
+            if not found.keeps_rules:
                 shutil.rmtree(folder)
                 return False
             layout, is_lawful = laying_out.settled(
@@ -74,7 +74,7 @@ class LayoutWriter:
                 run,
                 folder,
                 self._spills,
-                topics=told.topics,
+                topics=found.topics,
                 part_rows=laying_out.PART_ROWS,
             )
             if is_lawful and published(layout, final).folder == final:
@@ -83,7 +83,7 @@ class LayoutWriter:
             return False
 
     def discard(self) -> None:
-        """Leave nothing behind."""
+        """Remove everything."""
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
             self._folder = None
@@ -122,7 +122,7 @@ class LayoutWriter:
 
 
 class LayoutThread:
-    """A layout writer in a thread, at most one `add` behind. A context manager: left by an error, it leaves nothing."""
+    """A layout writer in a thread, at most one `add` behind; a context manager that removes all after an error."""
 
     def __init__(self, layout: LayoutWriter) -> None:
         self.layout = layout
@@ -138,20 +138,20 @@ class LayoutThread:
             self.layout.discard()
 
     def add(self, tables: Mapping[str, pa.Table]) -> None:
-        """As `LayoutWriter.add`, whose error comes with the next call."""
+        """Add rows as `LayoutWriter.add` does; an error is raised by the next call."""
         self.wait()
         self._last = self._thread.submit(self.layout.add, tables)
 
     def wait(self) -> None:
-        """Until all that was added is dealt."""
+        """Wait until all added rows are distributed."""
         if self._last is not None:
             self._last.result()
 
 
 class LargeLayout:
-    """Lays out what a `HistoryWriter` records, beside it, and keeps that if the history has become large.
+    """Layout of what a `HistoryWriter` records, created meanwhile and kept if the history has become large.
 
-    Where anything fails there is no layout, and who judges the history makes one.
+    After any failure there is no layout, and the first judgement creates one.
     """
 
     def __init__(self, run_dir: Path, large_rows: int, chunk_rows: int = RECORDED_ROWS) -> None:
@@ -160,7 +160,7 @@ class LargeLayout:
         self._failed = False
 
     def add(self, tables: Mapping[str, pa.Table]) -> None:
-        """As `history.writer.Beside` has it."""
+        """See `history.writer.Beside`."""
         try:
             if not self._failed:
                 self._thread.add(tables)
@@ -168,7 +168,7 @@ class LargeLayout:
             self._failed = True
 
     def close(self, *, written: bool) -> None:
-        """As `history.writer.Beside` has it."""
+        """See `history.writer.Beside`."""
         layout = self._thread.layout
         try:
             with self._thread:

@@ -12,8 +12,8 @@ from linearizability.synthetic.weaves import WEAVES, weave
 
 Plant = Callable[[Episode], None]
 
-_IN_VAIN_NS: Final = 4_000_000_000
-_IN_VAIN_TIMES: Final = 40
+_OUTAGE_STEP_NS: Final = 4_000_000_000
+_OUTAGE_STEPS: Final = 40
 """So many produces in vain, so far from each other, are longer than Kafka may take for any change."""
 
 
@@ -230,9 +230,9 @@ def zombie_producer(e: Episode) -> None:
 
 def unavailable(e: Episode) -> None:
     """Nobody serves the partition for minutes, and nothing is broken."""
-    for _ in range(_IN_VAIN_TIMES):
+    for _ in range(_OUTAGE_STEPS):
         e.send(None, outcome="info", error="LEADER_NOT_AVAILABLE", node=None)
-        e.wait(_IN_VAIN_NS)
+        e.wait(_OUTAGE_STEP_NS)
 
 
 def _transaction(e: Episode, name: str, number: int = 0) -> dict[str, Any]:

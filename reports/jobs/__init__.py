@@ -1,1 +1,1 @@
-"""What is told of runs beside verdicts: tables with a schema, each from one short SQL text that every engine runs."""
+"""Tables of a report beside the verdicts, each with a schema and one short SQL text that every engine runs."""

@@ -1,8 +1,8 @@
-"""Every job of the report that an engine computes, and the stages they read, in the order in which they run."""
+"""Catalogue of the report's jobs and of the stages that they read, in the order of execution."""
 
 from typing import Final
 
-from reports.jobs.cluster import ANSWERED_ENDS, LAG, LEADERSHIP, PROGRESS
+from reports.jobs.cluster import KNOWN_ENDS, LAG, LEADERSHIP, PROGRESS
 from reports.jobs.definition import Job, Stage
 from reports.jobs.fate import DELIVERY, FAULTS_IN_RUN, KEYS, LOAD, PLACES, PRODUCERS, SENDS
 from reports.jobs.work import (
@@ -29,7 +29,7 @@ STEPS: Final[tuple[Job | Stage, ...]] = (
     ERRORS,
     BATCHES,
     LOAD,
-    ANSWERED_ENDS,
+    KNOWN_ENDS,
     PROGRESS,
     LAG,
     LEADERSHIP,

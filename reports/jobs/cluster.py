@@ -1,4 +1,4 @@
-"""Jobs about partitions over time: who led, who was in sync, how far logs had come, and how far readers were behind."""
+"""Jobs about partitions over time: leaders, in-sync replicas, ends of logs, and consumer lag."""
 
 from typing import Final
 
@@ -7,8 +7,8 @@ from reports.jobs.views import READS_REPLICA
 
 _KEYS: Final = "run, topic, topic_id, partition"
 
-ANSWERED_ENDS: Final = Stage(
-    "answered_ends",
+KNOWN_ENDS: Final = Stage(
+    "known_ends",
     f"""
     SELECT {_KEYS}, second, MAX(high_watermark) AS high_watermark, MAX(last_stable_offset) AS last_stable_offset,
       MAX(log_start_offset) AS log_start_offset, MAX(log_end_offset) AS log_end_offset,
@@ -26,7 +26,7 @@ ANSWERED_ENDS: Final = Stage(
       SELECT m.run, m.topic, m.topic_id, m.partition, o.end_second, NULL, NULL, NULL, NULL, m.highest_offset + 1, NULL
       FROM operation_partitions AS m JOIN operations AS o ON o.run = m.run AND o.op_id = m.op_id
       WHERE m.sent > 0 AND o.outcome = 'ok'
-    ) AS answers
+    ) AS sources
     GROUP BY {_KEYS}, second
     """,
 )
@@ -34,21 +34,21 @@ ANSWERED_ENDS: Final = Stage(
 PROGRESS: Final = Job(
     "progress",
     "Watermarks and ends by second",
-    "The highest that was answered of a partition in a second; null where nothing was.",
+    "The highest offsets that were returned for a partition in a second; null where none was.",
     (
         *TOPIC,
         SECOND,
-        number("high_watermark", "as brokers answered"),
-        number("last_stable_offset", "as brokers answered"),
-        number("log_start_offset", "as brokers answered"),
-        number("log_end_offset", "of a replica, as it answered"),
-        number("acknowledged_end", "above the highest offset that was acknowledged"),
-        number("read_end", "the furthest position that a reader came to"),
+        number("high_watermark", "as returned by brokers"),
+        number("last_stable_offset", "as returned by brokers"),
+        number("log_start_offset", "as returned by brokers"),
+        number("log_end_offset", "of a replica, as it returned it"),
+        number("acknowledged_end", "the offset after the highest acknowledged one"),
+        number("read_end", "the furthest position that a reader reached"),
     ),
     f"""
     SELECT {_KEYS}, second, high_watermark, last_stable_offset, log_start_offset, log_end_offset, acknowledged_end,
       read_end
-    FROM answered_ends
+    FROM known_ends
     WHERE COALESCE(high_watermark, last_stable_offset, log_start_offset, log_end_offset, acknowledged_end, read_end)
       IS NOT NULL
     """,
@@ -58,13 +58,13 @@ PROGRESS: Final = Job(
 LAG: Final = Job(
     "consumer_lag",
     "Consumer lag by second",
-    "How far the furthest position of a group, or of a reader without one, in that second lay below the highest"
-    " watermark or acknowledged offset known by then.",
+    "The distance from the furthest position of a group (or of a reader without one) in that second to the highest"
+    " watermark or acknowledged offset known at that time.",
     (
         text("reader", "the consumer group; `process N` where there is none"),
         *TOPIC,
         SECOND,
-        number("position", "the next offset that it would read"),
+        number("position", "the next offset to read"),
         number("end_offset", "the highest end that was known"),
         number("lag", "end_offset - position; 0 where the position is ahead"),
     ),
@@ -79,7 +79,7 @@ LAG: Final = Job(
     ), events AS (
       SELECT {_KEYS}, second, reader, position, CAST(NULL AS BIGINT) AS end_offset FROM moves
       UNION ALL
-      SELECT {_KEYS}, second, NULL, NULL, GREATEST(high_watermark, acknowledged_end) FROM answered_ends
+      SELECT {_KEYS}, second, NULL, NULL, GREATEST(high_watermark, acknowledged_end) FROM known_ends
     ), known AS (
       SELECT {_KEYS}, second, reader, position,
         MAX(end_offset) OVER (PARTITION BY {_KEYS} ORDER BY second) AS end_offset
@@ -97,32 +97,32 @@ _ORDER: Final = "answered_ns, asked_ns, node, leader_epoch, leader, isr"
 LEADERSHIP: Final = Job(
     "leadership",
     "Leaders and in-sync replicas",
-    "What brokers answered of a partition, from one change to the next. An answer in an older leader epoch than one"
-    " already seen is passed over; within an epoch nodes learn of a change one after the other, so short spells may"
+    "What brokers returned about a partition, from one change to the next. A response with an older leader epoch than"
+    " one already seen is ignored; within an epoch nodes learn of a change one after the other, so short spells may"
     " alternate.",
     (
         *TOPIC,
-        number("begin_ns", "the first answer that said so"),
-        number("end_ns", "the first answer that said otherwise; the last of all where none did"),
-        small("leader", "node that leads; null or -1 if none"),
+        number("begin_ns", "the first response with this state"),
+        number("end_ns", "the first response with another state; the last response if there is none"),
+        small("leader", "the leader; null or -1 if there is none"),
         small("leader_epoch", "its leader epoch"),
-        text("isr", "in-sync replicas, ascending, with commas"),
-        small("isr_size", "how many"),
-        number("answers", "how many said so"),
+        text("isr", "in-sync replicas, ascending, separated by commas"),
+        small("isr_size", "number of in-sync replicas"),
+        number("answers", "number of responses with this state"),
     ),
     f"""
-    WITH answers AS (
+    WITH responses AS (
       SELECT {_KEYS}, answered_ns, asked_ns, node, leader, leader_epoch, isr, isr_size,
         MAX(leader_epoch) OVER (PARTITION BY {_KEYS} ORDER BY {_ORDER} ROWS UNBOUNDED PRECEDING) AS newest
       FROM states WHERE topic IS NOT NULL AND partition IS NOT NULL AND isr IS NOT NULL
     ), valid AS (
       SELECT {_KEYS}, answered_ns, asked_ns, node, leader, leader_epoch, isr, isr_size,
-        CONCAT(COALESCE(CAST(leader AS STRING), ''), '/', COALESCE(CAST(leader_epoch AS STRING), ''), '/', isr) AS said
-      FROM answers WHERE leader_epoch IS NULL OR leader_epoch = newest
+        CONCAT(COALESCE(CAST(leader AS STRING), ''), '/', COALESCE(CAST(leader_epoch AS STRING), ''), '/', isr) AS state
+      FROM responses WHERE leader_epoch IS NULL OR leader_epoch = newest
     ), compared AS (
-      SELECT *, LAG(said) OVER (PARTITION BY {_KEYS} ORDER BY {_ORDER}) AS said_before FROM valid
+      SELECT *, LAG(state) OVER (PARTITION BY {_KEYS} ORDER BY {_ORDER}) AS state_before FROM valid
     ), numbered AS (
-      SELECT *, SUM(CASE WHEN said = said_before THEN 0 ELSE 1 END) OVER (
+      SELECT *, SUM(CASE WHEN state = state_before THEN 0 ELSE 1 END) OVER (
         PARTITION BY {_KEYS} ORDER BY {_ORDER} ROWS UNBOUNDED PRECEDING) AS spell
       FROM compared
     ), spells AS (

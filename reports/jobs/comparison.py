@@ -1,4 +1,4 @@
-"""What changed from one run to the next: figures, anomalies and settings."""
+"""Changes from one run to the next: figures, anomalies and settings."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
@@ -13,11 +13,11 @@ from reports.jobs.definition import Column, Table, number, text
 from reports.jobs.figures import FIGURES, Better
 
 NOTABLE: Final = 0.1
-"""A figure that moved by more than this part is told as better or worse; times on shared machines move by less."""
+"""A figure that changed by more than this fraction is better or worse; noise on shared machines is smaller."""
 
 
 class Moved(StrEnum):
-    """How a figure stands to that of the run before."""
+    """Change of a figure from the run before."""
 
     BETTER = "better"
     WORSE = "worse"
@@ -29,14 +29,14 @@ class Moved(StrEnum):
 TREND: Final = Table(
     "trend",
     "Trend",
-    "The main figures of every run beside those of the run before it. Counts are better or worse when they differ,"
-    f" measured figures when they moved by more than {NOTABLE:.0%}.",
+    "The main figures of every run beside those of the run before it. Counts are better or worse if they differ,"
+    f" measured figures if they changed by more than {NOTABLE:.0%}.",
     (
-        number("place", "of the run among the runs, from 1"),
+        number("place", "place of the run among the runs, from 1"),
         text("figure", "a column of the table runs, or an anomaly and its verdict"),
-        Column("value", pa.float64(), "of this run"),
-        Column("before", pa.float64(), "of the run before it; null for the first"),
-        Column("change", pa.float64(), "value / before - 1; null where that says nothing"),
+        Column("value", pa.float64(), "value in this run"),
+        Column("before", pa.float64(), "value in the run before; null for the first run"),
+        Column("change", pa.float64(), "value / before - 1; null if that is undefined"),
         text("moved", f"{', '.join(Moved)}"),
     ),
 )
@@ -44,8 +44,8 @@ TREND: Final = Table(
 CHANGES: Final = Table(
     "changes",
     "What changed",
-    "Settings in `run.json` that are others than those of the run before. Those of clients are told for all of them"
-    " together, each value once, and without addresses and ids.",
+    "Settings in `run.json` that differ from those of the run before. Settings of clients are merged over all clients:"
+    " each value once, without addresses and ids.",
     (
         text("before_run_id", "the run before"),
         text("setting", "target, versions, topics, cluster, clients, and the property"),
@@ -81,7 +81,7 @@ def trend_rows(rows: Sequence[Mapping[str, Any]], judgements: Sequence[Judgement
 
 
 def moved(value: float | None, before: float | None, better: Better, *, is_count: bool) -> Moved:
-    """How a figure stands to that of the run before."""
+    """Return how a figure changed from the run before."""
     if value == before:
         return Moved.SAME
     if value is None or before is None:

@@ -1,9 +1,9 @@
-"""What a job is: a table with a schema, and the one SQL text that any engine computes it with.
+"""Definition of a job: a table with a schema, and the SQL text with which every engine computes it.
 
-The text keeps to what DuckDB and Spark both know, and to whole numbers, so that both give the same rows to the last
-digit. Every row belongs to a run by its number, `run`; times are nanoseconds since the run's first event. Quantiles are
-of buckets with three significant digits: buckets can be added up over tasks, seconds and runs, and the middle of one
-is at most 0.5 % off.
+The text uses only what DuckDB and Spark both support, and whole numbers, so that both return identical rows. Every row
+belongs to a run by its number, `run`; times are nanoseconds since the run's first event. Quantiles are computed from
+buckets with three significant digits: buckets can be added over tasks, seconds and runs, and the middle of one is at
+most 0.5 % off.
 """
 
 from collections.abc import Sequence
@@ -19,10 +19,10 @@ QUANTILE_ERROR: Final = 0.005
 """A quantile differs from the true one by at most this part of it."""
 _SIGNIFICANT: Final = 1000
 _LARGEST_DIGITS: Final = 19
-"""Of a 64-bit integer."""
+"""The number of digits of the largest 64-bit integer."""
 
 QUANTILES: Final = {"p50": 500, "p90": 900, "p99": 990, "p999": 999}
-"""By the name they have in a table: in thousandths."""
+"""Quantiles in thousandths, by their names in a table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Column:
 
 
 class Beside(Enum):
-    """The times of a row for which the faults in force are told beside it."""
+    """The times of a row that determine its column `faults`."""
 
     SECOND = ("second", "second")
     WINDOW = ("begin_ns", "end_ns")
@@ -48,67 +48,67 @@ class Table:
     name: str
     title: str
     about: str
-    """What it tells, and what it does not."""
+    """What the table contains, and what it leaves out."""
     columns: tuple[Column, ...]
-    """Beside the run's id, which comes first."""
+    """The columns after the run's id, which comes first."""
 
     @property
-    def told(self) -> tuple[Column, ...]:
-        """The columns of the table as it is written."""
+    def written(self) -> tuple[Column, ...]:
+        """The columns of the written table."""
         return (RUN_ID, *self.columns)
 
     @property
     def schema(self) -> pa.Schema:
-        """Of the table as it is written."""
-        return pa.schema([(column.name, column.type) for column in self.told])
+        """The schema of the written table."""
+        return pa.schema([(column.name, column.type) for column in self.written])
 
 
 @dataclass(frozen=True, slots=True)
 class Job(Table):
-    """A table that an engine computes. What its SQL gives has these columns, and `run` before them."""
+    """A table that an engine computes. Its SQL returns `run` and then these columns."""
 
     sql: str
     order: tuple[str, ...]
-    """By which columns rows are sorted, after the run; null first. Together they know a row."""
+    """The columns by which rows are sorted after the run, null first; together they identify a row."""
     beside: Beside | None = None
 
     @property
-    def told(self) -> tuple[Column, ...]:
-        """With what was in force beside a row."""
+    def written(self) -> tuple[Column, ...]:
+        """The columns of the written table, with the faults in force."""
         return (RUN_ID, *self.columns, *((_FAULTS_BESIDE,) if self.beside else ()))
 
     @property
     def computed(self) -> pa.Schema:
-        """Of what an engine gives."""
+        """The schema of what an engine returns."""
         return pa.schema([("run", pa.int32()), *((column.name, column.type) for column in self.columns)])
 
 
-RUN_ID: Final = Column("run_id", pa.string(), "the run; where a directory holds several, the place in it")
+RUN_ID: Final = Column("run_id", pa.string(), "the run; if a directory holds several, the path in it")
 _FAULTS_BESIDE: Final = Column(
-    "faults", pa.string(), "the kinds of faults in force at any time of it, joined by +; none where none was"
+    "faults", pa.string(), "the kinds of faults in force during it, joined by +; none if there was none"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A table that several jobs read, computed once; no part of the report."""
+    """A table that several jobs read, computed once; it is not part of the report."""
 
     name: str
     sql: str
 
 
 def number(name: str, meaning: str) -> Column:
-    """A column of whole numbers."""
+    """Return a column of whole numbers."""
     return Column(name, pa.int64(), meaning)
 
 
 def small(name: str, meaning: str) -> Column:
-    """A column of whole numbers that fit 32 bits: processes, nodes, partitions, epochs."""
+    """Return a column of whole numbers that fit 32 bits: processes, nodes, partitions, epochs."""
     return Column(name, pa.int32(), meaning)
 
 
 def text(name: str, meaning: str) -> Column:
-    """A column of text."""
+    """Return a column of text."""
     return Column(name, pa.string(), meaning)
 
 
@@ -121,7 +121,7 @@ TOPIC: Final = (
 
 
 def bucket_of(value: str) -> str:
-    """SQL for the middle of the bucket that a number, not negative, lies in: itself below 1000."""
+    """Return SQL for the middle of the bucket of a non-negative number: the number itself below 1000."""
     branches = [f"WHEN {value} < {_SIGNIFICANT} THEN {value}"]
     for digits in range(4, _LARGEST_DIGITS + 1):
         width = 10 ** (digits - 3)
@@ -131,9 +131,9 @@ def bucket_of(value: str) -> str:
 
 
 def quantiles_of(buckets: str, group: Sequence[str], bucket: str = "bucket") -> str:
-    """SQL for count, quantiles and maximum by group, of a table of `bucket`, `highest` and `times`.
+    """Return SQL for count, quantiles and maximum by group, of a table of `bucket`, `highest` and `times`.
 
-    The quantile q of n values is the one at place ceil(q n) in their order.
+    The quantile q of n values is the value at place ceil(q n) in their order.
     """
     keys = ", ".join(group)
     chosen = ", ".join(
@@ -155,7 +155,7 @@ def quantiles_of(buckets: str, group: Sequence[str], bucket: str = "bucket") -> 
 
 
 def quantile_columns(of: str, unit: str) -> tuple[Column, ...]:
-    """The columns that `quantiles_of` gives beside its keys, named with a unit."""
+    """Return the columns of `quantiles_of` after its keys, named with a unit."""
     return (
         number("times", f"{of}"),
         *(number(f"{name}_{unit}", f"quantile {part / 1000:g}, within 0.5 %") for name, part in QUANTILES.items()),

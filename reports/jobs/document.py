@@ -1,4 +1,4 @@
-"""The page `docs/report-tables.md`, made from the definitions so that it cannot say anything else.
+"""The page `docs/report-tables.md`, generated from the definitions.
 
 `python -m reports.jobs.document` prints it.
 """
@@ -13,18 +13,19 @@ from reports.jobs.report import TABLES
 
 _INTRODUCTION: Final = """# The tables of a report
 
-What `kafkatrial report` writes as `tables/NAME.parquet` and `tables/NAME.csv`, one section each; [the guide](report.md)
-tells how to make one. This page is made from the definitions in `reports/jobs` (`python -m reports.jobs.document`).
+The tables that `kafkatrial report` writes as `tables/NAME.parquet` and `tables/NAME.csv`, one section each; see
+[the guide](report.md). This page is generated from the definitions in `reports/jobs`
+(`python -m reports.jobs.document`).
 
-- Rows stand by run, in the order of the table `runs`, and then by the columns that know a row.
-- Times in `_ns` are nanoseconds since the run's first event, and `second` counts from it. A fault may lie before.
-- Counts are exact. Quantiles are of logarithmic buckets with three significant digits: at most 0.5 % from the true one,
-  and the same on every engine. Of n values the quantile q is the one at place ⌈q n⌉.
+- Rows are sorted by run, in the order of the table `runs`, and then by the columns that identify a row.
+- Times in `_ns` are nanoseconds since the run's first event, and `second` counts from it. A fault may lie before it.
+- Counts are exact. Quantiles are computed from logarithmic buckets with three significant digits: at most 0.5 % off,
+  and identical on every engine. Of n values the quantile q is the one at place ⌈q n⌉.
 - Faults in force are those of the table `faults` by kind: `cut+kill`, or `none`.
-- What a harness read from replicas' disks after the run (operations `read_replica`) is no answer to a client, and is
-  left out but where a table says otherwise.
-- Where a run has no table `positions`, a read passed over what lies between its first record and its last: a little
-  less than the format says.
+- Reads of replicas' disks after the run (operations `read_replica`) are not responses to a client; they are left out
+  unless a table says otherwise.
+- If a run has no table `positions`, a read passed the offsets between its first record and its last: a little less than
+  the format defines.
 """
 
 _TYPES: Final = {
@@ -37,12 +38,12 @@ _TYPES: Final = {
 
 
 def page() -> str:
-    """The whole page as Markdown."""
+    """Return the whole page as Markdown."""
     return "\n".join([_INTRODUCTION, *(_section(table) for table in TABLES)])
 
 
 def _section(table: Table) -> str:
-    rows = [f"| `{column.name}` | {_TYPES[column.type]} | {column.meaning} |" for column in table.told]
+    rows = [f"| `{column.name}` | {_TYPES[column.type]} | {column.meaning} |" for column in table.written]
     return "\n".join(
         [
             f"## `{table.name}`: {table.title}",

@@ -1,4 +1,4 @@
-"""What the jobs ask of an engine, and how they run on one: the same steps, in the same order, on every engine."""
+"""Interface of an engine, and the execution of the jobs: the same steps, in the same order, on every engine."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,42 +18,42 @@ from reports.jobs.inputs import Run
 from reports.jobs.views import ONLY_TOPIC_IDS, RAW, RUN_FACTS, TIMES, raw, span_sql, topic_ids_sql, views
 
 SMALL_ROWS: Final = 200_000
-"""A table that has no more rows in all runs goes to the engine from memory: many small files take longer to open."""
+"""Tables with at most this number of rows in all runs are passed from memory: many small files open slowly."""
 _SQL_TYPES: Final = {pa.int32(): "INT", pa.int64(): "BIGINT", pa.string(): "STRING", pa.bool_(): "BOOLEAN"}
 
 
 class Engine(Protocol):
-    """Runs SQL over Parquet files. What it raises is one clear line."""
+    """Executor of SQL over Parquet files. Its errors are one clear line."""
 
     def add_files(self, name: str, schema: pa.Schema, paths: Sequence[Path]) -> None:
-        """Let a name stand for some Parquet files of one schema."""
+        """Register Parquet files of one schema under a name."""
 
     def add_table(self, name: str, table: pa.Table) -> None:
-        """Let a name stand for a small table."""
+        """Register a small table under a name."""
 
     def add_view(self, name: str, sql: str) -> None:
-        """Let a name stand for a query, to be run anew wherever it is named."""
+        """Register a query under a name; it runs again wherever it is used."""
 
     def add_stage(self, name: str, sql: str) -> None:
-        """Let a name stand for the rows of a query, which is run once."""
+        """Register the rows of a query, which runs once, under a name."""
 
     def query(self, sql: str) -> pa.Table:
-        """The rows of a query."""
+        """Return the rows of a query."""
 
     def begin(self, step: str) -> None:
-        """What the next queries are for; an engine that knows how far it is tells it with that."""
+        """Begin a step; an engine that reports progress reports it under this name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Computed:
-    """What the jobs found."""
+    """The results of the jobs."""
 
     tables: dict[str, pa.Table]
-    """By job, with the columns of `Job.told`."""
+    """By job, with the columns of `Job.written`."""
     end_ns: tuple[int, ...]
-    """By run: its last event, since its first."""
+    """By run, the time of its last event since its first."""
     periods: tuple[tuple[Period, ...], ...]
-    """By run: when which faults were in force."""
+    """By run, the periods of faults in force."""
 
 
 def compute(engine: Engine, runs: Sequence[Run], progress: Callable[[object], None]) -> Computed:
@@ -65,7 +65,7 @@ def compute(engine: Engine, runs: Sequence[Run], progress: Callable[[object], No
         progress(step)
         engine.begin(step)
 
-    begin("when runs began and ended")
+    begin("begin and end of runs")
     spans = {row["run"]: (row["first_ns"], row["last_ns"]) for row in engine.query(span_sql()).to_pylist()}
     origins = [spans[run.number][0] for run in runs]
     ends = [spans[run.number][1] - spans[run.number][0] for run in runs]
@@ -85,14 +85,14 @@ def compute(engine: Engine, runs: Sequence[Run], progress: Callable[[object], No
     for step in STEPS:
         begin(step.name.replace("_", " "))
         if isinstance(step, Job):
-            tables[step.name] = _told(step, engine.query(_typed(step)), [run.name for run in runs], periods)
+            tables[step.name] = _written(step, engine.query(_typed(step)), [run.name for run in runs], periods)
         else:
             engine.add_stage(step.name, step.sql)
     return Computed(tables, tuple(ends), tuple(tuple(of_run) for of_run in periods))
 
 
 def _add_raw(engine: Engine, name: str, runs: Sequence[Run]) -> None:
-    """Let a raw table stand for that of all runs: read once where it is small, for every query where it is not."""
+    """Register a raw table of all runs: read once if it is small, otherwise for every query."""
     schema = SCHEMAS[name].insert(0, pa.field("run", pa.int32()))
     rows = sum(pq.read_metadata(path).num_rows for run in runs for path in run.files[name])
     if rows <= SMALL_ROWS or not rows:
@@ -129,32 +129,32 @@ def _only_ids(found: pa.Table) -> pa.Table:
 
 
 def _typed(job: Job) -> str:
-    """The job's SQL with its schema's types."""
+    """Return the job's SQL with the types of its schema."""
     columns = ", ".join(f"CAST({field.name} AS {_SQL_TYPES[field.type]}) AS {field.name}" for field in job.computed)
-    return f"SELECT {columns} FROM ({job.sql}) AS answer"
+    return f"SELECT {columns} FROM ({job.sql}) AS result"
 
 
-def _told(job: Job, answer: pa.Table, run_ids: Sequence[str], periods: Sequence[Sequence[Period]]) -> pa.Table:
-    answer = _sorted(answer.cast(job.computed), ("run", *job.order))
-    columns = [pa.array(run_ids, pa.string()).take(answer["run"].combine_chunks()), *answer.columns[1:]]
+def _written(job: Job, rows: pa.Table, run_ids: Sequence[str], periods: Sequence[Sequence[Period]]) -> pa.Table:
+    rows = _sorted(rows.cast(job.computed), ("run", *job.order))
+    columns = [pa.array(run_ids, pa.string()).take(rows["run"].combine_chunks()), *rows.columns[1:]]
     if job.beside:
-        columns.append(_labels(job.beside, answer, periods))
+        columns.append(_labels(job.beside, rows, periods))
     return pa.table(columns, schema=job.schema)
 
 
-def _sorted(answer: pa.Table, order: Sequence[str]) -> pa.Table:
-    """Sorted here, null first: Spark would compute a query twice to do it, once to know the bounds of its ranges."""
+def _sorted(rows: pa.Table, order: Sequence[str]) -> pa.Table:
+    """Sort rows here, null first: Spark would compute a query twice to sort it, once for the bounds of its ranges."""
     keys: dict[str, pa.ChunkedArray] = {}
     for name in order:
-        keys |= {f"{name} is known": pc.is_valid(answer[name]), name: answer[name]}
-    return answer.take(pc.sort_indices(pa.table(keys), sort_keys=[(name, "ascending") for name in keys]))
+        keys |= {f"{name} is known": pc.is_valid(rows[name]), name: rows[name]}
+    return rows.take(pc.sort_indices(pa.table(keys), sort_keys=[(name, "ascending") for name in keys]))
 
 
-def _labels(beside: Beside, answer: pa.Table, periods: Sequence[Sequence[Period]]) -> pa.Array:
-    """What was in force beside each row; looked up once for rows of one time."""
+def _labels(beside: Beside, rows: pa.Table, periods: Sequence[Sequence[Period]]) -> pa.Array:
+    """Return the faults in force for each row; looked up once for rows of one time."""
     begin, end = beside.value
-    times = pc.if_else(pc.is_valid(answer[begin]), answer[begin], 0)
-    keys = list(zip(answer["run"].to_pylist(), times.to_pylist(), answer[end].to_pylist(), strict=True))
+    times = pc.if_else(pc.is_valid(rows[begin]), rows[begin], 0)
+    keys = list(zip(rows["run"].to_pylist(), times.to_pylist(), rows[end].to_pylist(), strict=True))
     scale, more = (SECOND_NS, 1) if beside is Beside.SECOND else (1, 0)
     labels = {
         (run, begin, end): label_within(periods[run], begin * scale, (end + more) * scale)

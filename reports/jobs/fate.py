@@ -1,4 +1,4 @@
-"""Jobs about records: what became of them, whose came twice or in another order, and how they fell on partitions."""
+"""Jobs about records: delivery, duplicates, order by producer, and distribution over partitions."""
 
 from typing import Final
 
@@ -23,7 +23,7 @@ PLACES: Final = Stage(
     FROM (SELECT DISTINCT {_PLACE} FROM operation_partitions) AS known
     """,
 )
-"""Topic partitions by number, so that what is large is not grouped and joined by names."""
+"""Topic partitions by number, so that large tables are not grouped and joined by names."""
 
 # A value is unique among the sends of a partition: grouped by it, a send meets its reads without a join.
 SENDS: Final = Stage(
@@ -60,21 +60,21 @@ SENDS: Final = Stage(
 DELIVERY: Final = Job(
     "delivery",
     "Acknowledged, read, lost",
-    "Records that were sent, by what was in force when their produce was called. Tombstones, which have no value, are"
-    " left out. A record of a transaction counts as acknowledged once that is committed. Lost here means passed over:"
-    " what Kafka permits by retention, compaction or acks is in it, and the table anomalies says what is a violation.",
+    "Records that were sent, by the faults in force when their produce was called. Tombstones, which have no value, are"
+    " left out. A record of a transaction counts as acknowledged after that was committed. Lost here means passed over,"
+    " also where Kafka permits it by retention, compaction or acks; the table anomalies has the violations.",
     (
         FAULTS,
         small("acks", "of the produce; -1 is all"),
         number("sent", "records that were sent; the sum of the next four"),
         number("acknowledged", "records that were acknowledged"),
-        number("unknown", "records of which no client knows"),
-        number("failed", "records that were certainly not written"),
+        number("unknown", "records with an unknown outcome"),
+        number("failed", "records that were not written"),
         number("aborted", "records of transactions that did not commit"),
         number("read", "acknowledged records that a read returned"),
-        number("lost", "acknowledged records that none returned, though one passed over their offset"),
+        number("lost", "acknowledged records that no read returned although one passed their offset"),
         number("unread", "acknowledged records whose offset no read passed"),
-        number("turned_up", "unknown records that a read returned"),
+        number("turned_up", "records with an unknown outcome that a read returned"),
     ),
     f"""
     WITH ordered AS (
@@ -117,7 +117,7 @@ DELIVERY: Final = Job(
 PRODUCERS: Final = Job(
     "producers",
     "Duplicates and order by producer",
-    "What each client sent, and how it stands in the logs. Without idempotence Kafka permits both.",
+    "The records of each client, and how they stand in the logs. Without idempotence Kafka permits both.",
     (
         small("process", "the client"),
         Column("idempotent", pa.bool_(), "whether it produced with a producer id"),
@@ -125,7 +125,7 @@ PRODUCERS: Final = Job(
         number("acknowledged", "those that were acknowledged"),
         number("read", "those that a read returned"),
         number("duplicated", "those that were read at more than one offset"),
-        number("out_of_order", "those that stand below one of the same partition that it had sent before"),
+        number("out_of_order", "those that stand below an earlier one of the client in the same partition"),
     ),
     """
     WITH placed AS (
@@ -148,12 +148,12 @@ PRODUCERS: Final = Job(
 LOAD: Final = Job(
     "partition_load",
     "How records fell on partitions",
-    "Records by partition, tombstones included, whatever became of them.",
+    "Records by partition, including tombstones, whatever their outcome.",
     (
         *TOPIC,
         number("sent", "records that were sent to it"),
-        number("share_ppm", "of the records sent to its topic, in millionths"),
-        number("returned", "records that reads returned from it, of replicas' logs too"),
+        number("share_ppm", "share of the records sent to its topic, in millionths"),
+        number("returned", "records that reads returned from it, also from replicas' logs"),
         number("highest_offset", "the highest offset that was acknowledged or read"),
     ),
     f"""
@@ -177,15 +177,14 @@ _KEYS_SHOWN: Final = 10
 KEYS: Final = Job(
     "keys",
     "The most frequent keys",
-    f"The {_KEYS_SHOWN} keys of each topic that most records were sent with, and how many keys there are. A record"
-    " without a key is none of a key.",
+    f"The {_KEYS_SHOWN} most frequent keys of each topic, and the number of keys. Records without a key are left out.",
     (
         TOPIC[0],
         TOPIC[1],
         number("place", "1 is the most frequent; of equally frequent ones the lower key comes first"),
         text("key", "record key"),
         number("sent", "records that were sent with it"),
-        number("keyed", "records of the topic that were sent with any"),
+        number("keyed", "records of the topic that were sent with any key"),
         number("keys", "different keys in the topic"),
     ),
     f"""
@@ -207,14 +206,14 @@ KEYS: Final = Job(
 FAULTS_IN_RUN: Final = Job(
     "faults",
     "Faults",
-    "What was broken on purpose, as the run says.",
+    "The injected faults of the run.",
     (
         number("fault_id", "number of the fault in the run"),
         text("kind", "kill, power, disk, cut, …"),
         text("target", "a node, a link, a topic"),
-        text("argument", "what the kind needs besides"),
+        text("argument", "parameter of the kind"),
         number("inject_ns", "when it began"),
-        number("heal_ns", "when it had ended; null if it never did"),
+        number("heal_ns", "when it ended; null if it never did"),
     ),
     "SELECT run, fault_id, kind, target, argument, inject_ns, heal_ns FROM faults",
     ("inject_ns", "fault_id"),

@@ -1,4 +1,4 @@
-"""The main figures of a run and what was judged of it: tables of a row, or a few, for each run."""
+"""Tables with one or a few rows for each run: its main figures and its judgement."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ Tables = Mapping[str, pa.Table]
 
 
 class Better(StrEnum):
-    """Which way a figure ought to go."""
+    """The better direction of a figure."""
 
     LOW = "lower is better"
     HIGH = "higher is better"
@@ -32,7 +32,7 @@ class Figure:
     meaning: str
     better: Better
     of: Callable[[Tables], float | None]
-    """From the run's own tables; null where they cannot say."""
+    """Computes it from the run's own tables; null if they do not have it."""
     is_count: bool = True
     """Counts are compared exactly, measured figures by `NOTABLE`."""
 
@@ -80,7 +80,7 @@ def _longest_silence(tables: Tables) -> float | None:
 
 
 def _leader_changes(tables: Tables) -> float:
-    """Spells whose leader is another than that of the spell before, in the same partition."""
+    """Return the number of spells with another leader than the spell before, in the same partition."""
     rows = tables["leadership"].select(["topic", "topic_id", "partition", "leader"]).to_pylist()
     return float(
         sum(
@@ -104,9 +104,12 @@ FIGURES: Final = (
     Figure("sent", "records sent, tombstones left out", Better.NEITHER, _total("delivery", "sent")),
     Figure("acknowledged", "records acknowledged", Better.NEITHER, _total("delivery", "acknowledged")),
     Figure(
-        "lost", "acknowledged records that a read passed over, permitted or not", Better.LOW, _total("delivery", "lost")
+        "lost",
+        "acknowledged records that a read passed without returning them, permitted or not",
+        Better.LOW,
+        _total("delivery", "lost"),
     ),
-    Figure("unread", "acknowledged records that no read came by", Better.LOW, _total("delivery", "unread")),
+    Figure("unread", "acknowledged records whose offset no read passed", Better.LOW, _total("delivery", "unread")),
     Figure("duplicated", "records read at more than one offset", Better.LOW, _total("producers", "duplicated")),
     Figure(
         "out_of_order",
@@ -139,14 +142,14 @@ FIGURES: Final = (
 RUNS: Final = Table(
     "runs",
     "Runs",
-    "One row for each run: what it was, what was judged of it, and its main figures.",
+    "One row for each run: its target and seed, its judgement, and its main figures.",
     (
-        text("target", "what was on trial; null if the run does not say"),
-        text("seed", "integer of any size from which it was generated; null if none"),
-        Column("complete", pa.bool_(), "whether it ended by itself"),
+        text("target", "what was on trial; null if unknown"),
+        text("seed", "seed from which it was generated, an integer of any size; null if none"),
+        Column("complete", pa.bool_(), "whether it ended on its own"),
         text("verdict", "ok, violation or unknown"),
-        text("reasons", "why an unknown is one"),
-        number("started_ms", "the earliest time stamp of a record; when `run.json` was written, where none is known"),
+        text("reasons", "reasons for an unknown verdict"),
+        number("started_ms", "the earliest timestamp of a record; if none is known, when `run.json` was written"),
         Column("seconds", pa.float64(), "from its first event to its last"),
         *(Column(figure.name, pa.float64(), figure.meaning) for figure in FIGURES),
     ),
@@ -155,40 +158,44 @@ RUNS: Final = Table(
 ANOMALIES: Final = Table(
     "anomalies",
     "Anomalies",
-    "What the checkers found, as `kafkatrial check` tells it: the judgement of the run.",
-    (text("anomaly", "its name"), text("verdict", "violation, unknown or permitted"), number("count", "how often")),
+    "The judgement of the run, as in `kafkatrial check`.",
+    (
+        text("anomaly", "its name"),
+        text("verdict", "violation, unknown or permitted"),
+        number("count", "number of findings"),
+    ),
 )
 
 EVIDENCE: Final = Table(
     "evidence",
     "Evidence",
-    "Where an anomaly shows: the first ten places.",
+    "Evidence of each anomaly: the first ten places.",
     (
         text("anomaly", "its name"),
         text("verdict", "violation, unknown or permitted"),
         number("place", "1 is the first"),
-        text("op_ids", "the operations, with commas"),
+        text("op_ids", "the operations, separated by commas"),
         text("topic", "topic name"),
         small("partition", "partition of the topic"),
-        number("offset", "where in it"),
-        number("value", "the record's"),
-        text("text", "a sentence for a person"),
+        number("offset", "offset in the partition"),
+        number("value", "value of the record"),
+        text("text", "a sentence that explains it"),
     ),
 )
 
 
 def of_run(tables: Tables, run_id: str) -> dict[str, pa.Table]:
-    """The rows of one run."""
+    """Return the rows of one run."""
     return {name: _where(table, {"run_id": run_id}) for name, table in tables.items()}
 
 
 def figures_of(tables: Tables) -> dict[str, float | None]:
-    """The main figures, by name, from the tables of one run."""
+    """Return the main figures, by name, from the tables of one run."""
     return {figure.name: figure.of(tables) for figure in FIGURES}
 
 
 def run_row(run: Run, judgement: Judgement, end_ns: int, figures: Mapping[str, float | None]) -> dict[str, Any]:
-    """A row of RUNS."""
+    """Return a row of RUNS."""
     return {
         "run_id": run.name,
         "target": run.info.target,
@@ -203,13 +210,13 @@ def run_row(run: Run, judgement: Judgement, end_ns: int, figures: Mapping[str, f
 
 
 def anomaly_rows(run_id: str, judgement: Judgement) -> list[dict[str, Any]]:
-    """Rows of ANOMALIES."""
+    """Return rows of ANOMALIES."""
     found = in_report_order(judgement.anomalies)
     return [{"run_id": run_id, "anomaly": a.name, "verdict": str(a.verdict), "count": a.count} for a in found]
 
 
 def evidence_rows(run_id: str, judgement: Judgement) -> list[dict[str, Any]]:
-    """Rows of EVIDENCE."""
+    """Return rows of EVIDENCE."""
     return [
         {
             "run_id": run_id,

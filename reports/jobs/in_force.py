@@ -1,7 +1,7 @@
-"""Which kinds of faults were in force when: periods between injections and healings, and what to call each.
+"""Periods of faults in force, between injections and healings, and their labels.
 
-`FAULT_SLOTS` is how SQL finds a moment's period without comparing every operation with every fault: periods cut at the
-bounds of slots of equal width, so that a join by slot number is left.
+With `FAULT_SLOTS` SQL finds a moment's period without comparing every operation with every fault: periods are cut at
+the bounds of slots of equal width, so that a join by slot number remains.
 """
 
 from bisect import bisect_right
@@ -16,7 +16,7 @@ from reports.jobs.definition import SECOND_NS
 
 NONE: Final = "none"
 SLOTS_MAX: Final = 100_000
-"""A run has about so many slots at most, however far apart its first and last event stand."""
+"""The approximate maximum number of slots of a run."""
 
 FAULT_SLOTS: Final = pa.schema(
     [
@@ -48,12 +48,12 @@ class Period:
 
     @property
     def label(self) -> str:
-        """`cut+kill`."""
+        """The kinds joined by +: `cut+kill`."""
         return "+".join(sorted(self.kinds))
 
 
 def periods_of(faults: Sequence[Fault], end_ns: int) -> list[Period]:
-    """The periods of a run whose last event was at `end_ns`, which are inside the run and do not overlap."""
+    """Return the periods of a run that ends at `end_ns`; they are inside the run and do not overlap."""
     spans = [
         (max(fault.begin_ns, 0), end_ns + 1 if fault.end_ns is None else min(fault.end_ns, end_ns + 1), fault.kind)
         for fault in faults
@@ -77,12 +77,12 @@ def periods_of(faults: Sequence[Fault], end_ns: int) -> list[Period]:
 
 
 def slot_seconds(end_ns: int) -> int:
-    """The width of slots, in whole seconds, for a run that ends then."""
+    """Return the width of slots, in whole seconds, for a run that ends at `end_ns`."""
     return end_ns // (SLOTS_MAX * SECOND_NS) + 1
 
 
 def fault_slots(run: int, periods: Sequence[Period], slot_s: int) -> pa.Table:
-    """The periods cut at the bounds of slots (FAULT_SLOTS)."""
+    """Return the periods, cut at the bounds of slots (FAULT_SLOTS)."""
     width = slot_s * SECOND_NS
     rows = [
         (run, slot, max(period.begin_ns, slot * width), min(period.end_ns, (slot + 1) * width), period.label)
@@ -96,7 +96,7 @@ def fault_slots(run: int, periods: Sequence[Period], slot_s: int) -> pa.Table:
 
 
 def label_within(periods: Sequence[Period], begin_ns: int, end_ns: int) -> str:
-    """What was in force at any time in [begin, end), joined by +; `none` where nothing was."""
+    """Return the faults in force at any time in [begin, end), joined by +; `none` if there were none."""
     kinds: set[str] = set()
     for period in _overlapping(periods, begin_ns, end_ns):
         kinds |= period.kinds

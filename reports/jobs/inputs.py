@@ -1,8 +1,8 @@
-"""The runs of a report, opened: their public tables as Parquet files of exactly the format's types.
+"""Input runs of a report: their public tables as Parquet files with exactly the format's types.
 
-What has other types, or is in no file (of a killed run, what had begun and not ended), is written to a scratch
-directory first. A run that may still be written is read from hard links to what is there now, so that neither a file
-that its writer removes at the end nor one that it adds meanwhile changes what the report tells.
+Tables with other types, and rows that are in no file (unfinished operations of a killed run), are written to a scratch
+directory first. A run that may still be written is read from hard links to its current files, so that the report is not
+affected if the writer removes files at its end or adds some meanwhile.
 """
 
 import os
@@ -23,9 +23,9 @@ from linearizability.history.run import RUN_FILE, RunInfo
 from linearizability.history.schema import SCHEMAS
 
 _COMPARED: Final = 2
-"""So many runs are compared; more are a trend."""
+"""Up to this number of runs are compared; more form a trend."""
 _ATTEMPTS: Final = 5
-"""A writer may end just then, and replace its files by others."""
+"""Retries, because a writer may end meanwhile and replace its files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,15 +35,15 @@ class Run:
     number: int
     """Its place among the runs, from 0."""
     run_dir: Path
-    """As the user named it."""
+    """The path that the user gave."""
     name: str
-    """The id under which its rows stand."""
+    """The run id in its rows."""
     history: History
-    """Of a snapshot where the run may still be written."""
+    """A snapshot if the run may still be written."""
     files: dict[str, tuple[Path, ...]]
-    """The closed files of every table, none where it is empty."""
+    """The closed files of every table; none if it is empty."""
     started_ms: int
-    """The earliest time stamp of a record, as footers tell; when `run.json` was written, where they do not."""
+    """The earliest timestamp of a record according to the footers; else when `run.json` was written."""
 
     @property
     def info(self) -> RunInfo:
@@ -52,9 +52,9 @@ class Run:
 
 
 def open_runs(run_dirs: Mapping[Path, str], scratch: Path) -> list[Run]:
-    """Open them: one or two in their order, more of them oldest first. By directory: its name; empty for its run_id.
+    """Open runs: one or two in their order, more of them oldest first; values are names, empty for the run_id.
 
-    Raises HistoryError or NotARunError, in one line that names the directory.
+    Raises HistoryError or NotARunError, in one line with the directory.
     """
     runs = [
         _opened(number, run_dir, name, scratch / f"run-{number}")
@@ -70,8 +70,8 @@ def _require_own_ids(runs: Sequence[Run]) -> None:
     seen: dict[str, Path] = {}
     for run in runs:
         if run.name in seen:
-            same = f"its id is {run.name}, as is that of {seen[run.name]}"
-            raise NotARunError(f"{run.run_dir}: {same}; a report tells runs apart by it")
+            same = f"its id is {run.name}, like that of {seen[run.name]}"
+            raise NotARunError(f"{run.run_dir}: {same}; run ids in a report must be unique")
         seen[run.name] = run.run_dir
 
 
@@ -92,7 +92,7 @@ def _started_ms(run_dir: Path, records: Sequence[Path]) -> int:
 
 
 def _lowest(footer: pq.FileMetaData, column: str) -> Iterator[int]:
-    """The least value of a column in each row group that says it."""
+    """Yield the lowest value of a column in each row group with statistics."""
     for group in range(footer.num_row_groups):
         for place in range(footer.num_columns):
             chunk = footer.row_group(group).column(place)
@@ -101,7 +101,7 @@ def _lowest(footer: pq.FileMetaData, column: str) -> Iterator[int]:
 
 
 def _steady(run_dir: Path, snapshot: Path) -> History:
-    """The history as it is at one moment."""
+    """Return the history at one moment."""
     if not layout.has_journal(run_dir / layout.HISTORY_FOLDER):
         return open_history(run_dir)
     for attempt in range(1, _ATTEMPTS + 1):
@@ -113,16 +113,14 @@ def _steady(run_dir: Path, snapshot: Path) -> History:
             if not layout.has_journal(run_dir / layout.HISTORY_FOLDER):
                 return open_history(run_dir)
             if attempt == _ATTEMPTS:
-                raise HistoryError(
-                    f"{run_dir}: is being written too fast to be read; wait until it has ended"
-                ) from None
+                raise HistoryError(f"{run_dir}: changes too fast to be read; wait until the run has ended") from None
         except HistoryError as error:
             raise type(error)(str(error).replace(str(snapshot), str(run_dir))) from None
     raise AssertionError
 
 
 def _link(run_dir: Path, snapshot: Path) -> None:
-    """Link what is there. `operations` first: a flush whose operations are not among them does not count."""
+    """Link the current files, `operations` first: a flush without its operations does not count."""
     source, target = run_dir / layout.HISTORY_FOLDER, snapshot / layout.HISTORY_FOLDER
     (target / layout.JOURNAL_FOLDER).mkdir(parents=True)
     shutil.copyfile(run_dir / RUN_FILE, snapshot / RUN_FILE)
@@ -146,7 +144,7 @@ def _link_or_copy(path: Path, place: Path) -> None:
 
 
 def _exact(history: History, name: str, scratch: Path) -> Iterator[Path]:
-    """The files of a table that are as the format has them, and one with everything else."""
+    """Yield the files of a table with the format's types, and one file with everything else."""
     schema = SCHEMAS[name]
     others: list[Path] = []
     for path in history.files(name):

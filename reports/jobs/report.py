@@ -1,6 +1,6 @@
 """A report of one or several runs: every table, written as Parquet and CSV.
 
-Nothing of it can be taken for whole that is not: tables lie in a draft directory until the last one is there.
+An incomplete report is never mistaken for a whole one: tables are in a draft directory until the last is written.
 """
 
 from collections.abc import Callable, Mapping
@@ -27,22 +27,22 @@ TABLES: Final[tuple[Table, ...]] = (RUNS, ANOMALIES, EVIDENCE, TREND, CHANGES, *
 
 Judge = Callable[[Path], Judgement]
 Progress = Callable[[object], None]
-"""Is told the step, or how far it is."""
+"""Receives the step or its progress."""
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What there is to tell of some runs."""
+    """The tables and judgements of some runs."""
 
     runs: tuple[Run, ...]
     judgements: tuple[Judgement, ...]
     ends_ns: tuple[int, ...]
     periods: tuple[tuple[Period, ...], ...]
     tables: Mapping[str, pa.Table]
-    """By name, those of TABLES."""
+    """The tables of TABLES, by name."""
 
     def rows(self, name: str) -> list[dict[str, Any]]:
-        """The rows of a table."""
+        """Return the rows of a table."""
         found: list[dict[str, Any]] = self.tables[name].to_pylist()
         return found
 
@@ -54,9 +54,9 @@ def make_report(
     engine: Callable[[], AbstractContextManager[Engine]],
     progress: Progress,
 ) -> Report:
-    """Judge some runs and compute every table; by directory its name, empty for its run_id.
+    """Judge some runs and compute every table; `run_dirs` has names by directory, empty for the run_id.
 
-    Raises HistoryError or NotARunError for a run, and what `judge` and the engine raise, each in one line.
+    Raises HistoryError or NotARunError for a run, and the errors of `judge` and the engine, each in one line.
     """
     progress("opening runs")
     runs = open_runs(run_dirs, scratch)
@@ -72,14 +72,14 @@ def make_report(
         for run, judgement, end_ns, tables in zip(runs, judgements, computed.end_ns, own, strict=True)
     ]
     judged = list(zip(runs, judgements, strict=True))
-    told = {
+    own_rows = {
         RUNS: rows,
         ANOMALIES: [row for run, judgement in judged for row in anomaly_rows(run.name, judgement)],
         EVIDENCE: [row for run, judgement in judged for row in evidence_rows(run.name, judgement)],
         TREND: list(trend_rows(rows, judgements)),
         CHANGES: list(change_rows([(run.name, run.info) for run in runs])),
     }
-    tables = {table.name: pa.Table.from_pylist(rows, table.schema) for table, rows in told.items()}
+    tables = {table.name: pa.Table.from_pylist(rows, table.schema) for table, rows in own_rows.items()}
     return Report(tuple(runs), tuple(judgements), computed.end_ns, computed.periods, {**tables, **computed.tables})
 
 

@@ -1,9 +1,8 @@
-"""The public tables as the jobs' SQL sees them: all runs together, with what the format leaves open settled.
+"""Views of the public tables for the jobs' SQL: all runs together, with optional values filled in.
 
-Every row has its run's `run`; times are relative to the run's first event; Kafka's -1 for unknown is null; a
-`topic_id` that a row does not know is filled in where the topic's name has one only, and empty where nobody knows it.
-SQL's own words get other names: `offset` is `at_offset`, `group` is `group_id`, `before` and `after` are `begin_offset`
-and `end_offset`.
+Every row has its run's number `run`; times are relative to the run's first event; Kafka's -1 for unknown is null; an
+unknown `topic_id` is filled in if the topic's name has only one, and empty if it has none. SQL keywords have other
+names: `offset` is `at_offset`, `group` is `group_id`, `before` and `after` are `begin_offset` and `end_offset`.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,7 +14,7 @@ from linearizability.history.schema import COLUMNS, Column
 from reports.jobs.definition import SECOND_NS
 
 READS_REPLICA: Final = "read_replica"
-"""What a harness read from a node's disk after the run is no answer to a client."""
+"""Reads of a node's disk after the run, which are not responses to a client."""
 
 TIMES: Final = {
     "operations": ("invoke_ns", "complete_ns"),
@@ -23,9 +22,9 @@ TIMES: Final = {
     "faults": ("inject_ns", "heal_ns"),
     "assignments": ("at_ns", "at_ns"),
 }
-"""The tables that say when, each with the column of a row's begin and end."""
+"""The tables with times, each with the columns for the begin and end of a row."""
 RAW: Final = ("operations", "records", "positions", "states", "faults", "assignments")
-"""The public tables that are looked at."""
+"""The public tables that are read."""
 VIEWED: Final = ("operations", "records", "positions", "states", "faults")
 _IDENTIFIED: Final = ("records", "positions", "states")
 
@@ -40,19 +39,19 @@ _NAMES: Final = {
 RUN_FACTS: Final = pa.schema(
     [("run", pa.int32()), ("origin_ns", pa.int64()), ("slot_ns", pa.int64()), ("has_positions", pa.bool_())]
 )
-"""What the views must know of each run: its first event; the width of the slots by which operations find the faults
+"""What the views need to know of each run: its first event; the width of the slots by which operations find the faults
 in force; whether it has the table `positions`."""
 ONLY_TOPIC_IDS: Final = pa.schema([("run", pa.int32()), ("topic", pa.string()), ("topic_id", pa.string())])
-"""The ids of topics of which a run knows one only."""
+"""The ids of topics with only one id in a run."""
 
 
 def raw(table: str) -> str:
-    """The name of a public table as it is on disk, of all runs, with the column `run`."""
+    """Return the name of a public table as it is on disk, of all runs, with the column `run`."""
     return f"raw_{table}"
 
 
 def span_sql() -> str:
-    """First and last moment of every run; what broke it does not count."""
+    """Return SQL for the first and last moment of every run; faults do not count."""
     parts = [
         f"SELECT run, MIN({begin}) AS first_ns, MAX(COALESCE({end}, {begin})) AS last_ns FROM {raw(name)} GROUP BY run"
         for name, (begin, end) in TIMES.items()
@@ -64,15 +63,15 @@ def span_sql() -> str:
 
 
 def topic_ids_sql() -> str:
-    """By which ids, null among them, the rows of each run know its topics."""
+    """Return SQL for the topic ids, including null, in the rows of each run."""
     parts = [f"SELECT DISTINCT run, topic, topic_id FROM {raw(name)}" for name in _IDENTIFIED]
     return f"SELECT DISTINCT run, topic, topic_id FROM ({_union(parts)}) AS ids WHERE topic IS NOT NULL"
 
 
 def views(*, lacks_ids: bool, lacks_positions: bool) -> Iterator[tuple[str, str]]:
-    """Names and SQL of the views, over the raw tables, RUN_FACTS and ONLY_TOPIC_IDS.
+    """Yield names and SQL of the views over the raw tables, RUN_FACTS and ONLY_TOPIC_IDS.
 
-    `lacks_ids`: some row does not know an id that its run knows. `lacks_positions`: some run has none.
+    `lacks_ids`: some row lacks an id that its run has. `lacks_positions`: some run has no positions.
     """
     for name in VIEWED:
         sql = _view(name, lacks_ids=lacks_ids and name in _IDENTIFIED)
@@ -119,8 +118,8 @@ def _column(table: str, column: Column) -> str:
 
 
 def _derived_positions(*, lacks_ids: bool) -> str:
-    """Where the table is absent: from a read's first record to its last, a little less than the format says."""
-    lacking = ", ".join(f"CAST(NULL AS BIGINT) AS {name}" for name in _UNTOLD)
+    """Return SQL for positions if the table is absent: from a read's first record to its last."""
+    lacking = ", ".join(f"CAST(NULL AS BIGINT) AS {name}" for name in _NOT_DERIVED)
     topic_id = _topic_id(lacks_ids=lacks_ids)
     return f"""
         SELECT r.run, r.op_id, r.topic, r.partition, MIN(r.offset) AS begin_offset, MAX(r.offset) + 1 AS end_offset,
@@ -131,7 +130,7 @@ def _derived_positions(*, lacks_ids: bool) -> str:
     """
 
 
-_UNTOLD: Final = ("high_watermark", "last_stable_offset", "log_start_offset")
+_NOT_DERIVED: Final = ("high_watermark", "last_stable_offset", "log_start_offset")
 
 _FAULTED: Final = """
     SELECT o.*, COALESCE(s.faults, 'none') AS faults
@@ -142,7 +141,7 @@ _FAULTED: Final = """
 
 
 def _whole(value: str, unit: str) -> str:
-    """SQL for how often a unit fits into a number that is not negative, without a fraction on the way."""
+    """Return SQL for a non-negative number divided by a unit, in whole numbers only."""
     return f"CAST(({value} - {value} % {unit}) / {unit} AS BIGINT)"
 
 

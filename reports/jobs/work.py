@@ -1,4 +1,4 @@
-"""Jobs about operations: how long they took, how many there were, when none succeeded, and with which errors."""
+"""Jobs about operations: latency, throughput, windows without success, errors, and records per produce."""
 
 from typing import Final
 
@@ -18,7 +18,7 @@ from reports.jobs.definition import (
 )
 from reports.jobs.views import READS_REPLICA
 
-FAULTS: Final = text("faults", "the kinds of faults in force when it was called, joined by +; none where none was")
+FAULTS: Final = text("faults", "the kinds of faults in force when it was called, joined by +; none if there was none")
 
 OPERATION_PARTITIONS: Final = Stage(
     "operation_partitions",
@@ -65,7 +65,7 @@ LATENCY: Final = Job(
 LATENCY_OVERALL: Final = Job(
     "latency_overall",
     "Latency of the whole run",
-    "The same of the whole run.",
+    "Latency by operation over the whole run.",
     (_OPERATION, *_LATENCY),
     _latency(("run", "f")),
     ("f",),
@@ -74,7 +74,7 @@ LATENCY_OVERALL: Final = Job(
 LATENCY_BY_FAULT: Final = Job(
     "latency_by_fault",
     "Latency by fault in force",
-    "The same of the whole run, by the faults in force when the operation was called.",
+    "Latency over the whole run, by the faults in force when the operation was called.",
     (_OPERATION, FAULTS, *_LATENCY),
     _latency(("run", "f", "faults")),
     ("f", "faults"),
@@ -83,13 +83,13 @@ LATENCY_BY_FAULT: Final = Job(
 THROUGHPUT: Final = Job(
     "throughput",
     "Throughput by second",
-    "By the second in which operations returned; by that in which they were called, if they never did. Records that"
-    " several readers read count for each.",
+    "By the second in which operations returned, or in which they were called if they never did. Records that several"
+    " readers read count for each.",
     (
         SECOND,
         number("ok", "operations that succeeded"),
-        number("failed", "operations that certainly did not happen"),
-        number("unknown", "operations of which nobody knows"),
+        number("failed", "operations that took no effect"),
+        number("unknown", "operations with an unknown outcome"),
         number("acknowledged", "records of produces that succeeded"),
         number("returned", "records that reads returned"),
     ),
@@ -114,14 +114,15 @@ THROUGHPUT: Final = Job(
 AVAILABILITY: Final = Job(
     "availability",
     "Windows without success",
-    "From one success of an operation to the next, where that took a second or longer; from its first call, and to the"
-    " last end of any of its kind. A window in which nobody called is idleness, not a fault of the cluster.",
+    "Windows of a second or longer from one success of an operation to the next; the first begins at its first call,"
+    " and the last ends at the last end of any of its kind. A window without calls is idleness, not a fault of the"
+    " cluster.",
     (
         _OPERATION,
         number("begin_ns", "the success before it"),
         number("end_ns", "the success after it"),
         number("called", "operations of the kind that were called inside"),
-        number("not_ok", "those of them that did not succeed later either"),
+        number("not_ok", "those of them that never succeeded"),
     ),
     f"""
     WITH successes AS (
@@ -165,13 +166,13 @@ AVAILABILITY: Final = Job(
 ERRORS: Final = Job(
     "errors",
     "Errors",
-    "Operations by the Kafka error they were answered, and by the faults in force when they were called.",
+    "Operations by the Kafka error that they returned, and by the faults in force when they were called.",
     (
         _OPERATION,
-        text("error", "Kafka error name; null for an operation that is not ok and was told no error"),
-        text("outcome", "fail: it certainly did not happen; info: nobody knows; ok: it happened all the same"),
+        text("error", "Kafka error name; null for an operation that is not ok and has no error"),
+        text("outcome", "fail: it took no effect; info: unknown; ok: it took effect despite the error"),
         FAULTS,
-        number("operations", "how many"),
+        number("operations", "number of operations"),
         number("first_ns", "when the first was called"),
         number("last_ns", "when the last was called"),
     ),
@@ -186,7 +187,7 @@ ERRORS: Final = Job(
 BATCHES: Final = Job(
     "batches",
     "Records in a produce",
-    "How many records a produce had. The format does not tell how many bytes.",
+    "Number of records in a produce. The format has no sizes in bytes.",
     (TOPIC[0], TOPIC[1], *quantile_columns("produces with a record", "records")),
     "SELECT run, topic, topic_id, times, p50 AS p50_records, p90 AS p90_records, p99 AS p99_records,"
     " p999 AS p999_records, highest AS highest_records FROM ("

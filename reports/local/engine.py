@@ -1,4 +1,4 @@
-"""Runs the report's SQL by DuckDB, in this process: bounded memory, what does not fit goes to a scratch directory."""
+"""DuckDB as an engine of the report, in this process: memory is bounded, the rest spills to a scratch directory."""
 
 import contextlib
 from collections.abc import Iterator, Sequence
@@ -12,16 +12,16 @@ import pyarrow as pa
 from linearizability.history.errors import one_line
 
 MEMORY_PART: Final = 4
-"""DuckDB may use a fourth of the memory that there is, unless told otherwise."""
+"""By default DuckDB may use a fourth of the machine's memory."""
 _MACROS: Final = (
     "CREATE MACRO array_join(list, separator) AS array_to_string(list, separator)",
     "CREATE OR REPLACE MACRO cardinality(list) AS len(list)",
 )
-"""What Spark calls otherwise."""
+"""Functions with another name in Spark."""
 
 
 class LocalEngineError(Exception):
-    """DuckDB could not come to an end: no room on disk or in memory, or a file that changed meanwhile."""
+    """DuckDB failed: no room on disk or in memory, or a file that changed meanwhile."""
 
 
 class LocalEngine:
@@ -52,22 +52,22 @@ class LocalEngine:
 
     def query(self, sql: str) -> pa.Table:
         """See `Engine`. Raises LocalEngineError."""
-        with _told_in_one_line(self._where):
+        with _errors_in_one_line(self._where):
             return self._connection.sql(sql).to_arrow_table()
 
     def begin(self, step: str) -> None:
-        """See `Engine`. DuckDB does not say how far it is."""
+        """See `Engine`. DuckDB reports no progress."""
 
     def _run(self, sql: str) -> None:
-        with _told_in_one_line(self._where):
+        with _errors_in_one_line(self._where):
             self._connection.execute(sql)
 
 
 @contextlib.contextmanager
 def local_engine(scratch: Path, memory_mb: int | None = None) -> Iterator[LocalEngine]:
-    """An engine that keeps stages, and what memory has no room for, in a directory; it is left to the caller to remove.
+    """Yield an engine that keeps stages, and what does not fit in memory, in a directory; the caller removes it.
 
-    `memory_mb` bounds what DuckDB takes; a fourth of the machine's memory by default. Raises LocalEngineError.
+    `memory_mb` limits the memory of DuckDB; a fourth of the machine's memory by default. Raises LocalEngineError.
     """
     scratch.mkdir(parents=True, exist_ok=True)
     megabytes = memory_mb or psutil.virtual_memory().total // MEMORY_PART >> 20
@@ -79,7 +79,7 @@ def local_engine(scratch: Path, memory_mb: int | None = None) -> Iterator[LocalE
         "autoload_known_extensions": "false",
     }
     with (
-        _told_in_one_line(scratch),
+        _errors_in_one_line(scratch),
         contextlib.closing(duckdb.connect(str(scratch / "stages.duckdb"), config=config)) as opened,
     ):
         for macro in _MACROS:
@@ -88,7 +88,7 @@ def local_engine(scratch: Path, memory_mb: int | None = None) -> Iterator[LocalE
 
 
 @contextlib.contextmanager
-def _told_in_one_line(where: Path) -> Iterator[None]:
+def _errors_in_one_line(where: Path) -> Iterator[None]:
     try:
         yield
     except duckdb.OutOfMemoryException as error:

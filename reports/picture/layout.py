@@ -1,8 +1,8 @@
-"""Where everything of a picture stands: from moments to pixels, from lanes to rows.
+"""Layout of a picture: from moments to pixels, from lanes to rows.
 
-Time runs to the right but not to scale: most of it is waiting, and an operation of a microsecond has a label too. Each
-moment stands as far right of the one before as its distance (by logarithm) and the labels of the bars that end at it
-ask for. Order is kept exactly; ticks give the true times. Bars of a lane that overlap get rows of their own.
+Time runs to the right but not to scale, because most of it is waiting, and an operation of a microsecond has a label
+too. The distance between two moments grows with the logarithm of the time between them and leaves room for the labels
+of bars that end there. Order is kept exactly; ticks show the true times. Overlapping bars of a lane get separate rows.
 """
 
 import math
@@ -20,7 +20,7 @@ MARGIN: Final = 16
 BAR_HEIGHT: Final = 22
 _SPACE: Final = 8
 _DOTS: Final = 18
-"""Room below a bar for its place in the order."""
+"""Space below a bar for its place in the order."""
 _HEAD: Final = 26
 _BAND_ROW: Final = 22
 _BREAK_ROOM: Final = 90
@@ -68,7 +68,7 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line across all lanes with a few words."""
+    """A line across all lanes with a label."""
 
     x: float
     text: str
@@ -100,25 +100,25 @@ class Plane:
 
 
 class Clock:
-    """Tells moments as times since the beginning of the history, in a unit that fits the window."""
+    """Formatter of moments as times since the begin of the history, in a unit that fits the window."""
 
     def __init__(self, picture: Picture) -> None:
         self._origin_ns = picture.origin_ns
         span_ns = picture.end_ns - picture.begin_ns
         self._divisor, self.unit = next((size, unit) for least, size, unit in _UNITS if span_ns >= least)
 
-    def told(self, moment_ns: int) -> str:
-        """`431.142 ms`."""
+    def time(self, moment_ns: int) -> str:
+        """Return a moment as `431.142 ms`."""
         return self.duration(moment_ns - self._origin_ns)
 
     def duration(self, duration_ns: int) -> str:
-        """The same of a time that passed."""
+        """Return a duration in the same unit."""
         decimals = 0 if self._divisor == 1 else 3
         return f"{duration_ns / self._divisor:,.{decimals}f} {self.unit}"
 
 
 def lay_out(picture: Picture) -> Plane:
-    """The drawing of a picture."""
+    """Return the drawing of a picture."""
     ends = _visible_ends(picture)
     axis = _axis(picture, ends)
     bands = tuple(_bands(picture, axis))
@@ -142,7 +142,7 @@ def lay_out(picture: Picture) -> Plane:
 
 
 def _visible_ends(picture: Picture) -> dict[int, int]:
-    """By number, where a bar ends on paper: one that never returned at the next call in its lane, else at the end."""
+    """Return where each bar ends: one that never returned at the next call in its lane, else at the end."""
     ends: dict[int, int] = {}
     for lane in picture.lanes:
         for place, bar in enumerate(lane.bars):
@@ -152,7 +152,7 @@ def _visible_ends(picture: Picture) -> dict[int, int]:
 
 
 def _axis(picture: Picture, ends: dict[int, int]) -> dict[int, float]:
-    """The place of every moment: bars' ends and bands' within the picture."""
+    """Return the place of every moment: the ends of bars, and of bands within the picture."""
     bars = picture.bars
     first = min([picture.begin_ns, *(bar.begin_ns for bar in bars)])
     last = max([picture.end_ns, *ends.values()])
@@ -216,12 +216,12 @@ def _ticks(axis: dict[int, float], clock: Clock) -> Iterable[Line]:
     free = 0.0
     for moment, x in axis.items():
         if x >= free:
-            yield Line(x, clock.told(moment))
+            yield Line(x, clock.time(moment))
             free = x + _TICK_ROOM
 
 
 def _dots(order: Order, bars: Sequence[BarShape]) -> tuple[Dot, ...]:
-    """Each step within its bar, right of the one before it."""
+    """Return a dot for each step within its bar, right of the one before it."""
     shapes = {shape.bar.number: shape for shape in bars}
     dots: list[Dot] = []
     reached = 0.0
@@ -233,5 +233,5 @@ def _dots(order: Order, bars: Sequence[BarShape]) -> tuple[Dot, ...]:
 
 
 def lane_names(lanes: Iterable[Lane]) -> float:
-    """The width of the column of names."""
+    """Return the width of the column of names."""
     return max((len(lane.name) for lane in lanes), default=0) * (CHARACTER + 0.4) + 24

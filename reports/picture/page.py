@@ -1,7 +1,7 @@
 """One violation as one self-contained HTML page, to look at and to paste into an issue.
 
 Nothing is fetched: style, script and drawing are inside. Without the script the drawing, the first order and the log
-are all there, and each bar tells what it is; the script steps through operations by keyboard, shows the state before
+are complete, and each bar has a title; the script steps through operations by keyboard, shows the state before
 and after, and goes to the first bad one. Light, dark and paper; every colour repeats a sign, a pattern or a word.
 """
 
@@ -23,7 +23,7 @@ from reports.rendering import render
 SIZE_MAX: Final = 1_000_000
 """Bytes of a page, whatever the history."""
 _BARS: Final = (200, 100, 50, 20)
-"""Operations to try with, until the page is small enough."""
+"""Numbers of operations to try, until the page is small enough."""
 
 _SIGNS = {Mark.BAD: "✗", Mark.EVIDENCE: "●"}
 _OUTCOME_SIGNS = {Outcome.OK: "", Outcome.INFO: "?", Outcome.FAIL: "⊘"}
@@ -31,17 +31,17 @@ _SEEN = {Seen.RETURNED: ("✓", "returned"), Seen.PASSED: ("✗", "passed"), See
 
 
 def anomaly_page(history: History, name: str, evidence: Evidence) -> str:
-    """The page of one piece of evidence. Raises HistoryError where the history cannot be read."""
+    """Return the page of one piece of evidence. Raises HistoryError if the history cannot be read."""
     return _fitting(lambda bars_max: draw_anomaly(history, name, evidence, bars_max=bars_max))
 
 
 def verification_page(verification: Verification) -> str:
-    """The page of the first subhistory in violation. Raises ValueError if there is none."""
+    """Return the page of the first subhistory in violation. Raises ValueError if there is none."""
     return _fitting(lambda bars_max: draw_verification(verification, bars_max=bars_max))
 
 
 def render_picture(picture: Picture) -> str:
-    """The page of a picture."""
+    """Return the page of a picture."""
     clock, plane = Clock(picture), lay_out(picture)
     lanes = {bar.number: lane for lane in picture.lanes for bar in lane.bars}
     steps = [_Step(bar, lanes[bar.number].name, clock) for bar in picture.bars]
@@ -63,7 +63,7 @@ def render_picture(picture: Picture) -> str:
 
 
 def _fitting(draw: Callable[[int], Picture]) -> str:
-    """The page with as many operations as there is room for."""
+    """Return the page with as many operations as fit."""
     page = ""
     for bars_max in _BARS:
         page = render_picture(draw(bars_max))
@@ -74,7 +74,7 @@ def _fitting(draw: Callable[[int], Picture]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """What is told of a bar when it is pointed at."""
+    """The details of a bar that is selected."""
 
     bar: Bar
     lane: str
@@ -86,21 +86,21 @@ class _Step:
         return f"operation {name}" if self.lane.startswith(("process", "no process")) else name
 
     @property
-    def told(self) -> list[tuple[str, str]]:
+    def details(self) -> list[tuple[str, str]]:
         """Names and texts, in order."""
         bar, clock = self.bar, self.clock
-        told = [("Where", self.lane), ("Called", clock.told(bar.begin_ns))]
+        details = [("Where", self.lane), ("Called", clock.time(bar.begin_ns))]
         if bar.end_ns is None:
-            told.append(("Returned", "never"))
+            details.append(("Returned", "never"))
         else:
             took = clock.duration(bar.end_ns - bar.begin_ns)
-            told.append(("Returned", f"{clock.told(bar.end_ns)}, after {took}"))
-        return [*told, *bar.details]
+            details.append(("Returned", f"{clock.time(bar.end_ns)}, after {took}"))
+        return [*details, *bar.details]
 
     def as_json(self) -> dict[str, Any]:
-        """For the script."""
-        told = [[printable(name), printable(text)] for name, text in self.told]
-        return {"title": printable(self.title), "label": printable(self.bar.label), "told": told}
+        """Return the object for the script."""
+        details = [[printable(name), printable(text)] for name, text in self.details]
+        return {"title": printable(self.title), "label": printable(self.bar.label), "details": details}
 
 
 def _order_json(order: Order) -> dict[int, list[str | int]]:
@@ -113,5 +113,5 @@ def _css_class(shape: BarShape) -> str:
 
 
 def _signs(bar: Bar) -> str:
-    """What a bar says without colour: that it is evidence, or that its outcome is not ok."""
+    """Return the signs of a bar, which repeat its colour: evidence, or an outcome other than ok."""
     return _SIGNS.get(bar.mark, "") + _OUTCOME_SIGNS[bar.outcome]

@@ -1,8 +1,8 @@
 """A space-time diagram as one self-contained HTML page: lanes side by side, time downwards.
 
-Every event has a line of its own, in the order of the run; between two moments there is room by the logarithm of the
-time that passed. A message goes from the line of its sending to that of its arrival, so that one line above another is
-always earlier. Nothing is fetched, and nothing needs a script.
+Every event has its own line, in the order of the run; the space between two moments grows with the logarithm of the
+time between them. A message goes from the line of its sending to that of its arrival, so that a higher line is always
+earlier. Nothing is fetched, and nothing needs a script.
 """
 
 import math
@@ -19,13 +19,13 @@ from linearizability.printable import printable
 _TEMPLATES = Path(__file__).parent.parent / "templates"
 _HEAD: Final = 34
 _LINE: Final = 15
-"""Of an event that has words beside it."""
+"""The height of an event with a text beside it."""
 _BARE_LINE: Final = 7
 _BREAK: Final = 34
 _TIMES: Final = 84
 """The width of the column of times."""
 _FAULT: Final = 26
-"""Of the column of one fault, when several last at once."""
+"""The width of the column of one fault, if several last at once."""
 _LANE: Final = 160
 _MARK_MAX: Final = 60
 _STATEMENT_MAX: Final = 160
@@ -85,7 +85,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """A time beside its line, or how much is left out."""
+    """A time beside its line, or the number of left-out messages."""
 
     y: float
     text: str
@@ -109,7 +109,7 @@ class SpaceTimePlane:
 
 
 def space_time_page(diagram: SpaceTime) -> str:
-    """The page."""
+    """Return the page of a diagram."""
     environment = Environment(
         loader=FileSystemLoader(_TEMPLATES),
         autoescape=True,
@@ -122,7 +122,7 @@ def space_time_page(diagram: SpaceTime) -> str:
 
 
 def lay_out_space_time(diagram: SpaceTime) -> SpaceTimePlane:
-    """The drawing of a diagram."""
+    """Return the drawing of a diagram."""
     ys = _ys(diagram)
     end_y = (ys[-1] if ys else _HEAD) + _LINE
     columns = _columns(diagram.faults, len(diagram.moments))
@@ -153,7 +153,7 @@ def _words(mark: Mark) -> str:
 
 
 def _ys(diagram: SpaceTime) -> list[float]:
-    """Of every event: below the one before, the further the longer that was ago."""
+    """Return the y of every event: below the one before, by the time between them."""
     worded = {message.sent_at for message in diagram.messages} | {mark.at for mark in diagram.marks}
     worded |= {place for fault in diagram.faults for place in (fault.begin, fault.end) if place is not None}
     ys: list[float] = []
@@ -179,7 +179,7 @@ def _arrow(message: Message, xs: dict[str, float], ys: list[float]) -> Arrow:
 
 
 def _columns(stretches: tuple[Stretch, ...], last: int) -> list[int]:
-    """A column for each, so that no two that overlap share one."""
+    """Return a column for each stretch, so that overlapping ones do not share one."""
     free: list[int] = []
     columns: list[int] = []
     for stretch in stretches:
@@ -190,7 +190,7 @@ def _columns(stretches: tuple[Stretch, ...], last: int) -> list[int]:
 
 
 def _ticks(diagram: SpaceTime, ys: list[float]) -> list[Tick]:
-    """The time of every moment that has room, and what is left out."""
+    """Return the time of every moment with room for it, and what is left out."""
     ticks: list[Tick] = []
     free_y, before_ms = 0.0, -1
     for moment, y in zip(diagram.moments, ys, strict=True):

@@ -1,8 +1,8 @@
 """The Spark engine: the shards of a history (`linearizability.shards`), as tasks of a Python Data Source.
 
-Each task reads files by itself, with the code of the local engine, and says what it found; nothing is shuffled, and
-the driver sees summaries and findings, never a record. A history that is not laid out by topic partition yet is laid
-out first, by tasks too. A run whose files lie on a cluster's shared path is read, and laid out, there by the workers.
+Each task reads files directly, with the code of the local engine, and returns its findings; nothing is shuffled, and
+the driver receives summaries and findings, never records. A history that has no shards yet is divided first, by tasks
+too. If its files are on a cluster's shared path, the workers read and divide it there.
 """
 
 import contextlib
@@ -11,25 +11,25 @@ from pathlib import Path
 from linearizability.history.reader import open_history
 from linearizability.judgement import Judgement
 from linearizability.shards.engine import judge_layout, laid_out
-from reports.spark.errors import EngineFailedError, EngineUnavailableError, told_in_one_line
-from reports.spark.progress import Tell, watching
+from reports.spark.errors import EngineFailedError, EngineUnavailableError, spark_errors
+from reports.spark.progress import Listener, watching
 from reports.spark.session import spark_session
 from reports.spark.tasks import tasks_on
 
 __all__ = ["EngineFailedError", "EngineUnavailableError", "judge_with_spark"]
 
 
-def judge_with_spark(run_dir: Path, master: str | None = None, tell: Tell | None = None) -> Judgement:
+def judge_with_spark(run_dir: Path, master: str | None = None, on_progress: Listener | None = None) -> Judgement:
     """Judge the history of a run directory on Spark: the same judgement as `linearizability.check.judge`.
 
-    `master` as `spark_session` takes it; `tell` is told how far it is. Raises HistoryError or NotARunError for the
-    history, EngineUnavailableError where Spark cannot be used, EngineFailedError where it failed; one line each.
+    `master` as in `spark_session`; `on_progress` receives the progress. Raises HistoryError or NotARunError for the
+    history, EngineUnavailableError if Spark cannot be used, EngineFailedError if it failed; each in one line.
     """
     history = open_history(run_dir.resolve())
-    with spark_session(master) as spark, told_in_one_line(), watching(spark, tell) as watch:
+    with spark_session(master) as spark, spark_errors(), watching(spark, on_progress) as watch:
         run = tasks_on(spark)
         with contextlib.ExitStack() as stack:
-            with watch.step("laying out by topic partition"):
+            with watch.step("sorting by topic partition"):
                 layout = stack.enter_context(laid_out(history, run))
             with watch.step("judging topic partitions", layout.records):
                 return judge_layout(history, layout, run)

@@ -1,8 +1,8 @@
-"""What can go wrong with Spark, each as one line: what happened, where, what to do.
+"""Errors of Spark, each as one line: what happened, where, and what to do.
 
-A task's error reaches the driver as text inside another error's: a Java stack trace, a job that was aborted, a status
-of gRPC. What it was is found by what Spark and our own tasks are known to write. A broken history that a task has found
-is the history's error, not Spark's.
+A task's error reaches the driver as text inside another error: a Java stack trace, an aborted job, a gRPC status. The
+cause is recognised by texts that Spark and our own tasks write. If a task finds a broken history, the error is one of
+the history, not of Spark.
 """
 
 import re
@@ -14,11 +14,11 @@ from linearizability.history.errors import HistoryError, one_line
 
 
 class EngineUnavailableError(Exception):
-    """Spark cannot be used here; the message says what to install, or what does not answer."""
+    """Spark cannot be used here; the message says what to install or what does not respond."""
 
 
 class EngineFailedError(Exception):
-    """Spark was there, and did not come to an end: nothing of what it had found is told."""
+    """Spark failed during the work; its partial findings are not reported."""
 
 
 _CAUSES: Final = (
@@ -31,7 +31,7 @@ _CAUSES: Final = (
         r"Python worker exited unexpectedly|MemoryError",
         "a Python worker was killed; mostly the machine had no memory left",
     ),
-    (r"ExecutorLostFailure|Executor heartbeat timed out|exited caused by", "an executor was lost over and over"),
+    (r"ExecutorLostFailure|Executor heartbeat timed out|exited caused by", "an executor was lost repeatedly"),
     (
         r"ModuleNotFoundError: No module named '(\w+)'",
         "an executor's Python lacks {0}: install it there, or set PYSPARK_PYTHON",
@@ -39,44 +39,44 @@ _CAUSES: Final = (
     (r"PYTHON_VERSION_MISMATCH", "the executors' Python is not of this version: set PYSPARK_PYTHON"),
     (
         r"SparkContext was shut down|SparkContext has been shutdown|All masters are unresponsive",
-        "the master let go of us",
+        "the master closed the application",
     ),
     (r"StatusCode\.UNAVAILABLE|SESSION_CLOSED|OPERATION_NOT_FOUND", "the Spark Connect server is gone"),
-    # An exception of the JVM's own is a Py4JJavaError; every other of Py4J's is of the connection to it.
+    # An exception in the JVM is a Py4JJavaError; every other Py4J error concerns the connection to it.
     (
         r"^Py4J(Network)?Error:|^Connection\w+Error:|^BrokenPipeError:|Answer from Java side is empty",
         "Spark's JVM is gone",
     ),
 )
-"""What an error's text says, and what that means; the first that is found counts."""
+"""Patterns of an error's text with their meanings; the first match counts."""
 
 
 @contextmanager
-def told_in_one_line() -> Iterator[None]:
-    """Turn what Spark raises inside into HistoryError or EngineFailedError."""
+def spark_errors() -> Iterator[None]:
+    """Convert errors of Spark inside into HistoryError or EngineFailedError, in one line."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
     try:
         yield
     except (PySparkException, Py4JError, ConnectionError) as error:
-        raise explained(f"{type(error).__name__}: {error}") from None
+        raise error_of(f"{type(error).__name__}: {error}") from None
 
 
-def explained(said: str) -> HistoryError | EngineFailedError:
-    """The error that a long text of Spark's stands for."""
-    of_history = re.search(r"HistoryError: (.+)", said)
+def error_of(text: str) -> HistoryError | EngineFailedError:
+    """Return the error for a long text of Spark."""
+    of_history = re.search(r"HistoryError: (.+)", text)
     if of_history is not None:
         return HistoryError(of_history[1])
     for pattern, meaning in _CAUSES:
-        found = re.search(pattern, said)
+        found = re.search(pattern, text)
         if found is not None:
             return EngineFailedError(f"Spark: {meaning.format(*found.groups())}")
-    return EngineFailedError(f"Spark: {_innermost(said)}")
+    return EngineFailedError(f"Spark: {_innermost(text)}")
 
 
-def _innermost(said: str) -> str:
-    """The last line that names an error; Java and Python both print the cause below what it caused."""
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
+def _innermost(text: str) -> str:
+    """Return the last line with the name of an error; Java and Python print the cause below its effect."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
     named = [line for line in lines if re.match(r"(Caused by: )?[\w.]+(Error|Exception)\b", line)]
-    return one_line(Exception((named or lines or ["it said nothing"])[-1].removeprefix("Caused by: ")))
+    return one_line(Exception((named or lines or ["no message"])[-1].removeprefix("Caused by: ")))

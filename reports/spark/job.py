@@ -2,9 +2,9 @@
 
     spark-submit --master MASTER --py-files kafkatrial.zip kafkatrial_job.py RUN…
 
-Prints a line of JSON for each run, as `kafkatrial check --json` has it, with the run's path beside it. The exit code is
-the one of `kafkatrial check`: 0, 1 for a violation, 3 for a damaged history or a job that failed, 4 for what is no run,
-6 for unknown. `kafkatrial spark-job DIR` writes the two files.
+Prints a line of JSON for each run, as `kafkatrial check --json` does, with the run's path. The exit code is that of
+`kafkatrial check`: 0, 1 for a violation, 3 for a damaged history or a failed job, 4 for a path that is not a run, 6 for
+unknown. `kafkatrial spark-job DIR` writes the two files.
 """
 
 import json
@@ -23,11 +23,11 @@ from reports.spark.session import spark_session
 _FAILED: Final = 3
 _USAGE: Final = 4
 _CODES: Final = {Verdict.OK: 0, Verdict.UNKNOWN: 6, Verdict.VIOLATION: 1}
-"""From the best to the worst."""
+"""Exit codes, from the best verdict to the worst."""
 
 
 def main(runs: Sequence[str]) -> int:
-    """Judge every run and print what was found; returns the exit code."""
+    """Judge every run, print the judgements, and return the exit code."""
     if not runs:
         return _complain("name at least one run directory", _USAGE)
     found = {Verdict.OK}

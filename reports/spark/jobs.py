@@ -1,7 +1,7 @@
-"""The report's jobs on Spark: the same SQL over the same files, in tasks of a cluster; the driver sees finished tables.
+"""Spark as an engine of the report: the same SQL over the same files, in tasks; the driver gets finished tables.
 
-Stages are kept by the executors, in memory or on their disks. The files of the runs, and the report's scratch directory
-where some were written anew, must be readable by the executors under the same paths.
+Executors keep stages in memory or on their disks. The files of the runs, and the report's scratch directory if it has
+rewritten files, must be readable by the executors under the same paths.
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from reports.spark.errors import told_in_one_line
-from reports.spark.progress import Tell, Watch, watching
+from reports.spark.errors import spark_errors
+from reports.spark.progress import Listener, Watch, watching
 from reports.spark.session import spark_session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _BATCH_ROWS: Final = "65536"
-"""Rows of results that go to the driver at a time."""
+"""The number of result rows in one batch to the driver."""
 
 
 class SparkEngine:
@@ -42,7 +42,7 @@ class SparkEngine:
 
     def add_table(self, name: str, table: pa.Table) -> None:
         """See `Engine`."""
-        # In one chunk: after two empty ones in a row Spark 4.3 takes no more rows, and does not say so.
+        # In one chunk: after two consecutive empty ones Spark 4.3 silently drops all further rows.
         self._named(name, self._spark.createDataFrame(table.combine_chunks()))
 
     def add_view(self, name: str, sql: str) -> None:
@@ -65,7 +65,7 @@ class SparkEngine:
         self._step.enter_context(self._watch.step(step))
 
     def leave(self) -> None:
-        """Give back what is kept, and forget the names."""
+        """Release the kept rows and drop the names."""
         for rows in self._stages:
             rows.unpersist()
         for name in self._names:
@@ -77,12 +77,12 @@ class SparkEngine:
 
 
 @contextmanager
-def spark_engine(master: str | None = None, tell: Tell | None = None) -> Iterator[SparkEngine]:
-    """An engine on a master, as `spark_session` takes it; `tell` is told how far it is.
+def spark_engine(master: str | None = None, on_progress: Listener | None = None) -> Iterator[SparkEngine]:
+    """Yield an engine on a master, as in `spark_session`; `on_progress` receives the progress.
 
     Raises EngineUnavailableError or EngineFailedError, and HistoryError for a history that its tasks find broken.
     """
-    with spark_session(master) as spark, told_in_one_line(), watching(spark, tell) as watch, ExitStack() as step:
+    with spark_session(master) as spark, spark_errors(), watching(spark, on_progress) as watch, ExitStack() as step:
         before = spark.conf.get("spark.sql.execution.arrow.maxRecordsPerBatch", None)
         spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", _BATCH_ROWS)
         engine = SparkEngine(spark, watch, step)

@@ -1,11 +1,11 @@
-"""A look at a run that is still going: running counts, the anomalies so far, and how far behind they are.
+"""Live view of a run in progress: running counts, the anomalies so far, and how far the counts are behind.
 
-A follower copies each whole flush of the run into `RUN/live`, a run directory of its own that only grows, and is at any
-time a history that could have ended there. Structured Streaming counts its files as they come, in micro-batches whose
-results are merged in a small file: Spark keeps no state between them but which files it has read, in its checkpoint.
-A micro-batch that comes again after a kill has the same number and the same files, and is not counted again. Anomalies
-are those of the copy, judged by the local engine, so that the last look says what a judgement of the run says. Then the
-copy goes.
+A follower copies each whole flush of the run into `RUN/live`, a run directory that only grows and is at any time a
+history that could have ended there. Structured Streaming counts its files as they arrive, in micro-batches whose
+results are merged in a small file: Spark keeps no state between them except the files it has read, in its checkpoint. A
+micro-batch that is repeated after a kill has the same number and the same files, and is not counted again. The local
+engine judges the copy, so that the last look has the same anomalies as a judgement of the run. The copy is then
+removed.
 """
 
 import json
@@ -28,7 +28,7 @@ from linearizability.history.following import Follower
 from linearizability.history.run import RUN_FILE, RunInfo
 from linearizability.history.schema import SCHEMAS
 from linearizability.judgement import Judgement, Verdict
-from reports.spark.errors import EngineFailedError, told_in_one_line
+from reports.spark.errors import EngineFailedError, spark_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -43,14 +43,14 @@ _NEWEST: Final = "newest_ns"
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What is known of a run at one time."""
+    """The counts and anomalies of a run at one time."""
 
     counts: Mapping[str, Mapping[tuple[str, ...], int]]
-    """Rows of `operations` by f and outcome, of `records` by direction."""
+    """Number of rows of `operations` by f and outcome, of `records` by direction."""
     judgement: Judgement | None
-    """Of all that was copied; None while there is nothing."""
+    """The judgement of the copy; None while it is empty."""
     lag_s: float
-    """Between the newest answer that was copied and the newest that was counted."""
+    """The time between the newest completion that was copied and the newest that was counted."""
 
     def __str__(self) -> str:
         operations, records = (f"{self.total(name):,} {name}" for name in ("operations", "records"))
@@ -62,41 +62,41 @@ class Look:
         return f"{operations}, {records}; {'; '.join(found) or 'no violation'}; {self.lag_s:.1f} s behind"
 
     def total(self, table: str) -> int:
-        """Rows of a table."""
+        """Return the number of rows of a table."""
         return sum(self.counts.get(table, {}).values())
 
 
 class LiveRun(Accompaniment):
-    """The looks at one run. A context manager: entered when the run begins, left when its history has ended.
+    """Looks at one run. A context manager: entered when the run begins, left when its history has ended.
 
-    :param session: makes the Spark session to count in; entered in a thread of its own, for it takes seconds.
-    :param tell: told a look every few seconds, and the last one when all was counted.
+    :param session: makes the Spark session for counting; entered in a separate thread, because it takes seconds.
+    :param on_look: receives a look every few seconds, and the last one when everything is counted.
     """
 
     def __init__(
-        self, run_dir: Path, session: Callable[[], Any], tell: Callable[[Look], None], interval_s: float = INTERVAL_S
+        self, run_dir: Path, session: Callable[[], Any], on_look: Callable[[Look], None], interval_s: float = INTERVAL_S
     ) -> None:
         super().__init__("live-run")
         self._run_dir = run_dir
         self._session = session
-        self._tell = tell
+        self._on_look = on_look
         self._interval_s = interval_s
 
     def follow(self) -> None:
-        """Look every few seconds, and when all was counted."""
+        """Look every few seconds, and when everything is counted."""
         with self._session() as spark, counting(spark, self._run_dir / LIVE_FOLDER) as counts:
             copy = _Copy(self._run_dir)
             while not self.ended.wait(self._interval_s):
                 copy.extend()
-                self._tell(counts.look(copy))
+                self._on_look(counts.look(copy))
             copy.extend()
             counts.wait()
-            self._tell(counts.look(copy))
+            self._on_look(counts.look(copy))
         shutil.rmtree(copy.folder)
 
 
 class _Copy:
-    """`RUN/live`: the run's whole flushes so far. What is there already, from a look that was killed, stays."""
+    """`RUN/live`: the run's whole flushes so far. Files of an earlier look that was killed are kept."""
 
     def __init__(self, run_dir: Path) -> None:
         self._run_dir = run_dir
@@ -109,7 +109,7 @@ class _Copy:
         self.newest_ns = 0
 
     def extend(self) -> None:
-        """Copy what is new, `operations` last."""
+        """Copy new rows, `operations` last."""
         if not (self._run_dir / RUN_FILE).exists():
             return
         news = self._follower.news()
@@ -127,7 +127,7 @@ class _Copy:
 
 
 class Counts:
-    """What the streams have counted, and the streams."""
+    """The counts of the streams, and the streams."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -136,7 +136,7 @@ class Counts:
         self.queries: list[StreamingQuery] = []
 
     def look(self, copy: _Copy) -> Look:
-        """What is known now. Raises EngineFailedError if a stream has stopped."""
+        """Return the current look. Raises EngineFailedError if a stream has stopped."""
         for query in self.queries:
             if query.exception() is not None:
                 raise EngineFailedError(f"Spark: a stream has stopped: {str(query.exception()).splitlines()[0]}")
@@ -147,14 +147,14 @@ class Counts:
         return Look(counts, judgement, max(0, copy.newest_ns - newest_ns) / 1e9 if newest_ns else 0.0)
 
     def wait(self) -> None:
-        """Until every file that is there is counted."""
-        with told_in_one_line():
+        """Wait until every existing file is counted."""
+        with spark_errors():
             for query in self.queries:
                 query.processAllAvailable()
 
     def add(self, name: str, rows: "DataFrame", batch: int) -> None:
         """Count one micro-batch of a table, unless it was counted before."""
-        from pyspark.sql import functions as F  # noqa: N812  as PySpark's users write it
+        from pyspark.sql import functions as F  # noqa: N812  the usual name in PySpark
 
         if batch <= self._counted[name]["batch"]:
             return
@@ -185,7 +185,7 @@ class Counts:
 
 @contextmanager
 def counting(spark: "SparkSession", folder: Path) -> Iterator[Counts]:
-    """Streams over the copy in a folder; they go on from its checkpoint if there is one."""
+    """Yield streams over the copy in a folder; they continue from its checkpoint if there is one."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
     counts = Counts(folder)

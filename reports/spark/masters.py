@@ -1,6 +1,6 @@
-"""The masters that Spark takes work to, by URL, and whether one answers.
+"""Spark masters by URL, and whether one responds.
 
-A driver that is given a wrong address tries for a minute or more before it says so; a socket says it at once.
+A driver with a wrong address retries for a minute or more before it fails; a socket fails at once.
 """
 
 import contextlib
@@ -13,11 +13,11 @@ from typing import Final, Self
 from reports.spark.errors import EngineUnavailableError
 
 CONNECT_PORT: Final = 15002
-ANSWER_TIMEOUT_S: Final = 10.0
+CONNECT_TIMEOUT_S: Final = 10.0
 
 
 class Kind(StrEnum):
-    """Who gives a driver its executors."""
+    """Cluster managers that give a driver its executors."""
 
     LOCAL = "local"
     STANDALONE = "spark"
@@ -28,16 +28,16 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Master:
-    """A master's URL as a user gave it, and what it says."""
+    """The URL of a master, as a user gave it, and its parts."""
 
     url: str
     kind: Kind
     addresses: tuple[tuple[str, int], ...] = ()
-    """Where it listens, any of them; none for a local one, and for YARN, whose configuration has them."""
+    """The addresses on which it listens; none for a local one, and for YARN, whose configuration has them."""
 
     @classmethod
     def of(cls, url: str) -> Self:
-        """Read a URL. Raises EngineUnavailableError for one that Spark would not know."""
+        """Parse a URL. Raises EngineUnavailableError for one that Spark does not support."""
         if re.fullmatch(r"local(-cluster)?(\[.*\])?", url):
             return cls(url, Kind.LOCAL)
         if url == "yarn":
@@ -55,33 +55,33 @@ class Master:
                         url, Kind.KUBERNETES, (_address(host.partition("/")[0], 80 if inner == "http" else 443),)
                     )
         known = "local[*], spark://HOST:PORT, yarn, k8s://https://HOST:PORT, sc://HOST:PORT"
-        raise EngineUnavailableError(f"{url}: not a Spark master; there are {known}")
+        raise EngineUnavailableError(f"{url}: not a Spark master; known are {known}")
 
     @property
     def is_loopback(self) -> bool:
-        """Whether it is on this machine, so that nothing has to be heard from outside."""
+        """Whether it is on this machine, so that the driver need not listen on other addresses."""
         return self.kind is Kind.LOCAL or (
             bool(self.addresses) and all(re.match(r"127\.|localhost$|::1$", host) for host, _ in self.addresses)
         )
 
-    def require_answer(self, timeout_s: float = ANSWER_TIMEOUT_S) -> None:
-        """Connect to any of its addresses, and leave again. Raises EngineUnavailableError if none answers."""
-        reasons = [_refusal(address, timeout_s) for address in self.addresses]
+    def require_connection(self, timeout_s: float = CONNECT_TIMEOUT_S) -> None:
+        """Connect to any of its addresses and close again. Raises EngineUnavailableError if none accepts."""
+        reasons = [_connect_error(address, timeout_s) for address in self.addresses]
         if reasons and None not in reasons:
             raise EngineUnavailableError(
-                f"{self.url}: the master does not answer: {reasons[-1]}; is it up, and is the port right?"
+                f"{self.url}: the master does not respond: {reasons[-1]}; is it up, and is the port right?"
             )
 
 
 def _address(text: str, default_port: int | None) -> tuple[str, int]:
-    """`HOST:PORT`, `HOST`, `[::1]:PORT`. Raises ValueError."""
+    """Parse `HOST:PORT`, `HOST` or `[::1]:PORT`. Raises ValueError."""
     read = re.fullmatch(r"(\[[^\]]+\]|[^:\[\]]+)(?::(\d+))?", text)
     if read is None or (read[2] is None and default_port is None):
         raise ValueError(text)
     return read[1].strip("[]"), int(read[2] or default_port or 0)
 
 
-def _refusal(address: tuple[str, int], timeout_s: float) -> str | None:
+def _connect_error(address: tuple[str, int], timeout_s: float) -> str | None:
     try:
         socket.create_connection(address, timeout_s).close()
     except OSError as error:

@@ -1,8 +1,8 @@
-"""How far a judgement on Spark is: tasks done of those that are known, rows a second, and the time that is left.
+"""Progress of a judgement on Spark: tasks done of the known ones, rows per second, and the remaining time.
 
-On a driver of our own Spark's status tracker is asked; a Connect server tells its client. Rows are the plan's: a step
-says how many it reads, and a task stands for its share of them. Stages that Spark has not begun are not counted, so
-the time left is that of the step's stages so far.
+On our own driver it comes from Spark's status tracker; a Connect server sends it to its client. Rows are planned: a
+step states how many it reads, and a task counts for its share of them. Stages that Spark has not begun are not counted,
+so the remaining time is that of the step's stages so far.
 """
 
 import threading
@@ -20,27 +20,27 @@ INTERVAL_S: Final = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Where a step stands."""
+    """The progress of a step."""
 
     step: str
     tasks_done: int
     tasks: int
     rows: int
-    """Of the whole step; 0: not known."""
+    """Rows of the whole step; 0 if unknown."""
     elapsed_s: float
     ui: str | None = None
-    """The address of Spark's own pages, where they are on."""
+    """The address of Spark's UI, if it is enabled."""
 
     @property
     def rows_per_s(self) -> float | None:
-        """So far."""
+        """Rows per second so far."""
         if not (self.rows and self.tasks_done and self.elapsed_s > 0):
             return None
         return self.rows * self.tasks_done / self.tasks / self.elapsed_s
 
     @property
     def left_s(self) -> float | None:
-        """If what is left goes as fast as what is done."""
+        """The remaining time, if the rest is as fast as what is done."""
         if not self.tasks_done:
             return None
         return self.elapsed_s * (self.tasks - self.tasks_done) / self.tasks_done
@@ -54,15 +54,17 @@ class Progress:
         return ", ".join(parts) + (f" ({self.ui})" if self.ui else "")
 
 
-Tell = Callable[[Progress], None]
-"""Called from a thread of its own."""
+Listener = Callable[[Progress], None]
+"""Called from a separate thread."""
 
 
 class Watch:
-    """Knows the step and its stages; told of stages from another thread than of steps."""
+    """State of a step and its stages, which are reported from different threads."""
 
-    def __init__(self, tell: Tell, ui: str | None = None, clock: Callable[[], float] = time.monotonic) -> None:
-        self._tell = tell
+    def __init__(
+        self, on_progress: Listener, ui: str | None = None, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._on_progress = on_progress
         self._ui = ui
         self._clock = clock
         self._lock = threading.Lock()
@@ -72,7 +74,7 @@ class Watch:
 
     @contextmanager
     def step(self, name: str, rows: int = 0) -> Iterator[None]:
-        """What is done inside; nothing is told outside of steps."""
+        """Name the work inside; nothing is reported outside of steps."""
         with self._lock:
             self._step, self._rows, self._began_s, self._stages = name, rows, self._clock(), {}
         try:
@@ -81,8 +83,8 @@ class Watch:
             with self._lock:
                 self._step = ""
 
-    def saw(self, active: dict[int, tuple[int, int]]) -> None:
-        """The stages that run now: tasks done and tasks, by stage id. One that was seen and runs no more is done."""
+    def update(self, active: dict[int, tuple[int, int]]) -> None:
+        """Update the running stages: tasks done and tasks, by stage id. A stage that no longer runs is done."""
         with self._lock:
             if not self._step:
                 return
@@ -96,26 +98,26 @@ class Watch:
                 return
             self._last = now
             progress = Progress(*now, self._rows, self._clock() - self._began_s, self._ui)
-        self._tell(progress)
+        self._on_progress(progress)
 
 
 @contextmanager
-def watching(spark: "SparkSession", tell: Tell | None) -> Iterator[Watch]:
-    """A watch over the jobs of a session; without anybody to tell it costs nothing."""
-    if tell is None:
+def watching(spark: "SparkSession", on_progress: Listener | None) -> Iterator[Watch]:
+    """Yield a watch over the jobs of a session; without a listener it costs nothing."""
+    if on_progress is None:
         yield Watch(lambda _: None)
     elif type(spark).__module__.startswith("pyspark.sql.connect"):
-        with _told_by_server(spark, Watch(tell)) as watch:
+        with _reported_by_server(spark, Watch(on_progress)) as watch:
             yield watch
     else:
-        with _asking_tracker(spark, Watch(tell, spark.sparkContext.uiWebUrl)) as watch:
+        with _polling_tracker(spark, Watch(on_progress, spark.sparkContext.uiWebUrl)) as watch:
             yield watch
 
 
 @contextmanager
-def _told_by_server(spark: "SparkSession", watch: Watch) -> Iterator[Watch]:
+def _reported_by_server(spark: "SparkSession", watch: Watch) -> Iterator[Watch]:
     def handle(stages: Any, inflight_tasks: int, operation_id: str | None, done: bool) -> None:
-        watch.saw({stage.stage_id: (stage.num_completed_tasks, stage.num_tasks) for stage in stages or ()})
+        watch.update({stage.stage_id: (stage.num_completed_tasks, stage.num_tasks) for stage in stages or ()})
 
     spark.registerProgressHandler(handle)  # type: ignore[arg-type]  # a function will do
     try:
@@ -125,19 +127,19 @@ def _told_by_server(spark: "SparkSession", watch: Watch) -> Iterator[Watch]:
 
 
 @contextmanager
-def _asking_tracker(spark: "SparkSession", watch: Watch) -> Iterator[Watch]:
+def _polling_tracker(spark: "SparkSession", watch: Watch) -> Iterator[Watch]:
     tracker = spark.sparkContext.statusTracker()
     ended = threading.Event()
 
-    def ask() -> None:
+    def poll() -> None:
         while not ended.wait(INTERVAL_S):
             found = {stage: tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()}
-            watch.saw({stage: (info.numCompletedTasks, info.numTasks) for stage, info in found.items() if info})
+            watch.update({stage: (info.numCompletedTasks, info.numTasks) for stage, info in found.items() if info})
 
-    asking = threading.Thread(target=ask, name="spark-progress", daemon=True)
-    asking.start()
+    polling = threading.Thread(target=poll, name="spark-progress", daemon=True)
+    polling.start()
     try:
         yield watch
     finally:
         ended.set()
-        asking.join()
+        polling.join()

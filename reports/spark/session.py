@@ -1,8 +1,8 @@
-"""A Spark session to judge in: the caller's if there is one, else one of our own that bothers nobody.
+"""Spark session for judging: the caller's if there is one, else one of our own.
 
 A session on this machine listens on 127.0.0.1 only and has no UI; its JVM writes to a file, not to the terminal; its
-workers run this interpreter. To a cluster the session brings our code (`shipping`). Whatever the user has set
-(spark-defaults.conf, PYSPARK_SUBMIT_ARGS, environment, `settings`) wins over ours.
+workers run this interpreter. For a cluster the session ships our code (`shipping`). Settings of the user
+(spark-defaults.conf, PYSPARK_SUBMIT_ARGS, environment, `settings`) take precedence over ours.
 """
 
 import contextlib
@@ -35,29 +35,29 @@ _OURS: Final = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": "16",
-    # What tasks tell is bounded by the memory that there is, and by nothing else.
+    # Results of tasks are limited only by the memory.
     "spark.driver.maxResultSize": "0",
-    # Rows between our tasks are large: hundreds of kilobytes, not bytes.
+    # Rows of our tasks are large: hundreds of kilobytes.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "64",
 }
 _OURS_ON_LOOPBACK: Final = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
 _MEMORY_PART: Final = 4
-"""The JVM we start may grow to a fourth of the memory: through it goes what tasks tell of millions of transactions."""
+"""Our JVM may use a fourth of the memory: results of tasks about millions of transactions pass through it."""
 _EXECUTOR_TIMEOUT_S: Final = 60.0
-"""So long a standalone master may take to give us an executor."""
+"""The time that a standalone master may take to allocate an executor."""
 _CONNECT_TIMEOUT_S: Final = 20.0
 _CONNECT_RETRIES_MAX: Final = 5
-"""With waits that begin at 50 ms and grow fourfold: some 20 seconds."""
+"""With waits from 50 ms on that grow fourfold: about 20 seconds."""
 
 
 @contextlib.contextmanager
 def spark_session(
     master: str | None = None, settings: Mapping[str, str] | None = None, log: Path | None = None
 ) -> Iterator["SparkSession"]:
-    """A session on `master` (None: the running session, the user's configured master, or `local[*]`).
+    """Yield a session on `master` (None: the running session, the user's configured master, or `local[*]`).
 
-    A session that was already there is left running; one of ours is stopped. `settings` are Spark's, by name. What
-    the JVM says goes to `log`, where the file can be written, and an EngineFailedError of the caller's names that file.
+    A session that already ran is left running; one of ours is stopped. `settings` are Spark's, by name. The JVM's
+    output goes to `log`, if the file can be written, and an EngineFailedError of the caller then names that file.
     Raises EngineUnavailableError.
     """
     require_spark()
@@ -89,13 +89,13 @@ def spark_session(
 
 
 def require_spark() -> None:
-    """Raise EngineUnavailableError where PySpark is not installed."""
+    """Raise EngineUnavailableError if PySpark is not installed."""
     if find_spec("pyspark") is None:
         raise EngineUnavailableError("Spark is not installed: pip install 'kafkatrial[spark]'")
 
 
 def require_java() -> None:
-    """Raise EngineUnavailableError where there is no Java; whether it is new enough Spark itself says."""
+    """Raise EngineUnavailableError if there is no Java; Spark itself checks its version."""
     home = os.environ.get("JAVA_HOME")
     java = Path(home) / "bin" / "java" if home else None
     if java is not None and not java.exists():
@@ -105,7 +105,7 @@ def require_java() -> None:
 
 
 def _connected(session_class: Any, master: Master, settings: Mapping[str, str]) -> "SparkSession":
-    """A session on a Spark Connect server."""
+    """Return a session on a Spark Connect server."""
     try:
         import grpc
         from pyspark.errors import PySparkException
@@ -113,7 +113,7 @@ def _connected(session_class: Any, master: Master, settings: Mapping[str, str]) 
         from pyspark.sql.connect.client.retries import DefaultPolicy
     except ImportError:
         raise EngineUnavailableError("Spark Connect is not installed: pip install 'kafkatrial[spark]'") from None
-    master.require_answer()
+    master.require_connection()
     try:
         channel = DefaultChannelBuilder(master.url).toChannel()
         grpc.channel_ready_future(channel).result(_CONNECT_TIMEOUT_S)
@@ -122,26 +122,26 @@ def _connected(session_class: Any, master: Master, settings: Mapping[str, str]) 
         for name, value in settings.items():
             builder = builder.config(name, value)
         session: SparkSession = builder.getOrCreate()
-        # Its own policy goes on for ten minutes after the server is gone.
+        # Its own policy retries for ten minutes after the server is gone.
         session.client.set_retry_policies([DefaultPolicy(max_retries=_CONNECT_RETRIES_MAX)])
     except (PySparkException, grpc.RpcError, grpc.FutureTimeoutError) as error:
-        said = str(error).splitlines() or ["something else listens there, or it is not TLS that is spoken"]
-        raise EngineUnavailableError(f"{master.url}: no Spark Connect server: {said[0]}") from None
+        lines = str(error).splitlines() or ["another service listens there, or it does not use TLS"]
+        raise EngineUnavailableError(f"{master.url}: no Spark Connect server: {lines[0]}") from None
     return session
 
 
 def _start(session_class: Any, master: Master | None, settings: Mapping[str, str], log: IO[bytes]) -> "SparkSession":
-    """A session whose driver is this process."""
+    """Return a session whose driver is this process."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
     require_java()
     began = log.seek(0, os.SEEK_END)
     try:
-        isolate_children()  # the JVM hands its own PYTHONPATH to the Python workers, too
+        isolate_children()  # the JVM passes its own PYTHONPATH to the Python workers, too
         with _stderr_to(log.fileno()), _jvm_options():
             builder, chosen = _builder(session_class, master, settings)
-            chosen.require_answer()
+            chosen.require_connection()
             session: SparkSession = builder.getOrCreate()
     except (PySparkException, Py4JError, OSError) as error:
         log.seek(began)
@@ -155,7 +155,7 @@ def _start(session_class: Any, master: Master | None, settings: Mapping[str, str
 
 
 def _stop(session: "SparkSession") -> None:
-    """Stop it; a JVM that is gone has said so elsewhere."""
+    """Stop a session; a JVM that is gone was reported elsewhere."""
     from py4j.protocol import Py4JError
 
     with contextlib.suppress(Py4JError, ConnectionError):
@@ -163,10 +163,10 @@ def _stop(session: "SparkSession") -> None:
 
 
 def _builder(session_class: Any, master: Master | None, settings: Mapping[str, str]) -> tuple[Any, Master]:
-    """What is to be started, and on which master."""
+    """Return the builder of the session, and its master."""
     from pyspark import SparkConf, SparkContext
 
-    # The JVM reads spark-defaults.conf and PYSPARK_SUBMIT_ARGS when it starts; only then is it known what is set.
+    # The JVM reads spark-defaults.conf and PYSPARK_SUBMIT_ARGS when it starts; only then the settings are known.
     SparkContext._ensure_initialized()  # noqa: SLF001 - PySpark's only way to start the JVM
     theirs = SparkConf()
     chosen = master or Master.of(settings.get("spark.master") or theirs.get("spark.master") or "local[*]")
@@ -183,39 +183,39 @@ def _builder(session_class: Any, master: Master | None, settings: Mapping[str, s
     return builder, chosen
 
 
-def _not_started(said: str, error: Exception) -> EngineUnavailableError:
-    if "UnsupportedClassVersionError" in said:
+def _not_started(output: str, error: Exception) -> EngineUnavailableError:
+    if "UnsupportedClassVersionError" in output:
         java = (
             str(Path(os.environ["JAVA_HOME"]) / "bin" / "java") if "JAVA_HOME" in os.environ else shutil.which("java")
         )
-        told = subprocess.run([java or "java", "-version"], capture_output=True, text=True, check=False).stderr
+        version = subprocess.run([java or "java", "-version"], capture_output=True, text=True, check=False).stderr
         return EngineUnavailableError(
-            f"Spark needs Java 17 or newer, and {java} is {(told.splitlines() or ['older'])[0]}"
+            f"Spark needs Java 17 or newer, and {java} is {(version.splitlines() or ['older'])[0]}"
         )
-    lines = [line for line in said.splitlines() if line.strip()] or str(error).splitlines() or [type(error).__name__]
-    if "All masters are unresponsive" in said:
-        return EngineUnavailableError("the master does not answer as a Spark master of this version does")
+    lines = [line for line in output.splitlines() if line.strip()] or str(error).splitlines() or [type(error).__name__]
+    if "All masters are unresponsive" in output:
+        return EngineUnavailableError("the master does not respond like a Spark master of this version")
     return EngineUnavailableError(f"Spark did not start (it needs Java 17 or newer): {lines[-1].strip()}")
 
 
 def _require_executors(session: "SparkSession", master: Master) -> None:
-    """A standalone master takes an application that it has no worker for, and the first job waits for ever."""
+    """Raise EngineUnavailableError without an executor: a standalone master accepts an application without workers."""
     context = session.sparkContext
     if master.kind is not Kind.STANDALONE or context.getConf().get("spark.dynamicAllocation.enabled") == "true":
         return
     give_up_s = time.monotonic() + _EXECUTOR_TIMEOUT_S
     while len(context._jsc.sc().statusTracker().getExecutorInfos()) < 2:  # the driver is one of them  # noqa: SLF001 - no API counts executors
         if time.monotonic() > give_up_s:
-            asked = "the memory and cores that spark.executor.memory and spark.executor.cores ask for"
+            required = "the memory and cores that spark.executor.memory and spark.executor.cores require"
             raise EngineUnavailableError(
-                f"{master.url}: no executor in {_EXECUTOR_TIMEOUT_S:.0f} s: has a worker {asked}?"
+                f"{master.url}: no executor in {_EXECUTOR_TIMEOUT_S:.0f} s: has a worker {required}?"
             )
         time.sleep(0.1)
 
 
 @contextlib.contextmanager
 def _log_file(path: Path | None) -> Iterator[IO[bytes]]:
-    """The file for the JVM to write to; one without a name where there is none, or it cannot be written."""
+    """Yield the file for the JVM's output; a temporary one if there is none or it cannot be written."""
     with contextlib.ExitStack() as stack:
         file: IO[bytes] | None = None
         if path is not None:
@@ -226,10 +226,10 @@ def _log_file(path: Path | None) -> Iterator[IO[bytes]]:
 
 @contextlib.contextmanager
 def _jvm_options() -> Iterator[None]:
-    """Give a JVM that is started inside our options, where the user gives it none in the same way."""
+    """Set our options for a JVM that is started inside, unless the user sets them in the same way."""
     megabytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 20
     ours = {
-        # It plans and carries, and computes little: a session is ready in half the time.
+        # The JVM plans and transfers, and computes little: a session is ready in half the time.
         "SPARK_SUBMIT_OPTS": " ".join(["-XX:TieredStopAtLevel=1", *archive_options()]),
         "SPARK_DRIVER_MEMORY": f"{max(1024, megabytes // _MEMORY_PART)}m",
     }
@@ -244,7 +244,7 @@ def _jvm_options() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _stderr_to(file_descriptor: int) -> Iterator[None]:
-    """Let processes that are started inside write their standard error to a file."""
+    """Redirect the standard error of processes that are started inside to a file."""
     sys.stderr.flush()
     saved = os.dup(2)
     os.dup2(file_descriptor, 2)

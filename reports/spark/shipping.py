@@ -1,8 +1,8 @@
-"""Our code on its way to where tasks run: a zip of the packages that a task imports.
+"""Shipping of our code to executors: a zip of the packages that a task imports.
 
-Tasks are pickled by reference: an executor imports `linearizability` and `reports` by name. On this machine they are
-found where they lie; on a cluster they come with the job, as `addPyFile` and Connect's `addArtifact` send them, or as
-`spark-submit --py-files` does. What they need from elsewhere, NumPy and PyArrow, an executor's Python must have.
+Tasks are pickled by reference: an executor imports `linearizability` and `reports` by name. On this machine it finds
+them in place; on a cluster they come with the job, by `addPyFile`, Connect's `addArtifact` or `spark-submit
+--py-files`. The executor's Python must have their dependencies, NumPy and PyArrow.
 """
 
 import os
@@ -39,7 +39,7 @@ if __name__ == "__main__":
 
 
 def code_paths() -> list[str]:
-    """Where processes on this machine find our packages, which in a wheel do not lie side by side."""
+    """Return the paths of our packages on this machine; in a wheel they are not side by side."""
     folders = [str(Path(package.__path__[0]).parent) for package in _PACKAGES]
     return [*dict.fromkeys(folders), *filter(None, [os.environ.get("PYTHONPATH")])]
 
@@ -57,7 +57,7 @@ def write_zip(path: Path) -> None:
 
 
 def write_job(folder: Path) -> tuple[Path, Path]:
-    """What `spark-submit` needs to judge on a cluster: the zip and the program. Raises OSError."""
+    """Write what `spark-submit` needs to judge on a cluster: the zip and the program. Raises OSError."""
     folder.mkdir(parents=True, exist_ok=True)
     write_zip(folder / ZIP_NAME)
     (folder / JOB_NAME).write_text(_JOB, encoding="utf-8")
@@ -66,9 +66,9 @@ def write_job(folder: Path) -> tuple[Path, Path]:
 
 @contextmanager
 def shipped(session: "SparkSession", *, is_connect: bool) -> Iterator[None]:
-    """Give the tasks of a session our code; it must stay on this disk for executors that come later.
+    """Ship our code to the tasks of a session; it stays on this disk for executors that start later.
 
-    Code that is itself in a zip came by `--py-files`, and is with the executors already.
+    Code that is itself in a zip came by `--py-files`, so the executors have it already.
     """
     if not all(Path(package.__path__[0]).is_dir() for package in _PACKAGES):
         yield

@@ -1,7 +1,7 @@
-"""Runs tasks on Spark: each is a partition of a Python Data Source, which yields nothing but its answer.
+"""Execution of tasks on Spark: each is a partition of a Python Data Source, which yields only its result.
 
 A task is a function without arguments (`linearizability.shards.running`) that reads its own files; so nothing is
-shuffled, and the JVM sees answers only. It needs no more than a session, classic or Connect.
+shuffled, and the JVM transfers only results. It works in any session, classic or Connect.
 """
 
 import uuid
@@ -10,34 +10,34 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from linearizability.shards.answers import packed, unpacked
-from linearizability.shards.running import Answer, Run, Task, run_here
+from linearizability.shards.running import Result, Run, Task, run_here
+from linearizability.shards.serialization import packed, unpacked
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.datasource import DataSource
 
-_ANSWERS: Final = pa.schema([pa.field("task", pa.int32()), pa.field("answer", pa.binary())])
+_RESULTS: Final = pa.schema([pa.field("task", pa.int32()), pa.field("result", pa.binary())])
 
 
 def tasks_on(spark: "SparkSession") -> Run:
-    """A session as what runs tasks. The answers come when all are there."""
+    """Return a session as a `Run`; it returns results after all tasks are done."""
 
-    def run(tasks: Sequence[Task[Answer]], /) -> Iterator[Answer]:
+    def run(tasks: Sequence[Task[Result]], /) -> Iterator[Result]:
         if len(tasks) <= 1:  # not worth a job: Spark would start two processes to plan it
             yield from run_here(tasks)
             return
         source = _source([packed(task) for task in tasks])
         spark.dataSource.register(source)
         rows = spark.read.format(source.name()).load().toArrow().sort_by("task")
-        for answer in rows["answer"].to_pylist():
-            yield unpacked(answer)
+        for result in rows["result"].to_pylist():
+            yield unpacked(result)
 
     return run
 
 
 def _source(tasks: Sequence[bytes]) -> "type[DataSource]":
-    """A data source with a partition for each task; its name is its own, since a session keeps every name."""
+    """Return a data source with a partition for each task; its name is unique, because a session keeps every name."""
     from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
     own_name = f"kafkatrial-{uuid.uuid4().hex}"
@@ -48,7 +48,7 @@ def _source(tasks: Sequence[bytes]) -> "type[DataSource]":
             return own_name
 
         def schema(self) -> str:
-            return "task int, answer binary"
+            return "task int, result binary"
 
         def reader(self, schema: object) -> "Reader":
             del schema
@@ -59,14 +59,14 @@ def _source(tasks: Sequence[bytes]) -> "type[DataSource]":
             self._waiting = waiting
 
         def partitions(self) -> Sequence[InputPartition]:
-            # A partition brings its task along; the reader, which every task gets, keeps none.
+            # A partition contains its task; the reader, which every task gets, keeps none.
             given = [InputPartition((number, task)) for number, task in enumerate(self._waiting)]
             self._waiting = ()
             return given
 
         def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
             number, task = partition.value
-            answer = packed(unpacked(task)())
-            yield pa.RecordBatch.from_pydict({"task": [number], "answer": [answer]}, schema=_ANSWERS)
+            result = packed(unpacked(task)())
+            yield pa.RecordBatch.from_pydict({"task": [number], "result": [result]}, schema=_RESULTS)
 
     return Tasks

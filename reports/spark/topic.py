@@ -1,11 +1,10 @@
-"""Reads histories back from a topic (`linearizability.history.messages`), as tasks by ranges of offsets.
+"""Reader of histories from a topic (`linearizability.history.messages`), as tasks by ranges of offsets.
 
-A task reads its range with librdkafka, writes each message's rows as a closed file of its run, and tells Spark no more
-than what it was: which run, number, table, and the digest of the message. The driver sees whether a message is missing
-or there are two runs of one name, and only then do run directories appear. Executors need confluent-kafka, and the
-directory, under one path.
+A task reads its range with librdkafka, writes each message's rows as a closed file of its run, and returns to Spark
+only the message's run, number, table and digest. The driver checks for missing messages and for two runs of one name;
+only then run directories appear. Executors need confluent-kafka, and the directory, under one path.
 
-This is a Python Data Source and no use of Spark's own Kafka source, because rows would pass through the JVM and back.
+It is a Python Data Source instead of Spark's own Kafka source, because that would pass rows through the JVM and back.
 """
 
 import hashlib
@@ -26,18 +25,18 @@ from linearizability.history import layout
 from linearizability.history.errors import HistoryError
 from linearizability.history.messages import RUN, Message, decoded
 from linearizability.history.run import RunInfo
-from reports.spark.errors import EngineUnavailableError, told_in_one_line
+from reports.spark.errors import EngineUnavailableError, spark_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 MESSAGES_PER_TASK: Final = 500
-"""Of at most a megabyte each."""
-_ANSWER_TIMEOUT_S: Final = 15.0
+"""Messages have at most a megabyte each."""
+_RESPONSE_TIMEOUT_S: Final = 15.0
 _SILENT: Final = logging.getLogger(f"{__name__}.silent")
 _SILENT.addHandler(logging.NullHandler())
 _SILENT.propagate = False
-_TOLD: Final = pa.schema(
+_MESSAGES: Final = pa.schema(
     [
         pa.field("run", pa.string()),
         pa.field("number", pa.int64()),
@@ -49,7 +48,7 @@ _TOLD: Final = pa.schema(
 
 
 def collect_runs(spark: "SparkSession", bootstrap_servers: str, topic: str, folder: Path) -> list[Path]:
-    """Write every run that the topic holds as a run directory in `folder`; returns them, by name.
+    """Write every run of the topic as a run directory in `folder`. Return the directories, by name.
 
     Raises:
         HistoryError: the topic holds something else, a message is missing, two runs have one name, or a directory of
@@ -61,11 +60,11 @@ def collect_runs(spark: "SparkSession", bootstrap_servers: str, topic: str, fold
     draft = folder / ".collecting"
     shutil.rmtree(draft, ignore_errors=True)
     try:
-        with told_in_one_line():
+        with spark_errors():
             spark.dataSource.register(HistoryTopic)
             options = {"bootstrap": bootstrap_servers, "topic": topic, "folder": str(draft.absolute())}
-            told = spark.read.format(HistoryTopic.name()).options(**options).load().toArrow().to_pylist()
-        return [_moved(folder, draft, run, rows) for run, rows in _by_run(told).items()]
+            messages = spark.read.format(HistoryTopic.name()).options(**options).load().toArrow().to_pylist()
+        return [_moved(folder, draft, run, rows) for run, rows in _by_run(messages).items()]
     finally:
         shutil.rmtree(draft, ignore_errors=True)
 
@@ -75,19 +74,19 @@ def _require_topic(bootstrap_servers: str, topic: str) -> None:
 
     consumer = _consumer(bootstrap_servers)
     try:
-        found = consumer.list_topics(topic, _ANSWER_TIMEOUT_S).topics[topic]
+        found = consumer.list_topics(topic, _RESPONSE_TIMEOUT_S).topics[topic]
     except ck.KafkaException as error:
-        raise EngineUnavailableError(f"{bootstrap_servers}: no Kafka answers: {error.args[0].str()}") from None
+        raise EngineUnavailableError(f"{bootstrap_servers}: no response from Kafka: {error.args[0].str()}") from None
     finally:
         consumer.close()
     if found.error is not None:
         raise EngineUnavailableError(f"topic {topic} at {bootstrap_servers}: {found.error.str()}")
 
 
-def _by_run(told: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
-    """What was told of each run, by number, each number once. Raises HistoryError."""
+def _by_run(messages: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
+    """Return the messages of each run, by number, each number once. Raises HistoryError."""
     runs: dict[str, dict[int, Mapping[str, Any]]] = {}
-    for row in told:
+    for row in messages:
         known = runs.setdefault(row["run"], {}).setdefault(row["number"], row)
         if known["digest"] != row["digest"]:
             raise HistoryError(f"the topic holds two runs named {row['run']}: message {row['number']} is there twice")
@@ -101,13 +100,13 @@ def _by_run(told: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[str, An
 
 
 def _moved(folder: Path, draft: Path, run: str, rows: Sequence[Mapping[str, Any]]) -> Path:
-    """Put a run directory in place, `run.json` last."""
+    """Move a run directory in place, with `run.json` last."""
     target = folder / Path(run).name
     if target.exists():
-        raise HistoryError(f"{target}: is there already; name another directory")
+        raise HistoryError(f"{target}: exists already; name another directory")
     documents = [row["document"] for row in rows if row["table"] == RUN]
     if not documents:
-        raise HistoryError(f"the topic does not say what run {run} was")
+        raise HistoryError(f"the topic has no run.json of run {run}")
     whole = rows[-1]["table"] == RUN and len(documents) > 1
     document = {**json.loads(documents[-1]), **({} if whole else {"complete": False})}
     source = draft / _name(run)
@@ -122,15 +121,15 @@ class HistoryTopic(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """How a query names it."""
+        """Return the name of the source in a query."""
         return "kafkatrial-history-topic"
 
     def schema(self) -> str:
-        """What a task tells of each message."""
+        """Return the columns that a task yields for each message."""
         return "run string, number long, table string, digest string, document string"
 
     def reader(self, schema: Any) -> "DataSourceReader":
-        """Who plans and reads."""
+        """Return the planner and reader."""
         del schema
         return _Reader(self.options["bootstrap"], self.options["topic"], Path(self.options["folder"]))
 
@@ -155,9 +154,9 @@ class _Reader(DataSourceReader):
 
         consumer = _consumer(self.bootstrap_servers)
         ranges: list[InputPartition] = []
-        for partition in consumer.list_topics(self.topic, _ANSWER_TIMEOUT_S).topics[self.topic].partitions:
+        for partition in consumer.list_topics(self.topic, _RESPONSE_TIMEOUT_S).topics[self.topic].partitions:
             at = ck.TopicPartition(self.topic, partition)
-            first, last = consumer.get_watermark_offsets(at, _ANSWER_TIMEOUT_S)
+            first, last = consumer.get_watermark_offsets(at, _RESPONSE_TIMEOUT_S)
             begins = range(first, last, MESSAGES_PER_TASK)
             ranges += [_Range(partition, begin, min(begin + MESSAGES_PER_TASK, last)) for begin in begins]
         consumer.close()
@@ -172,9 +171,9 @@ class _Reader(DataSourceReader):
                 document = json.dumps(message.document)
             else:
                 _write(self.folder, message)
-            told = [message.run_id, message.number, message.table, hashlib.sha256(value).hexdigest(), document]
+            cells = [message.run_id, message.number, message.table, hashlib.sha256(value).hexdigest(), document]
             yield pa.RecordBatch.from_arrays(
-                [pa.array([cell], field.type) for cell, field in zip(told, _TOLD, strict=True)], schema=_TOLD
+                [pa.array([cell], field.type) for cell, field in zip(cells, _MESSAGES, strict=True)], schema=_MESSAGES
             )
 
 
@@ -183,7 +182,7 @@ def _consumer(bootstrap_servers: str) -> Any:
 
     settings = {
         "bootstrap.servers": bootstrap_servers,
-        "group.id": "kafkatrial",  # asked for by librdkafka; nothing joins it, nothing is committed
+        "group.id": "kafkatrial",  # required by librdkafka; no member joins it, nothing is committed
         "enable.auto.commit": False,
         "enable.partition.eof": True,
         "isolation.level": "read_committed",
@@ -192,7 +191,7 @@ def _consumer(bootstrap_servers: str) -> Any:
 
 
 def _values(bootstrap_servers: str, topic: str, offsets: _Range) -> Iterator[bytes]:
-    """The values in a range of offsets, where some may have gone."""
+    """Yield the values in a range of offsets, of which some may be missing."""
     import confluent_kafka as ck
 
     if offsets.begin == offsets.end:
@@ -201,10 +200,10 @@ def _values(bootstrap_servers: str, topic: str, offsets: _Range) -> Iterator[byt
     try:
         consumer.assign([ck.TopicPartition(topic, offsets.partition, offsets.begin)])
         while True:
-            message = consumer.poll(_ANSWER_TIMEOUT_S)
+            message = consumer.poll(_RESPONSE_TIMEOUT_S)
             if message is None:
                 raise HistoryError(
-                    f"topic {topic}: partition {offsets.partition} did not answer in {_ANSWER_TIMEOUT_S:.0f} s"
+                    f"topic {topic}: partition {offsets.partition} did not respond in {_RESPONSE_TIMEOUT_S:.0f} s"
                 )
             if message.error() is not None:
                 if message.error().code() == ck.KafkaError._PARTITION_EOF:
@@ -220,7 +219,7 @@ def _values(bootstrap_servers: str, topic: str, offsets: _Range) -> Iterator[byt
 
 
 def _write(folder: Path, message: Message) -> None:
-    """A file of the message's own; written again, it is the same."""
+    """Write the file of a message; writing it again gives the same file."""
     path = folder / _name(message.run_id) / layout.HISTORY_FOLDER / message.table / f"{message.number:012d}.parquet"
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{path.stem}-{uuid.uuid4().hex}")
@@ -229,5 +228,5 @@ def _write(folder: Path, message: Message) -> None:
 
 
 def _name(run: str) -> str:
-    """A folder's name for any run's."""
+    """Return a folder name for the name of a run."""
     return hashlib.sha256(run.encode()).hexdigest()[:24]

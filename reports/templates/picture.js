@@ -10,12 +10,12 @@ let chosen = bad ? Number(bad.dataset.bar) : 0, order = 0;
 function tell(number) {
   const bar = data.bars[number], step = data.orders[order] && data.orders[order][number];
   if (!bar) return;
-  document.getElementById("told-title").textContent = bar.title;
-  document.getElementById("told-label").textContent = bar.label;
-  const rows = bar.told.map(([name, text]) => [name, text, ""]);
+  document.getElementById("details-title").textContent = bar.title;
+  document.getElementById("details-label").textContent = bar.label;
+  const rows = bar.details.map(([name, text]) => [name, text, ""]);
   if (step) rows.push(["Place in the order", String(step[0]), ""], ["State before", step[1], "state"], ["State after", step[2], "state"]);
   else if (data.orders.length && bars.get(number).classList.contains("process")) rows.push(["Place in the order", "none: not placed", ""]);
-  document.getElementById("told").replaceChildren(...rows.map(([name, text, kind]) => {
+  document.getElementById("details").replaceChildren(...rows.map(([name, text, kind]) => {
     const row = document.createElement("div"), dt = document.createElement("dt"), dd = document.createElement("dd");
     dt.textContent = name; dd.textContent = text; row.className = kind || (text.length > 50 ? "wide" : "");
     row.append(dt, dd);

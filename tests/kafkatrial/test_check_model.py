@@ -46,7 +46,7 @@ def test_a_time_limit_without_end(operations, limit):
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        ([], "name the model that it is to be held against (--model): register, compare-and-set"),
+        ([], "name the model to check it against (--model): register, compare-and-set"),
         (["--model", "regster"], f"there is no model 'regster'; there are {', '.join(MODELS)} (--models lists"),
         (
             ["--model", "register", "--engine", "spark"],
@@ -96,4 +96,4 @@ def test_a_run_directory_by_the_model_of_a_log(tmp_path, capsys):
     assert "not-linearizable in orders-2 at offset 65" in page.read_text(encoding="utf-8")
     assert page.stat().st_size < 1_000_000
     assert exit_code(["check", str(run_dir), "--model", "queue"]) is ExitCode.USAGE
-    assert "a Kafka history shows no queue; it is judged by append-log, " in capsys.readouterr().err
+    assert "a Kafka history has no queue; use append-log, " in capsys.readouterr().err

@@ -95,7 +95,7 @@ def test_a_full_disk_behind_another_error_is_found(tmp_path, capsys):
 def test_a_full_disk_that_cannot_be_found_is_not_guessed(tmp_path, monkeypatch, capsys, kind):
     """The message of a known error names its directory; of any other error only that a disk is full is known."""
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=1 << 40))
-    error = kind("/data/run: cannot lay the history out: no space")
+    error = kind("/data/run: cannot sort the history by topic partition: no space")
     error.__context__ = full(tmp_path)
     assert report(error, tmp_path) == ExitCode.INTERNAL
     known = kind is HistoryNotWrittenError

@@ -81,7 +81,7 @@ def test_a_directory_of_several_is_a_trend(tmp_path, capsys):
     page = (out / "report.html").read_text(encoding="utf-8")
     assert page.count('class="spark"') > 10
     assert page.count("<h3>Over time</h3>") == 1
-    assert "ended by itself" in capsys.readouterr().out
+    assert "ended on its own" in capsys.readouterr().out
 
 
 def test_runs_of_one_directory_are_told_apart_by_their_place_in_it(tmp_path):
@@ -136,7 +136,7 @@ def test_a_broken_run_is_one_line_and_leaves_nothing(tmp_path, capsys, what, lin
         (["empty"], "empty: not a run directory"),
         (["history.ndjson"], "history.ndjson: not a run directory; convert the file with `kafkatrial export`"),
         (["clean", "clean"], "clean: named twice"),
-        (["clean", "copy"], "a report tells runs apart by it"),
+        (["clean", "copy"], "run ids in a report must be unique"),
         (["clean", "--master", "local[2]"], "--master and --spark-conf need --engine spark"),
         (["clean", "--engine", "spark", "--memory-limit", "100"], "--memory-limit needs --engine local"),
         (["clean", "--out", "copy"], "the report directory copy is not empty"),
@@ -160,7 +160,7 @@ def test_a_master_that_does_not_answer_is_one_line(tmp_path, capsys):
     words = ["--engine", "spark", "--master", "spark://127.0.0.1:1", "--out", str(out)]
     assert exit_code(["report", str(EXAMPLES / "clean"), *words]) is ExitCode.USAGE
     (message,) = capsys.readouterr().err.splitlines()
-    assert "does not answer" in message
+    assert "does not respond" in message
     assert not out.exists()
 
 

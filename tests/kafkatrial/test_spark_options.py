@@ -16,10 +16,13 @@ BROKER = ["--history-topic", "t", "--history-bootstrap", "127.0.0.1:9"]
         (["check", RUN, "--master", "local[2]"], "--master and --spark-conf need --engine spark"),
         (
             ["check", RUN, "--engine", "spark", "--master", "mesos://a"],
-            "mesos://a: not a Spark master; there are local[*]",
+            "mesos://a: not a Spark master; known are local[*]",
         ),
         (["check", RUN, "--engine", "spark", "--spark-conf", "ui=true"], "--spark-conf ui=true: not spark.NAME=VALUE"),
-        (["collect", "{tmp}", *BROKER, "--master", "sc://127.0.0.1:9"], "sc://127.0.0.1:9: the master does not answer"),
+        (
+            ["collect", "{tmp}", *BROKER, "--master", "sc://127.0.0.1:9"],
+            "127.0.0.1:9: the master does not respond",
+        ),
         (["spark-job", "/dev/null/job"], "/dev/null/job: cannot be written: Not a directory"),
     ],
 )

@@ -36,7 +36,7 @@ def test_a_log_in_order_and_one_against_time():
     assert judged(two_in_turn(0, 1, 2), "append-log").verdict is Verdict.OK
     judgement = judged(two_in_turn(1, 0, 2), "append-log")
     (anomaly,) = judgement.anomalies
-    text = "send 0 was acknowledged before send 1 was invoked, and lies above it, at offset 1 instead of below 0"
+    text = "send 0 was acknowledged before send 1 was invoked, but stands above it, at offset 1 instead of below 0"
     assert (judgement.operations, judgement.records) == (3, 3)
     assert anomaly == type(anomaly)(
         "not-linearizable", Verdict.VIOLATION, 1, (Evidence((0, 1), TOPIC, 0, 1, None, text),)
@@ -54,7 +54,7 @@ def test_what_is_not_judged_makes_it_unknown():
     tables.rows["records"][0]["value"] = None
     judgement = judged(tables, "append-log")
     assert judgement.verdict is Verdict.UNKNOWN
-    assert judgement.reasons == ("t-0 is not judged: operation 0 has a tombstone, which has no value to tell it by",)
+    assert judgement.reasons == ("t-0 is not judged: operation 0 has a tombstone, which has no value to identify it",)
     assert judged(two_in_turn(0, 1, 2), "append-log", time_s=0).reasons == ("t-0: the time budget of 0 s was used up",)
     assert judged(two_in_turn(0, 1, 2), "committed-offset").verdict is Verdict.UNKNOWN
 
@@ -121,7 +121,5 @@ def test_a_kafka_history_shows_some_objects_only(tmp_path):
         "linearizable-log": Verdict.OK,
         "committed-offset": Verdict.UNKNOWN,
     }
-    with pytest.raises(
-        NotARunError, match="shows no register; it is judged by append-log, linearizable-log, committed-off"
-    ):
+    with pytest.raises(NotARunError, match="has no register; use append-log, linearizable-log, committed-off"):
         judge_object(run_dir, "register")

@@ -90,7 +90,7 @@ def test_what_did_not_commit_may_be_passed_over_by_readers_of_what_did(end, isol
     conflict = partition_columns(tables.in_memory("made-up"), TOPIC, 0).find_conflict()
     assert (conflict is None) is (end == "abort_txn" and isolation != "read_uncommitted")
     if conflict is not None:
-        assert conflict.text == "fetch 2 went past offset 1, and did not return the record of send 1"
+        assert conflict.text == "fetch 2 passed offset 1 without returning the record of send 1"
 
 
 def test_a_record_that_was_read_nobody_tells_where_was_not_passed_over():
@@ -145,7 +145,7 @@ def test_a_topic_that_may_have_been_created_again(deletion, is_refused):
     tables.rows["records"][1]["value"] = 101
     op_id = tables.op(5, f, begin_ns, end_ns, outcome, topic=topic)
     if is_refused:
-        with pytest.raises(HistoryError, match=f"operation {op_id} may have deleted topic {TOPIC}, and no id tells"):
+        with pytest.raises(HistoryError, match=f"operation {op_id} may have deleted topic {TOPIC}, and no topic id"):
             partition_columns(tables.in_memory("made-up"), TOPIC, 0)
         tables.rows["records"][0]["topic_id"] = "A"
     assert partition_columns(tables.in_memory("made-up"), TOPIC, 0).find_conflict() is not None

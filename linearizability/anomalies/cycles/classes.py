@@ -1,4 +1,4 @@
-"""Which cycles a run has: every component of each class, with a shortest cycle of it.
+"""Classes of the cycles of a run: every component of each class, with one of its shortest cycles.
 
 | class | edges | a component has it if |
 |---|---|---|
@@ -7,12 +7,13 @@
 | G-single | and read-write | a cycle of it has exactly one read-write edge |
 | G2 | and read-write | a read-write edge lies in it, and it is not G-single |
 
-Realtime classes add process and real-time edges. A component has one if a transaction *goes by real time* in it (an
-edge of the two kinds leads from it to another of the component) and does not in the class before: then each cycle that
-leaves it so has an edge of the class's own kind. Of read-write classes it is G-single if such a cycle has exactly one.
+Realtime classes add process and real-time edges. A component has one if a transaction *continues in real time* in it
+(an edge of these two kinds leads from it to another transaction of the component) and does not in the class before:
+then each cycle that leaves it in this way has an edge of the class's own kind. For read-write classes it is G-single if
+such a cycle has exactly one.
 
-All of this is linear but for G-single, which asks for a way back for many edges. That search has a budget of steps in
-each component; where it runs out before any cycle was found, G-single is unknown.
+All of this takes linear time except G-single, which searches for a way back for many edges. That search has a budget of
+steps in each component; if it runs out before a cycle was found, G-single is unknown.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -68,7 +69,7 @@ class _Level:
 
 
 def classify(graph: Graph) -> tuple[Graph, list[Found]]:
-    """What there is, and the part of the graph that its cycles are told in."""
+    """Return the part of the graph that has cycles, and its components by class."""
     whole = _components(graph, Kind)
     timed = _with_real_time(graph, whole, Kind)
     kept = np.bincount(timed)[timed] > 1
@@ -137,7 +138,7 @@ def _of_one_kind(graph: Graph, name: str, level: _Level) -> Iterator[Found]:
 
 
 def _write_reads(graph: Graph, level: _Level) -> Iterator[Found]:
-    """G1c: a violation where read_committed reads alone go in a circle, and then for each such circle."""
+    """G1c: a violation for each cycle that consists of read_committed reads alone."""
     of, flags = level.plain.of, _flags((Kind.COMMITTED_WRITE_READ,))
     edges = np.flatnonzero(graph.inside(of, flags))
     promised = components(len(graph), graph.source[edges], graph.target[edges]).of
@@ -146,9 +147,9 @@ def _write_reads(graph: Graph, level: _Level) -> Iterator[Found]:
     for start in _lowest(promised, broken).tolist():
         cycle = inside.shortest(start, Sought(frozenset((Kind.COMMITTED_WRITE_READ,))))
         yield Found(G1C, Verdict.VIOLATION, start, cycle)
-    told = np.isin(of, of[broken])
+    reported = np.isin(of, of[broken])
     for found in _of_one_kind(graph, G1C, level):
-        if not told[found.start]:
+        if not reported[found.start]:
             yield found
 
 
@@ -232,7 +233,7 @@ def _goes_by_time(graph: Graph, of: Indexes) -> Flags:
 
 
 def _missed_the_past(graph: Graph, of: Indexes, fresh: Flags) -> Indexes:
-    """Writers, of `fresh` nodes, that had ended before a transaction began that did not read what they wrote."""
+    """Return writers among `fresh` nodes that ended before some transaction began that did not read their writes."""
     edges = np.flatnonzero(graph.inside(of, _flags(_OWN[2])))
     reader, writer = graph.source[edges], graph.target[edges]
     return writer[fresh[writer] & (graph.end_ns[writer] < graph.begin_ns[reader])]

@@ -1,6 +1,6 @@
 """Strongly connected components, also of graphs with real time, in time linear in nodes and edges (and sorting).
 
-`components` is Tarjan's algorithm without recursion. Real time is added to its answer without an edge of its own. Let
+`components` is Tarjan's algorithm without recursion. Real time is added to its result without edges. Let
 M(x) be the lowest end among all that x leads to by edges, x included, and B(x) the highest begin among all that lead to
 x. If M(x) < begin(x), x leads to something that ended before x began: a cycle. It spans the time from M(x) to begin(x),
 and spans that overlap belong to one cycle, since each can go by real time to where the other begins. So the unions of
@@ -27,7 +27,7 @@ class Components:
 
 
 def components(count: int, source: Indexes, target: Indexes) -> Components:
-    """The strongly connected components of nodes 0 … count - 1; the edges are sorted by source."""
+    """Return the strongly connected components of nodes 0 … count - 1; the edges are sorted by source."""
     if not len(source):
         return Components(np.arange(count))
     begins = np.searchsorted(source, np.arange(count + 1))
@@ -77,7 +77,7 @@ def components(count: int, source: Indexes, target: Indexes) -> Components:
 
 
 def with_real_time(explicit: Components, source: Indexes, target: Indexes, begin_ns: Int64s, end_ns: Int64s) -> Indexes:
-    """Per node, its component once real time is added to the edges whose components are given."""
+    """Return, per node, its component after real time is added to the edges whose components are given."""
     lowest_end, highest_begin = _reaches(explicit, source, target, begin_ns, end_ns)
     spans = np.flatnonzero(lowest_end < begin_ns)
     spans = spans[np.argsort(lowest_end[spans], kind="stable")]

@@ -1,12 +1,13 @@
-"""The cycle anomalies: dependencies between transactions that go in a circle, by Adya's names as Elle uses them.
+"""The cycle anomalies: cyclic dependencies between transactions, by Adya's names as Elle uses them.
 
 Kafka orders the records of a partition and hides what is not committed; it isolates transactions in no other way. Two
 transactions that write to two partitions may be interleaved differently in each, and a consumer reads what it has not
-read yet, however old. So of all cycles only one whose every edge is a read_committed read breaks a promise: each of the
-transactions would have to commit before the next one reads, which it does before it commits itself.
+read yet, however old. So only a cycle whose every edge is a read_committed read breaks a promise: each of its
+transactions would have to commit before the next one reads, which the next one does before it commits.
 
-A cycle is told edge by edge, with the two operations that make each; for process order and real time, which none make,
-the first operations of the two transactions stand. The record is that of the first edge that has one.
+The text of a cycle describes each edge with the two operations that make it. Process order and real time have no such
+operations, so the first operations of the two transactions are shown. The record is that of the first edge that has
+one.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -27,22 +28,22 @@ def _cycles(run: WholeRun) -> tuple[Graph, list[Found]]:
 
 def _finder(name: str) -> Callable[[WholeRun], Iterable[Anomaly]]:
     def find(run: WholeRun) -> Iterable[Anomaly]:
-        """Per strongly connected component."""
+        """Return one finding per verdict; each counts strongly connected components."""
         graph, everything = run.once(_cycles)
         for verdict in (Verdict.VIOLATION, Verdict.UNKNOWN, Verdict.PERMITTED):
             found = [own for own in everything if (own.name, own.verdict) == (name, verdict)]
             if found:
-                yield Anomaly(name, verdict, len(found), _lowest_told(run, graph, found))
+                yield Anomaly(name, verdict, len(found), _lowest_explained(run, graph, found))
 
     return find
 
 
-def _lowest_told(run: WholeRun, graph: Graph, found: Sequence[Found]) -> tuple[Evidence, ...]:
+def _lowest_explained(run: WholeRun, graph: Graph, found: Sequence[Found]) -> tuple[Evidence, ...]:
     transactions = run.context.transactions
     with_cycle = [own.cycle for own in found if own.cycle is not None]
-    told = iter(evidence_of(with_cycle, graph, transactions))
+    explained = iter(evidence_of(with_cycle, graph, transactions))
     pairs = [
-        (evidence_of_unknown(own.start, graph, transactions) if own.cycle is None else next(told), own.cycle)
+        (evidence_of_unknown(own.start, graph, transactions) if own.cycle is None else next(explained), own.cycle)
         for own in found
     ]
     pairs.sort(key=lambda pair: evidence_order(pair[0]))
@@ -65,50 +66,50 @@ def _definition(name: str, text: str, levels: str, begins: str) -> RunDefinition
 
 _PERMITTED: Final = "Permitted."
 _NOT_PROMISED: Final = "Permitted: Kafka does not promise that transactions take effect in the order of real time."
-_BUDGET: Final = " Unknown where the budget of the search ran out before it was known whether it is this or `{}`."
+_BUDGET: Final = " Unknown where the budget of the search ran out before it could tell this from `{}`."
 
 CYCLES: Final = (
-    _definition(G0, "Write-write edges go in a circle.", _PERMITTED, "lies on one"),
+    _definition(G0, "Write-write edges form a cycle.", _PERMITTED, "lies on one"),
     _definition(
         G1C,
-        "Write-write and write-read edges go in a circle with a write-read edge.",
-        "A violation for every component that read_committed reads alone make; permitted where none is inside.",
+        "Write-write and write-read edges form a cycle that has a write-read edge.",
+        "A violation for every component that read_committed reads form alone; permitted where there is none inside.",
         "a write-read edge leaves",
     ),
     _definition(
         G_SINGLE,
-        "A circle of write-write, write-read and just one read-write edge.",
+        "A cycle of write-write and write-read edges with exactly one read-write edge.",
         _PERMITTED + _BUDGET.format(G2),
         "a read-write edge leaves on such a cycle",
     ),
     _definition(
         G2,
-        "Circles of write-write, write-read and read-write edges, which all have two read-write edges or more.",
+        "Cycles of write-write, write-read and read-write edges, all of them with at least two read-write edges.",
         _PERMITTED,
         "a read-write edge leaves",
     ),
     _definition(
         G0 + REAL_TIME,
-        "Write-write and real-time edges go in a circle.",
+        "Write-write and real-time edges form a cycle.",
         _NOT_PROMISED,
-        "goes by real time",
+        "continues in real time",
     ),
     _definition(
         G1C + REAL_TIME,
-        f"Real time goes in a circle with write-read edges, where without them (`{G0}{REAL_TIME}`) it does not.",
+        f"Real-time edges form a cycle with write-read edges, but none without them (`{G0}{REAL_TIME}`).",
         _NOT_PROMISED,
-        "goes by real time, and not on a cycle without write-read edges",
+        "continues in real time, but not on a cycle without write-read edges",
     ),
     _definition(
         G_SINGLE + REAL_TIME,
-        "Real time goes in a circle with just one read-write edge, where without it it does not.",
+        "Real-time edges form a cycle with exactly one read-write edge, but none without it.",
         _NOT_PROMISED + _BUDGET.format(G2 + REAL_TIME),
-        "goes by real time on such a cycle",
+        "continues in real time on such a cycle",
     ),
     _definition(
         G2 + REAL_TIME,
-        "Real time goes in circles with two read-write edges or more, where with fewer it does not.",
+        "Real-time edges form cycles with at least two read-write edges, but none with fewer.",
         _NOT_PROMISED,
-        "goes by real time, and not on a cycle without read-write edges",
+        "continues in real time, but not on a cycle without read-write edges",
     ),
 )

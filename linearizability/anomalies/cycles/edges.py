@@ -1,17 +1,17 @@
-"""What the transactions of a run depend on each other by, as far as one log tells: the facts of the cycle anomalies.
+"""Dependencies between transactions that one log shows: the facts for the cycle anomalies.
 
-The nodes are transactions that committed and did not abort. In one log the *standing* records of these are those whose
-offset is known, one an offset (should it have two, the lower transaction's). After Adya:
+The nodes are transactions that committed and did not abort. The *standing* records of a log are those of such
+transactions whose offset is known, one per offset (if an offset has two, that of the lower transaction). After Adya:
 
 - *write-write*: from the writer of a standing record to the writer of the next one.
 - *write-read*: from the writer of a record to a transaction whose read returned it.
 - *read-write*: from a transaction that read a log to the writer of the first standing record at or above the highest
   offset its reads there went up to.
 
-Nothing depends on itself. Records written outside transactions are passed over, as the order of a log is transitive.
-A read that was invoked after a commit of its transaction was is not part of it. Where rows may be of several
-incarnations of a topic, nothing is said. Of several edges of a kind between the same two, the lowest is kept: by
-offset, operations, value.
+No transaction depends on itself. Records written outside transactions are ignored, because the order of a log is
+transitive. A read that was invoked after the commit of its transaction is not part of it. Where rows may belong to
+several incarnations of a topic, there are no edges. Of several edges of one kind between the same two transactions, the
+lowest is kept: by offset, operations, value.
 """
 
 from dataclasses import dataclass
@@ -30,18 +30,18 @@ from linearizability.anomalies.whole_run import Facts
 
 
 class Kind(IntEnum):
-    """Of an edge, in the order in which they are preferred as evidence."""
+    """The kinds of edges, in the order in which they are preferred as evidence."""
 
     WRITE_WRITE = 0
     COMMITTED_WRITE_READ = 1
-    """By a read_committed read: what Kafka promises to be free of cycles."""
+    """By a read_committed read; Kafka promises that these have no cycles."""
     WRITE_READ = 2
     """By any other read."""
     READ_WRITE = 3
     PROCESS = 4
     """From a transaction to the next one of its process."""
     REAL_TIME = 5
-    """To one that began after it had ended."""
+    """From a transaction to one that began after it had ended."""
 
 
 EDGES: Final = pa.schema(
@@ -57,7 +57,7 @@ EDGES: Final = pa.schema(
         pa.field("target_op", pa.int64()),
     ]
 )
-"""An edge between two transactions, by their indexes; the record that makes it (of write-write: the later one), and the
+"""Edges between two transactions, by their indexes; the record that makes it (of write-write: the later one), and the
 two operations."""
 
 

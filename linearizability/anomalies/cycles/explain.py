@@ -1,4 +1,4 @@
-"""A cycle of transactions as evidence, and in words: who they are, and for each edge why it is one."""
+"""Evidence and explanation of a cycle of transactions: the transactions, and the reason for each edge."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
@@ -12,13 +12,13 @@ from linearizability.anomalies.transactions import Transactions
 from linearizability.judgement import Evidence
 
 _STEPS_SHOWN: Final = 6
-"""Of a longer cycle, so many edges are told."""
+"""The maximum number of edges that the text of a cycle describes."""
 
 
 def evidence_of(cycles: Sequence[Cycle], graph: Graph, transactions: Transactions) -> list[Evidence]:
-    """The evidence of each, without its text: two operations for each edge, the record of the first that has one."""
-    told = [step.row for cycle in cycles for step in cycle if step.row >= 0]
-    facts = dict(zip(told, graph.facts.take(pa.array(told, pa.int64())).to_pylist(), strict=True))
+    """Return the evidence of each cycle without its text: two operations per edge, and the first record of an edge."""
+    rows_used = [step.row for cycle in cycles for step in cycle if step.row >= 0]
+    facts = dict(zip(rows_used, graph.facts.take(pa.array(rows_used, pa.int64())).to_pylist(), strict=True))
     first = transactions.first_op_id[graph.transaction].tolist()
     found = []
     for cycle in cycles:
@@ -34,35 +34,35 @@ def _first_operations(step: Step, first: Sequence[int]) -> dict[str, Any]:
 
 
 def text_of(cycle: Cycle, graph: Graph, transactions: Transactions) -> str:
-    """What a person reads: the transactions, then each edge in a clause."""
+    """Return the explanation of a cycle: its transactions, then one clause per edge."""
     names = {step.source: f"T{number}" for number, step in enumerate(cycle, 1)}
     shown = cycle[:_STEPS_SHOWN]
-    people = ", ".join(f"{names[step.source]} ({_who(step.source, graph, transactions)})" for step in shown)
+    nodes = ", ".join(f"{names[step.source]} ({_described(step.source, graph, transactions)})" for step in shown)
     clauses = "; ".join(_CLAUSES[step.kind](names, step, _fact(graph, step.row)) for step in shown)
     if len(cycle) == len(shown):
-        return f"{people}: {clauses}"
-    return f"a cycle of {len(cycle)} transactions, {people} and so on: {clauses}; and so on, back to T1"
+        return f"{nodes}: {clauses}"
+    return f"a cycle of {len(cycle)} transactions, {nodes} and so on: {clauses}; and so on, back to T1"
 
 
 def evidence_of_unknown(start: int, graph: Graph, transactions: Transactions) -> Evidence:
-    """What is said of a component in which the budget ran out."""
+    """Return the evidence for a component in which the budget ran out."""
     text = (
-        f"{_who(start, graph, transactions)} lies on a cycle with read-write edges; the search ended before it was"
-        " known whether one of them has just one"
+        f"{_described(start, graph, transactions)} is on a cycle with read-write edges; the search ended before it"
+        " found out whether one of those cycles has exactly one"
     )
     return Evidence((int(transactions.first_op_id[graph.transaction[start]]),), None, None, None, None, text)
 
 
-def _who(node: int, graph: Graph, transactions: Transactions) -> str:
+def _described(node: int, graph: Graph, transactions: Transactions) -> str:
     index = graph.transaction[node]
     return (
-        f"transaction {int(transactions.txn_seq[index])} of process {int(transactions.process[index])}, from operation"
-        f" {int(transactions.first_op_id[index])} on"
+        f"transaction {int(transactions.txn_seq[index])} of process {int(transactions.process[index])}, starting with"
+        f" operation {int(transactions.first_op_id[index])}"
     )
 
 
 def _fact(graph: Graph, row: int) -> dict[str, Any]:
-    """The row of EDGES that tells of an edge; nothing for those that none tells of."""
+    """Return the row of EDGES for an edge; empty for an edge without one."""
     found: dict[str, Any] = graph.facts.slice(row, 1).to_pylist()[0] if row >= 0 else {}
     return found
 
@@ -75,7 +75,7 @@ def _record(row: Mapping[str, Any]) -> str:
 
 def _write_write(names: Mapping[int, str], step: Step, row: Mapping[str, Any]) -> str:
     return (
-        f"{names[step.target]} wrote {_record(row)}, in operation {row['target_op']}, next after what"
+        f"{names[step.target]} wrote {_record(row)}, in operation {row['target_op']}, directly after what"
         f" {names[step.source]} wrote in operation {row['source_op']}"
     )
 
@@ -89,13 +89,13 @@ def _write_read(names: Mapping[int, str], step: Step, row: Mapping[str, Any]) ->
 
 def _read_write(names: Mapping[int, str], step: Step, row: Mapping[str, Any]) -> str:
     return (
-        f"the reading of {names[step.source]}, in operation {row['source_op']}, ended below {_record(row)}, which"
+        f"{names[step.source]}, in operation {row['source_op']}, read up to below {_record(row)}, which"
         f" {names[step.target]} wrote in operation {row['target_op']}"
     )
 
 
 def _process(names: Mapping[int, str], step: Step, _: Mapping[str, Any]) -> str:
-    return f"{names[step.target]} is the next of its process after {names[step.source]}"
+    return f"{names[step.target]} is the next transaction of its process after {names[step.source]}"
 
 
 def _real_time(names: Mapping[int, str], step: Step, _: Mapping[str, Any]) -> str:

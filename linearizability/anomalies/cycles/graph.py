@@ -1,11 +1,11 @@
-"""The graph of a run's transactions, put together from the edges that each log tells.
+"""The dependency graph of a run's transactions, merged from the edges of each log.
 
 A node is a transaction with at least one edge; nodes are numbered by their first operation, so that the lowest number
 is the lowest op_id. A transaction lasts from its first operation's invocation until it is known to be committed: until
 its commit returned or, where the outcome is unknown, a read_committed read had returned one of its records. *Real time*
 orders two transactions of which one ended before the other began. There may be quadratically many such pairs, so they
-are never edges here: what follows from them is computed from the times. *Process* order leads from a transaction to the
-next one of its process that began after its commit had been asked for; only where real time does not say it anyway.
+never edges here: their consequences are computed from the times. *Process* order leads from a transaction to the next
+one of its process that began after its commit was requested, but only where real time does not order the two already.
 """
 
 from dataclasses import dataclass
@@ -51,7 +51,7 @@ class Graph:
 
 
 def graph_of(run: WholeRun) -> Graph:
-    """The graph of a run."""
+    """Return the graph of a run."""
     transactions = run.context.transactions
     facts = _lowest_of_each(run.facts[EDGE_FACTS.name])
     source, target = numbers(facts["source"], 0), numbers(facts["target"], 0)
@@ -76,7 +76,7 @@ def graph_of(run: WholeRun) -> Graph:
 
 
 def _lowest_of_each(facts: pa.Table) -> pa.Table:
-    """The lowest edge of each source, target and kind: by place, offset (unknown last), operations, value."""
+    """Return the lowest edge of each source, target and kind: by place, offset (unknown last), operations, value."""
     facts = facts.unify_dictionaries().combine_chunks()
     if not facts.num_rows:
         return EDGES.empty_table()
@@ -93,7 +93,7 @@ def _lowest_of_each(facts: pa.Table) -> pa.Table:
 
 
 def _places(facts: pa.Table) -> list[Int64s]:
-    """What of several edges of a kind the lowest is the lowest by; the first is decided by last."""
+    """Return the sort keys that select the lowest of several edges of a kind; the last key is the most significant."""
     topics = facts["topic"].chunk(0)
     rank = np.argsort(np.argsort(topics.dictionary.to_numpy(zero_copy_only=False).astype(np.str_)))
     names = ("value", "target_op", "source_op")
@@ -108,7 +108,7 @@ def _places(facts: pa.Table) -> list[Int64s]:
 def _process_order(
     transactions: Transactions, nodes: Indexes, begin_ns: Int64s, end_ns: Int64s
 ) -> tuple[Indexes, Indexes]:
-    """Nodes and the next ones of their processes, where those began before the first was known to have ended."""
+    """Return nodes and their successors in process order, where a successor began before its node had surely ended."""
     process, asked_ns = transactions.process[nodes], transactions.commit_begun_ns[nodes]
     order = np.lexsort((np.arange(len(nodes)), begin_ns, process))
     codes = np.unique(process, return_inverse=True)[1].reshape(-1)

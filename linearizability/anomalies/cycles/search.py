@@ -1,8 +1,8 @@
 """The shortest cycle through a transaction, by breadth-first search backwards inside its component.
 
-Of several of one length the lowest is taken: by the next transaction, then the kind of the edge to it, step by step.
-Real time has no edges: whoever ended before some transaction of a layer began is one step behind it, and a pointer into
-the component's nodes by their ends finds each of them once.
+Of several cycles of equal length the lowest is chosen: by the next transaction, then by the kind of the edge to it,
+step by step. Real time has no edges: a transaction that ended before some transaction of a layer began is one step
+behind it, and a pointer into the component's nodes, sorted by their ends, finds each of them once.
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ _NO_ROW: Final = -1
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """An edge of a cycle: nodes, and the row of `Graph.facts` that tells of it, -1 where none does."""
+    """An edge of a cycle: its nodes, and its row of `Graph.facts`, -1 where it has none."""
 
     source: int
     target: int
@@ -32,19 +32,19 @@ Cycle = tuple[Step, ...]
 
 @dataclass(slots=True)
 class Steps:
-    """How many edges may still be looked at; below zero once they ran out."""
+    """The number of edges that may still be visited; negative when the budget is used up."""
 
     left: int
 
 
 @dataclass(frozen=True, slots=True)
 class Sought:
-    """What a cycle is to be like."""
+    """The conditions for a cycle."""
 
     first: frozenset[Kind]
     """The kinds of its first edge."""
     read_writes: int | None = None
-    """How many read-write edges come after that, 0 or 1; None: any number."""
+    """The number of read-write edges after the first edge, 0 or 1; None: any number."""
 
 
 class Inside:
@@ -64,23 +64,23 @@ class Inside:
             self._members = component[self._by_end]
 
     def shortest(self, start: int, sought: Sought, steps: Steps | None = None) -> Cycle | None:
-        """The shortest such cycle that leaves `start`; None where there is none, or the steps ran out."""
+        """Return the shortest such cycle that leaves `start`; None if there is none or the steps ran out."""
         search = _Search(self, self._graph, start, sought, steps or Steps(2**62))
         return search.run()
 
     def leaving(self, node: int) -> list[tuple[int, int, int]]:
-        """Targets, kinds and rows of the edges that leave a node, in order."""
+        """Return targets, kinds and rows of the edges that leave a node, in order."""
         edges = slice(self._out[node], self._out[node + 1])
         rows = self._graph.row[self._edges[edges]]
         return list(zip(self._target[edges].tolist(), self._kind[edges].tolist(), rows.tolist(), strict=True))
 
     def entering(self, node: int) -> list[tuple[int, int]]:
-        """Sources and kinds of the edges that enter a node."""
+        """Return sources and kinds of the edges that enter a node."""
         edges = self._by_target[self._in[node] : self._in[node + 1]]
         return list(zip(self._source[edges].tolist(), self._kind[edges].tolist(), strict=True))
 
     def by_end(self, node: int) -> Indexes:
-        """The nodes of a node's component by their ends; empty where real time does not count."""
+        """Return the nodes of a node's component, sorted by their ends; empty where real time does not count."""
         if not self._real_time:
             return np.empty(0, np.intp)
         own = self._component[node]
@@ -89,7 +89,7 @@ class Inside:
 
 
 State = tuple[int, int]
-"""A node, and how many read-write edges lie between it and the start, as far as they are counted."""
+"""A node, and the number of read-write edges between it and the start, as far as they are counted."""
 
 
 class _Search:
@@ -115,7 +115,7 @@ class _Search:
         return None
 
     def _closes(self) -> Step | None:
-        """The lowest first step to a state of the last layer."""
+        """Return the lowest first step to a state of the last layer."""
         after_ns = int(self._graph.end_ns[self._start])
         by_time = Kind.REAL_TIME in self._sought.first
         nodes = [node for node, used in self._layers[-1] if used == self._counted]
@@ -153,7 +153,7 @@ class _Search:
         return layer
 
     def _earlier(self, used: int) -> list[State]:
-        """States from which real time leads into the last layer, but for those told before."""
+        """Return states from which real time leads into the last layer, except those returned before."""
         nodes = [node for node, own in self._layers[-1] if own == used]
         if not len(self._by_end) or not nodes:
             return []
@@ -166,7 +166,7 @@ class _Search:
         return [(node, used) for node in self._by_end[first:last].tolist()]
 
     def _walk(self, step: Step) -> list[Step]:
-        """The lowest way back to the start after a first step."""
+        """Return the lowest way back to the start after a first step."""
         steps, used = [step], self._counted
         for depth in range(self._depth[step.target, used] - 1, -1, -1):
             step, used = self._forward(steps[-1].target, used, depth)
@@ -174,7 +174,7 @@ class _Search:
         return steps
 
     def _forward(self, node: int, used: int, depth: int) -> tuple[Step, int]:
-        """The lowest step to a state of a depth."""
+        """Return the lowest step to a state of a depth."""
         options: list[tuple[int, int, int, int]] = []
         for target, kind, row in self._inside.leaving(node):
             left = used - 1 if kind == Kind.READ_WRITE and self._sought.read_writes is not None else used

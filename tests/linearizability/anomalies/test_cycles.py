@@ -156,9 +156,10 @@ def test_each_edge_is_explained(tmp_path_factory):
     Weaver(tables).weave(WEAVES["cycle-G-single"])
     (anomaly,) = judge(tables.write(tmp_path_factory.mktemp("run"))).anomalies
     assert anomaly.evidence[0].text == (
-        "T1 (transaction 1 of process 61, from operation 2 on), T2 (transaction 2 of process 62, from operation 4 on):"
-        " the reading of T1, in operation 3, ended below value 90003 (t-7 at offset 1), which T2 wrote in operation 5;"
-        " T1 wrote value 90005 (t-8 at offset 2), in operation 7, next after what T2 wrote in operation 6"
+        "T1 (transaction 1 of process 61, starting with operation 2), T2 (transaction 2 of process 62, starting with"
+        " operation 4): T1, in operation 3, read up to below value 90003 (t-7 at offset 1), which T2 wrote in"
+        " operation 5; T1 wrote value 90005 (t-8 at offset 2), in operation 7, directly after what T2 wrote in"
+        " operation 6"
     )
 
 

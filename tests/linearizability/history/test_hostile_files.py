@@ -117,7 +117,7 @@ def test_a_footer_that_claims_other_rows_than_there_are_is_rejected(run, rows, e
 @pytest.mark.parametrize("distinct", [1, 200_000])
 def test_rows_that_repeat_without_end_are_rejected_before_they_are_judged(run, monkeypatch, name, distinct):
     monkeypatch.setattr("linearizability.check.LARGE_ROWS", 1000)
-    monkeypatch.setattr("linearizability.shards.laying_out._dealt", None)
+    monkeypatch.setattr("linearizability.shards.laying_out._distributed", None)
     row = pq.read_table(run / "history" / "records.parquet").slice(0, 1)
     if name == "operations":
         row = pa.concat_tables(pq.read_table(p) for p in (run / "history" / name).iterdir()).slice(0, 1)

@@ -69,7 +69,7 @@ def test_another_format_is_not_a_run(tmp_path, text, said):
         ({"topics": {"t": 1}}, r"topics\.t is 1, not an object"),
         ({"topics": {"t": {"retention.ms": [1]}}}, r"topics\.t\.retention\.ms is \[1\], not a string"),
         ({"cluster": "none"}, 'cluster is "none", not an object'),
-        ({"clients": {"one": {}}}, "'one' is no process number"),
+        ({"clients": {"one": {}}}, "'one' is not a process number"),
     ],
 )
 def test_a_wrong_member_is_named(tmp_path, document, said):

@@ -202,7 +202,7 @@ BROKEN = [
     ),
     (
         changed("records", 6, intact=None),
-        "table records, row 6 (op_id 5, seq 1): intact is null; a read says true or false",
+        "table records, row 6 (op_id 5, seq 1): intact is null; a read has true or false",
     ),
     (
         changed("positions", 0, before=4),
@@ -211,8 +211,8 @@ BROKEN = [
     (
         changed("assignments", 0, topic_id="ID-B"),
         (
-            "table records, row 2 (op_id 2, seq 0): topic_id is null; the topic of that name was created again, so "
-            "it must say which"
+            "table records, row 2 (op_id 2, seq 0): topic_id is null; a topic of that name was created again, "
+            "so the id is required"
         ),
     ),
 ]

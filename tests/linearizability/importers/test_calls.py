@@ -110,7 +110,7 @@ def test_a_log_of_porcupines_by_another_model(verdict_of):
     assert verdict_of(without_cas.replace(":read\t4", ":read\t3"), "register") is Verdict.OK
     assert verdict_of(STORE, "key-value") is Verdict.OK
     with pytest.raises(
-        NotARunError, match=r"against etcd.*, and of another object: no such operation: 'cas'; there are"
+        NotARunError, match=r"against etcd.*, and of another object: no such operation: 'cas'; known are"
     ):
         verdict_of(REGISTER, "register")
 
@@ -130,7 +130,7 @@ def test_how_a_file_is_recognised(tmp_path):
     for row in (WRITE, READ, {"kind": "invoke", "op_id": 1, "value": ["read"]}):
         path.write_text(lines(row))
         assert recognise(path) is Form.OPERATIONS
-    with pytest.raises(NotARunError, match=r"name the model that it is to be held against \(--model\): register, "):
+    with pytest.raises(NotARunError, match=r"name the model to check it against \(--model\): register, "):
         judge_file(path)
 
 
@@ -149,9 +149,9 @@ def test_what_is_left_out_has_its_default(tmp_path):
         ('{"op_id": 1,', "line 2: not JSON: "),
         ({**READ, "output": float("nan")}, "line 2: NaN is no value, since it does not equal itself"),
         ({**READ, "op_id": None}, "line 2: op_id is missing"),
-        ({**READ, "op_id": [1]}, "line 2: op_id is [1], neither a whole number nor a text"),
+        ({**READ, "op_id": [1]}, "line 2: op_id is [1], neither a whole number nor a string"),
         ({**READ, "op_id": True}, "line 2: op_id is true, neither"),
-        ({**READ, "op_id": 1}, "line 2: operation 1 is there twice; ids must be unique"),
+        ({**READ, "op_id": 1}, "line 2: operation 1 occurs twice; ids must be unique"),
         (
             {**READ, "process": "a"},
             "line 2: operation 2 of process 'a' is invoked while its operation 1 is still running",
@@ -162,12 +162,12 @@ def test_what_is_left_out_has_its_default(tmp_path):
         ({**READ, "invoke_ns": None}, "line 2: invoke_ns is missing"),
         ({**READ, "invoke_ns": 0.5}, "line 2: invoke_ns is 0.5, not whole nanoseconds"),
         ({**READ, "outcome": "done"}, "line 2: outcome is done, none of ok, fail, info"),
-        ({**READ, "input": "read"}, "line 2: an input is an array, the operation's name first"),
-        ({**READ, "input": ["swap", 1]}, "line 2: no such operation: 'swap'; there are read() -> value, write(value)"),
+        ({**READ, "input": "read"}, "line 2: an input is an array that begins with the operation's name"),
+        ({**READ, "input": ["swap", 1]}, "line 2: no such operation: 'swap'; known are read() -> value, write(value)"),
         ({**READ, "input": ["write"]}, "line 2: write takes 1 arguments, not 0: write(value)"),
         ({**READ, "output": {"a": 1}}, 'line 2: {"a": 1} is an object; a model takes arrays and plain values'),
-        ({**READ, "op_id": "\ud800"}, r'line 2: "\ud800" is no text: it has half of a surrogate pair'),
-        ({**READ, "output": ["x\udfff"]}, r'line 2: "x\udfff" is no text'),
+        ({**READ, "op_id": "\ud800"}, r'line 2: "\ud800" is not a valid string: it has half of a surrogate pair'),
+        ({**READ, "output": ["x\udfff"]}, r'line 2: "x\udfff" is not a valid string'),
         ({**READ, "output": nested(51)}, "line 2: arrays are nested more than 50 deep"),
         ({**READ, "offset": 1}, "line 2: 'offset' is none of complete_ns, input, "),
         ({"kind": "invoke", "op_id": 2, "value": ["read"]}, "line 2: 'kind' is none of complete_ns, input, "),
@@ -209,7 +209,7 @@ def test_what_a_model_does_not_take_is_an_error_of_the_file(tmp_path):
     with pytest.raises(HistoryError, match=r"log: model key-value, state 3, operation append\('k', 'x'\)"):
         judge_file(path, model="key-value")
     path.write_text(lines({**READ, "output": 5}))
-    with pytest.raises(HistoryError, match=r"log, line 1: read is answered by values, not 5"):
+    with pytest.raises(HistoryError, match=r"log, line 1: read returns values, not 5"):
         judge_file(path, model="set")
 
 
@@ -223,24 +223,29 @@ def test_models_are_told_with_their_operations():
     ("model", "given", "output", "message"),
     [
         ("append-log", ["read", 0, -2], [[1], 2], "read: offset is -2, not a whole number from 0"),
-        ("append-log", ["read", 0, 0], [[1], -1], "read is answered by [values, high watermark], not ((1,), -1)"),
-        ("append-log", ["append", 0, [1]], None, "append is answered by base offset, not None"),
+        ("append-log", ["read", 0, 0], [[1], -1], "read returns [values, high watermark], not ((1,), -1)"),
+        ("append-log", ["append", 0, [1]], None, "append returns base offset, not None"),
         ("append-log", ["append", 0, 1], 0, "append: values is 1, not an array"),
         ("committed-offset", ["commit", "k", -1], None, "commit: offset is -1, not a whole number from 0"),
         ("committed-offset", ["commit", "k", True], None, "commit: offset is true, not a whole number from 0"),
-        ("committed-offset", ["fetch", "k"], -1, "fetch is answered by offset or null, not -1"),
-        ("compare-and-set", ["cas", 1, 2], None, "cas is answered by true or false, not None"),
-        ("compare-and-set", ["cas", 1, 2], "no", "cas is answered by true or false, not 'no'"),
-        ("compare-and-set", ["cas", 1, 2], 0, "cas is answered by true or false, not 0"),
-        ("fenced-producer", ["produce", "t", 1, 0], "false", "produce is answered by true or false, not 'false'"),
-        ("fenced-producer", ["init", "t"], "ab", "init is answered by [producer id, epoch], not 'ab'"),
-        ("set", ["contains", 1], None, "contains is answered by true or false, not None"),
-        ("set", ["read"], "a", "read is answered by values, not 'a'"),
-        ("group-membership", ["rebalance", "g"], [1, ["ab"]], "rebalance is answered by [generation, [[partition, "),
-        ("queue", ["enqueue", "(empty)"], None, "enqueue: element is '(empty)', which is the answer of an empty queue"),
-        ("queue", ["enqueue", None], None, "enqueue: element is None, which is the answer of an empty queue"),
-        ("key-value", ["get", "k"], None, 'get is answered by value, of an unset key "", not None'),
-        ("key-value", ["append", "k", 1], None, "append: text is 1, not a text"),
+        ("committed-offset", ["fetch", "k"], -1, "fetch returns offset or null, not -1"),
+        ("compare-and-set", ["cas", 1, 2], None, "cas returns true or false, not None"),
+        ("compare-and-set", ["cas", 1, 2], "no", "cas returns true or false, not 'no'"),
+        ("compare-and-set", ["cas", 1, 2], 0, "cas returns true or false, not 0"),
+        ("fenced-producer", ["produce", "t", 1, 0], "false", "produce returns true or false, not 'false'"),
+        ("fenced-producer", ["init", "t"], "ab", "init returns [producer id, epoch], not 'ab'"),
+        ("set", ["contains", 1], None, "contains returns true or false, not None"),
+        ("set", ["read"], "a", "read returns values, not 'a'"),
+        ("group-membership", ["rebalance", "g"], [1, ["ab"]], "rebalance returns [generation, [[partition, "),
+        (
+            "queue",
+            ["enqueue", "(empty)"],
+            None,
+            "enqueue: element is '(empty)', which is the result for an empty queue",
+        ),
+        ("queue", ["enqueue", None], None, "enqueue: element is None, which is the result for an empty queue"),
+        ("key-value", ["get", "k"], None, 'get returns value, "" for an absent key, not None'),
+        ("key-value", ["append", "k", 1], None, "append: text is 1, not a string"),
     ],
 )
 def test_what_an_operation_does_not_take_or_answer_is_refused(tmp_path, model, given, output, message):
@@ -297,16 +302,16 @@ def test_independent_keys_are_judged_apart(verdict_of):
 @pytest.mark.parametrize(
     ("calls", "model", "message"),
     [
-        ([("read", [0, None], [1, 3])], "register", "line 1: read is invoked for key 0, and answered for key 1"),
+        ([("read", [0, None], [1, 3])], "register", "line 1: read is invoked for key 0, but completes for key 1"),
         ([("read", [0, None], [0, 3]), ("write", 3, 3)], "register", "line 3: write has the value 3, no pair of a key"),
         ([("read", [0, None], 3)], "register", "line 1: read has the value 3, no pair of a key and a value"),
         (
             [("write", [0, 1], [0, 1]), ("cas", [0, [1, 2]], [0, [1, 2]])],
             "compare-and-set",
-            "line 3: cas(expected, new) -> true or false with (0, (1, 2)) may be of one object, or of independent keys",
+            "line 3: cas(expected, new) -> true or false with (0, (1, 2)) may be of one object or of independent keys",
         ),
         ([("get", [0, None], [0, 3])], "key-value", "is invoked with (0, None), as of independent keys, which this"),
-        ([("cas", [0, 1], None)], "compare-and-set", "line 1: cas is answered by true or false, not None"),
+        ([("cas", [0, 1], None)], "compare-and-set", "line 1: cas returns true or false, not None"),
     ],
 )
 def test_keys_that_do_not_fit_are_refused(tmp_path, calls, model, message):

@@ -63,10 +63,10 @@ def test_a_file_is_known_by_how_it_begins(tmp_path, text, form):
     [
         (b"", "the file is empty"),
         (b" \n\n", "the file is empty"),
-        (b"once upon a time", "no history of a known form .* it begins with 'once upon a time'"),
-        (b"\x7fELF\0\0\1", "no history of a known form .* it begins with binary data"),
-        (b'{"a": 1}', "no history of a known form"),
-        (b"{:a 1}", "no history of a known form"),
+        (b"once upon a time", "not a history of a known form .* it begins with 'once upon a time'"),
+        (b"\x7fELF\0\0\1", "not a history of a known form .* it begins with binary data"),
+        (b'{"a": 1}', "not a history of a known form"),
+        (b"{:a 1}", "not a history of a known form"),
     ],
 )
 def test_what_is_no_history(tmp_path, content, message):
@@ -107,8 +107,8 @@ def test_a_register(tmp_path):
                         "partition": None,
                         "offset": None,
                         "value": None,
-                        "text": "operation 2, read() -> 5, cannot be placed: no order explains what completed up to "
-                        "then; in state 4: the register holds another value",
+                        "text": "operation 2, read() -> 5, cannot be placed: no order explains what had completed by "
+                        "that time; in state 4: the register holds another value",
                     }
                 ],
             }
@@ -143,7 +143,7 @@ def test_what_runs_out_of_time_is_unknown(tmp_path):
         (REGISTER + "INFO  jepsen.util - 0\t:ok\t:read\t4\n", "line 7: process 0 completes what it did not invoke"),
         (REGISTER + "INFO  jepsen.util - over\n", "line 7: not a line of such a log: INFO jepsen.util - over"),
         (STORE + "{:process 0, :type :invoke, :f :inc}", "line 7: not a line of such a log"),
-        (STORE + STORE.splitlines()[0] + "\n" + STORE.splitlines()[0], "line 8: process 0 invokes, but what"),
+        (STORE + STORE.splitlines()[0] + "\n" + STORE.splitlines()[0], "line 8: process 0 invokes, but its operation"),
     ],
 )
 def test_damage_is_named_with_its_line(tmp_path, text, message):

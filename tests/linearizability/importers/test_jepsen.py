@@ -110,7 +110,7 @@ def test_keys_are_partitions(tmp_path):
     [
         (
             "0 invoke poll [[:poll]]\n0 invoke poll [[:poll]]",
-            "line 6: process 0 invokes, but what it invoked on line 5",
+            "line 6: process 0 invokes, but its operation of line 5",
         ),
         ("0 ok poll [[:poll {}]]", "line 5: process 0 completes what it did not invoke"),
         (
@@ -158,7 +158,7 @@ def test_times(tmp_path):
     with pytest.raises(HistoryError, match="line 7: time goes back, from 5 to 2"):
         judge_file(path)
     path.write_text(edn(LOST).replace(":time 3", ":time nil"))
-    with pytest.raises(HistoryError, match="line 4: time is None, not nanoseconds from 0, as that of other rows"):
+    with pytest.raises(HistoryError, match="line 4: time is None, not nanoseconds from 0 as in other rows"):
         judge_file(path)
 
 

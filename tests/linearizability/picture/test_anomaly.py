@@ -61,7 +61,7 @@ def test_the_log_tells_who_returned_and_who_passed_over_each_record(lost_write):
 
 def test_operations_of_other_partitions_are_left_out_and_counted(lost_write):
     shown = {bar.name for lane in lost_write.lanes if lane.kind is LaneKind.PROCESS for bar in lane.bars}
-    assert lost_write.notes[0] == f"{249 - len(shown)} operations of 249 left out that did nothing with orders-2."
+    assert lost_write.notes[0] == f"{249 - len(shown)} operations of 249 left out because they did not touch orders-2."
 
 
 def test_a_window_keeps_the_evidence_and_says_where_it_was_cut():

@@ -94,7 +94,7 @@ def test_the_end_of_an_order_says_what_the_whole_says(plan, monkeypatch):
         compared += 1
         whole = draw_verification(verification).orders
         with monkeypatch.context() as patch:
-            patch.setattr("linearizability.explain.EVENTS_TOLD_MAX", rng.randrange(1, 6))
+            patch.setattr("linearizability.explain.EVENTS_EXPLAINED_MAX", rng.randrange(1, 6))
             end = draw_verification(verification).orders
         assert {(order.state, order.reason) for order in end} == {(order.state, order.reason) for order in whole}
         for order in end:

@@ -4,7 +4,7 @@ import random
 from collections.abc import Callable
 from dataclasses import replace
 
-from linearizability.model import Model, Refused
+from linearizability.model import Model, Rejected
 from linearizability.models.append_log import append_log
 from linearizability.models.committed_offset import committed_offset
 from linearizability.models.compare_and_set import compare_and_set
@@ -27,7 +27,7 @@ def two_coins() -> Model:
     def step(state, given, output):
         if given[0] == "toss":
             return (0, 1)
-        return (state,) if output in (UNKNOWN, state) else Refused("it lies the other way")
+        return (state,) if output in (UNKNOWN, state) else Rejected("it lies the other way")
 
     return Model(
         name="coin", init=lambda: (0,), step=step, nondeterministic=True, pure=lambda given, _: given[0] == "look"

@@ -1,6 +1,6 @@
 """Every order there is, tried one after the other: slow, and obvious."""
 
-from linearizability.model import Model, Refused
+from linearizability.model import Model, Rejected
 from linearizability.operation import UNKNOWN, Operation, Outcome
 
 
@@ -21,7 +21,7 @@ def _can_go_on(left: list[Operation], state: object, model: Model) -> bool:
             continue
         output = operation.output if operation.outcome is Outcome.OK else UNKNOWN
         answer = model.step(state, operation.input, output)
-        if isinstance(answer, Refused):
+        if isinstance(answer, Rejected):
             continue
         if any(_can_go_on(others, after, model) for after in (answer if model.nondeterministic else [answer])):
             return True

@@ -6,7 +6,7 @@ import pytest
 
 from linearizability.history.errors import HistoryError
 from linearizability.judgement import Verdict
-from linearizability.model import Model, ModelError, Refused
+from linearizability.model import Model, ModelError, Rejected
 from linearizability.models.append_log import append_log
 from linearizability.models.compare_and_set import compare_and_set
 from linearizability.models.register import register
@@ -33,14 +33,14 @@ def event(kind, op_id, value=READ, **more):
         ([op("a", 5, 4)], r"operation 'a': it completes at 4, before it was invoked at 5"),
         ([op("a", 5, None)], r"operation 'a': it is ok and has no completion"),
         ([op("a", 0.5, 4)], r"operation 'a': its times 0.5 and 4 must be whole nanoseconds"),
-        ([op("a", 0, 1), op("a", 2, 3)], r"operation 'a' is there twice"),
+        ([op("a", 0, 1), op("a", 2, 3)], r"operation 'a' occurs twice"),
         ([op("a", 0, 5, process=1), op("b", 4, 6, process=1)], r"'b' of process 1 is invoked while its operation 'a'"),
         (
             [op("a", 0, 5, process=1, outcome=Outcome.INFO), op("b", 4, 6, process=1)],
             r"'b' of process 1 is invoked while its operation 'a'",
         ),
-        ([op("a", 0, 1), event("invoke", "b")], r"row 1: Event.* is no Operation"),
-        ([event("invoke", "a"), op("b", 0, 1)], r"line 1: Operation.* is no Event"),
+        ([op("a", 0, 1), event("invoke", "b")], r"row 1: Event.* is not an Operation"),
+        ([event("invoke", "a"), op("b", 0, 1)], r"line 1: Operation.* is not an Event"),
         ([event("ok", "a", 0)], r"operation 'a' completes and was never invoked"),
         ([event("invoke", "a"), event("invoke", "a")], r"operation 'a' is invoked twice"),
         ([event("invoke", "a"), event("ok", "a", 0), event("fail", "a")], r"operation 'a' completes twice"),
@@ -68,10 +68,10 @@ def event(kind, op_id, value=READ, **more):
         ([event("invoke", "a", time_ns="x")], r"operation 'a': its time 'x' must be whole nanoseconds"),
         ([op("a", 0, 1), op("b", 2, 3, outcome="bogus")], r"operation 'b': its outcome is 'bogus', none of ok, fail"),
         ([Event(kind="done", op_id="a")], r"operation 'a': its kind is 'done', none of invoke, ok, fail, info"),
-        ([op("a", 0, 1), op(["b"], 2, 3)], r"row 1: its op_id \['b'\] cannot be hashed"),
-        ([event("invoke", ["a"])], r"row 0: its op_id \['a'\] cannot be hashed"),
-        ([op("a", 0, 1, process={})], r"row 0: its process {} cannot be hashed"),
-        (5, r"no history: 5; give a list"),
+        ([op("a", 0, 1), op(["b"], 2, 3)], r"row 1: its op_id \['b'\] is not hashable"),
+        ([event("invoke", ["a"])], r"row 0: its op_id \['a'\] is not hashable"),
+        ([op("a", 0, 1, process={})], r"row 0: its process {} is not hashable"),
+        (5, r"not a history: 5; a list"),
     ],
 )
 def test_no_history(history, message):
@@ -98,7 +98,7 @@ def test_values_that_cannot_be_hashed_are_judged():
     model = Model(
         name="list",
         init=tuple,
-        step=lambda state, given, output: state + tuple(given["add"]) if output["sum"] == sum(state) else Refused(),
+        step=lambda state, given, output: state + tuple(given["add"]) if output["sum"] == sum(state) else Rejected(),
     )
     history = [op(1, 0, 1, given={"add": [1]}, output={"sum": 0}), op(2, 2, 3, given={"add": [2]}, output={"sum": 1})]
     assert check(history, model).verdict is Verdict.OK
@@ -144,12 +144,12 @@ def test_a_model_that_raises(engines, pure):
 def test_a_pure_operation_that_is_none(engines):
     model = Model(name="liar", init=lambda: 0, step=lambda state, given, output: state + 1, pure=lambda *_: True)
     with pytest.raises(
-        ModelError, match=r"model liar, state 0, operation .*: said to be pure, and changed the state to 1"
+        ModelError, match=r"model liar, state 0, operation .*: declared pure, but changed the state to 1"
     ):
         check([op(1, 0, 1)], model, engines=engines)
 
 
-REFUSED = Refused("no")
+REFUSED = Rejected("no")
 
 
 @pytest.mark.parametrize("engines", ENGINES)
@@ -157,8 +157,8 @@ REFUSED = Refused("no")
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
-        (lambda state: Refused, "step gave the class Refused; give an instance"),
-        (lambda state: (False, state), r"step gave \(False, the state before\); to refuse give Refused"),
+        (lambda state: Rejected, "step returned the class Rejected; return an instance"),
+        (lambda state: (False, state), r"step returned \(False, the state before\); to reject return Rejected"),
     ],
 )
 def test_what_is_surely_meant_to_refuse_is_no_state(engines, pure, answer, message):
@@ -172,10 +172,10 @@ def test_what_is_surely_meant_to_refuse_is_no_state(engines, pure, answer, messa
 @pytest.mark.parametrize(
     ("init", "answer", "message"),
     [
-        (("new",), (REFUSED,), r"operation .*: step gave Refused\(reason='no'\) as a state"),
-        (("new",), "other", r"operation .*: TypeError: .* gives a tuple of states, not a text"),
-        ((), (), "init: it gave no state to begin in"),
-        ((REFUSED,), (), "init: it gave Refused"),
+        (("new",), (REFUSED,), r"operation .*: step returned Rejected\(reason='no'\) as a state"),
+        (("new",), "other", r"operation .*: TypeError: .* returns a tuple of states, not a string"),
+        ((), (), "init: it returned no state"),
+        ((REFUSED,), (), "init: it returned Rejected"),
     ],
 )
 def test_states_that_a_nondeterministic_model_cannot_mean(engines, init, answer, message):
@@ -185,10 +185,10 @@ def test_states_that_a_nondeterministic_model_cannot_mean(engines, init, answer,
 
 
 def test_refused_is_no_first_state_and_has_no_subclass():
-    with pytest.raises(ModelError, match="init: it gave Refused"):
+    with pytest.raises(ModelError, match="init: it returned Rejected"):
         check([op(1, 0, 1)], Model(name="slip", init=lambda: REFUSED, step=lambda *_: 0))
-    with pytest.raises(TypeError, match="Mine: Refused has no subclasses"):
-        type("Mine", (Refused,), {})
+    with pytest.raises(TypeError, match="Mine: Rejected has no subclasses"):
+        type("Mine", (Rejected,), {})
 
 
 @pytest.mark.parametrize("engines", ENGINES)
@@ -212,9 +212,9 @@ def test_a_model_whose_words_fail_keeps_its_verdict():
     verification = check([op(1, 0, 1)], Model(name="mute", init=lambda: 7, step=lambda *_: REFUSED, **words))
     assert verification.outcomes[0].reason.startswith("operation 1, ('read',), 0, cannot be placed")
     assert "in state 7, after 0 operations: no" in verification.explain().text()
-    with pytest.raises(ModelError, match=r"^model mute, state 7, .*: Mute: its text cannot be told$"):
+    with pytest.raises(ModelError, match=r"^model mute, state 7, .*: Mute: its text cannot be formatted$"):
         check([op(1, 0, 1)], Model(name="mute", init=lambda: 7, step=fails, **words))
-    with pytest.raises(ModelError, match=r"^model mute: init: Mute: its text cannot be told$"):
+    with pytest.raises(ModelError, match=r"^model mute: init: Mute: its text cannot be formatted$"):
         check([op(1, 0, 1)], Model(name="mute", init=fails, step=fails))
 
 
@@ -236,5 +236,5 @@ def test_other_functions_that_raise(broken):
 
 
 def test_an_input_that_a_model_does_not_know():
-    with pytest.raises(ModelError, match=r"ValueError: no such operation: 'swap'; there are read, write, cas"):
+    with pytest.raises(ModelError, match=r"ValueError: no such operation: 'swap'; known are read, write, cas"):
         check([op(1, 0, 1, given=("swap", 1))], compare_and_set(0))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pytest
 
 from linearizability.judgement import Verdict
-from linearizability.model import Model, Refused
+from linearizability.model import Model, Rejected
 from linearizability.models.compare_and_set import compare_and_set
 from linearizability.models.fifo_queue import fifo_queue
 from linearizability.models.key_value import key_value
@@ -76,7 +76,7 @@ def test_memory_of_what_only_states_hold(engines, box):
 
     def step(state, given, output):
         texts = state.texts if isinstance(state, Held) else state
-        return box((*texts, str(given) + "x" * 50_000)) if given else Refused("no")
+        return box((*texts, str(given) + "x" * 50_000)) if given else Rejected("no")
 
     history = [
         Operation(op_id=number, input=number, output=None, invoke_ns=0, complete_ns=100 + number)
@@ -127,7 +127,7 @@ def test_what_states_share_with_the_history_weighs_nothing(engines):
 @pytest.mark.parametrize("limit", ["steps", "time_s", "memory_mb"])
 @pytest.mark.parametrize("value", [math.nan, -1, "7"])
 def test_what_is_no_limit(limit, value):
-    with pytest.raises(ValueError, match=rf"the budget's {limit} is .*, neither a number from 0 on nor None"):
+    with pytest.raises(ValueError, match=rf"the budget's {limit} is .*, neither None nor a number from 0 on"):
         Budget(**{limit: value})
 
 

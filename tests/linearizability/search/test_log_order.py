@@ -161,10 +161,10 @@ def large(count, fetched=1000):
 def test_a_large_log_and_what_is_wrong_with_it():
     sends, fetches, reads = large(100_000)
     assert find_log_conflict(sends, fetches, reads) is None
-    for fetch, text in ((50, "went past offset"), (51, "returned value")):
+    for fetch, text in ((50, "passed offset"), (51, "returned value")):
         value = reads.value.copy()
         value[fetch * 1000 + 500] = 99_999 if text == "returned value" else value[fetch * 1000 + 500]
-        kept = np.arange(len(value)) != (fetch * 1000 + 500 if text == "went past offset" else -1)
+        kept = np.arange(len(value)) != (fetch * 1000 + 500 if text == "passed offset" else -1)
         wrong = ReadColumns(reads.fetch[kept], reads.offset[kept], value[kept])
         conflict = find_log_conflict(sends, fetches, wrong)
         assert conflict is not None
@@ -187,7 +187,7 @@ def test_bad_input_is_refused_and_the_row_named():
     with pytest.raises(HistoryError, match="send 0 completes at 1, before it was invoked at 4"):
         backwards.conflict()
     below = History([(5, -2, 0, 1, 0)], [], [])
-    with pytest.raises(HistoryError, match="send 0 has the offset -2"):
+    with pytest.raises(HistoryError, match="send 0 has the invalid offset -2"):
         below.conflict()
 
 

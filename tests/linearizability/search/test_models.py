@@ -178,7 +178,7 @@ def test_neighbours(name: str):
     ],
 )
 def test_what_would_be_taken_for_something_else_is_an_error(model, rows):
-    with pytest.raises(ModelError, match=r"ValueError: .*(is -[12], not a whole number from 0|no value to enqueue)"):
+    with pytest.raises(ModelError, match=r"ValueError: .*(is -[12], not a whole number from 0|cannot be enqueued)"):
         check(history(rows), model)
 
 

@@ -163,7 +163,9 @@ for run in (Processes(2), run_here):
 def test_full_disk_is_told_with_its_folder_by_worker_processes_too(run, limit):
     command = [sys.executable, "-c", FULL_DISK, str(run), str(limit)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    said = re.escape(f"{run}/history/_shards.") + r"\S+: cannot lay the history out: .*File too large.*\n"
+    said = (
+        re.escape(f"{run}/history/_shards.") + r"\S+: cannot sort the history by topic partition: .*File too large.*\n"
+    )
     assert re.fullmatch(said * 2, done.stdout), (done.stdout, done.stderr)
     assert not list((run / "history").glob("_shards*"))
 

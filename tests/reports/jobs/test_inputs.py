@@ -115,7 +115,7 @@ def test_more_than_two_runs_stand_oldest_first(tmp_path):
 
 def test_two_runs_of_one_id_are_refused(tmp_path):
     dirs = [some_run().write(tmp_path / name) for name in ("one", "two")]
-    with pytest.raises(NotARunError, match=r"two: its id is r, as is that of .*one"):
+    with pytest.raises(NotARunError, match=r"two: its id is r, like that of .*one"):
         open_runs(dict.fromkeys(dirs, ""), tmp_path / "scratch")
 
 

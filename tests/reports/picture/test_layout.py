@@ -78,9 +78,9 @@ def test_every_step_of_an_order_is_within_its_bar(picture):
 
 
 @pytest.mark.parametrize(
-    ("span_ns", "told"),
+    ("span_ns", "time"),
     [(100, "1,234,567 ns"), (5_000, "1,234.567 µs"), (5_000_000, "1.235 ms"), (60 * 10**9, "0.001 s")],
 )
-def test_times_have_a_unit_that_fits_the_window(span_ns, told):
+def test_times_have_a_unit_that_fits_the_window(span_ns, time):
     picture = Picture(title="", statement="", facts=(), origin_ns=1_000, begin_ns=0, end_ns=span_ns, lanes=())
-    assert Clock(picture).told(1_235_567) == told
+    assert Clock(picture).time(1_235_567) == time

@@ -170,7 +170,7 @@ const said = [];
 for (const key of ["", "ArrowLeft", "ArrowLeft", "ArrowRight", "Home", "End", "b", "2"]) {
   if (key) dispatchEvent(new KeyboardEvent("keydown", {key}));
   const order = document.querySelector("[name=order]:checked").value;
-  said.push(document.getElementById("told-title").textContent.split(" ")[1] + "/" + order);
+  said.push(document.getElementById("details-title").textContent.split(" ")[1] + "/" + order);
 }
 document.title = said.join(" ");
 </script>"""

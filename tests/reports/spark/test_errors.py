@@ -5,7 +5,7 @@ import socket
 import pytest
 
 from linearizability.history.errors import HistoryError
-from reports.spark.errors import EngineFailedError, EngineUnavailableError, explained, told_in_one_line
+from reports.spark.errors import EngineFailedError, EngineUnavailableError, error_of, spark_errors
 from reports.spark.masters import Kind, Master
 
 ABORTED = """An error occurred while calling o61.collectToPython.
@@ -32,11 +32,11 @@ ABORTED = """An error occurred while calling o61.collectToPython.
             "status = StatusCode.UNAVAILABLE\n details = failed to connect: Connection refused (111)",
             "Connect server is gone",
         ),
-        ("", "it said nothing"),
+        ("", "no message"),
     ],
 )
 def test_long_text_becomes_one_line(said, meant):
-    error = explained(said)
+    error = error_of(said)
     assert isinstance(error, EngineFailedError)
     assert "\n" not in str(error)
     with pytest.raises(EngineFailedError, match=meant):
@@ -44,16 +44,16 @@ def test_long_text_becomes_one_line(said, meant):
 
 
 def test_broken_history_that_a_task_found_is_the_history_s_error():
-    error = explained(ABORTED.format("\nlinearizability.history.errors.HistoryError: table records, row 2: no value\n"))
+    error = error_of(ABORTED.format("\nlinearizability.history.errors.HistoryError: table records, row 2: no value\n"))
     assert isinstance(error, HistoryError)
     assert str(error) == "table records, row 2: no value"
 
 
 @pytest.mark.spark
 def test_lost_connection_to_the_jvm_is_told_and_other_errors_are_not_touched():
-    with pytest.raises(EngineFailedError, match="JVM is gone"), told_in_one_line():
+    with pytest.raises(EngineFailedError, match="JVM is gone"), spark_errors():
         raise ConnectionRefusedError(111, "Connection refused")
-    with pytest.raises(KeyError), told_in_one_line():
+    with pytest.raises(KeyError), spark_errors():
         raise KeyError("x")
 
 
@@ -80,7 +80,7 @@ def test_master_says_where_it_listens(url, kind, addresses):
     "url", ["", "loca", "spark://a", "spark://", "mesos://a:1", "http://a:1", "local[2", "sc://a:b"]
 )
 def test_what_is_no_master_is_refused(url):
-    with pytest.raises(EngineUnavailableError, match="not a Spark master; there are local"):
+    with pytest.raises(EngineUnavailableError, match="not a Spark master; known are local"):
         Master.of(url)
 
 
@@ -93,6 +93,6 @@ def test_one_of_several_masters_that_answers_is_enough():
     with socket.create_server(("127.0.0.1", 0)) as server, socket.create_server(("127.0.0.1", 0)) as gone:
         port, free = server.getsockname()[1], gone.getsockname()[1]
         gone.close()
-        Master.of(f"spark://127.0.0.1:{free},127.0.0.1:{port}").require_answer()
-        with pytest.raises(EngineUnavailableError, match=f"127.0.0.1:{free}: the master does not answer: .*refused"):
-            Master.of(f"sc://127.0.0.1:{free}").require_answer()
+        Master.of(f"spark://127.0.0.1:{free},127.0.0.1:{port}").require_connection()
+        with pytest.raises(EngineUnavailableError, match=f"127.0.0.1:{free}: the master does not respond: .*refused"):
+            Master.of(f"sc://127.0.0.1:{free}").require_connection()

@@ -34,18 +34,18 @@ def test_line_leaves_out_what_is_not_known(progress, line):
 def test_stage_that_runs_no_more_counts_as_done(told):
     seen = watch(told, [0.0, 0.0, 1.0, 2.0])
     with seen.step("reading", 80):
-        seen.saw({1: (2, 4)})
-        seen.saw({2: (1, 4)})
+        seen.update({1: (2, 4)})
+        seen.update({2: (1, 4)})
     assert told == [Progress("reading", 2, 4, 80, 1.0), Progress("reading", 5, 8, 80, 2.0)]
 
 
 def test_nothing_is_told_twice_nor_between_steps(told):
     seen = watch(told, [0.0, 0.0, 1.0, 2.0, 3.0])
-    seen.saw({1: (1, 4)})
+    seen.update({1: (1, 4)})
     with seen.step("one"):
-        seen.saw({})
-        seen.saw({1: (1, 4)})
-        seen.saw({1: (1, 4)})
+        seen.update({})
+        seen.update({1: (1, 4)})
+        seen.update({1: (1, 4)})
     with seen.step("two"):
-        seen.saw({7: (1, 4)})
+        seen.update({7: (1, 4)})
     assert [(progress.step, progress.tasks_done, progress.tasks) for progress in told] == [("one", 1, 4), ("two", 1, 4)]

@@ -97,9 +97,9 @@ def test_jvm_that_is_killed_is_one_line(tmp_path):
             import threading
             import time
             import psutil
-            from reports.spark.errors import EngineFailedError, told_in_one_line
+            from reports.spark.errors import EngineFailedError, spark_errors
             try:
-                with spark_session("local[1]") as spark, told_in_one_line():
+                with spark_session("local[1]") as spark, spark_errors():
                     (java,) = [child for child in psutil.Process().children(recursive=True) if child.name() == "java"]
                     tracker = spark.sparkContext.statusTracker()
                     def kill():

@@ -69,7 +69,7 @@ def test_two_runs_go_there_while_they_are_written_and_come_back(bootstrap, spark
     for path in collected:
         assert_same(tmp_path / path.name, path)
     assert [anomaly.name for anomaly in judge(collected[1]).anomalies] == ["lost-write"]
-    with pytest.raises(HistoryError, match="one: is there already"):
+    with pytest.raises(HistoryError, match="one: exists already"):
         collect_runs(spark, bootstrap, "two-runs", tmp_path / "collected")
 
 
@@ -116,8 +116,8 @@ def test_topic_that_is_not_there_and_kafka_that_does_not_answer_are_each_one_lin
 ):
     with pytest.raises(EngineUnavailableError, match=r"topic nowhere at .*Unknown topic"):
         collect_runs(spark, bootstrap, "nowhere", tmp_path)
-    monkeypatch.setattr("reports.spark.topic._ANSWER_TIMEOUT_S", 1.0)
-    with pytest.raises(EngineUnavailableError, match=r"127\.0\.0\.1:9: no Kafka answers"):
+    monkeypatch.setattr("reports.spark.topic._RESPONSE_TIMEOUT_S", 1.0)
+    with pytest.raises(EngineUnavailableError, match=r"127\.0\.0\.1:9: no response from Kafka"):
         collect_runs(spark, "127.0.0.1:9", "nowhere", tmp_path)
     monkeypatch.setattr("fixtures.clients.history_topic._ANSWER_TIMEOUT_S", 1.0)
     with pytest.raises(HistoryTopicError, match=r"topic t at 127\.0\.0\.1:9: "):

@@ -1,7 +1,7 @@
-"""What a task tells the driver, as bytes: pickled, but for Arrow tables.
+"""Serialization of a task's result for the driver: pickle, with Arrow tables as Arrow streams.
 
-A table made of slices, as `group_by` and `filter` make them, is pickled with the whole of what each slice is cut from:
-twenty times its size is usual. So tables go as Arrow streams, which hold their rows and nothing else.
+A table made of slices, as `group_by` and `filter` return them, is pickled with the whole of what each slice is cut
+from, usually twenty times its size. An Arrow stream holds only the table's rows.
 """
 
 import io
@@ -11,15 +11,15 @@ from typing import Any
 import pyarrow as pa
 
 
-def packed(answer: object) -> bytes:
-    """The bytes of an answer."""
+def packed(result: object) -> bytes:
+    """Return the bytes of a result."""
     buffer = io.BytesIO()
-    _Pickler(buffer, pickle.HIGHEST_PROTOCOL).dump(answer)
+    _Pickler(buffer, pickle.HIGHEST_PROTOCOL).dump(result)
     return buffer.getvalue()
 
 
 def unpacked(data: bytes) -> Any:
-    """The answer of some bytes, which one of our own tasks has packed."""
+    """Return the result of some bytes that one of our own tasks has packed."""
     return pickle.loads(data)  # noqa: S301
 
 

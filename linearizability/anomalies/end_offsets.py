@@ -1,14 +1,14 @@
-"""The answered end offsets that count: of a read_uncommitted ListOffsets, with the epoch of the leader that answered.
+"""End offsets of a log that checks rely on: results of read_uncommitted ListOffsets with a known leader epoch.
 
-An answer that came when the topic was being deleted, or later, says nothing of this log.
+An end offset that was returned during or after the topic's deletion says nothing about this log.
 """
 
 from linearizability.anomalies.columns import NO_EPOCH, NO_OFFSET, Flags
 from linearizability.anomalies.log import PartitionLog
 
 
-def answered_ends(log: PartitionLog) -> Flags:
-    """Per row of states."""
+def known_end_offsets(log: PartitionLog) -> Flags:
+    """Whether each row of `states` has such an end offset."""
     states = log.rows.states
     known = (states.end_offset != NO_OFFSET) & (states.leader_epoch != NO_EPOCH)
     counting: Flags = known & (states.answered_ns < log.deleted_from_ns)
