@@ -99,13 +99,13 @@ def return_the_log_end_for_every_epoch(broker: Any, request: Request, topic: Any
 
 
 @_seeds(PartitionReader, "check", "fetch/out-of-range-offset-is-rejected", "not-converged", "exception")
-def wait_above_the_log_end(self: PartitionReader, partition: Partition, asked: Any) -> ErrorCode:
+def wait_above_the_log_end(self: PartitionReader, partition: Partition, request: Any) -> ErrorCode:
     """A fetch above the log's end is not OFFSET_OUT_OF_RANGE: it waits until the log has reached that offset.
 
     A consumer whose position was lost in an unclean election skips all records up to it.
     """
-    error = _check(self, partition, asked)
-    is_above = asked.fetch_offset > partition.log.log_end_offset
+    error = _check(self, partition, request)
+    is_above = request.fetch_offset > partition.log.log_end_offset
     return ErrorCode.none if error is ErrorCode.offset_out_of_range and is_above else error
 
 

@@ -44,7 +44,7 @@ def truncate_to_high_watermark(self: Partition, record: PartitionRecord, now: No
 
 
 @_seeds(PartitionReader, "diverging_epoch", "log-matching", "not-converged", source="KIP-101")
-def see_no_divergence(partition: Partition, asked: Any) -> tuple[int, int] | None:
+def see_no_divergence(partition: Partition, request: Any) -> tuple[int, int] | None:
     """A leader does not compare the epoch of a follower's last record with its own log.
 
     A follower whose log diverges appends after its own records, and keeps them: replicas have different records at the
