@@ -6,14 +6,14 @@ from typing import Final
 
 from conformance.concurrent.surroundings import Surroundings
 from fixtures.clients.administration import Election
-from fixtures.clients.answers import Answer
+from fixtures.clients.call_results import CallResult
 from fixtures.clients.outcomes import NETWORK_EXCEPTION, REQUEST_TIMED_OUT
 from fixtures.clients.recorded_admin import RecordedAdminClient
 from fixtures.clients.stage import Event, Task
 from fixtures.targets.controls import MembershipControl
 from fixtures.targets.target import TargetError
 
-Request = Callable[[RecordedAdminClient], Answer]
+Request = Callable[[RecordedAdminClient], CallResult]
 _RESPONSE_TIMEOUT_S: Final = 3.0
 _ELECTION_TIMEOUT_MS: Final = 3_000
 _RETRY_BACKOFF_S: Final = 0.3

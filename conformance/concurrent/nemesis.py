@@ -204,11 +204,11 @@ class Nemesis:
         epoch = self._wait_for(lambda: leader.list_offsets(topic, _PARTITION).leader_epoch)
         if not epoch:
             return  # it does not lead, or leads in the first epoch
-        end = leader.end_of_epoch(topic, _PARTITION, epoch - 1)
+        end = leader.epoch_end_offset(topic, _PARTITION, epoch - 1)
         if end is not None:
             leader.fetch_after_epoch(topic, _PARTITION, end + 1, epoch - 1)
-        leader.ask_in_epoch(topic, _PARTITION, epoch - 1, "in_old_epoch")
-        leader.ask_in_epoch(topic, _PARTITION, epoch + 1, "in_epoch_to_come")
+        leader.read_in_epoch(topic, _PARTITION, epoch - 1, "in_old_epoch")
+        leader.read_in_epoch(topic, _PARTITION, epoch + 1, "in_epoch_to_come")
 
     def _elect(self, election: Election) -> None:
         topic = self.surroundings.topic
@@ -228,7 +228,7 @@ class Nemesis:
     def _reassign(self, replicas: Sequence[int]) -> None:
         topic = self.surroundings.topic
         self._anyone().reassign(topic, _PARTITION, replicas)
-        self._wait_for(lambda: self._anyone().reassigning(topic, _PARTITION) is False)
+        self._wait_for(lambda: self._anyone().is_reassigning(topic, _PARTITION) is False)
         self._wait_for(lambda: all(self._has_isr(node, set(replicas)) for node in self._everyone()))
 
     def _has_isr(self, node: RecordedAdminClient, isr: Set[int]) -> bool:

@@ -24,7 +24,7 @@ from conformance.concurrent.moves import (
 )
 from conformance.concurrent.nemesis import Moves, Nemesis
 from conformance.concurrent.surroundings import Replicas, ScriptNotRunError, Surroundings
-from fixtures.clients.answers import Answer
+from fixtures.clients.call_results import CallResult
 from fixtures.clients.stage import THREADS
 from fixtures.clients.transport import SOCKETS
 from fixtures.faults.damage import Damage
@@ -236,16 +236,16 @@ class Slow:
         return self.requests >= self.requests_min
 
     def describe_cluster(self):
-        return Answer(Outcome.OK, None, SimpleNamespace(brokers=[1, 2, 3] if self._knows() else [1, 2]))
+        return CallResult(Outcome.OK, None, SimpleNamespace(brokers=[1, 2, 3] if self._knows() else [1, 2]))
 
     def list_offsets(self, topic, partition):
         return SimpleNamespace(leader_epoch=4 if self._knows() else None)
 
-    def end_of_epoch(self, topic, partition, epoch):
+    def epoch_end_offset(self, topic, partition, epoch):
         return None
 
-    def ask_in_epoch(self, topic, partition, epoch, words):
-        self.probes.append((epoch, words))
+    def read_in_epoch(self, topic, partition, epoch, suffix):
+        self.probes.append((epoch, suffix))
 
 
 @pytest.fixture
