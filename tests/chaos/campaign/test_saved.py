@@ -1,4 +1,4 @@
-"""A failure is saved once, and comes back as it was; its program runs by itself and says whether it still fails."""
+"""A failure is saved once and loaded unchanged; its program runs on its own and reports whether it still fails."""
 
 import subprocess
 import sys
@@ -20,7 +20,7 @@ SCRIPT = Trial(
 FOUND = Counterexample(SCRIPT, "lost-write", 'a "value" \\ that """ is gone', seed=7, defect=DEFECT, at_ms=1_234)
 
 
-def test_what_is_saved_comes_back(tmp_path):
+def test_a_saved_failure_is_loaded_unchanged(tmp_path):
     directory = save(tmp_path, FOUND)
     (saved,) = load_failures(tmp_path)
     assert (saved.directory, saved.trial, saved.name, saved.defect) == (directory, SCRIPT, "lost-write", DEFECT)
@@ -33,18 +33,18 @@ def test_the_same_failure_is_saved_once_and_others_beside_it(tmp_path):
     assert len(load_failures(tmp_path)) == 4
 
 
-def test_where_nothing_was_saved_there_is_nothing(tmp_path):
+def test_a_missing_directory_has_no_failures(tmp_path):
     assert load_failures(tmp_path / "nowhere") == ()
 
 
 @pytest.mark.parametrize("content", ["", "{}", document(Trial(), {}), document(1, {"name": "lost-write"}), "\x00"])
-def test_what_cannot_be_read_is_one_line_with_the_file(tmp_path, content):
+def test_an_unreadable_file_is_an_error_of_one_line(tmp_path, content):
     file = save(tmp_path, FOUND) / FILE_NAME
     file.write_text(content)
-    with pytest.raises(SavedFailureError) as refused:
+    with pytest.raises(SavedFailureError) as raised:
         load_failures(tmp_path)
-    assert str(file) in str(refused.value)
-    assert "\n" not in str(refused.value)
+    assert str(file) in str(raised.value)
+    assert "\n" not in str(raised.value)
 
 
 def run_program(tmp_path, found):
@@ -59,16 +59,16 @@ def run_file(tmp_path, file):
     return done.returncode, done.stdout
 
 
-def test_a_program_says_what_is_violated_and_exits_1(tmp_path):
-    code, said = run_program(tmp_path, FOUND)
+def test_a_program_prints_the_violation_and_exits_1(tmp_path):
+    code, output = run_program(tmp_path, FOUND)
     assert code == 1
-    assert said.startswith("simulation: violation\nviolation acknowledged-is-committed: ")
-    assert "digest" in said
+    assert output.startswith("simulation: violation\nviolation acknowledged-is-committed: ")
+    assert "digest" in output
 
 
 def test_without_the_defect_it_exits_0(tmp_path):
-    code, said = run_program(tmp_path, replace(FOUND, defect=""))
-    assert (code, said.splitlines()[0]) == (0, "simulation: ok")
+    code, output = run_program(tmp_path, replace(FOUND, defect=""))
+    assert (code, output.splitlines()[0]) == (0, "simulation: ok")
 
 
 def test_a_program_names_the_fault_times_the_seed_and_the_command():
@@ -78,7 +78,7 @@ def test_a_program_names_the_fault_times_the_seed_and_the_command():
     assert len(program.splitlines()) < 40
 
 
-def test_the_saved_program_runs_the_saved_trial_which_may_be_changed(tmp_path):
+def test_the_saved_program_runs_the_saved_trial_also_after_an_edit(tmp_path):
     directory = save(tmp_path, FOUND)
     program = directory / "program.py"
     assert "Trial(" not in program.read_text()
@@ -89,7 +89,7 @@ def test_the_saved_program_runs_the_saved_trial_which_may_be_changed(tmp_path):
     assert run_file(tmp_path, program)[0] == 0
 
 
-def test_a_failure_of_a_target_comes_back_with_it(tmp_path):
+def test_a_failure_is_loaded_with_its_target(tmp_path):
     found = replace(FOUND, target="apache-kafka:4.3.1", defect="", seed=9, is_confirmed=False)
     directory = save(tmp_path, found)
     saved = load_failure(directory)

@@ -1,4 +1,4 @@
-"""Results come in order, whoever works; and what does not end, or dies, is dealt with."""
+"""Results are in order for any number of workers; a worker that hangs or dies is replaced."""
 
 import itertools
 import multiprocessing

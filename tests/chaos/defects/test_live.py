@@ -1,4 +1,4 @@
-"""Defects on real processes: caught by chaos, by its own judgement, and the clean broker is not blamed."""
+"""Defects on real processes: detected by chaos, without a violation of the clean broker."""
 
 from types import SimpleNamespace
 
@@ -21,7 +21,7 @@ def report(*violations):
     return SimpleNamespace(violations=violations)
 
 
-def test_twenty_have_a_round_and_half_of_them_no_simulation_could_see():
+def test_twenty_defects_have_a_round_and_ten_need_real_processes():
     assert len(ROUNDS) >= 20
     assert len(LIVE_DEFECTS) >= 10
     assert set(LIVE_DEFECTS) <= set(ROUNDS)
@@ -36,12 +36,12 @@ def test_a_defective_cluster_runs_the_broker_through_the_launcher():
 
 
 @pytest.mark.parametrize("name", ["defective", "defective:nosuch"])
-def test_a_cluster_with_no_such_defect_is_refused(name):
+def test_a_cluster_with_an_unknown_defect_is_rejected(name):
     with pytest.raises(UnknownTargetError, match="there is no defect"):
         parse_target(name)
 
 
-def test_a_round_is_run_until_it_shows_the_defect_and_once_on_the_clean_broker():
+def test_a_round_runs_until_it_detects_the_defect_and_once_on_the_clean_broker():
     ran = []
 
     def run(target, a_round, run_dir, *, disk):
@@ -49,12 +49,12 @@ def test_a_round_is_run_until_it_shows_the_defect_and_once_on_the_clean_broker()
         assert (a_round, disk) == (BLACKOUT_OF_SEGMENTS, DiskKind.FUSE)
         return report(*[LOST] * (len(ran) == 2))
 
-    caught, clean = try_defects(["flush-no-directory"], rounds_max=3, run=run)
+    detected, clean = try_defects(["flush-no-directory"], rounds_max=3, run=run)
     assert ran == ["defective:flush-no-directory"] * 2 + [CLEAN]
-    assert (caught.violations, caught.rounds, clean.violations, clean.target) == ((LOST,), 2, (), CLEAN)
+    assert (detected.violations, detected.rounds, clean.violations, clean.target) == ((LOST,), 2, (), CLEAN)
 
 
-def test_rounds_that_defects_share_are_run_once_on_the_clean_broker():
+def test_shared_rounds_run_once_on_the_clean_broker():
     tried = try_defects(
         ["take-a-write-for-durable", "pass-over-flush-messages"], rounds_max=1, run=lambda *_, **__: report()
     )
@@ -63,7 +63,7 @@ def test_rounds_that_defects_share_are_run_once_on_the_clean_broker():
 
 @pytest.mark.usefixtures("machine_without_fuse")
 def test_a_power_cut_needs_the_disk_that_loses_directory_entries():
-    """On ext4 the defect cannot be seen, so it would count as missed."""
+    """On ext4 the defect has no effect, so it would count as missed."""
     ran = []
     tried, clean = try_defects(["flush-no-directory"], rounds_max=3, run=lambda *_, **__: ran.append(1))
     assert (tried.refused, clean.refused, ran) == ("no FUSE here",) * 2 + ([],)
@@ -75,7 +75,7 @@ def machine_without_fuse(monkeypatch):
     monkeypatch.setattr("fixtures.disk.kinds.why_no_fuse", lambda: "no FUSE here")
 
 
-def test_a_cluster_that_does_not_start_has_caught_nothing():
+def test_a_cluster_that_does_not_start_detects_nothing():
     def run(*_, **__):
         raise TargetError("node 1 did not listen in time")
 
@@ -91,39 +91,41 @@ def test_a_cluster_that_does_not_start_has_caught_nothing():
         ([LiveTried("defective:a", (LOST,), 1, 9.0), LiveTried(CLEAN, (LOST,), 1, 9.0)], 1),
     ],
 )
-def test_what_was_missed_and_false_alarms_fail(tried, code, monkeypatch, capsys):
+def test_missed_defects_and_false_alarms_fail(tried, code, monkeypatch, capsys):
     monkeypatch.setattr(command, "try_defects", lambda *_, **__: iter(tried))
     monkeypatch.setattr("sys.argv", ["live", "flush-no-directory"])
     assert command.main() == code
     assert capsys.readouterr().out.startswith("defective:a: " + ("lost-write" if tried[0].violations else "missed"))
 
 
-@pytest.mark.parametrize(("name", "said"), [("nosuch", "there is no defect"), ("accept-any-acks", "no round is kept")])
-def test_a_name_that_cannot_be_tried_is_told_in_one_line(name, said, monkeypatch, capsys):
+@pytest.mark.parametrize(
+    ("name", "expected"), [("nosuch", "there is no defect"), ("accept-any-acks", "no round is kept")]
+)
+def test_a_defect_without_a_round_is_an_error_of_one_line(name, expected, monkeypatch, capsys):
     monkeypatch.setattr("sys.argv", ["live", name])
     assert command.main() == 4
-    told = capsys.readouterr().err
-    assert said in told
-    assert told.count("\n") == 1
+    error = capsys.readouterr().err
+    assert expected in error
+    assert error.count("\n") == 1
 
 
-def test_one_that_takes_a_disk_is_caught_and_the_clean_broker_is_not_blamed():
-    assert_all_caught(["flush-no-directory"], rounds_max=6)
+def test_a_defect_of_the_disk_is_detected():
+    assert_all_detected(["flush-no-directory"], rounds_max=6)
 
 
 @pytest.mark.toxiproxy
-def test_one_that_takes_a_process_is_caught():
+def test_a_defect_of_the_process_is_detected():
     tried = next(try_defects(["end-with-a-connection"], rounds_max=6))
     assert "node-ended" in {violation.name for violation in tried.violations}, command.described(tried)
 
 
 @pytest.mark.nightly
 @pytest.mark.timeout(0)
-def test_all_are_caught():
-    assert_all_caught(ROUNDS, rounds_max=4)
+def test_all_defects_are_detected():
+    assert_all_detected(ROUNDS, rounds_max=4)
 
 
-def assert_all_caught(names, rounds_max):
+def assert_all_detected(names, rounds_max):
     lacking = {name: reasons for name in names if (reasons := reasons_not_to_run(CLEAN, ROUNDS[name]))}
     if lacking:
         pytest.skip(f"this machine cannot run their rounds: {lacking}")

@@ -1,4 +1,4 @@
-"""Every defect replaces one function that is there, says what it is about, and leaves no trace."""
+"""Every defect replaces one existing function, has a description, and leaves no trace."""
 
 import ast
 import inspect
@@ -54,7 +54,7 @@ def test_each_is_called_as_the_function_that_it_replaces():
 
 
 def test_each_place_is_looked_up_where_it_is_replaced():
-    """A module that has imported a function by its name goes on with that one."""
+    """A module that has imported a function by its name keeps the original."""
     for each in ALL.values():
         if isinstance(each.owner, ModuleType):
             assert each.attribute in names_loaded_in(each.owner), each.name

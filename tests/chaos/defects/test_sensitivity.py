@@ -1,4 +1,4 @@
-"""Sensitivity counts what is caught, gives no credit for a false alarm, and says what was missed."""
+"""Sensitivity counts detected defects, does not count a false alarm, and lists missed defects."""
 
 import pytest
 
@@ -68,12 +68,12 @@ def test_a_script_that_does_not_end_is_left(monkeypatch):
     assert found.name == "endless"
 
 
-def test_an_unknown_defect_is_refused_before_anything_starts():
+def test_an_unknown_defect_is_rejected_before_anything_starts():
     with pytest.raises(UnknownDefectError):
         next(iter(run_sensitivity(Plan(("nosuch",)))))
 
 
-def test_an_interruption_is_told(monkeypatch):
+def test_an_interruption_is_reported(monkeypatch):
     def interrupted(*args, **others):
         raise KeyboardInterrupt
         yield

@@ -1,4 +1,4 @@
-"""What a target is said to be unable to do, before anything starts."""
+"""Reasons why a target cannot run a fault, before anything starts."""
 
 from types import SimpleNamespace
 
@@ -21,10 +21,10 @@ KAFKA = SimpleNamespace(
         (Upgrade(1, "3.9.2"), ["apache-kafka:3.9.2 is of that version already, and would only be restarted"]),
     ],
 )
-def test_to_become_what_it_is_is_no_upgrade(fault, reasons):
+def test_an_upgrade_to_the_same_version_is_rejected(fault, reasons):
     assert list(refusals(KAFKA, (Timed(0, fault),)).values()) == reasons
 
 
-def test_who_cannot_be_upgraded_says_so_whatever_its_version():
+def test_a_target_without_upgrades_is_rejected_for_any_version():
     reference = SimpleNamespace(name="reference", version=None, capabilities=set())
     assert list(refusals(reference, (Timed(0, Upgrade(1, "4.3.1")),)).values()) == ["reference has no upgrades"]

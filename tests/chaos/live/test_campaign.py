@@ -1,4 +1,4 @@
-"""When a session of rounds ends: with targets that start, and with one that does not."""
+"""End of a session of rounds, with targets that start and with one that does not."""
 
 from types import SimpleNamespace
 
@@ -20,10 +20,10 @@ KILL = Trial(schedule=(Timed(0, Kill(Role.LEADER), 100),))
 
 @pytest.fixture
 def targets(monkeypatch):
-    """By name: whether it starts, round by round; when none is left, it does not."""
+    """Whether each target starts, by name and round; after the last value it does not."""
     starts = {}
 
-    def run_on(target, trial, run_dir, told, disk):
+    def run_on(target, trial, run_dir, show, disk):
         if not next(starts[target], False):
             raise TargetError(f"{target} did not start: no port")
         return Report(trial=trial, target=target, judgement=Judgement(0, 0, ()), worked=Worked())
@@ -37,7 +37,7 @@ def plan_of(tmp_path, *targets, **chosen):
     return Plan(targets, 7, tmp_path, tmp_path / "failures", **{"rounds_max": None, **chosen})
 
 
-def test_a_session_without_end_gives_a_target_up_that_does_not_start(targets, tmp_path):
+def test_a_session_without_a_limit_ends_if_a_target_does_not_start(targets, tmp_path):
     targets["broken"] = iter([True, False, False, True])
     events = []
     with pytest.raises(NothingRunsError) as raised:
@@ -49,24 +49,24 @@ def test_a_session_without_end_gives_a_target_up_that_does_not_start(targets, tm
     assert events[-1].complete
 
 
-def test_rounds_go_on_while_another_target_runs_them(targets, tmp_path):
+def test_rounds_continue_while_another_target_starts(targets, tmp_path):
     targets.update(broken=iter([]), well=iter([True] * 20))
     events = []
     run_chaos(plan_of(tmp_path, "broken", "well", rounds_max=20), events.append)
     assert sum(isinstance(event, RoundJudged) for event in events) == 20
 
 
-def test_the_command_says_it_in_a_line_and_fails(targets, tmp_path, capsys):
+def test_the_command_prints_one_line_and_fails(targets, tmp_path, capsys):
     targets["broken"] = iter([])
     assert Breaking(plan_of(tmp_path, "broken"), as_json=True).run() is ExitCode.INTERNAL
-    said = capsys.readouterr().err.splitlines()
-    assert said == [
+    lines = capsys.readouterr().err.splitlines()
+    assert lines == [
         "kafkatrial: 5 rounds in a row could not be run, the last one: broken did not start: no port",
     ]
     assert (tmp_path / "summary.json").exists()
 
 
-def test_an_interruption_before_any_round_ran_does_not_speak_of_histories(monkeypatch, tmp_path, capsys):
+def test_an_interruption_before_the_first_round_does_not_mention_histories(monkeypatch, tmp_path, capsys):
     def interrupted(*_):
         raise KeyboardInterrupt
 

@@ -1,4 +1,4 @@
-"""Which states a history tells of."""
+"""States that a history covers."""
 
 import itertools
 
@@ -13,12 +13,12 @@ from linearizability.history.writer import HistoryWriter
 
 @pytest.fixture
 def covered(tmp_path):
-    def covered(*said, errors=()):
-        """`said`: node, leader, epoch, ISR; or node and end offset."""
+    def covered(*responses, errors=()):
+        """`responses`: node, leader, epoch, ISR; or node and end offset."""
         clock = itertools.count(1)
         with HistoryWriter(tmp_path / "run", RunInfo(run_id="r", seed=0, target="t")) as writer:
             recorder = Recorder(writer, clock=lambda: next(clock))
-            for each in said:
+            for each in responses:
                 row = {
                     "asked_ns": next(clock),
                     "answered_ns": next(clock),
@@ -39,7 +39,7 @@ def covered(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("said", "states"),
+    ("responses", "states"),
     [
         ([(1, 1, 0, [1, 2, 3]), (1, 1, 0, [1, 2, 3])], {}),
         ([(1, 1, 0, [1, 2, 3]), (1, 1, 0, [1, 2]), (1, 1, 0, [1, 2, 3])], {"ISR shrunk": 1, "ISR grown": 1}),
@@ -65,8 +65,8 @@ def covered(tmp_path):
         ([(1, 5), (1, 3)], {"log truncated": 1}),
     ],
 )
-def test_what_nodes_said_tells_of_states(covered, said, states):
-    assert covered(*said) == states
+def test_responses_of_nodes_cover_states(covered, responses, states):
+    assert covered(*responses) == states
     assert set(states) <= set(STATES)
 
 

@@ -1,4 +1,4 @@
-"""One record more for each partition before anything is read back: it is insisted on, and not for ever."""
+"""One last record for each partition before the final reads: retried, with a timeout."""
 
 import itertools
 from types import SimpleNamespace
@@ -25,16 +25,16 @@ class Clock:
 
 @pytest.fixture
 def produced(monkeypatch):
-    """What was sent, as partition and values; whether it is taken is up to `answers`."""
-    sent = SimpleNamespace(batches=[], answers=iter(()), forgotten=0)
+    """Records sent, as partition and number of values; `outcomes` has the result of each."""
+    sent = SimpleNamespace(batches=[], outcomes=iter(()), forgotten=0)
 
     class Leader:
         def __init__(self, surroundings, partition):
             self._partition = partition
 
         def client(self):
-            answer = next(sent.answers)
-            return None if answer is None else SimpleNamespace(produce=lambda *what, **_: self._send(answer, *what))
+            outcome = next(sent.outcomes)
+            return None if outcome is None else SimpleNamespace(produce=lambda *what, **_: self._send(outcome, *what))
 
         def _send(self, outcome, topic, partition, records):
             assert partition == self._partition
@@ -57,21 +57,21 @@ def surroundings(partitions):
     )
 
 
-def test_it_is_sent_until_a_leader_has_it(produced):
-    produced.answers = iter([None, Outcome.INFO, Outcome.FAIL, Outcome.OK, Outcome.OK])
+def test_a_record_is_sent_until_a_leader_acknowledges_it(produced):
+    produced.outcomes = iter([None, Outcome.INFO, Outcome.FAIL, Outcome.OK, Outcome.OK])
     assert write_ends(surroundings((0, 1)), timestamp_kept=True, timeout_s=5.0) == ()
     assert produced.batches == [(1, 1), (0, 1), (1, 1), (0, 1)]
     assert produced.forgotten == 5, "no connection is left open"
 
 
-def test_a_partition_that_takes_none_is_told_of_when_the_time_is_over(produced):
-    produced.answers = itertools.chain([Outcome.FAIL, Outcome.OK], itertools.repeat(Outcome.FAIL))
-    of = surroundings((0, 1))
-    assert write_ends(of, timestamp_kept=True, timeout_s=1.0) == (0,)
-    assert 1.0 <= of.target.transport.now_s < 1.2
+def test_a_partition_without_an_acknowledgement_is_returned_after_the_timeout(produced):
+    produced.outcomes = itertools.chain([Outcome.FAIL, Outcome.OK], itertools.repeat(Outcome.FAIL))
+    context = surroundings((0, 1))
+    assert write_ends(context, timestamp_kept=True, timeout_s=1.0) == (0,)
+    assert 1.0 <= context.target.transport.now_s < 1.2
 
 
-def test_every_partition_is_asked_once_however_little_time_there_is(produced):
-    produced.answers = iter([None, Outcome.OK])
+def test_every_partition_has_one_attempt_even_without_time(produced):
+    produced.outcomes = iter([None, Outcome.OK])
     assert write_ends(surroundings((0, 1)), timestamp_kept=True, timeout_s=0.0) == (0,)
     assert produced.batches == [(1, 1)]

@@ -1,4 +1,4 @@
-"""How a schedule is carried out: on three nodes that remember what was done to them, in time that passes by itself."""
+"""Execution of a schedule on a scripted target of three nodes that records every action, in simulated time."""
 
 import contextlib
 import errno
@@ -44,7 +44,7 @@ A0, B0 = TopicPartition("a", 0), TopicPartition("b", 0)
 
 
 class Clock:
-    """Time that passes only by waiting."""
+    """Clock that only a wait advances."""
 
     def __init__(self):
         self.now_s = 0.0
@@ -57,7 +57,7 @@ class Clock:
 
 
 class Cancelled:
-    """Set after some time; null: never."""
+    """Event that is set at `at_s`; null: never."""
 
     def __init__(self, clock, at_s=None):
         self._clock, self._at_s = clock, at_s
@@ -71,7 +71,7 @@ class Cancelled:
 
 
 class Stage:
-    """Everything at once."""
+    """Stage that runs an action at once."""
 
     def start(self, action):
         action()
@@ -79,7 +79,7 @@ class Stage:
 
 
 class Target:
-    """Every control, which writes down what was done and when."""
+    """Target with every control, which records each action and its time."""
 
     name = "scripted"
     stage = Stage()
@@ -113,7 +113,7 @@ class Target:
         self.down[node] = "killed"
 
     def send_sigterm(self, node):
-        self._do("ask to end", node)
+        self._do("sigterm", node)
 
     def launch(self, node):
         assert node in self.down
@@ -170,7 +170,7 @@ class Recorder:
 
 
 class Administered:
-    """A client that grants everything."""
+    """Client whose requests always succeed."""
 
     def __init__(self, target):
         self.client = SimpleNamespace(close=lambda: None)
@@ -231,7 +231,7 @@ def test_a_fault_begins_after_the_steady_phase_and_ends_in_time(inject, target):
     assert ran.found == [True, True]
 
 
-def test_schedule_stands_still_until_the_cluster_has_recovered_where_no_fault_is_in_force(inject, target, clock):
+def test_without_a_fault_in_force_the_schedule_waits_for_recovery(inject, target, clock):
     inject(
         *(Timed(0, Kill(1), 1_000), Timed(500, Kill(2), 1_000), Timed(2_000, Kill(3), 100), Timed(2_600, Kill(1), 100)),
         recover=lambda: clock.sleep(7),
@@ -240,7 +240,7 @@ def test_schedule_stands_still_until_the_cluster_has_recovered_where_no_fault_is
     assert killed == [(1.0, "kill", 1), (1.5, "kill", 2), (10.0, "kill", 3), (17.6, "kill", 1)]
 
 
-def test_a_node_that_several_faults_keep_down_starts_when_the_last_is_over(inject, target):
+def test_a_node_starts_when_the_last_of_several_faults_is_over(inject, target):
     ran = inject(Timed(0, Kill(1), 1_000), Timed(500, ShutDown(1), 2_000))
     assert [each for each in target.done if each[1] == "launch"] == [(3.5, "launch", 1)]
     assert {row[:2]: row[3:] for row in ran.rows} == {("kill", "1"): (1.0, 3.5), ("shutdown", "1"): (1.5, 3.5)}
@@ -252,14 +252,14 @@ def test_a_paused_node_is_not_resumed_by_the_end_of_another_pause(inject, target
     assert ran.found == [True, False]
 
 
-def test_what_a_target_does_not_let_happen_is_told_and_goes_on(inject, target, monkeypatch):
-    def refuse(node, rate_ppm):
+def test_a_fault_that_fails_is_recorded_and_the_schedule_continues(inject, target, monkeypatch):
+    def fail(node, rate_ppm):
         raise TargetError("the clock of node 1 drifts already")
 
-    monkeypatch.setattr(target, "clocks", SimpleNamespace(drift=refuse), raising=False)
+    monkeypatch.setattr(target, "clocks", SimpleNamespace(drift=fail), raising=False)
     ran = inject(Timed(0, ClockDrift(1, 500), 100), Timed(200, Kill(1), 100))
     assert [each.refused for each in ran.injected] == ["the clock of node 1 drifts already", ""]
-    assert [row[0] for row in ran.rows] == ["clock", "kill"], "the row of what did not happen is over at once"
+    assert [row[0] for row in ran.rows] == ["clock", "kill"], "the row of a failed fault ends at once"
     assert ran.rows[0][3] == ran.rows[0][4]
 
 
@@ -272,7 +272,7 @@ def test_a_disk_that_fails_is_not_damaged_further(inject, target, monkeypatch):
     assert not target.down
 
 
-def test_who_is_in_no_isr_is_started_anew(inject, target, view):
+def test_a_broker_outside_every_isr_is_restarted(inject, target, view):
     ran = inject(Timed(0, Unregister(2), 1_000))
     view.update(A0, PartitionSeen(1, 6, (1, 3), (1, 2, 3), by_leader=True, at_ns=0))
     ran.nodes.start_anew()
@@ -287,22 +287,22 @@ def test_network_faults_name_directions(inject, target):
     assert target.done == [(1.0, "impair", {Direction(1, 3, Listener.REPLICATION)}, holds), (1.5, "heal")]
 
 
-def test_power_goes_everywhere_at_one_moment(inject, target):
+def test_a_power_cut_hits_all_nodes_at_one_moment(inject, target):
     ran = inject(Timed(0, PowerCut(), 500))
     assert target.done == [(1.0, "cut power", 1, 2, 3), *((1.5, "launch", node) for node in (1, 2, 3))]
     assert {row[0] for row in ran.rows} == {"power"}
 
 
 def test_power_that_cannot_be_cut_leaves_no_node_down(inject, target, monkeypatch):
-    def refuse(nodes, unflushed, seed):
-        raise TargetError("node 1 has no disk of its own")
+    def fail(nodes, unflushed, seed):
+        raise TargetError("node 1 has no disk")
 
-    monkeypatch.setattr(target.disks, "cut_power", refuse)
+    monkeypatch.setattr(target.disks, "cut_power", fail)
     inject(Timed(0, PowerCut((1,)), 100), Timed(200, Kill(1), 100))
     assert [each[1:] for each in target.done] == [("kill", 1), ("launch", 1)]
 
 
-def test_a_setting_is_taken_back(inject, target):
+def test_a_setting_is_reverted(inject, target):
     inject(Timed(0, Configure("min.insync.replicas", "1"), 500))
     assert target.done == [
         (1.0, "alter", "a", "min.insync.replicas", "1"),
@@ -310,13 +310,13 @@ def test_a_setting_is_taken_back(inject, target):
     ]
 
 
-def test_all_is_healed_when_it_is_cancelled(inject, target):
+def test_every_fault_is_healed_after_a_cancellation(inject, target):
     ran = inject(Timed(0, Kill(1), 9_000), Timed(100, Pause(2), 9_000), Timed(5_000, Kill(3), 1), cancelled_at_s=1.5)
     assert [each[1:] for each in target.done] == [("kill", 1), ("pause", 2), ("resume", 2), ("launch", 1)]
     assert len(ran.rows) == 2
 
 
-def test_a_node_that_ended_by_itself_is_told_and_started(inject, target):
+def test_a_node_that_ended_by_itself_is_recorded_and_started(inject, target):
     target.down[2] = "OutOfMemoryError"
     ran = inject(Timed(0, Kill(1), 100))
     assert ran.nodes.deaths == {2: "OutOfMemoryError"}
@@ -324,7 +324,7 @@ def test_a_node_that_ended_by_itself_is_told_and_started(inject, target):
 
 
 @pytest.mark.parametrize(("isr", "forfeits"), [((1,), True), ((1, 2), False), ((2,), False)])
-def test_a_last_in_sync_replica_that_lost_content_forfeits_the_promise(inject, view, isr, forfeits):
+def test_a_lost_log_of_the_last_in_sync_replica_counts_as_unclean_election(inject, view, isr, forfeits):
     view.update(A0, PartitionSeen(1, 6, isr, (1, 2, 3), by_leader=True, at_ns=1))
     ran = inject(Timed(0, Wipe(1), 500))
     assert any(row[0] == "election" and "unclean" in row[2] for row in ran.rows) is forfeits
@@ -341,7 +341,7 @@ def test_a_last_in_sync_replica_that_lost_content_forfeits_the_promise(inject, v
         (CutShort(1), []),
     ],
 )
-def test_every_topic_that_lost_content_forfeits_the_promise(inject, target, fault, forfeited):
+def test_every_topic_that_lost_records_counts_as_unclean_election(inject, target, fault, forfeited):
     view = View({"a": 1, "b": 1})
     view.update(A0, PartitionSeen(2, 6, (1, 2, 3), (1, 2, 3), by_leader=True, at_ns=1))
     view.update(B0, PartitionSeen(1, 6, (1,), (1, 2, 3), by_leader=True, at_ns=1))
@@ -350,7 +350,7 @@ def test_every_topic_that_lost_content_forfeits_the_promise(inject, target, faul
 
 
 @pytest.mark.parametrize(("whole", "forfeited"), [(A0, ["b"]), (B0, [])])
-def test_a_full_isr_of_one_partition_says_nothing_of_another(inject, clock, whole, forfeited):
+def test_a_full_isr_of_one_partition_has_no_effect_on_another(inject, clock, whole, forfeited):
     view = View({"a": 1, "b": 1})
     ran = inject(Timed(0, Wipe(1), 500), view=view)
     clock.sleep(1)
@@ -361,7 +361,7 @@ def test_a_full_isr_of_one_partition_says_nothing_of_another(inject, clock, whol
 
 
 @pytest.mark.parametrize(("flushed", "forfeits"), [((), True), (("b",), True), (("a",), False)])
-def test_a_power_cut_takes_nothing_from_a_topic_that_flushes_each_message(inject, view, flushed, forfeits):
+def test_a_power_cut_loses_nothing_of_a_topic_that_flushes_each_message(inject, view, flushed, forfeits):
     view.update(A0, PartitionSeen(1, 6, (1,), (1, 2, 3), by_leader=True, at_ns=1))
     ran = inject(Timed(0, PowerCut((1,)), 500), flushed=flushed)
     assert any(row[0] == "election" for row in ran.rows) is forfeits
@@ -379,14 +379,14 @@ def test_a_power_cut_takes_nothing_from_a_topic_that_flushes_each_message(inject
         (LimitMemory(2, 1 << 20), ("limit memory", 2, 1 << 20)),
     ],
 )
-def test_what_holds_for_a_while(inject, target, fault, done):
+def test_lasting_faults_are_healed(inject, target, fault, done):
     ran = inject(Timed(0, fault, 500))
     assert target.done[0] == (1.0, *done)
     assert target.done[1][:2] == (1.5, "heal")
     assert [row[3:] for row in ran.rows] == [(1.0, 1.5)]
 
 
-def test_a_place_that_is_not_found_is_refused_nothing(inject, target):
+def test_a_fault_without_its_node_or_link_does_nothing(inject, target):
     assert inject(Timed(0, Refuse(1, Role.LEADER), 500), Timed(0, HoldRequests(9, 1, (0,)), 500)).found == [False] * 2
     assert target.done == []
 
@@ -397,23 +397,23 @@ def test_a_place_that_is_not_found_is_refused_nothing(inject, target):
         (RestartWith(2, "a.b", "7"), [(1.0, "configure", 2, "a.b", "7"), (1.0, "kill", 2), (1.5, "launch", 2)]),
         (
             Upgrade(2, "4.3.1"),
-            [(1.0, "become", 2, "4.3.1"), (1.0, "ask to end", 2), (1.5, "kill", 2), (1.5, "launch", 2)],
+            [(1.0, "become", 2, "4.3.1"), (1.0, "sigterm", 2), (1.5, "kill", 2), (1.5, "launch", 2)],
         ),
     ],
 )
-def test_a_node_starts_as_another_one_than_it_was(inject, target, fault, done):
+def test_a_node_restarts_with_another_setting_or_version(inject, target, fault, done):
     inject(Timed(0, fault, 500))
     assert target.done == done
 
 
-def test_a_node_that_the_kernel_killed_for_its_memory_is_no_finding(inject, target):
+def test_a_node_that_the_kernel_killed_for_its_memory_is_not_a_violation(inject, target):
     target.down[2] = "killed"
     ran = inject(Timed(0, LimitMemory(2, 1), 500))
     assert ran.nodes.deaths == {}
     assert target.down == {}
 
 
-def test_a_stale_copy_is_what_the_disk_held_when_it_was_made(inject, target, view, tmp_path, monkeypatch):
+def test_a_stale_copy_has_the_contents_of_its_time(inject, target, view, tmp_path, monkeypatch):
     log = tmp_path / "a-0" / "0.log"
     log.parent.mkdir()
     log.write_text("old")
@@ -436,10 +436,10 @@ def test_a_stale_copy_is_what_the_disk_held_when_it_was_made(inject, target, vie
     ran = inject(Timed(0, StaleCopy(1), 500))
     assert restored == ["old"]
     assert [each[1:] for each in target.done] == [("kill", 1), ("launch", 1), ("kill", 1), ("launch", 1)]
-    assert any(row[0] == "election" for row in ran.rows), "it leads again, and has lost content"
+    assert any(row[0] == "election" for row in ran.rows), "it leads again, and has lost records"
 
 
-def test_files_are_cut_short_while_the_node_is_down(inject, target, monkeypatch):
+def test_files_are_truncated_while_the_node_is_down(inject, target, monkeypatch):
     monkeypatch.setattr("fixtures.faults.replica_files.cut_short", lambda *what: target._do("cut", *what[1:]))
     inject(Timed(0, CutShort(1, per_mille=250), 500))
     assert target.done == [(1.0, "kill", 1), (1.0, "cut", "a", ".log", 250), (1.5, "launch", 1)]

@@ -1,4 +1,4 @@
-"""What of a round is a violation though its history is lawful: what its own process knows of it."""
+"""Violations of a round whose history is valid, from the state of its process."""
 
 from types import SimpleNamespace
 

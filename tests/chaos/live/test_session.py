@@ -1,4 +1,4 @@
-"""A round from nothing: what is said of one that could not be run."""
+"""Error of a round that could not be run."""
 
 import subprocess
 import sys
@@ -12,7 +12,7 @@ from fixtures.targets.target import TargetError
 
 @pytest.fixture
 def leftover():
-    """Processes that are ended at last."""
+    """Processes that are killed after the test."""
     processes = []
     yield processes
     for process in processes:
@@ -21,7 +21,7 @@ def leftover():
 
 
 class Failing:
-    """A cluster that does not start, and perhaps leaves a process behind."""
+    """Cluster that does not start, and may leave a process behind."""
 
     def __init__(self, work_dir, leaves):
         self._work_dir, self._leaves = work_dir, leaves
@@ -29,8 +29,8 @@ class Failing:
 
     def __enter__(self):
         if self._leaves is not None:
-            words = (sys.executable, "-c", "import time; time.sleep(600)", str(self._work_dir))
-            self._leaves.append(subprocess.Popen(words))
+            command = (sys.executable, "-c", "import time; time.sleep(600)", str(self._work_dir))
+            self._leaves.append(subprocess.Popen(command))
         raise TargetError("node 1 did not start")
 
     def __exit__(self, *exc_info):
@@ -54,11 +54,11 @@ def fail(monkeypatch, tmp_path, leaves):
     return str(raised.value)
 
 
-def test_a_round_that_cannot_be_run_says_why(monkeypatch, tmp_path):
+def test_a_round_that_cannot_be_run_has_a_reason(monkeypatch, tmp_path):
     assert fail(monkeypatch, tmp_path, None) == "node 1 did not start"
 
 
-def test_and_what_it_has_left_behind(monkeypatch, tmp_path, leftover):
-    said = fail(monkeypatch, tmp_path, leftover)
-    assert said.startswith("node 1 did not start; and it left behind: process ")
-    assert str(leftover[0].pid) in said
+def test_leftover_processes_are_in_the_error(monkeypatch, tmp_path, leftover):
+    error = fail(monkeypatch, tmp_path, leftover)
+    assert error.startswith("node 1 did not start; and it left behind: process ")
+    assert str(leftover[0].pid) in error

@@ -200,7 +200,7 @@ def test_a_process_that_installs_a_mutant_runs_it():
 def test_what_nobody_has_looked_at_is_a_hole():
     one, other, killed = (Tried(mutant, "", 1.0, 1) for mutant in mutants_of("module", SOURCE)[:3])
     verdicts = [one, other, Tried(killed.mutant, "lost-write", 1.0, 1)]
-    found = score(verdicts, {one.mutant.id: Survivor("equivalent", "nobody can tell")})
+    found = score(verdicts, {one.mutant.id: Survivor("equivalent", "no test can detect it")})
     assert (found.killed, found.equivalent, found.holes) == (1, 1, 1)
     assert found.share == pytest.approx(0.5)
 

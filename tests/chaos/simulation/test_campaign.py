@@ -1,4 +1,4 @@
-"""A campaign says the same however many work on it, stops at the lowest failing seed, and begins with what is saved."""
+"""A campaign is independent of its workers, stops at the lowest failing seed, and starts with saved trials."""
 
 from dataclasses import replace
 
@@ -28,7 +28,7 @@ def campaign(plan, saved=()):
     return list(run_campaign(plan, saved))
 
 
-def of_kind(kind, events):
+def events_of_kind(kind, events):
     return [event for event in events if isinstance(event, kind)]
 
 
@@ -39,16 +39,16 @@ def defective():
 
 def test_seeds_are_told_in_their_order_and_equal_however_many_work():
     alone, together = campaign(CLEAN), campaign(replace(CLEAN, workers=3))
-    assert [ran.seed for ran in of_kind(SeedRan, alone)] == [3, 4, 5]
-    assert [replace(ran, seconds=0) for ran in of_kind(SeedRan, alone)] == [
-        replace(ran, seconds=0) for ran in of_kind(SeedRan, together)
+    assert [ran.seed for ran in events_of_kind(SeedRan, alone)] == [3, 4, 5]
+    assert [replace(ran, seconds=0) for ran in events_of_kind(SeedRan, alone)] == [
+        replace(ran, seconds=0) for ran in events_of_kind(SeedRan, together)
     ]
     assert isinstance(alone[0], CampaignStarted)
     assert alone[-1].complete
 
 
 def test_it_ends_with_the_first_failing_seed_shrunk(defective):
-    ran, (shrunk,) = of_kind(SeedRan, defective), of_kind(Shrunk, defective)
+    ran, (shrunk,) = events_of_kind(SeedRan, defective), events_of_kind(Shrunk, defective)
     assert [bool(each.name) for each in ran] == [False] * (len(ran) - 1) + [True]
     found = shrunk.counterexample
     assert (found.seed, found.name, found.is_confirmed) == (ran[-1].seed, ran[-1].name, True)
@@ -57,13 +57,13 @@ def test_it_ends_with_the_first_failing_seed_shrunk(defective):
 
 def test_of_several_that_violate_the_same_one_is_shrunk():
     events = campaign(replace(DEFECTIVE, failures_max=3, workers=2, shrink_runs_max=3))
-    failing = [ran for ran in of_kind(SeedRan, events) if ran.name]
+    failing = [ran for ran in events_of_kind(SeedRan, events) if ran.name]
     assert len(failing) == 3
-    assert len(of_kind(Shrunk, events)) == len({ran.name for ran in failing})
+    assert len(events_of_kind(Shrunk, events)) == len({ran.name for ran in failing})
 
 
 def test_what_is_saved_runs_first_and_ends_it_if_it_still_fails(defective, tmp_path):
-    (shrunk,) = of_kind(Shrunk, defective)
+    (shrunk,) = events_of_kind(Shrunk, defective)
     save(tmp_path, shrunk.counterexample)
     events = campaign(DEFECTIVE, load_failures(tmp_path))
     assert [type(event) for event in events] == [CampaignStarted, FailureReplayed, CampaignEnded]
@@ -74,9 +74,9 @@ def test_what_was_saved_and_is_mended_is_fixed(tmp_path):
     file = tmp_path / "failure.json"
     saved = [SavedTrial(Trial(), "lost-write", file=file), SavedTrial(Trial(), "lost-write", DEFECT, file=file)]
     events = campaign(Plan(first=3, last=3), saved)
-    (replayed,) = of_kind(FailureReplayed, events)
+    (replayed,) = events_of_kind(FailureReplayed, events)
     assert replayed.standing is Standing.FIXED
-    assert len(of_kind(SeedRan, events)) == 1
+    assert len(events_of_kind(SeedRan, events)) == 1
 
 
 def test_no_seed_begins_when_the_time_is_over():

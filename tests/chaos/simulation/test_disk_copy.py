@@ -31,7 +31,7 @@ def shown(copy):
     return {str(path.relative_to(copy.path)): path.read_bytes() for path in copy.path.rglob("*") if path.is_file()}
 
 
-def test_a_copy_shows_the_disk_as_it_is_when_asked(disk, copy):
+def test_a_copy_has_the_state_of_the_disk_at_its_time(disk, copy):
     copy.show(disk)
     assert shown(copy) == {"t-0/00.log": b"records", "t-0/00.index": b"index", "checkpoint": b"1"}
     disk.append("t-0/00.log", b" more")

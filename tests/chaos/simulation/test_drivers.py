@@ -81,11 +81,11 @@ def test_each_record_is_an_operation_with_an_offset(trial):
     history = trial.history()
     sends = [row for row in history.table("records").to_pylist() if row["direction"] == "send"]
     assert [(row["value"], row["offset"]) for row in sends] == [(11, 0), (12, 1), (13, 2)]
-    told = [(row["outcome"], row["topic_id"], row["attempts"], row["node"]) for row in produces(history)]
-    assert told == [("ok", trial.topic_ids[TOPIC], None, None)] * 3
+    rows = [(row["outcome"], row["topic_id"], row["attempts"], row["node"]) for row in produces(history)]
+    assert rows == [("ok", trial.topic_ids[TOPIC], None, None)] * 3
 
 
-def test_batches_are_filled_and_linger_as_told(trial):
+def test_batches_are_filled_and_linger_as_configured(trial):
     producer = trial.producer(linger_ms=50, batch_num_messages=2, compression_type=Compression.GZIP.name.lower())
     send(producer, 1, 2, 3)
     producer.poll(0.02)
@@ -96,7 +96,7 @@ def test_batches_are_filled_and_linger_as_told(trial):
     assert trial.batches() == [(0, 1), (2, 3), (4, 4), (5, 5)]
 
 
-def test_what_has_no_answer_in_time_is_unknown(trial):
+def test_a_record_without_a_response_in_time_is_unknown(trial):
     producer = trial.producer(delivery_timeout_ms=2_000)
     send(producer, 1)
     assert producer.flush(1) == 0
@@ -111,7 +111,7 @@ def test_what_has_no_answer_in_time_is_unknown(trial):
     ]
 
 
-def test_lost_answers_are_asked_for_again_and_nothing_is_written_twice(trial):
+def test_a_retry_after_a_lost_response_writes_no_duplicate(trial):
     producer = trial.producer()
     send(producer, 1)
     assert producer.flush(1) == 0
@@ -125,7 +125,7 @@ def test_lost_answers_are_asked_for_again_and_nothing_is_written_twice(trial):
     assert [row["outcome"] for row in produces(trial.history())] == ["ok", "ok"]
 
 
-def test_a_poll_returns_no_more_than_it_is_told(trial):
+def test_a_poll_returns_at_most_the_given_number(trial):
     producer = trial.producer()
     send(producer, *range(1, 6))
     producer.close()
@@ -135,7 +135,7 @@ def test_a_poll_returns_no_more_than_it_is_told(trial):
     assert (consumer.position(TOPIC, 0), consumer.position(TOPIC, 1)) == (5, 0)
 
 
-def test_a_poll_that_fails_takes_its_time(trial):
+def test_a_failed_poll_lasts_for_its_timeout(trial):
     consumer = trial.consumer({(TOPIC, 0): 0})
     trial.target.processes.kill(trial.leader)
     consumer.poll(timeout_s=1)

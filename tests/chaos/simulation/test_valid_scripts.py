@@ -33,7 +33,7 @@ from fixtures.faults import (
 )
 
 SCRIPTS = {
-    "an unclean election was asked for, and no setting permits any": Trial(
+    "an unclean election is requested, and no setting permits any": Trial(
         clients=(Producer(steps=(SendBatches(batches=20, pause_ms=400),), acks=1, idempotent=False),),
         schedule=(
             Timed(at_ms=0, fault=Isolate(node=Role.LEADER, listener=Listener.REPLICATION), for_ms=60_000),
@@ -49,17 +49,17 @@ SCRIPTS = {
             Timed(at_ms=0, fault=ShutDown(node=Role.LEADER)),
         ),
     ),
-    "a batch of which nobody was told the outcome does not lend its sequence to another": Trial(
+    "the sequence of a batch with an unknown outcome is not reused for another": Trial(
         topics=(Topic(partitions=2),),
         clients=(
             RequestClient(steps=(Produce(partition=1, acks=0, idempotent=True), Produce(partition=1, idempotent=True))),
         ),
     ),
-    "a follower gives up a connection of which the leader knows nothing after thirty seconds": Trial(
+    "a follower closes a connection that the leader has lost after thirty seconds": Trial(
         topics=(Topic(partitions=2, replication_factor=2),),
         schedule=(Timed(at_ms=0, fault=HalfOpen(one=Role.CONTROLLER, other=Role.STANDBY)),),
     ),
-    "a replica that was taken away has deleted its log before its leader hears of it": Trial(
+    "a removed replica has deleted its log before its leader learns of the removal": Trial(
         seed=4,
         clients=(
             Producer(steps=(SendBatches(batches=4, pause_ms=5),), idempotent=False),
@@ -67,7 +67,7 @@ SCRIPTS = {
             RequestClient(steps=(ReassignPartition(replicas=(3, 2, 1)), ReassignPartition(replicas=(2,)))),
         ),
     ),
-    "a broker has gone while it waits for an answer from another, which is taken from the cluster": Trial(
+    "a broker shuts down while it waits for a response from another, which is unregistered": Trial(
         topics=(Topic(), Topic(name="b")),
         schedule=(
             Timed(0, Slow(source=Role.LEADER, destination=Role.CONTROLLER, delay_ms=90, both_ways=False), 1_500),
@@ -96,7 +96,7 @@ SCRIPTS = {
             Timed(at_ms=1_000, fault=Wipe(node=1), for_ms=500),
         ),
     ),
-    "a replica among many is looked at in its turn, and yet counts as it is": Trial(
+    "a replica among many is checked in its turn, and counts with its current state": Trial(
         topics=(Topic(partitions=3), Topic(name="b")),
         clients=(RequestClient(steps=(CreatePartitions(total=4, topic="b"), CreateTopic(topic="c", partitions=2))),),
     ),
@@ -104,5 +104,5 @@ SCRIPTS = {
 
 
 @pytest.mark.parametrize("story", SCRIPTS)
-def test_what_is_lawful_is_no_violation(story):
+def test_a_valid_script_has_no_violation(story):
     assert run(SCRIPTS[story]).violation is None
