@@ -97,7 +97,7 @@ def test_missing_messages_two_runs_of_one_name_and_foreign_ones_are_each_one_lin
             "lacks 1 messages of run r",
         ),
         "twins": ([run_message(RunInfo("r", seed=seed), 0).encoded() for seed in (1, 2)], "two runs named r"),
-        "foreign": ([b"hello"], "no history of kafkatrial's"),
+        "foreign": ([b"hello"], "not a history of kafkatrial"),
         "nameless": ([run_message(RunInfo("q"), 0).encoded(), *values], "lacks 1 messages of run r"),
     }
     for name, (messages, line) in cases.items():
