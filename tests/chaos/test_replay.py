@@ -139,7 +139,7 @@ def test_topics_and_groups_of_clients_are_read_back_on_a_started_cluster(tmp_pat
 
 
 @pytest.mark.slow
-def test_a_wrong_answer_of_a_started_cluster_is_a_violation(tmp_path, monkeypatch):
+def test_a_wrong_response_of_a_started_cluster_is_a_violation(tmp_path, monkeypatch):
     def wrong(*_):
         raise InvalidResponseError("no broker may give it")
 

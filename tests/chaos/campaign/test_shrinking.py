@@ -1,4 +1,4 @@
-"""What is left when a trial has been made small, where what violates is known: nothing else, and all of it plain."""
+"""A trial with a known cause shrinks to that cause, with plain values."""
 
 from itertools import count as count_from
 from itertools import islice
@@ -28,7 +28,7 @@ def violating_seeds(count):
     return list(islice((seed for seed in count_from(0) if sends_enough(trial_of_seed(seed))), count))
 
 
-def test_only_what_violates_is_left():
+def test_only_steps_that_the_violation_needs_are_left():
     for seed in violating_seeds(3):
         found = small(trial_of_seed(seed))
         node = found.trial.schedule[0].fault.node
@@ -54,7 +54,7 @@ def test_no_script_runs_twice_and_no_more_than_allowed():
     assert sends_enough(found.trial)
 
 
-def test_what_is_found_when_the_time_is_up_still_violates():
+def test_the_result_at_the_timeout_still_violates():
     trial = trial_of_seed(violating_seeds(1)[0])
     assert small(trial, time_is_up=lambda: True).trial == trial
     assert small(trial, lambda _: False).trial == trial

@@ -67,7 +67,7 @@ def test_results_come_in_the_order_of_the_numbers(workers):
     assert not children()
 
 
-def test_an_endless_range_is_drawn_from_only_as_far_as_needed():
+def test_an_endless_range_is_read_only_as_far_as_needed():
     drawn = []
     numbers = (drawn.append(number) or number for number in itertools.count())
     with closing(squares(Squares(), numbers)) as results:
@@ -76,12 +76,12 @@ def test_an_endless_range_is_drawn_from_only_as_far_as_needed():
     assert not children()
 
 
-def test_what_takes_too_long_is_given_up_and_the_rest_goes_on():
+def test_an_item_that_takes_too_long_is_cancelled_and_the_rest_continues():
     results = list(squares(Squares(stuck=3), range(8), limit_s=1.5))
     assert [square for square, _ in results] == [0, 1, 4, -3, 16, 25, 36, 49]
 
 
-def test_a_worker_is_replaced_after_so_many_numbers():
+def test_a_worker_is_replaced_after_a_number_of_items():
     results = list(squares(Squares(), range(9), workers=1, recycled_after=3))
     assert [len(list(group)) for _, group in itertools.groupby(pid for _, pid in results)] == [3, 3, 3]
 
@@ -117,14 +117,14 @@ def test_a_process_that_dies_may_be_a_result():
     assert [square for square, _ in results] == [0, 1, 4, 9, 16, -9, 36, 49]
 
 
-def test_forked_workers_share_what_is_preloaded_and_a_new_one_works_on_each_item():
+def test_forked_workers_share_preloaded_modules_and_each_item_has_a_new_worker():
     results = list(squares(Squares(), range(6), workers=2, recycled_after=1, preloaded=["json"]))
     assert [square for square, _ in results] == [number**2 for number in range(6)]
     assert len({pid for _, pid in results}) == 6
 
 
 @pytest.mark.parametrize("preloaded", [(), ("json",)], ids=["spawned", "forked"])
-def test_an_interruption_returns_what_was_received_and_interrupts_no_worker(tmp_path, preloaded):
+def test_an_interruption_returns_received_results_and_interrupts_no_worker(tmp_path, preloaded):
     program = f"""
 import sys
 sys.path.insert(0, {str(Path(__file__).parent)!r})

@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[3]
 INVARIANTS = ROOT / "reference_broker" / "simulation" / "invariants"
 ALL = {**DEFECTS, **LIVE_DEFECTS}
 OF_A_ROUND = {"node-ended", "replicas-differ", "not-recovered"}
-"""What a report of chaos calls a violation, beside anomalies."""
+"""Violations in a report of chaos other than anomalies."""
 
 
 def test_there_are_as_many_as_promised_in_every_area():
@@ -28,7 +28,7 @@ def test_there_are_as_many_as_promised_in_every_area():
     assert min(map(len, by_area.values())) >= 4
 
 
-def test_each_is_in_place_while_it_is_seeded_and_gone_afterwards():
+def test_a_defect_is_in_place_only_while_it_is_seeded():
     for each in ALL.values():
         before = vars(each.owner)[each.attribute]
         assert before is not each.replacement, each.name
@@ -37,7 +37,7 @@ def test_each_is_in_place_while_it_is_seeded_and_gone_afterwards():
         assert vars(each.owner)[each.attribute] is before, each.name
 
 
-def test_one_is_gone_after_an_error():
+def test_a_defect_is_removed_after_an_error():
     each = next(iter(ALL.values()))
     before = vars(each.owner)[each.attribute]
     with pytest.raises(ZeroDivisionError), each.seeded():
@@ -60,31 +60,31 @@ def test_each_place_is_looked_up_where_it_is_replaced():
             assert each.attribute in names_loaded_in(each.owner), each.name
 
 
-def test_each_tells_its_story():
+def test_each_defect_has_a_story():
     for each in ALL.values():
         assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)+", each.name)
         assert 2 <= len(re.findall(r"[.?!](?: |$)", each.story)) <= 5, each.name
         assert all(re.fullmatch(r"KAFKA-\d+|KIP-\d+|https://\S+", source) for source in each.sources), each.name
 
 
-def test_what_is_expected_to_catch_them_exists():
+def test_expected_violations_exist():
     for each in ALL.values():
         assert each.expected, each.name
         assert set(each.expected) <= known_catchers(), each.name
 
 
-def test_a_third_of_them_really_happened():
+def test_a_third_of_the_defects_cite_sources():
     assert sum(bool(each.sources) for each in ALL.values()) * 3 >= len(ALL)
 
 
-def test_the_core_has_no_trace_of_them():
+def test_the_core_does_not_mention_defects():
     for path in (ROOT / "reference_broker").rglob("*.py"):
         text = path.read_text(encoding="utf-8")
         assert "chaos" not in text
         assert not [name for name in ALL if name in text or name.replace("-", "_") in text]
 
 
-def test_an_unknown_name_is_told_in_one_line():
+def test_an_unknown_name_is_an_error_of_one_line():
     with pytest.raises(UnknownDefectError, match="there is no defect 'nosuch'"):
         defect("nosuch")
 

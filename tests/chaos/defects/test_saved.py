@@ -1,4 +1,4 @@
-"""Each counterexample that is saved shows its defect again, quickly, and nothing on the clean broker."""
+"""Each saved counterexample detects its defect quickly, and has no violation on the clean broker."""
 
 import pytest
 
@@ -14,19 +14,19 @@ DOCUMENT = COUNTEREXAMPLES.parents[2] / "docs" / "defects.md"
 
 
 @pytest.mark.parametrize("name", SAVED)
-def test_it_is_caught_again_and_the_clean_broker_is_not_blamed(name: str):
+def test_a_counterexample_detects_its_defect_and_nothing_on_the_clean_broker(name: str):
     saved = saved_counterexample(name)
     assert saved is not None
     assert again(saved) is not None, f"python -m chaos.defects.hunt {name}"
 
 
 @pytest.mark.parametrize("name", REQUIRED)
-def test_what_has_no_counterexample_breaks_its_requirement(name: str):
+def test_a_defect_without_a_counterexample_breaks_its_requirement(name: str):
     required = [expected for expected in DEFECTS[name].expected if "/" in expected]
     assert broken_requirement(DEFECTS[name], required) is not None
 
 
-def test_what_is_saved_is_read_as_it_was(tmp_path, monkeypatch):
+def test_a_saved_counterexample_is_read_unchanged(tmp_path, monkeypatch):
     saved = saved_counterexample(SAVED[0])
     monkeypatch.setattr("chaos.defects.saved.COUNTEREXAMPLES", tmp_path)
     assert saved is not None

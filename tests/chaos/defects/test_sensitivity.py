@@ -20,7 +20,7 @@ from chaos.trial import Trial
 EASY = DEFECTS["commit-what-the-leader-has"]
 
 
-def test_an_easy_defect_is_caught_and_the_clean_broker_is_not():
+def test_an_easy_defect_is_detected_and_the_clean_broker_has_no_violation():
     events = list(run_sensitivity(Plan((EASY.name,), seconds=20.0)))
     assert isinstance(events[0], SensitivityStarted)
     tried = events[1]
@@ -33,7 +33,7 @@ def test_an_easy_defect_is_caught_and_the_clean_broker_is_not():
     assert events[-1].complete
 
 
-def test_what_the_clean_broker_violates_too_is_a_false_alarm(monkeypatch):
+def test_a_violation_of_the_clean_broker_is_a_false_alarm(monkeypatch):
     everything = Violation("lost-write", "as always", 0)
     monkeypatch.setattr(sensitivity, "violation_of", lambda trial, defect=None: everything)
     tried = try_defect(EASY, [7], seconds=60.0)
@@ -41,7 +41,7 @@ def test_what_the_clean_broker_violates_too_is_a_false_alarm(monkeypatch):
     assert [(alarm.seed, alarm.name) for alarm in tried.false_alarms] == [(7, "lost-write")]
 
 
-def test_a_defect_that_shows_nowhere_is_missed(monkeypatch):
+def test_a_defect_without_a_violation_is_missed(monkeypatch):
     monkeypatch.setattr(sensitivity, "violation_of", lambda trial, defect=None: None)
     tried = try_defect(EASY, range(9), seconds=0.0)
     assert (tried.name, tried.seed, tried.is_expected) == ("", None, False)
@@ -56,7 +56,7 @@ def test_a_requirement_is_tried_before_any_script(monkeypatch):
     assert (tried.name, tried.seed, tried.trials) == ("produce/invalid-acks-are-rejected", None, 0)
 
 
-def test_a_script_that_does_not_end_is_left(monkeypatch):
+def test_a_script_that_does_not_end_is_cancelled(monkeypatch):
     def for_ever(trial):
         while True:
             pass

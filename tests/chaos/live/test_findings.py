@@ -1,4 +1,4 @@
-"""When a finding shows: that nothing is lost is seen where nothing has happened, too, and is no finding there."""
+"""Conditions of a finding: a run without any effect is not evidence that nothing was lost."""
 
 from collections import Counter
 from dataclasses import replace
@@ -53,7 +53,7 @@ def test_it_shows_only_where_the_cluster_came_to_the_state_that_it_is_about(name
     assert not FINDINGS[name].shows(report(FINDINGS[name], coverage=others))
 
 
-def test_a_loss_at_a_leader_kill_takes_a_kill():
+def test_a_loss_at_a_leader_kill_needs_a_kill():
     finding = FINDINGS["acks-1-lost-at-a-leader-kill"]
     others = tuple(Injected(timed, found=True) for timed in finding.trial.schedule if type(timed.fault) is not Kill)
     assert finding.shows(report(finding, lost={1: 3}))
@@ -61,7 +61,7 @@ def test_a_loss_at_a_leader_kill_takes_a_kill():
 
 
 @pytest.mark.parametrize(("name", "verdict"), [("duplicate", Verdict.PERMITTED), ("lost-write", Verdict.PERMITTED)])
-def test_a_duplicate_after_a_restart_takes_a_kill_and_a_permitted_duplicate(name, verdict):
+def test_a_duplicate_after_a_restart_needs_a_kill_and_a_permitted_duplicate(name, verdict):
     finding = FINDINGS["idempotent-duplicate-after-restart"]
     seen = replace(report(finding), judgement=Judgement(0, 0, (Anomaly(name, verdict, 3, ()),)))
     unkilled = tuple(Injected(timed, found=type(timed.fault) is not Kill) for timed in finding.trial.schedule)

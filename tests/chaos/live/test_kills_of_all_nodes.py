@@ -1,4 +1,4 @@
-"""All nodes killed within a second, again and again: no duplicate but those that idempotence does not cover."""
+"""Repeated kills of all nodes within a second: only duplicates that idempotence does not cover."""
 
 import itertools
 from pathlib import Path
@@ -16,9 +16,9 @@ from fixtures.faults import Kill, Timed
 ALL = -1
 ROUNDS = 20
 KILLS = 15
-"""Of all nodes, in each round: three hundred in all."""
+"""Kills of all nodes in each round: three hundred in total."""
 APART_MS = 4_000
-"""From the first of one to the first of the next, without the time that the cluster takes to recover."""
+"""Time between the first kills of two rounds, without the recovery."""
 NODES = (1, 2, 3)
 
 
@@ -42,7 +42,7 @@ def trial(seed: int) -> Trial:
 
 
 def kills_while_written(run_dir: Path) -> int:
-    """Return how many kills of all nodes came after a batch that was acknowledged since the kill before."""
+    """Return the number of kills of all nodes with an acknowledged batch since the previous kill."""
     faults = parquet.read_table(run_dir / "history" / "faults.parquet").to_pylist()
     calls = parquet.read_table(run_dir / "history" / "operations.parquet").select(["f", "outcome", "complete_ns"])
     acknowledged = [

@@ -1,4 +1,4 @@
-"""Power cuts of file systems that are not ours: what chaos finds on FUSE it finds on ext4 and xfs."""
+"""Power cuts of real file systems: findings on FUSE are also found on ext4 and xfs."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Whole rounds on the reference cluster, and on another one with --target: what must hold, and what may not be missed.
+"""Whole rounds on the reference cluster, and on another one with --target: results and coverage.
 
 pytest tests/chaos/live --target apache-kafka        on Kafka itself
 """
@@ -47,7 +47,7 @@ def run(pytestconfig, tmp_path, capsys):
     return run
 
 
-def test_a_rolling_restart_is_not_noticed_by_an_idempotent_producer(run):
+def test_an_idempotent_producer_survives_a_rolling_restart(run):
     report = run(trial(*ROLLING, clients=(Pipelined(), Tail())))
     assert report.verdict is Verdict.OK
     assert report.produced[ALL, Kept.ACKNOWLEDGED] > 1_000
@@ -56,7 +56,7 @@ def test_a_rolling_restart_is_not_noticed_by_an_idempotent_producer(run):
     assert report.coverage["ISR shrunk"] > 0
 
 
-def test_kills_and_pauses_lose_nothing_and_are_seen_for_what_they_are(run):
+def test_kills_and_pauses_lose_nothing_and_are_in_the_coverage(run):
     report = run(
         trial(
             Timed(0, Kill(Role.LEADER), 4_000),

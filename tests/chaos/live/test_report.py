@@ -37,6 +37,6 @@ def report(schedule=(), coverage=(), **worked):
         ({"unwritten": (0, 2)}, "66 s after the last heal no record is taken by partition 0, partition 2"),
     ],
 )
-def test_a_cluster_that_is_not_in_order_or_takes_no_record_has_not_recovered(worked, text):
+def test_a_cluster_without_full_isr_or_acknowledgements_has_not_recovered(worked, text):
     assert report(**worked).violations == (Violation("not-recovered", text),)
     assert report().violations == ()

@@ -1,4 +1,4 @@
-"""The raw producer that retries: when it bumps its epoch, and which batches it then sends again."""
+"""The retrying raw producer: conditions of an epoch bump, and the batches that it then sends again."""
 
 import itertools
 from types import SimpleNamespace
@@ -37,7 +37,7 @@ class Leader:
 
 @pytest.fixture
 def producer(monkeypatch):
-    """Returns, for each connection, which batches it sent: producer epoch, first sequence, number of the batch."""
+    """Returns, for each connection, the batches that it sent: producer epoch, first sequence, number of the batch."""
     recorder = SimpleNamespace(
         client=lambda *_: None,
         invoke=lambda *_, **__: next(numbers),
@@ -66,7 +66,7 @@ def producer(monkeypatch):
 IN_ORDER = [(0, 0, 0), (0, 3, 1), (0, 6, 2), (0, 9, 3), (0, 12, 4)]
 
 
-def test_batches_that_a_restarted_leader_has_forgotten_are_sent_in_the_next_epoch_and_no_others(producer):
+def test_only_batches_that_a_restarted_leader_has_lost_are_sent_in_the_next_epoch(producer):
     assert producer.connect(LOST) == IN_ORDER
     assert producer.connect(FORGOTTEN, FORGOTTEN, NONE, DUPLICATE, NONE) == IN_ORDER
     assert producer.acknowledged == [2, 3, 4]

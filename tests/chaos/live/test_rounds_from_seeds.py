@@ -1,4 +1,4 @@
-"""Rounds drawn from seeds, and made smaller."""
+"""Rounds generated from seeds, and their shrinking."""
 
 from dataclasses import replace
 
@@ -33,7 +33,7 @@ from linearizability.anomalies.settings import Settings
 NAMES = vars(faults) | vars(trial)
 
 
-def test_a_seed_gives_one_round_which_prints_as_python():
+def test_a_seed_generates_one_round_which_prints_as_python():
     for seed in range(20):
         drawn = round_of(seed)
         assert drawn == round_of(seed)
@@ -49,7 +49,7 @@ def test_a_round_under_load_is_the_same_round_with_larger_batches():
     assert drawn.under_load(1) == drawn
 
 
-def test_every_kind_of_fault_is_drawn_and_the_schedule_is_the_simulations_value():
+def test_every_kind_of_fault_is_generated_and_the_schedule_is_the_simulations_value():
     in_play = {type(timed.fault) for seed in range(600) for timed in round_of(seed).schedule}
     each_kind = {type(timed.fault) for kind in KINDS for timed in round_of(0, (kind,)).schedule}
     assert each_kind <= in_play
@@ -57,7 +57,7 @@ def test_every_kind_of_fault_is_drawn_and_the_schedule_is_the_simulations_value(
     assert {type(timed.fault) for timed in round_of(3, ("kill",)).schedule} == {Kill}
 
 
-def test_what_lasts_is_alone_and_longer_than_a_cluster_may_take():
+def test_a_long_fault_is_alone_and_exceeds_the_recovery_time():
     for seed in range(20):
         lasting = round_of(seed, (LASTING,))
         (timed,) = lasting.schedule
@@ -80,7 +80,7 @@ def test_a_schedule_for_real_clusters_means_no_harm_to_the_simulation(kind):
         *((kind, True) for kind in ("wipe", "bit-flip", "cut-file", "stale-copy")),
     ],
 )
-def test_the_history_says_of_a_fault_whether_it_lost_content(kind, loses):
+def test_the_history_records_whether_a_fault_loses_content(kind, loses):
     for timed in round_of(1, (kind,)).schedule:
         assert rows.Fault(timed.fault.row[0], "1", timed.fault.row[1], 0, 1).loses_content is loses
 
@@ -152,7 +152,7 @@ def kills_a_leader_of_acks_1(candidate):
     return OneByOne(acks=1) in candidate.workloads and any(timed.for_ms >= 2_000 for timed in kills)
 
 
-def test_shrinking_leaves_what_the_violation_takes():
+def test_shrinking_keeps_what_the_violation_needs():
     found = smallest(LARGE, kills_a_leader_of_acks_1, lambda runs: runs < 60)
     assert found.trial == Trial(
         clients=(OneByOne(acks=1),), schedule=(Timed(0, Kill(Role.LEADER), 2_000),), topics=(Topic(),)

@@ -1,4 +1,4 @@
-"""Which response counts, which node has a role by it, and when a cluster of several topics is in order."""
+"""Choice of the newest response, nodes of roles, and the condition for a recovered cluster of several topics."""
 
 from types import SimpleNamespace
 
@@ -29,7 +29,7 @@ def seen(leader=1, epoch=5, isr=(1, 2, 3), *, by_leader=False, at_ns=0, replicas
         (seen(isr=(1,)), seen(isr=(1, 2), by_leader=True), (1, 2)),
     ],
 )
-def test_the_newest_answer_counts(first, second, isr):
+def test_the_newest_response_counts(first, second, isr):
     view = View({"a": 1})
     view.update(TopicPartition("a", 0), first)
     view.update(TopicPartition("a", 0), second)
@@ -57,7 +57,7 @@ def test_roles_are_about_the_first_partition_the_quorum_and_the_group():
     assert view.node(7) == 7
 
 
-def test_nobody_leads_where_nobody_says_so():
+def test_roles_without_a_known_leader_have_no_node():
     view = View({"a": 1})
     assert view.node(Role.LEADER) is None
     view.update(A0, seen(leader=-1))
@@ -65,7 +65,7 @@ def test_nobody_leads_where_nobody_says_so():
     assert view.node(Role.CONTROLLER) is None
 
 
-def test_a_cluster_is_whole_once_every_node_has_said_so_since():
+def test_a_cluster_is_complete_after_a_new_response_of_every_node():
     view = View({"a": 1})
     view.update(A0, seen())
     assert view.is_whole((1, 2), 100) is False

@@ -1,4 +1,4 @@
-"""Mutants are changes of one place that Python takes; the same source has the same ones."""
+"""Mutants are changes of one place that compile; the same source has the same mutants."""
 
 import ast
 import subprocess
@@ -39,12 +39,12 @@ def changes(source=SOURCE, rules=CLASSIC):
 
 
 def omissions(body):
-    """What the second set of rules makes of a function's body: operator, before and after."""
+    """Return the mutants of a function's body by the second set of rules: operator, before and after."""
     source = "def f(self):\n" + textwrap.indent(textwrap.dedent(body).strip(), "    ")
     return {(mutant.operator, mutant.before, mutant.after) for mutant in mutants_of("module", source, OMISSIONS)}
 
 
-def test_each_operator_makes_its_mistake():
+def test_each_operator_makes_its_mutant():
     assert changes() == {
         ("offset < self.end and (not self.closed)", "True"),
         ("offset < self.end and (not self.closed)", "False"),
@@ -86,7 +86,7 @@ def test_a_statement_that_is_there_for_its_effect_is_dropped(statement):
     assert ("drop-statement", statement, "") in omissions(statement)
 
 
-def test_a_local_name_is_not_dropped_nor_is_what_a_function_returns():
+def test_a_local_assignment_and_a_return_value_are_not_dropped():
     assert omissions("count = self.count\nreturn count") == set()
 
 
@@ -156,7 +156,7 @@ def test_a_mutant_differs_in_one_place_and_can_be_compiled(rules):
         assert text == ast.unparse(mutated(SOURCE, mutant.number, rules))
 
 
-def test_the_core_has_thousands_and_a_seed_draws_the_same():
+def test_the_core_has_thousands_of_mutants_and_a_seed_selects_the_same():
     mutants = list(all_mutants(ROOT))
     assert len(mutants) > 5000
     assert len({mutant.id for mutant in mutants}) == len(mutants)
@@ -164,7 +164,7 @@ def test_the_core_has_thousands_and_a_seed_draws_the_same():
     assert draw(mutants, 200, 1) != draw(mutants, 200, 2)
 
 
-def test_a_set_of_rules_has_a_sample_of_its_own_and_no_id_of_another():
+def test_each_set_of_rules_has_its_own_sample_and_ids():
     ids = {name: {mutant.id for mutant in all_mutants(ROOT, rules=rules)} for name, rules in RULES.items()}
     assert min(map(len, ids.values())) > 4000
     assert not ids["classic"] & ids["omissions"]
@@ -197,7 +197,7 @@ def test_a_process_that_installs_a_mutant_runs_it():
     assert len(outputs) > 1
 
 
-def test_what_nobody_has_looked_at_is_a_hole():
+def test_an_unreviewed_survivor_is_a_hole():
     one, other, killed = (Tried(mutant, "", 1.0, 1) for mutant in mutants_of("module", SOURCE)[:3])
     verdicts = [one, other, Tried(killed.mutant, "lost-write", 1.0, 1)]
     found = score(verdicts, {one.mutant.id: Survivor("equivalent", "no test can detect it")})

@@ -1,4 +1,4 @@
-"""In which order attempts are made against a mutant."""
+"""Order of the attempts against a mutant."""
 
 from chaos.mutants.mutations import Mutant
 from chaos.mutants.touches import Touch, in_order_for, measure
@@ -10,7 +10,7 @@ def touch(name, *functions, lines=(), seconds=1.0):
     return Touch(name, frozenset(("core.log", each) for each in functions), frozenset(lines), seconds)
 
 
-def test_what_runs_the_line_comes_first_then_what_runs_the_function():
+def test_attempts_that_run_the_line_precede_those_that_run_the_function():
     touches = [
         touch("elsewhere", "Log.read", "Log.flush"),
         touch("function", "Log.append", "Log.read"),
@@ -19,7 +19,7 @@ def test_what_runs_the_line_comes_first_then_what_runs_the_function():
     assert in_order_for(MUTANT, touches) == ["line", "function", "elsewhere"]
 
 
-def test_what_is_unlike_those_before_comes_before_what_is_alike():
+def test_attempts_that_differ_from_earlier_ones_come_first():
     touches = [
         touch("large", "Log.append", "a", "b"),
         touch("alike", "Log.append", "a"),
@@ -29,7 +29,7 @@ def test_what_is_unlike_those_before_comes_before_what_is_alike():
     assert in_order_for(MUTANT, touches) == ["large", "unlike", "slow", "alike"]
 
 
-def test_an_attempt_is_seen_to_run_its_functions_and_the_lines_of_mutants():
+def test_an_attempt_records_its_functions_and_the_lines_of_mutants():
     module = "reference_broker.core.quorum.quorum_state"
     wanted = [Mutant(module, "QuorumState.can_grant_vote", line, "constant", "", "", 1) for line in range(1, 400)]
     (seen,) = measure(["0"], wanted)

@@ -19,7 +19,7 @@ from chaos.trial import Trial
 from chaos.trial.saved import SavedTrial
 
 DEFECT = "acknowledge-before-replication"
-"""Shows in every trial that is acknowledged anything."""
+"""Detected in every trial with an acknowledgement."""
 CLEAN = Plan(first=3, last=5, failures_max=None)
 DEFECTIVE = Plan(first=0, last=40, defect=DEFECT)
 
@@ -37,7 +37,7 @@ def defective():
     return campaign(replace(DEFECTIVE, workers=2))
 
 
-def test_seeds_are_told_in_their_order_and_equal_however_many_work():
+def test_seeds_are_reported_in_order_for_any_number_of_workers():
     alone, together = campaign(CLEAN), campaign(replace(CLEAN, workers=3))
     assert [ran.seed for ran in events_of_kind(SeedRan, alone)] == [3, 4, 5]
     assert [replace(ran, seconds=0) for ran in events_of_kind(SeedRan, alone)] == [
@@ -55,14 +55,14 @@ def test_it_ends_with_the_first_failing_seed_shrunk(defective):
     assert found.trial == Trial()
 
 
-def test_of_several_that_violate_the_same_one_is_shrunk():
+def test_one_of_several_seeds_with_the_same_violation_is_shrunk():
     events = campaign(replace(DEFECTIVE, failures_max=3, workers=2, shrink_runs_max=3))
     failing = [ran for ran in events_of_kind(SeedRan, events) if ran.name]
     assert len(failing) == 3
     assert len(events_of_kind(Shrunk, events)) == len({ran.name for ran in failing})
 
 
-def test_what_is_saved_runs_first_and_ends_it_if_it_still_fails(defective, tmp_path):
+def test_a_saved_failure_runs_first_and_ends_the_campaign_if_it_still_fails(defective, tmp_path):
     (shrunk,) = events_of_kind(Shrunk, defective)
     save(tmp_path, shrunk.counterexample)
     events = campaign(DEFECTIVE, load_failures(tmp_path))
@@ -70,7 +70,7 @@ def test_what_is_saved_runs_first_and_ends_it_if_it_still_fails(defective, tmp_p
     assert events[1].standing is Standing.FAILS
 
 
-def test_what_was_saved_and_is_mended_is_fixed(tmp_path):
+def test_a_saved_failure_that_passes_is_fixed(tmp_path):
     file = tmp_path / "failure.json"
     saved = [SavedTrial(Trial(), "lost-write", file=file), SavedTrial(Trial(), "lost-write", DEFECT, file=file)]
     events = campaign(Plan(first=3, last=3), saved)

@@ -18,7 +18,7 @@ RARE = {
     "error:alter_partition:INELIGIBLE_REPLICA",
     "error:alter_partition:INVALID_UPDATE_VERSION",
 }
-"""What ten thousand seeds need not reach.
+"""Coverage that ten thousand seeds need not reach.
 
 The first cannot be: while the ISR is below `min.insync.replicas` the high watermark stands still (as Kafka's does since
 KAFKA-15583), and once it has passed a batch, that is acknowledged in the same event. The others are races that few come
@@ -27,7 +27,7 @@ to.
 
 
 def run_clean(first, last):
-    """Run seeds, all of them; the coverage of all."""
+    """Run all seeds, and return their coverage."""
     violated, programs, coverage = [], [], {}
     workers = len(os.sched_getaffinity(0))
     for event in run_campaign(Plan(first, last, workers=workers, failures_max=None)):

@@ -1,4 +1,4 @@
-"""A simulated disk shown as a directory: what is done there is done to the disk."""
+"""Copy of a simulated disk as a directory: changes in it are written back to the disk."""
 
 import shutil
 from random import Random
@@ -45,7 +45,7 @@ def test_a_copy_has_the_state_of_the_disk_at_its_time(disk, copy):
     assert [path.name for path in copy.path.iterdir()] == ["u-0"]
 
 
-def test_damage_is_taken_back_and_stays(disk, copy):
+def test_damage_is_written_back_to_the_disk(disk, copy):
     copy.show(disk)
     (copy.path / "t-0/00.index").unlink()
     (copy.path / "checkpoint").unlink()
@@ -68,7 +68,7 @@ def test_a_directory_that_is_gone_is_lost(disk, copy):
     assert disk.list("") == ["checkpoint"]
 
 
-def test_what_was_left_alone_is_no_more_durable_than_before(disk, copy):
+def test_unchanged_files_are_not_more_durable_than_before(disk, copy):
     copy.show(disk)
     copy.take_back(disk)
     assert disk.cut_power(Random(1)) > 0

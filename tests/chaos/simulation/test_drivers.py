@@ -1,4 +1,4 @@
-"""A simulation's producers and consumers: they write what librdkafka's write, in virtual time."""
+"""Producers and consumers of a simulation: they write the same rows as librdkafka's, in virtual time."""
 
 import pytest
 
@@ -17,7 +17,7 @@ TOPIC = "t"
 
 
 class Trial:
-    """A topic of a simulated cluster, and the history of what is done to it."""
+    """A topic of a simulated cluster, and the history of its operations."""
 
     def __init__(self, target):
         self.target = target

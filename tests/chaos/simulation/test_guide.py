@@ -1,4 +1,4 @@
-"""What docs/simulation.md shows really happens."""
+"""The examples in docs/simulation.md fail as described."""
 
 import re
 import subprocess
@@ -13,7 +13,7 @@ from chaos.simulation.seeds import trial_of_seed
 GUIDE = (Path(__file__).parents[3] / "docs" / "simulation.md").read_text(encoding="utf-8")
 
 
-def test_the_program_in_the_guide_fails_as_it_says(tmp_path):
+def test_the_program_in_the_guide_fails_as_described(tmp_path):
     program = next(block for block in re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL) if "Trial(" in block)
     file = tmp_path / "program.py"
     file.write_text(program)
@@ -24,7 +24,7 @@ def test_the_program_in_the_guide_fails_as_it_says(tmp_path):
     assert done.returncode == 1
 
 
-def test_the_seed_in_the_guide_fails_as_it_says():
+def test_the_seed_in_the_guide_fails_as_described():
     seed, name, at_ms, text = re.search(
         r"^seed (\d+) ✘ violation (\S+) at (\d+) ms: (.*)$", GUIDE, re.MULTILINE
     ).groups()

@@ -1,4 +1,4 @@
-"""Scripts that run in virtual time and are judged: what each is to show, and what a bug in the broker does to it."""
+"""Scripts in virtual time and their verdicts, without and with a bug in the broker."""
 
 import pytest
 
@@ -34,7 +34,7 @@ from reference_broker.core.replication.partition import Partition
 
 
 def operations(outcome: SimulatedRun, f: str) -> list[dict[str, object]]:
-    """Rows of the history."""
+    """Return rows of the history."""
     return [row for row in outcome.history.table("operations").to_pylist() if row["f"] == f]
 
 
@@ -56,7 +56,7 @@ def test_a_calm_run_is_in_order_and_every_record_is_read():
     assert committed["offset"] == fetched["offset"] > 0
 
 
-def test_one_script_gives_one_run():
+def test_one_script_has_one_run():
     trial = Trial(
         seed=5,
         clients=(Producer(steps=(SendBatches(batches=10, pause_ms=100),)), Consumer(steps=(Poll(times=10),))),
@@ -96,7 +96,7 @@ def test_a_producer_that_retries_outlives_a_fault(fault: object):
     assert len(outcome.history.table("faults")) >= 1
 
 
-def test_raw_clients_ask_and_send_what_no_good_client_does():
+def test_raw_clients_send_requests_that_no_valid_client_sends():
     steps = (
         Produce(idempotent=True, copies=2),
         Produce(idempotent=True, skips=3),
@@ -122,7 +122,7 @@ def test_raw_clients_ask_and_send_what_no_good_client_does():
     assert fetches == [None, "UNKNOWN_LEADER_EPOCH"]
 
 
-def test_a_consumer_that_seeks_goes_on_from_there():
+def test_a_consumer_continues_from_the_offset_that_it_seeks():
     trial = Trial(
         clients=(
             Producer(steps=(SendBatches(batches=6),)),
@@ -147,7 +147,7 @@ def test_an_exception_of_the_broker_is_a_violation(monkeypatch: pytest.MonkeyPat
     assert "no such thing" in outcome.violation.text
 
 
-def test_a_broker_that_applies_large_metadata_in_pieces_is_not_blamed():
+def test_a_broker_that_applies_large_metadata_in_pieces_has_no_violation():
     trial = Trial(topics=(Topic("a", 12, 3),), schedule=(Timed(100, Kill(Role.FOLLOWER), 300),))
     assert run(trial).violation is None
 

@@ -1,4 +1,4 @@
-"""A seed is a trial: the same everywhere, and of all kinds."""
+"""Trials from seeds: the same on every machine, and of all kinds."""
 
 import subprocess
 import sys
@@ -33,15 +33,15 @@ def kept(seeds):
 print(-kept(range(300)) + kept(range(300, 400)))
 """
 KEPT_MAX = 24
-"""Strategies for each seed, by a hundred seeds: what is kept for the combination of kinds alone takes more."""
+"""Limit of strategies per seed, after a hundred seeds: a cache by combination of kinds alone would exceed it."""
 
 
-def test_a_hundred_thousand_seeds_are_drawn_in_the_memory_of_some_hundred():
+def test_a_hundred_thousand_seeds_need_the_memory_of_some_hundred():
     printed = subprocess.run([sys.executable, "-c", _MEMORY], text=True, capture_output=True, check=True).stdout
     assert int(printed) <= KEPT_MAX * 100
 
 
-def test_a_seed_gives_one_script_whatever_the_hash_seed():
+def test_a_seed_generates_one_script_for_any_hash_seed():
     printed = {
         subprocess.run(
             [sys.executable, "-c", _PROGRAM], env={"PYTHONHASHSEED": seed}, text=True, capture_output=True, check=True
@@ -55,7 +55,7 @@ def test_seeds_give_different_scripts():
     assert len({trial_of_seed(seed) for seed in SEEDS}) == len(SEEDS)
 
 
-def test_every_fault_every_client_and_every_step_is_drawn_soon():
+def test_every_fault_client_and_step_is_generated_soon():
     scripts = [trial_of_seed(seed) for seed in range(500)]
     faults = Counter(type(timed.fault).__name__ for trial in scripts for timed in trial.schedule)
     assert faults.keys() >= {
@@ -77,7 +77,7 @@ def test_a_script_has_some_hundred_operations_and_some_three_faults():
     assert 2 < faults < 5
 
 
-def test_a_schedule_stands_in_the_order_of_its_times():
+def test_a_schedule_is_sorted_by_time():
     for seed in SEEDS:
         times = [timed.at_ms for timed in trial_of_seed(seed).schedule]
         assert times == sorted(times)

@@ -1,4 +1,4 @@
-"""Threads of a simulation run one at a time, in the same order each time, and end with it."""
+"""Threads of a simulation run one at a time in a reproducible order, and end with it."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The target `simulation`: it starts, breaks and heals as any other, and keeps every requirement."""
+"""The target `simulation` starts, breaks and heals like any other, and keeps every requirement."""
 
 import pytest
 
@@ -32,7 +32,7 @@ SHORT = Profile("short", scripts_max=15, shrink_seconds=0.0)
 
 
 def judged(run_dir, *names, profile=SHORT):
-    """Verdicts by requirement; of all where none is named."""
+    """Return verdicts by requirement; of all if none is named."""
     chosen = [requirement for requirement in REQUIREMENTS if not names or requirement.id in names]
     events = run_requirements([parse_target("simulation")], chosen, seed=6, profile=profile, run_dir=run_dir)
     return {event.finding.requirement: event.finding for event in events if isinstance(event, RequirementJudged)}
@@ -66,7 +66,7 @@ def assert_passed(names, tmp_path):
         ("accept-any-acks", "produce/invalid-acks-are-rejected"),
     ],
 )
-def test_a_lie_is_seen(tmp_path, name, requirement):
+def test_a_wrong_response_is_detected(tmp_path, name, requirement):
     with defect(name).seeded():
         (event,) = judged(tmp_path, requirement).values()
     assert event.verdict == "violation"
@@ -91,7 +91,7 @@ def test_it_can_be_controlled(simulation):
     assert several_ways | {Capability.REPLICATION, Capability.LOG_DIRECTORIES} <= simulation.capabilities
 
 
-def test_a_dead_node_refuses_and_comes_back(simulation):
+def test_a_killed_node_refuses_connections_until_its_restart(simulation):
     simulation.processes.kill(2)
     with client_of(simulation, 1) as client, pytest.raises(ConnectionClosed, match="b2"):
         client.connect()
@@ -106,7 +106,7 @@ def test_a_node_that_shuts_down_ends(simulation):
     assert list(simulation.processes.ended()) == [3]
 
 
-def test_a_node_starts_with_what_was_done_to_its_directory(simulation):
+def test_a_node_starts_with_changes_to_its_directory(simulation):
     simulation.processes.kill(2)
     (directory,) = simulation.log_directories(2)
     (directory / "lost+found").write_text("damage")
@@ -129,7 +129,7 @@ def test_a_broker_joins_and_leaves(simulation):
         simulation.remove_broker(1)
 
 
-def test_a_paused_node_answers_once_it_goes_on(simulation):
+def test_a_paused_node_responds_when_it_is_resumed(simulation):
     with client_of(simulation, 0) as client:
         client.connect()
         with simulation.processes.pause(1), pytest.raises(ResponseTimeout):
@@ -145,7 +145,7 @@ def test_time_passes_by_waiting_alone(simulation):
     assert transport.monotonic() == before + 600
 
 
-def test_a_cut_link_takes_no_connection(simulation):
+def test_a_cut_link_accepts_no_connection(simulation):
     with simulation.links.cut("client", 1), client_of(simulation, 0) as client, pytest.raises(ResponseTimeout):
         client.connect()
     with client_of(simulation, 0) as client:
@@ -153,6 +153,6 @@ def test_a_cut_link_takes_no_connection(simulation):
 
 
 @pytest.mark.parametrize(("name", "nodes"), [("simulation:1", None), ("simulation", 2)])
-def test_what_is_not_offered_is_one_line(name, nodes):
+def test_an_unsupported_option_is_an_error_of_one_line(name, nodes):
     with pytest.raises(UnknownTargetError, match=r"^simulation"):
         parse_target(name, nodes)

@@ -1,4 +1,4 @@
-"""A saved trial comes back as it was, and a file that is not one is rejected in one line."""
+"""A saved trial is loaded unchanged, and an invalid file is rejected in one line."""
 
 import json
 
@@ -95,7 +95,7 @@ def moves(replicas):
         (changed(trial_version=10**9), "trial_version: 1000000000"),
     ],
 )
-def test_what_is_not_a_trial_is_rejected_in_one_line(text, reason, tmp_path):
+def test_an_invalid_trial_is_rejected_in_one_line(text, reason, tmp_path):
     with pytest.raises(NotATrialError) as rejected:
         loaded(tmp_path, text)
     assert reason in str(rejected.value)

@@ -6,7 +6,7 @@ from chaos.trial.source import printed
 from fixtures import faults
 
 
-def test_a_trial_comes_back_from_its_source():
+def test_a_trial_equals_the_value_of_its_source():
     for seed in range(60):
         drawn = trial_of_seed(seed)
         names = {**vars(faults), **vars(trial)}
