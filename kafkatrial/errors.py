@@ -52,7 +52,7 @@ KNOWN_ERRORS = {
     "chaos.replay.TrialNotApplicableError": ExitCode.USAGE,
     "chaos.trial.saved.NotATrialError": ExitCode.USAGE,
     "chaos.campaign.saved.SavedFailureError": ExitCode.USAGE,
-    "conformance.concurrent.surroundings.ScriptNotRunError": ExitCode.INTERNAL,
+    "conformance.concurrent.trial_context.ScriptNotRunError": ExitCode.INTERNAL,
     "chaos.campaign.workers.WorkerError": ExitCode.INTERNAL,
     "reports.results.ResultsError": ExitCode.USAGE,
     "reports.local.engine.LocalEngineError": ExitCode.INTERNAL,

@@ -33,7 +33,7 @@ from chaos.live.session import fitted, run_on
 from chaos.live.shrinking import smallest
 from chaos.live.strategies import round_of
 from chaos.trial import Trial
-from conformance.concurrent.surroundings import ScriptNotRunError
+from conformance.concurrent.trial_context import ScriptNotRunError
 from conformance.events import Event
 from fixtures.disk.kinds import DiskKind
 from fixtures.targets.target import NotInstalledError, TargetError, UnknownTargetError

@@ -26,7 +26,7 @@ from chaos.trial.workloads import DELIVERY_TIMEOUT_MS
 from conformance.concurrent import script
 from conformance.concurrent.actors import Actor, actor_of
 from conformance.concurrent.script import Phase
-from conformance.concurrent.surroundings import Surroundings
+from conformance.concurrent.trial_context import TrialContext
 from fixtures.clients.drivers import Producer
 from fixtures.clients.recorded import RecordedRawClient
 from fixtures.clients.recorded_group import RecordedGroupClient
@@ -40,33 +40,33 @@ _RECORD_BYTES: Final = 100
 _ADMIN_TIMEOUT_MS: Final = 3_000
 
 
-def clients_of(workload: Workload, surroundings: Surroundings, *, timestamp_kept: bool = True) -> Iterator[Actor]:
-    """The clients that a workload stands for, on the topic that the surroundings name.
+def clients_of(workload: Workload, context: TrialContext, *, timestamp_kept: bool = True) -> Iterator[Actor]:
+    """The clients that a workload stands for, on the topic that the context name.
 
     :param timestamp_kept: false where the broker may replace the records' timestamps.
     """
-    partitions = surroundings.replicas
-    records = Records(surroundings, timestamp_kept)
+    partitions = context.replicas
+    records = Records(context, timestamp_kept)
     match workload:
         case Pipelined():
-            yield _Pipelined(workload, surroundings, records)
+            yield _Pipelined(workload, context, records)
         case OneByOne():
-            yield from (_OneByOne(workload, surroundings, partition, records) for partition in partitions)
+            yield from (_OneByOne(workload, context, partition, records) for partition in partitions)
         case Retrying():
-            yield from (RetryingProducer(workload, surroundings, partition, records) for partition in partitions)
+            yield from (RetryingProducer(workload, context, partition, records) for partition in partitions)
         case Keyed():
-            yield from (_Keyed(workload, surroundings, partition, records) for partition in partitions)
+            yield from (_Keyed(workload, context, partition, records) for partition in partitions)
         case Tail():
-            yield actor_of(script.Consumer(), surroundings)
+            yield actor_of(script.Consumer(), context)
         case LeaderReader():
-            yield from (_LeaderReader(workload, surroundings, partition) for partition in partitions)
+            yield from (_LeaderReader(workload, context, partition) for partition in partitions)
         case Committer():
-            yield _Committer(workload, surroundings)
+            yield _Committer(workload, context)
         case Administrator():
-            yield _Administrator(workload, surroundings)
+            yield _Administrator(workload, context)
 
 
-def write_ends(surroundings: Surroundings, *, timestamp_kept: bool, timeout_s: float) -> tuple[int, ...]:
+def write_ends(context: TrialContext, *, timestamp_kept: bool, timeout_s: float) -> tuple[int, ...]:
     """Have one record more acknowledged by every partition, so that its high watermark is above all that was before.
 
     A leader whose node has lost its power begins with a high watermark of 0, as far as its own disk knows, and answers
@@ -74,13 +74,13 @@ def write_ends(surroundings: Surroundings, *, timestamp_kept: bool, timeout_s: f
 
     Returns the partitions that have taken none when the time is over; all are asked by turns, each once at least.
     """
-    clock = surroundings.target.transport
-    records = Records(surroundings, timestamp_kept)
+    clock = context.target.transport
+    records = Records(context, timestamp_kept)
     deadline_s = clock.monotonic() + timeout_s
-    waiting = {partition: LeaderConnection(surroundings, partition) for partition in surroundings.replicas}
+    waiting = {partition: LeaderConnection(context, partition) for partition in context.replicas}
 
     def is_written(partition: int) -> bool:
-        client, topic, record = waiting[partition].client(), surroundings.topic, records.some(1)
+        client, topic, record = waiting[partition].client(), context.topic, records.some(1)
         taken = client is not None and client.produce(topic, partition, record, bracket=True).outcome is Outcome.OK
         waiting[partition].forget()
         return taken
@@ -95,18 +95,18 @@ def write_ends(surroundings: Surroundings, *, timestamp_kept: bool, timeout_s: f
 class _Pipelined:
     is_writer = False
 
-    def __init__(self, workload: Pipelined, surroundings: Surroundings, records: Records) -> None:
+    def __init__(self, workload: Pipelined, context: TrialContext, records: Records) -> None:
         self._records = records
         self._workload = workload
-        self._surroundings = surroundings
+        self._context = context
         self._producer = self._open()
 
     def _open(self) -> Producer:
-        surroundings, workload = self._surroundings, self._workload
-        return surroundings.target.drivers.producer(
-            surroundings.recorder,
-            next(surroundings.processes),
-            topic_ids=surroundings.topic_ids,
+        context, workload = self._context, self._workload
+        return context.target.drivers.producer(
+            context.recorder,
+            next(context.processes),
+            topic_ids=context.topic_ids,
             idempotent=workload.idempotent,
             acks=workload.acks,
             delivery_timeout_ms=DELIVERY_TIMEOUT_MS,
@@ -115,9 +115,9 @@ class _Pipelined:
 
     def act(self, phase: Phase, over: Event) -> None:
         while not over.is_set():
-            for partition in self._surroundings.replicas:
+            for partition in self._context.replicas:
                 for record in self._records.some(self._workload.records, _RECORD_BYTES):
-                    self._producer.send(self._surroundings.topic, partition, record)
+                    self._producer.send(self._context.topic, partition, record)
             self._producer.poll(self._workload.pause_ms / 1000)
             if self._producer.fatal_error is not None:  # an application would open another one
                 self._producer.close()
@@ -132,8 +132,8 @@ class _RawClient(ABC, Generic[Client]):
 
     is_writer = False
 
-    def __init__(self, surroundings: Surroundings, connection: FollowingConnection[Client], pause_ms: int) -> None:
-        self._surroundings = surroundings
+    def __init__(self, context: TrialContext, connection: FollowingConnection[Client], pause_ms: int) -> None:
+        self._context = context
         self._connection = connection
         self._pause_s = pause_ms / 1000
 
@@ -154,16 +154,16 @@ class _RawClient(ABC, Generic[Client]):
 
 
 class _OfPartition(_RawClient[RecordedRawClient]):
-    def __init__(self, surroundings: Surroundings, partition: int, pause_ms: int) -> None:
-        super().__init__(surroundings, LeaderConnection(surroundings, partition), pause_ms)
+    def __init__(self, context: TrialContext, partition: int, pause_ms: int) -> None:
+        super().__init__(context, LeaderConnection(context, partition), pause_ms)
         self._partition = partition
 
 
 class _OneByOne(_OfPartition):
     """Sends each batch once, and takes a new producer id where the outcome of one is not known."""
 
-    def __init__(self, workload: OneByOne, surroundings: Surroundings, partition: int, records: Records) -> None:
-        super().__init__(surroundings, partition, workload.pause_ms)
+    def __init__(self, workload: OneByOne, context: TrialContext, partition: int, records: Records) -> None:
+        super().__init__(context, partition, workload.pause_ms)
         self._records = records
         self._workload = workload
         self._identity: ProducerIdentity | None = None
@@ -176,7 +176,7 @@ class _OneByOne(_OfPartition):
             if self._identity is None:
                 return False
         produced = client.produce(
-            self._surroundings.topic,
+            self._context.topic,
             self._partition,
             self._records.some(self._workload.records),
             acks=self._workload.acks,
@@ -193,24 +193,24 @@ class _OneByOne(_OfPartition):
 
 
 class _Keyed(_OfPartition):
-    def __init__(self, workload: Keyed, surroundings: Surroundings, partition: int, records: Records) -> None:
-        super().__init__(surroundings, partition, workload.pause_ms)
+    def __init__(self, workload: Keyed, context: TrialContext, partition: int, records: Records) -> None:
+        super().__init__(context, partition, workload.pause_ms)
         self._records = records
         self._workload = workload
 
     def _do(self, client: RecordedRawClient) -> bool:
         records = [self._records.keyed(self._workload.keys)]
-        produced = client.produce(self._surroundings.topic, self._partition, records, bracket=True)
+        produced = client.produce(self._context.topic, self._partition, records, bracket=True)
         return produced.outcome is Outcome.OK
 
 
 class _LeaderReader(_OfPartition):
-    def __init__(self, workload: LeaderReader, surroundings: Surroundings, partition: int) -> None:
-        super().__init__(surroundings, partition, workload.pause_ms)
+    def __init__(self, workload: LeaderReader, context: TrialContext, partition: int) -> None:
+        super().__init__(context, partition, workload.pause_ms)
         self._offset = 0
 
     def _do(self, client: RecordedRawClient) -> bool:
-        topic = self._surroundings.topic
+        topic = self._context.topic
         fetched = client.fetch(topic, self._partition, self._offset, max_wait_ms=50)
         self._offset = fetched.next_offset
         listed = client.list_offsets(topic, self._partition)
@@ -220,13 +220,13 @@ class _LeaderReader(_OfPartition):
 
 
 class _Committer(_RawClient[RecordedGroupClient]):
-    def __init__(self, workload: Committer, surroundings: Surroundings) -> None:
-        self._group = workload.group_of(surroundings.topic)
-        super().__init__(surroundings, CoordinatorConnection(surroundings, self._group), workload.pause_ms)
+    def __init__(self, workload: Committer, context: TrialContext) -> None:
+        self._group = workload.group_of(context.topic)
+        super().__init__(context, CoordinatorConnection(context, self._group), workload.pause_ms)
         self._offset = 0
 
     def _do(self, client: RecordedGroupClient) -> bool:
-        topic, partitions = self._surroundings.topic, list(self._surroundings.replicas)
+        topic, partitions = self._context.topic, list(self._context.replicas)
         self._offset += 1
         committed = client.commit(self._group, topic, dict.fromkeys(partitions, self._offset))
         return committed.error is None and client.fetch_offsets(self._group, topic, partitions).error is None
@@ -237,20 +237,20 @@ class _Administrator:
 
     is_writer = False
 
-    def __init__(self, workload: Administrator, surroundings: Surroundings) -> None:
+    def __init__(self, workload: Administrator, context: TrialContext) -> None:
         self._workload = workload
-        self._surroundings = surroundings
+        self._context = context
 
     def act(self, phase: Phase, over: Event) -> None:
         while not over.is_set():
-            for node in self._surroundings.target.nodes:
+            for node in self._context.target.nodes:
                 if not over.is_set():
                     self._come_and_go(node.id)
                     over.wait(self._workload.pause_ms / 1000)
 
     def _come_and_go(self, node: int) -> None:
-        client = self._surroundings.raw_client(node, timeout_s=_ADMIN_TIMEOUT_MS / 1000)
-        topic = self._surroundings.new_topic()
+        client = self._context.raw_client(node, timeout_s=_ADMIN_TIMEOUT_MS / 1000)
+        topic = self._context.new_topic()
         try:
             client.create_topic(topic, replication_factor=2, timeout_ms=_ADMIN_TIMEOUT_MS)
             client.alter_topic(topic, "retention.ms", "86400000")

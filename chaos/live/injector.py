@@ -15,7 +15,7 @@ from typing import Protocol
 from chaos.live.nodes import Nodes, ObservedLosses
 from chaos.live.requests import LiveAdministration
 from chaos.live.watch import View
-from conformance.concurrent.surroundings import Surroundings
+from conformance.concurrent.trial_context import TrialContext
 from fixtures.clients.stage import Event
 from fixtures.faults import Timed
 from fixtures.faults.context import FaultContext
@@ -74,7 +74,7 @@ class Injector:
     """
 
     target: BreakableTarget
-    surroundings: Surroundings
+    trial_context: TrialContext
     view: View
     schedule: Sequence[Timed]
     steady_ms: int
@@ -89,20 +89,20 @@ class Injector:
     _administration: LiveAdministration = field(init=False)
 
     def __post_init__(self) -> None:
-        target, recorder, topic = self.target, self.surroundings.recorder, self.surroundings.topic
-        self._administration = LiveAdministration(target, self.surroundings, self.cancelled)
-        self._context = FaultContext(
+        target, recorder, topic = self.target, self.trial_context.recorder, self.trial_context.topic
+        self._administration = LiveAdministration(target, self.trial_context, self.cancelled)
+        self._fault_context = FaultContext(
             target=target,
             recorder=recorder,
             topic=topic,
-            list_nodes=lambda: [node.id for node in self.surroundings.target.nodes],
+            list_nodes=lambda: [node.id for node in self.trial_context.target.nodes],
             find_node=self.view.node,
             files=LogDirectoryFiles(target.log_directories),
             administrator=self._administration,
             losses=ObservedLosses(recorder, self.view, self.flushed_topics),
             seed=self.seed,
         )
-        self.nodes = Nodes(target, self._context, self.view)
+        self.nodes = Nodes(target, self._fault_context, self.view)
 
     def __call__(self) -> None:
         """Go through the schedule. Raises what a control raised, after everything was healed."""
@@ -112,7 +112,7 @@ class Injector:
             self._go_through(all_over)
 
     def _go_through(self, all_over: ExitStack) -> None:
-        clock = self.surroundings.target.transport
+        clock = self.trial_context.target.transport
         start_s = clock.monotonic() + self.steady_ms / 1000
         heals: dict[int, ExitStack] = {}
         for at_ms, _, number, is_end in sorted(self._moments()):
@@ -138,7 +138,7 @@ class Injector:
     def _inject(self, timed: Timed, over: ExitStack) -> None:
         heal, refused = None, ""
         try:
-            heal = timed.fault.apply(self._context)
+            heal = timed.fault.apply(self._fault_context)
         except TargetError as error:
             refused = str(error)
         if heal is not None:

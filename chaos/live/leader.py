@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from typing import Final, Generic, TypeVar
 
-from conformance.concurrent.surroundings import Surroundings
+from conformance.concurrent.trial_context import TrialContext
 from fixtures.clients.raw import RawClient
 from fixtures.clients.recorded import RecordedRawClient
 from fixtures.clients.recorded_connection import RecordedConnection
@@ -19,16 +19,16 @@ class FollowingConnection(ABC, Generic[Client]):
 
     _client_class: type[Client]
 
-    def __init__(self, surroundings: Surroundings) -> None:
-        self._surroundings = surroundings
-        self._process = next(surroundings.processes)
+    def __init__(self, context: TrialContext) -> None:
+        self._context = context
+        self._process = next(context.processes)
         self._asked = 0
         self._client: Client | None = None
 
     def client(self) -> Client | None:
         """To whoever it is, as one node after another has it; null where that node knows of none."""
         if self._client is None:
-            nodes = self._surroundings.target.nodes
+            nodes = self._context.target.nodes
             self._asked += 1
             with self._connect(nodes[self._asked % len(nodes)].id) as guide:
                 found = self._found_by(guide)
@@ -47,12 +47,12 @@ class FollowingConnection(ABC, Generic[Client]):
         """Whom this node takes for it."""
 
     def _connect(self, node: int) -> Client:
-        host, port = next((each.host, each.port) for each in self._surroundings.target.nodes if each.id == node)
+        host, port = next((each.host, each.port) for each in self._context.target.nodes if each.id == node)
         return self._client_class(
-            RawClient(host, port, timeout_s=REQUEST_TIMEOUT_S, transport=self._surroundings.target.transport),
-            self._surroundings.recorder,
+            RawClient(host, port, timeout_s=REQUEST_TIMEOUT_S, transport=self._context.target.transport),
+            self._context.recorder,
             self._process,
-            topic_ids=self._surroundings.topic_ids,
+            topic_ids=self._context.topic_ids,
             node=node,
         )
 
@@ -62,12 +62,12 @@ class LeaderConnection(FollowingConnection[RecordedRawClient]):
 
     _client_class = RecordedRawClient
 
-    def __init__(self, surroundings: Surroundings, partition: int) -> None:
-        super().__init__(surroundings)
+    def __init__(self, context: TrialContext, partition: int) -> None:
+        super().__init__(context)
         self._partition = partition
 
     def _found_by(self, guide: RecordedRawClient) -> int | None:
-        response = guide.metadata([self._surroundings.topic]).response
+        response = guide.metadata([self._context.topic]).response
         for of_topic in response.topics if response is not None else ():
             for of_partition in of_topic.partitions:
                 if of_partition.partition_index == self._partition:
@@ -80,8 +80,8 @@ class CoordinatorConnection(FollowingConnection[RecordedGroupClient]):
 
     _client_class = RecordedGroupClient
 
-    def __init__(self, surroundings: Surroundings, group: str) -> None:
-        super().__init__(surroundings)
+    def __init__(self, context: TrialContext, group: str) -> None:
+        super().__init__(context)
         self._group = group
 
     def _found_by(self, guide: RecordedGroupClient) -> int | None:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-from conformance.concurrent.surroundings import Surroundings
+from conformance.concurrent.trial_context import TrialContext
 from fixtures.clients.payload import SIZE_MIN, to_record
 from fixtures.clients.record_batch import Record
 
@@ -14,7 +14,7 @@ _TOMBSTONE_EVERY: Final = 7
 class Records:
     """Generator of records with unused values."""
 
-    surroundings: Surroundings
+    context: TrialContext
     timestamp_kept: bool
 
     def some(self, count: int, size: int = SIZE_MIN) -> list[Record]:
@@ -27,8 +27,8 @@ class Records:
         return self._record(None if value % _TOMBSTONE_EVERY == 0 else value, f"keyed-{value % keys}", SIZE_MIN)
 
     def _values(self, count: int) -> list[int]:
-        return [next(self.surroundings.values) for _ in range(count)]
+        return [next(self.context.values) for _ in range(count)]
 
     def _record(self, value: int | None, key: str, size: int) -> Record:
-        now_ms = int(self.surroundings.target.transport.time() * 1000)
+        now_ms = int(self.context.target.transport.time() * 1000)
         return to_record(value, key=key, timestamp_ms=now_ms, size=size, timestamp_kept=self.timestamp_kept)

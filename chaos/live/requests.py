@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Final
 
-from conformance.concurrent.surroundings import Surroundings
+from conformance.concurrent.trial_context import TrialContext
 from fixtures.clients.administration import Election
 from fixtures.clients.call_results import CallResult
 from fixtures.clients.outcomes import NETWORK_EXCEPTION, REQUEST_TIMED_OUT
@@ -30,29 +30,29 @@ class LiveAdministration:
 
     records_unclean_elections: Final = False
 
-    def __init__(self, target: MembershipControl, surroundings: Surroundings, cancelled: Event) -> None:
+    def __init__(self, target: MembershipControl, context: TrialContext, cancelled: Event) -> None:
         self._target = target
-        self._surroundings = surroundings
+        self._context = context
         self._cancelled = cancelled
-        self._founders = len(surroundings.target.nodes)
+        self._founders = len(context.target.nodes)
         self._tasks: list[Task] = []
 
     def alter_topic(self, name: str, value: str) -> None:
         """Set a property of the topic."""
-        self._send(lambda client: client.alter_topic(self._surroundings.topic, name, value))
+        self._send(lambda client: client.alter_topic(self._context.topic, name, value))
 
     def reset_topic(self, name: str) -> None:
         """Delete a property of the topic; retry, but not indefinitely, until that succeeds."""
-        self._start(lambda: self._retry(lambda client: client.alter_topic(self._surroundings.topic, name, None)))
+        self._start(lambda: self._retry(lambda client: client.alter_topic(self._context.topic, name, None)))
 
     def elect(self, *, unclean: bool) -> None:
         """Send ElectLeaders for the first partition."""
-        topic, election = self._surroundings.topic, Election.UNCLEAN if unclean else Election.PREFERRED
+        topic, election = self._context.topic, Election.UNCLEAN if unclean else Election.PREFERRED
         self._send(lambda client: client.elect_leaders(topic, 0, election, timeout_ms=_ELECTION_TIMEOUT_MS))
 
     def reassign(self, replicas: Sequence[int]) -> None:
         """Reassign the first partition."""
-        self._send(lambda client: client.reassign(self._surroundings.topic, 0, replicas))
+        self._send(lambda client: client.reassign(self._context.topic, 0, replicas))
 
     def unregister(self, node: int) -> Callable[[], object]:
         """Send UnregisterBroker; return a function that waits until it was responded to or given up."""
@@ -60,7 +60,7 @@ class LiveAdministration:
 
     def next_broker(self, wanted: int) -> int | None:
         """Return the next id, whatever is wanted. One broker is enough to move replicas to, and a start takes long."""
-        nodes = [node.id for node in self._surroundings.target.nodes]
+        nodes = [node.id for node in self._context.target.nodes]
         return None if len(nodes) > self._founders else max(nodes) + 1
 
     def add_broker(self, node: int) -> None:
@@ -79,7 +79,7 @@ class LiveAdministration:
         self._tasks.clear()
 
     def _start(self, action: Callable[[], None]) -> Task:
-        self._tasks.append(self._surroundings.target.stage.start(action))
+        self._tasks.append(self._context.target.stage.start(action))
         return self._tasks[-1]
 
     def _send(self, request: Request) -> Task:
@@ -87,19 +87,19 @@ class LiveAdministration:
         return self._start(lambda: self._send_to_any(request))
 
     def _send_to_any(self, request: Request) -> None:
-        for node in self._surroundings.target.nodes:
+        for node in self._context.target.nodes:
             if self._cancelled.is_set() or self._error_of(node.id, request) not in _NOT_RECEIVED:
                 return
 
     def _retry(self, request: Request) -> None:
         for _ in range(_ATTEMPTS_MAX):
-            for node in self._surroundings.target.nodes:
+            for node in self._context.target.nodes:
                 if self._error_of(node.id, request) is None:
                     return
-            self._surroundings.target.transport.sleep(_RETRY_BACKOFF_S)
+            self._context.target.transport.sleep(_RETRY_BACKOFF_S)
 
     def _error_of(self, node: int, request: Request) -> str | None:
-        client = self._surroundings.raw_client(node, timeout_s=_RESPONSE_TIMEOUT_S)
+        client = self._context.raw_client(node, timeout_s=_RESPONSE_TIMEOUT_S)
         try:
             return request(client).error
         finally:

@@ -16,7 +16,7 @@ from chaos.live.leader import LeaderConnection
 from chaos.live.records import Records
 from chaos.trial import Retrying
 from conformance.concurrent.script import Phase
-from conformance.concurrent.surroundings import Surroundings
+from conformance.concurrent.trial_context import TrialContext
 from fixtures.clients import requests
 from fixtures.clients.messages import ApiKey, error_name
 from fixtures.clients.outcomes import REQUEST_TIMED_OUT
@@ -52,18 +52,18 @@ class RetryingProducer:
 
     is_writer = False
 
-    def __init__(self, workload: Retrying, surroundings: Surroundings, partition: int, records: Records) -> None:
+    def __init__(self, workload: Retrying, context: TrialContext, partition: int, records: Records) -> None:
         self._workload = workload
-        self._surroundings = surroundings
+        self._context = context
         self._partition = partition
         self._records = records
-        self._connection = LeaderConnection(surroundings, partition)
-        self._process = next(surroundings.processes)
+        self._connection = LeaderConnection(context, partition)
+        self._process = next(context.processes)
         self._identity: ProducerIdentity | None = None
         self._next_sequence = 0
         self._unacknowledged: list[_Batch] = []
         properties = {"enable.idempotence": "true", IN_FLIGHT: str(workload.in_flight_max)}
-        surroundings.recorder.client(self._process, properties)
+        context.recorder.client(self._process, properties)
 
     def act(self, phase: Phase, over: Event) -> None:
         """Send unacknowledged and new batches, up to the number in flight, until the phase is over."""
@@ -107,12 +107,12 @@ class RetryingProducer:
     def _new_batch(self, identity: ProducerIdentity) -> _Batch:
         records = self._records.some(self._workload.records)
         contents = [(from_record(record), record) for record in records]
-        op_id = self._surroundings.recorder.invoke(
+        op_id = self._context.recorder.invoke(
             self._process,
             "produce",
             sends=[Sent(each.value, each.key, record.timestamp_ms) for each, record in contents],
-            topic=self._surroundings.topic,
-            topic_id=self._surroundings.topic_ids.get(self._surroundings.topic),
+            topic=self._context.topic,
+            topic_id=self._context.topic_ids.get(self._context.topic),
             partition=self._partition,
             acks=-1,
             producer_id=identity.producer_id,
@@ -125,7 +125,7 @@ class RetryingProducer:
     def _send(self, client: RecordedRawClient, batch: _Batch) -> int:
         assert self._identity is not None
         batch.attempts += 1
-        topic = self._surroundings.topic
+        topic = self._context.topic
         data = encode_batch(
             RecordBatch(
                 tuple(batch.records),
@@ -134,7 +134,7 @@ class RetryingProducer:
                 base_sequence=batch.sequence,
             )
         )
-        text = self._surroundings.topic_ids.get(topic)
+        text = self._context.topic_ids.get(topic)
         topic_id = None if text is None else topic_id_from_text(text)
         schema = client.client.schema_for(ApiKey.PRODUCE, None if topic_id else requests.LAST_VERSION_BY_NAME)
         return client.client.send(
@@ -162,7 +162,7 @@ class RetryingProducer:
 
     def _complete(self, batch: _Batch, outcome: Outcome, error: str | None, base_offset: int | None = None) -> None:
         assert self._identity is not None
-        self._surroundings.recorder.complete(
+        self._context.recorder.complete(
             batch.op_id,
             outcome,
             error,

@@ -22,7 +22,7 @@ from conformance.concurrent.actors import Actor
 from conformance.concurrent.replica_reads import record_replicas
 from conformance.concurrent.run import HistoryRun, run_phase
 from conformance.concurrent.script import Phase, TopicSettings
-from conformance.concurrent.surroundings import Replicas, Surroundings
+from conformance.concurrent.trial_context import Replicas, TrialContext
 from fixtures.faults import Unregister
 from fixtures.targets.replica_logs import Divergence, find_divergences
 from fixtures.targets.target import Capability, Target
@@ -50,32 +50,32 @@ def run_round(target: LiveTarget, run_dir: Path, trial: Trial, told: Told = lamb
     clock = target.transport
     with HistoryRun(target, run_dir, trial.seed) as run, run.raw_client() as admin:
         settings = _settings(trial.topic)
-        surroundings = run.make_topic(trial.topic.name, settings, admin)
+        context = run.make_topic(trial.topic.name, settings, admin)
         for topic in trial.topics[1:]:
             run.make_topic(topic.name, _settings(topic), admin)
         for step in trial.created_topics:
-            surroundings.recorder.topic(step.topic, dict(step.properties))
+            context.recorder.topic(step.topic, dict(step.properties))
         began_s = clock.monotonic()
         with ExitStack() as watching:
-            watch = Watch(surroundings, _watched_topics(trial), trial.group)
+            watch = Watch(context, _watched_topics(trial), trial.group)
             watch.start()
             watching.callback(watch.stop)
-            healing = _Healing(target, surroundings, watch.view, trial, told)
-            stepping = SteppingClients(surroundings, trial, watch.view.node, lambda: healing.is_over)
-            _work(target, surroundings, trial, healing, stepping)
+            healing = _Healing(target, context, watch.view, trial, told)
+            stepping = SteppingClients(context, trial, watch.view.node, lambda: healing.is_over)
+            _work(target, context, trial, healing, stepping)
             worked_s = clock.monotonic()
-            surroundings = replace(surroundings, replicas=_replicas(watch.view, surroundings))
+            context = replace(context, replicas=_replicas(watch.view, context))
             unwritten: tuple[int, ...] = ()
             if healing.recovery_s is not None:
                 kept = not trial.may_replace_timestamps
                 left_s = max(_WRITE_ENDS_MIN_S, healing.left_s)
-                unwritten = write_ends(surroundings, timestamp_kept=kept, timeout_s=left_s)
+                unwritten = write_ends(context, timestamp_kept=kept, timeout_s=left_s)
             if is_in_order := healing.recovery_s is not None and not unwritten:
                 seen = watch.view.partitions_of(trial.topic.name)
-                run.drain(surroundings, _settled(settings, seen), admin)
+                run.drain(context, _settled(settings, seen), admin)
                 stepping.read_back()
         if is_in_order:
-            record_replicas(surroundings)
+            record_replicas(context)
         worked = Worked(
             injected=tuple(healing.injector.injected),
             deaths=tuple(sorted(healing.injector.nodes.deaths.items())),
@@ -103,8 +103,8 @@ def unhealed(target: BreakableTarget) -> tuple[str, ...]:
 class _Healing:
     """The injection of a round: the schedule, then the time until the cluster is in order, then some more."""
 
-    def __init__(self, target: LiveTarget, surroundings: Surroundings, view: View, trial: Trial, told: Told) -> None:
-        self._surroundings = surroundings
+    def __init__(self, target: LiveTarget, context: TrialContext, view: View, trial: Trial, told: Told) -> None:
+        self._context = context
         self._nodes = [node.id for node in target.nodes]
         self._view = view
         self._trial = trial
@@ -113,7 +113,7 @@ class _Healing:
         self._begun = False
         self.injector = Injector(
             target,
-            surroundings,
+            context,
             view,
             trial.schedule,
             trial.steady_ms,
@@ -130,7 +130,7 @@ class _Healing:
     @property
     def left_s(self) -> float:
         """Of the time that the cluster has to recover in, once all is healed; below zero where that is over."""
-        return self._healed_s + self.bound_s - self._surroundings.target.transport.monotonic()
+        return self._healed_s + self.bound_s - self._context.target.transport.monotonic()
 
     @property
     def is_over(self) -> bool:
@@ -160,7 +160,7 @@ class _Healing:
 
     def _recover(self) -> None:
         """Wait until the cluster is in order, or its time for that is over."""
-        clock = self._surroundings.target.transport
+        clock = self._context.target.transport
         self.recovery_s = None
         self._healed_s, healed_ns = clock.monotonic(), clock.monotonic_ns()
         may_be_unregistered = any(isinstance(timed.fault, Unregister) for timed in self._trial.schedule)
@@ -186,13 +186,13 @@ def _watched_topics(trial: Trial) -> dict[str, int]:
 
 
 def _work(
-    target: LiveTarget, surroundings: Surroundings, trial: Trial, healing: _Healing, stepping: SteppingClients
+    target: LiveTarget, context: TrialContext, trial: Trial, healing: _Healing, stepping: SteppingClients
 ) -> None:
     """Until the schedule is over and healed. Interrupted, it heals at once."""
     actors: list[Actor] = [stepping] if trial.stepping else []
     try:
         for workload in trial.workloads:
-            actors += clients_of(workload, surroundings, timestamp_kept=not trial.may_replace_timestamps)
+            actors += clients_of(workload, context, timestamp_kept=not trial.may_replace_timestamps)
         run_phase(Phase.FAULTY, actors, [healing], target.stage)
     finally:
         healing.cancel()
@@ -200,11 +200,11 @@ def _work(
             actor.close()
 
 
-def _replicas(view: View, surroundings: Surroundings) -> dict[int, Replicas]:
+def _replicas(view: View, context: TrialContext) -> dict[int, Replicas]:
     """Return the leader and the replicas of each partition now: clients may have moved and added some."""
-    seen = view.partitions_of(surroundings.topic)
+    seen = view.partitions_of(context.topic)
     return {
-        **surroundings.replicas,
+        **context.replicas,
         **{
             partition: Replicas(seen[partition].leader, seen[partition].replicas)
             for partition in seen

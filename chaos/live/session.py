@@ -10,7 +10,7 @@ from chaos.live.injector import Injected
 from chaos.live.report import Report
 from chaos.live.run import LiveTarget, run_round
 from chaos.trial import Trial
-from conformance.concurrent.surroundings import ScriptNotRunError
+from conformance.concurrent.trial_context import ScriptNotRunError
 from fixtures.disk.kinds import DiskKind
 from fixtures.faults import AnyFault
 from fixtures.targets.catalogue import parse_target

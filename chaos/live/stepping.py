@@ -14,7 +14,7 @@ from chaos.trial import Consumer as ConsumerSteps
 from chaos.trial import Producer as ProducerSteps
 from chaos.trial import RequestClient as RequestClientSteps
 from conformance.concurrent.script import Phase
-from conformance.concurrent.surroundings import Surroundings
+from conformance.concurrent.trial_context import TrialContext
 from fixtures.clients.core.client import Client, ClientContext, Steps
 from fixtures.clients.core.consumer import Consumer
 from fixtures.clients.core.process import Behaviour, Process, Sleep
@@ -47,12 +47,12 @@ class SteppingClients:
 
     def __init__(
         self,
-        surroundings: Surroundings,
+        context: TrialContext,
         trial: Trial,
         node: Callable[[Node], int | None],
         is_healed: Callable[[], bool],
     ) -> None:
-        self._surroundings = surroundings
+        self._context = context
         self._trial = trial
         self._node = node
         self._is_healed = is_healed
@@ -91,7 +91,7 @@ class SteppingClients:
 
         The time counts from the moment at which `is_counted` is true.
         """
-        target = self._surroundings.target
+        target = self._context.target
         environment = SocketEnvironment(asyncio.get_running_loop(), lambda: addresses_of(tuple(target.nodes)))
         try:
             late = await self._finished(start(environment), environment, within_ms, is_over, is_counted)
@@ -136,14 +136,14 @@ class SteppingClients:
         return [self._start(each, environment) for each in self._trial.stepping]
 
     def _start(self, steps: SteppingClient, environment: SocketEnvironment) -> Process:
-        process, surroundings = self._process(environment), self._of(environment)
+        process, context = self._process(environment), self._of(environment)
         match steps:
             case ProducerSteps():
-                Producer(process, surroundings, steps).run()
+                Producer(process, context, steps).run()
             case ConsumerSteps():
-                Consumer(process, surroundings, steps).run()
+                Consumer(process, context, steps).run()
             case RequestClientSteps():
-                RequestClient(process, surroundings, steps).run()
+                RequestClient(process, context, steps).run()
         return process
 
     def _reading_back(self, environment: SocketEnvironment) -> list[Process]:
@@ -152,28 +152,28 @@ class SteppingClients:
         return [process]
 
     def _read_topics_and_groups(self, environment: SocketEnvironment, process: Process) -> Behaviour:
-        surroundings = self._of(environment)
-        places = yield from _places(Client(process, surroundings), self._other_topics)
+        context = self._of(environment)
+        places = yield from _places(Client(process, context), self._other_topics)
         if places:
             writing = self._process(environment)
             sends = tuple(SendBatches(topic=topic, partition=partition, keys=1) for topic, partition in places)
-            producer = Producer(writing, surroundings, ProducerSteps(steps=sends, idempotent=False))
+            producer = Producer(writing, context, ProducerSteps(steps=sends, idempotent=False))
             producer.run()
             while not writing.is_done:
                 yield Sleep(_AGAIN_MS)
             if producer.rejected:
                 text = f"a write to {producer.rejected[0]} is not accepted after the faults"
                 self.violations.append(Violation("not-recovered", text))
-            yield from Consumer(process, surroundings, ConsumerSteps(partitions=tuple(places))).drain()
+            yield from Consumer(process, context, ConsumerSteps(partitions=tuple(places))).drain()
         for group in self._groups:
-            reader = Consumer(process, surroundings, ConsumerSteps(group=group.group, partitions=group.partitions))
+            reader = Consumer(process, context, ConsumerSteps(group=group.group, partitions=group.partitions))
             while (yield from reader.fetch_offsets(list(group.partitions))) is not None:
                 yield Sleep(_AGAIN_MS)
 
     @property
     def _other_topics(self) -> list[str]:
         names = (*(topic.name for topic in self._trial.topics), *(step.topic for step in self._trial.created_topics))
-        return [name for name in dict.fromkeys(names) if name != self._surroundings.topic]
+        return [name for name in dict.fromkeys(names) if name != self._context.topic]
 
     @property
     def _groups(self) -> tuple[ConsumerSteps, ...]:
@@ -182,20 +182,20 @@ class SteppingClients:
     # What it runs in
 
     def _process(self, environment: SocketEnvironment) -> Process:
-        self._processes.append(Process(next(self._surroundings.processes), environment))
+        self._processes.append(Process(next(self._context.processes), environment))
         return self._processes[-1]
 
     def _of(self, environment: SocketEnvironment) -> ClientContext:
-        target = self._surroundings.target
+        target = self._context.target
         return ClientContext(
-            self._surroundings.recorder,
+            self._context.recorder,
             tuple(node.id for node in target.nodes),
             node=self._node,
             acknowledged=lambda *_: None,
             committed=lambda *_: None,
             wall_start_ms=environment.wall_start_ms,
             keeps_timestamps=not self._trial.may_replace_timestamps,
-            topic_ids={name: topic_id_from_text(text) for name, text in self._surroundings.topic_ids.items()},
+            topic_ids={name: topic_id_from_text(text) for name, text in self._context.topic_ids.items()},
             deleted_topics=self._trial.deleted_topics,
         )
 

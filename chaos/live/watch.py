@@ -15,7 +15,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from conformance.concurrent.surroundings import Surroundings
+from conformance.concurrent.trial_context import TrialContext
 from fixtures.clients.recorded_admin import RecordedAdminClient
 from fixtures.clients.recorded_group import RecordedGroupClient
 from fixtures.clients.stage import Event, Task
@@ -170,17 +170,17 @@ class Watch:
     :param group: its coordinator is looked up; None: of no group, so that no coordinator loads one.
     """
 
-    def __init__(self, surroundings: Surroundings, topics: Mapping[str, int], group: str | None = None) -> None:
+    def __init__(self, context: TrialContext, topics: Mapping[str, int], group: str | None = None) -> None:
         self.view = View(topics)
-        self._surroundings = surroundings
+        self._context = context
         self._group = group
-        self._over: Event = surroundings.target.stage.event()
+        self._over: Event = context.target.stage.event()
         self._tasks: list[Task] = []
 
     def start(self) -> None:
         """Begin."""
-        for node in self._surroundings.target.nodes:
-            self._tasks.append(self._surroundings.target.stage.start(lambda node=node.id: self._watch(node)))  # type: ignore[misc]
+        for node in self._context.target.nodes:
+            self._tasks.append(self._context.target.stage.start(lambda node=node.id: self._watch(node)))  # type: ignore[misc]
 
     def stop(self) -> None:
         """End, and raise what a task has raised."""
@@ -189,7 +189,7 @@ class Watch:
             task.result()
 
     def _watch(self, node: int) -> None:
-        client = self._surroundings.raw_client(node, timeout_s=_RESPONSE_TIMEOUT_S)
+        client = self._context.raw_client(node, timeout_s=_RESPONSE_TIMEOUT_S)
         of_groups = RecordedGroupClient(
             client.client, client.recorder, client.process, topic_ids=client.topic_ids, node=node
         )
@@ -201,7 +201,7 @@ class Watch:
                 self._over.wait(PERIOD_S)
 
     def _request_metadata(self, node: int, client: RecordedAdminClient) -> None:
-        asked_ns = self._surroundings.recorder.now_ns()
+        asked_ns = self._context.recorder.now_ns()
         response: Any = client.metadata(self.view.topics).response
         if response is None:
             return

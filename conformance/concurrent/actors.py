@@ -25,7 +25,7 @@ from conformance.concurrent.script import (
     Trickle,
     WatermarkReader,
 )
-from conformance.concurrent.surroundings import Surroundings
+from conformance.concurrent.trial_context import TrialContext
 from fixtures.clients.responses import ProducerIdentity
 from fixtures.clients.stage import Event
 from linearizability.operation import Outcome
@@ -60,21 +60,21 @@ class Actor(Protocol):
         ...
 
 
-def actor_of(client: Client, surroundings: Surroundings) -> Actor:
+def actor_of(client: Client, context: TrialContext) -> Actor:
     """The actor for a script's client."""
     match client:
         case PipelinedProducer():
-            return _Pipelined(client, surroundings)
+            return _Pipelined(client, context)
         case OneShotProducer():
-            return _OneShot(client, surroundings)
+            return _OneShot(client, context)
         case Consumer():
-            return _Consuming(client, surroundings)
+            return _Consuming(client, context)
         case WatermarkReader():
-            return _WatermarkReading(client, surroundings)
+            return _WatermarkReading(client, context)
         case MetadataWatcher():
-            return _Watching(client, surroundings)
+            return _Watching(client, context)
         case TopicCreator():
-            return _Creating(client, surroundings)
+            return _Creating(client, context)
 
 
 def _steps(client: PipelinedProducer | OneShotProducer, phase: Phase) -> Sequence[Step]:
@@ -84,13 +84,13 @@ def _steps(client: PipelinedProducer | OneShotProducer, phase: Phase) -> Sequenc
 class _Pipelined:
     is_writer = True
 
-    def __init__(self, client: PipelinedProducer, surroundings: Surroundings) -> None:
+    def __init__(self, client: PipelinedProducer, context: TrialContext) -> None:
         self._client = client
-        self._surroundings = surroundings
-        self._producer = surroundings.target.drivers.producer(
-            surroundings.recorder,
-            next(surroundings.processes),
-            topic_ids=surroundings.topic_ids,
+        self._context = context
+        self._producer = context.target.drivers.producer(
+            context.recorder,
+            next(context.processes),
+            topic_ids=context.topic_ids,
             idempotent=client.idempotent,
             acks=client.acks,
             delivery_timeout_ms=client.delivery_timeout_ms,
@@ -108,7 +108,7 @@ class _Pipelined:
                 case SendRecords():
                     self._send(step)
                 case Trickle():
-                    for _ in self._surroundings.until_moved(step):
+                    for _ in self._context.while_nemesis_runs(step):
                         self._send(_ONE)
                         self._producer.poll(step.pause_ms / 1000)
                 case Idle():
@@ -116,12 +116,12 @@ class _Pipelined:
                 case Flush():
                     self._producer.flush(self._client.delivery_timeout_ms / 1000)
                 case AwaitNodeFault():
-                    while not self._surroundings.struck.is_set():
+                    while not self._context.node_failed.is_set():
                         self._producer.poll(_LOOK_AGAIN_S)
 
     def _send(self, step: SendRecords) -> None:
-        for record in self._surroundings.records(step):
-            self._producer.send(self._surroundings.topic, self._client.partition, record)
+        for record in self._context.records(step):
+            self._producer.send(self._context.topic, self._client.partition, record)
 
     def close(self) -> None:
         self._producer.close()
@@ -130,10 +130,10 @@ class _Pipelined:
 class _OneShot:
     is_writer = True
 
-    def __init__(self, client: OneShotProducer, surroundings: Surroundings) -> None:
+    def __init__(self, client: OneShotProducer, context: TrialContext) -> None:
         self._client = client
-        self._surroundings = surroundings
-        self._raw = surroundings.raw_client(surroundings.replicas[client.partition].leader)
+        self._context = context
+        self._raw = context.raw_client(context.replicas[client.partition].leader)
         self._identity: ProducerIdentity | None = None
         self._sequence = -1
 
@@ -143,15 +143,15 @@ class _OneShot:
                 case SendRecords():
                     self._send(step)
                 case Trickle():
-                    for _ in self._surroundings.until_moved(step):
+                    for _ in self._context.while_nemesis_runs(step):
                         self._send(_ONE)
-                        self._surroundings.target.transport.sleep(step.pause_ms / 1000)
+                        self._context.target.transport.sleep(step.pause_ms / 1000)
                 case Idle():
-                    self._surroundings.target.transport.sleep(step.duration_ms / 1000)
+                    self._context.target.transport.sleep(step.duration_ms / 1000)
                 case Flush():
                     pass  # it never does anything else
                 case AwaitNodeFault():
-                    self._surroundings.struck.wait()
+                    self._context.node_failed.wait()
 
     def _send(self, step: SendRecords) -> None:
         if self._client.idempotent and self._identity is None:
@@ -160,9 +160,9 @@ class _OneShot:
             if self._identity is None:
                 return
         produced = self._raw.produce(
-            self._surroundings.topic,
+            self._context.topic,
             self._client.partition,
-            list(self._surroundings.records(step)),
+            list(self._context.records(step)),
             acks=self._client.acks,
             timeout_ms=PRODUCE_TIMEOUT_MS,
             producer=self._identity,
@@ -181,7 +181,7 @@ class _OneShot:
             _, identity = self._raw.init_producer_id()
             if identity is not None:
                 return identity
-            self._surroundings.target.transport.sleep(_INIT_PAUSE_S)
+            self._context.target.transport.sleep(_INIT_PAUSE_S)
         return None
 
     def close(self) -> None:
@@ -191,15 +191,15 @@ class _OneShot:
 class _Consuming:
     is_writer = False
 
-    def __init__(self, client: Consumer, surroundings: Surroundings) -> None:
+    def __init__(self, client: Consumer, context: TrialContext) -> None:
         self._client = client
-        self._consumer = surroundings.target.drivers.consumer(
-            surroundings.recorder,
-            next(surroundings.processes),
-            topic_ids=surroundings.topic_ids,
+        self._consumer = context.target.drivers.consumer(
+            context.recorder,
+            next(context.processes),
+            topic_ids=context.topic_ids,
             isolation=client.isolation,
         )
-        self._consumer.assign({(surroundings.topic, partition): 0 for partition in surroundings.replicas})
+        self._consumer.assign({(context.topic, partition): 0 for partition in context.replicas})
 
     def act(self, phase: Phase, over: Event) -> None:
         while not over.is_set():
@@ -212,10 +212,10 @@ class _Consuming:
 class _WatermarkReading:
     is_writer = False
 
-    def __init__(self, client: WatermarkReader, surroundings: Surroundings) -> None:
+    def __init__(self, client: WatermarkReader, context: TrialContext) -> None:
         self._client = client
-        self._topic = surroundings.topic
-        self._raw = surroundings.raw_client(surroundings.replicas[client.partition].leader)
+        self._topic = context.topic
+        self._raw = context.raw_client(context.replicas[client.partition].leader)
         self._offset = 0
 
     def act(self, phase: Phase, over: Event) -> None:
@@ -235,10 +235,10 @@ class _WatermarkReading:
 class _Watching:
     is_writer = False
 
-    def __init__(self, client: MetadataWatcher, surroundings: Surroundings) -> None:
+    def __init__(self, client: MetadataWatcher, context: TrialContext) -> None:
         self._client = client
-        self._topic = surroundings.topic
-        self._raw = surroundings.raw_client(surroundings.node_of(client.node), timeout_s=_WATCHER_TIMEOUT_S)
+        self._topic = context.topic
+        self._raw = context.raw_client(context.node_of(client.node), timeout_s=_WATCHER_TIMEOUT_S)
 
     def act(self, phase: Phase, over: Event) -> None:
         while not over.is_set():
@@ -255,23 +255,23 @@ class _Watching:
 class _Creating:
     is_writer = True
 
-    def __init__(self, client: TopicCreator, surroundings: Surroundings) -> None:
+    def __init__(self, client: TopicCreator, context: TrialContext) -> None:
         self._client = client
-        self._surroundings = surroundings
-        self._raw = surroundings.raw_client(surroundings.node_of(client.node))
+        self._context = context
+        self._raw = context.raw_client(context.node_of(client.node))
 
     def act(self, phase: Phase, over: Event) -> None:
         if phase is Phase.FAULTY:
-            for _ in takewhile(lambda _: not self._surroundings.struck.is_set(), range(self._client.topics_max)):
+            for _ in takewhile(lambda _: not self._context.node_failed.is_set(), range(self._client.topics_max)):
                 self._create()
-            self._surroundings.struck.wait()
+            self._context.node_failed.wait()
             for _ in takewhile(lambda _: not over.is_set(), range(self._client.topics_max)):
                 self._create()
 
     def _create(self) -> None:
-        name = self._surroundings.new_topic()
+        name = self._context.new_topic()
         self._raw.create_topic(name, replication_factor=_CREATED_REPLICAS, timeout_ms=_CREATE_TIMEOUT_MS)
-        self._surroundings.target.transport.sleep(self._client.pause_ms / 1000)
+        self._context.target.transport.sleep(self._client.pause_ms / 1000)
 
     def close(self) -> None:
         self._raw.client.close()

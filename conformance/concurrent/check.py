@@ -16,12 +16,12 @@ from pathlib import Path
 from hypothesis.strategies import SearchStrategy
 
 from conformance.check_context import Check, CheckContext
-from conformance.concurrent.examinations import Examination, Shortcoming
+from conformance.concurrent.history_checks import HistoryCheck, HistoryFinding
 from conformance.concurrent.program import program_of
 from conformance.concurrent.run import HistoryRun
 from conformance.concurrent.saved import RequirementTrial
 from conformance.concurrent.script import ConcurrentScript
-from conformance.concurrent.surroundings import ScriptNotRunError
+from conformance.concurrent.trial_context import ScriptNotRunError
 from conformance.search import scripts_of, smallest
 from conformance.trial_document import document
 from fixtures.targets.target import Target
@@ -43,12 +43,12 @@ class HistoryVerdict:
     """The results of the checkers and of the post-run checks for one history."""
 
     judgement: Judgement
-    shortcomings: tuple[Shortcoming, ...] = ()
+    findings: tuple[HistoryFinding, ...] = ()
 
     @property
     def verdict(self) -> Verdict:
         """The worst verdict of all."""
-        verdicts = {self.judgement.verdict, *(each.verdict for each in self.shortcomings)}
+        verdicts = {self.judgement.verdict, *(each.verdict for each in self.findings)}
         return next((each for each in (Verdict.VIOLATION, Verdict.UNKNOWN) if each in verdicts), Verdict.OK)
 
     @property
@@ -57,9 +57,9 @@ class HistoryVerdict:
         return next(iter(self._reasons()), "")
 
     def _reasons(self) -> Iterator[str]:
-        for shortcoming in self.shortcomings:
-            if shortcoming.verdict is self.verdict:
-                yield shortcoming.text
+        for finding in self.findings:
+            if finding.verdict is self.verdict:
+                yield finding.text
         for anomaly in self.judgement.anomalies:
             if anomaly.verdict is self.verdict and anomaly.count:
                 yield f"{anomaly.name} ({anomaly.count}): {anomaly.evidence[0].text if anomaly.evidence else ''}"
@@ -71,18 +71,18 @@ class HistoryVerdict:
         """The topics to which the violations point."""
         anomalies = [anomaly for anomaly in self.judgement.anomalies if anomaly.verdict is Verdict.VIOLATION]
         named = {evidence.topic for anomaly in anomalies for evidence in anomaly.evidence}
-        named |= {each.topic for each in self.shortcomings if each.verdict is Verdict.VIOLATION}
+        named |= {each.topic for each in self.findings if each.verdict is Verdict.VIOLATION}
         return frozenset(topic for topic in named if topic is not None)
 
 
-def judge_history(run_dir: Path, examinations: Sequence[Examination] = ()) -> HistoryVerdict:
-    """Judge a run directory by the checkers and by a requirement's own examinations."""
+def judge_history(run_dir: Path, history_checks: Sequence[HistoryCheck] = ()) -> HistoryVerdict:
+    """Judge a run directory by the checkers and by a requirement's own history_checks."""
     history = open_history(run_dir)
-    shortcomings = tuple(found for examine in examinations for found in examine(history))
-    return HistoryVerdict(judge(run_dir), shortcomings)
+    findings = tuple(found for check in history_checks for found in check(history))
+    return HistoryVerdict(judge(run_dir), findings)
 
 
-Examinations = Callable[[Target], Sequence[Examination]]
+HistoryChecks = Callable[[Target], Sequence[HistoryCheck]]
 Scripts = Callable[[Target], SearchStrategy[ConcurrentScript]]
 
 
@@ -140,12 +140,12 @@ class Family:
         return topics
 
 
-def concurrent_check(family: Family, examinations: Examinations = lambda _: ()) -> Check:
+def concurrent_check(family: Family, history_checks: HistoryChecks = lambda _: ()) -> Check:
     """Return the check of a requirement: the checkers and its post-run checks judge the history of a family."""
 
     def check(context: CheckContext) -> Mapping[str, Finding]:
         return {
-            target.name: _Case(context, target, family, tuple(examinations(target))).find()
+            target.name: _Case(context, target, family, tuple(history_checks(target))).find()
             for target in context.targets
         }
 
@@ -159,7 +159,7 @@ class _Case:
     context: CheckContext
     target: Target
     family: Family
-    examinations: tuple[Examination, ...]
+    history_checks: tuple[HistoryCheck, ...]
     _numbers: Iterator[int] = field(default_factory=lambda: count(1))
 
     def find(self) -> Finding:
@@ -167,7 +167,7 @@ class _Case:
             ran = self.family.history(self.context, self.target)
         except ScriptNotRunError as error:
             return Finding(Verdict.UNKNOWN, str(error))
-        result = judge_history(ran.run_dir, self.examinations)
+        result = judge_history(ran.run_dir, self.history_checks)
         if result.verdict is not Verdict.VIOLATION:
             return Finding(result.verdict, result.reason, scripts=len(ran.scripts), judgement=result.judgement)
         pointed_to = [script for topic, script in ran.scripts.items() if topic in result.topics]
@@ -221,4 +221,4 @@ class _Case:
                 run.run(script)
         except ScriptNotRunError:
             return False
-        return judge_history(run_dir, self.examinations).verdict is Verdict.VIOLATION
+        return judge_history(run_dir, self.history_checks).verdict is Verdict.VIOLATION

@@ -4,38 +4,38 @@ from typing import Final
 
 from conformance.concurrent import fault_scripts
 from conformance.concurrent.check import STORIES_DIVISOR, Family
-from conformance.concurrent.cluster_examinations import (
+from conformance.concurrent.cluster_checks import (
     broker_joins_and_leaves,
     created_topics_are_kept,
-    damaged_nodes_come_back,
-    data_goes_on_without_controller,
+    damaged_nodes_recover,
     dead_broker_leaves,
     metadata_never_goes_back,
-    quorum_keeps_order,
+    partitions_are_served_without_controller,
+    quorum_epoch_and_watermark_grow,
     reassignments_move_replicas,
 )
-from conformance.concurrent.election_examinations import (
-    a_follower_takes_over,
-    clients_of_other_epochs_are_told,
+from conformance.concurrent.election_checks import (
+    clients_with_other_epochs_are_rejected,
     deposed_leader_acknowledges_nothing,
-    divergence_is_told,
-    ends_of_epochs_are_true,
+    diverging_epoch_is_returned,
+    epoch_end_offsets_are_correct,
+    follower_takes_over,
     offline_until_member_returns,
     one_leader_per_epoch,
-    preferred_election_is_answered,
+    preferred_election_returns_right_error,
     replicas_agree,
     shutdown_moves_leaders,
     unclean_election_happens,
     unclean_election_takes_over,
 )
-from conformance.concurrent.examinations import acks_all_waits_for_isr, isr_shrinks_and_heals
 from conformance.concurrent.fault_scripts import lag_time_max_ms
-from conformance.concurrent.isr_examinations import (
+from conformance.concurrent.history_checks import acks_all_waits_for_isr, isr_shrinks_and_heals
+from conformance.concurrent.isr_checks import (
     high_watermark_waits,
     idle_followers_stay,
     min_insync_replicas_is_enforced,
 )
-from conformance.concurrent.promise import Promise, always
+from conformance.concurrent.requirement_row import RequirementRow, always
 from conformance.requirements.requirement import Source
 from conformance.requirements.sources import (
     KIP_101,
@@ -92,268 +92,268 @@ _PROCESSES: Final = frozenset({Capability.REPLICATION, Capability.PROCESS_CONTRO
 _DISKS: Final = _PROCESSES | {Capability.LOG_DIRECTORIES}
 _ALL: Final = _LINKS | _DISKS
 
-PROMISES: Final = (
+ROWS: Final = (
     # --- the ISR
-    Promise(
+    RequirementRow(
         id="replication/isr-shrinks-and-expands",
         text="A follower that does not fetch while records come in leaves the ISR after replica.lag.time.max.ms, and "
         "comes back to it once it has caught up.",
         sources=(_REPLICATION, _LAG_TIME),
         scripts=_FOLLOWERS_CUT_OFF,
-        examinations=always(isr_shrinks_and_heals),
+        history_checks=always(isr_shrinks_and_heals),
         needs=_LINKS,
         nodes_min=3,
     ),
-    Promise(
+    RequirementRow(
         id="produce/acks-all-holds-for-isr",
         text="An acks=all Produce is acknowledged only once every replica in the ISR has the record: while one of them "
         "does not fetch, not before it has left the ISR. The record is then there to stay.",
         sources=(PRODUCER_ACKS, _REPLICATION),
         scripts=_FOLLOWERS_CUT_OFF,
-        examinations=lambda target: (acks_all_waits_for_isr(lag_time_max_ms(target)),),
+        history_checks=lambda target: (acks_all_waits_for_isr(lag_time_max_ms(target)),),
         needs=_LINKS,
         nodes_min=3,
     ),
-    Promise(
+    RequirementRow(
         id="replication/idle-follower-stays-in-isr",
         text="A follower that does not fetch stays in the ISR of a partition to which nothing is written: it lacks "
         "nothing.",
         sources=(_REPLICATION, _LAG_TIME),
         scripts=_FOLLOWERS_CUT_OFF,
-        examinations=lambda target: (idle_followers_stay(lag_time_max_ms(target)),),
+        history_checks=lambda target: (idle_followers_stay(lag_time_max_ms(target)),),
         needs=_LINKS,
         nodes_min=3,
     ),
-    Promise(
+    RequirementRow(
         id="produce/min-insync-replicas-is-enforced",
         text="While the ISR has fewer members than min.insync.replicas, an acks=all Produce is not acknowledged: a new "
         "one is refused with NOT_ENOUGH_REPLICAS, a pending one times out.",
         sources=(_MIN_ISR, PRODUCER_ACKS),
         scripts=_FOLLOWERS_CUT_OFF,
-        examinations=always(min_insync_replicas_is_enforced(_MINIMUM)),
+        history_checks=always(min_insync_replicas_is_enforced(_MINIMUM)),
         needs=_LINKS,
         nodes_min=3,
     ),
-    Promise(
+    RequirementRow(
         id="replication/high-watermark-waits-for-min-isr",
         text="What is written with acks=1 while the ISR has fewer members than min.insync.replicas is appended, and "
         "becomes visible only when the ISR has grown again: the high watermark stands still.",
         sources=(KIP_966, _MIN_ISR),
         scripts=_FOLLOWERS_CUT_OFF,
-        examinations=always(high_watermark_waits(_MINIMUM)),
+        history_checks=always(high_watermark_waits(_MINIMUM)),
         needs=_LINKS,
         nodes_min=3,
     ),
     # --- leaders that die
-    Promise(
+    RequirementRow(
         id="leadership/clean-election-loses-nothing",
         text="When a leader is killed, a member of the ISR becomes the leader and goes on acknowledging, and every "
         "record that was acknowledged under acks=all is there.",
         sources=(_REPLICATION, _KIP_631),
         scripts=_LEADERS_FAIL_OVER,
-        examinations=always(a_follower_takes_over),
+        history_checks=always(follower_takes_over),
         needs=_ALL,
         nodes_min=3,
     ),
-    Promise(
+    RequirementRow(
         id="leadership/one-leader-per-epoch",
         text="A leader epoch has one leader, and every change of leader takes a higher epoch.",
         sources=(KIP_101, KIP_320),
         scripts=_LEADERS_FAIL_OVER,
-        examinations=always(one_leader_per_epoch),
+        history_checks=always(one_leader_per_epoch),
         needs=_ALL,
         nodes_min=3,
     ),
-    Promise(
+    RequirementRow(
         id="leadership/preferred-election-requires-an-isr-member",
         text="ElectLeaders for the preferred leader answers PREFERRED_LEADER_NOT_AVAILABLE while that node is down, "
         "makes it the leader once it is in the ISR, and answers ELECTION_NOT_NEEDED where it leads.",
         sources=(KIP_460,),
         scripts=_LEADERS_FAIL_OVER,
-        examinations=always(preferred_election_is_answered),
+        history_checks=always(preferred_election_returns_right_error),
         needs=_ALL,
         nodes_min=3,
     ),
-    Promise(
+    RequirementRow(
         id="epochs/replicas-truncate-where-epochs-diverge",
         text="A leader that comes back gives up the records that the next leader did not have, by comparing leader "
         "epochs and not high watermarks, also after two failovers in a row. All replicas then hold the same.",
         sources=(KIP_101, KIP_279),
         scripts=_LEADERS_FAIL_OVER,
-        examinations=always(replicas_agree),
+        history_checks=always(replicas_agree),
         needs=_ALL,
         nodes_min=3,
     ),
-    Promise(
+    RequirementRow(
         id="epochs/end-offset-of-an-old-epoch-is-returned",
         text="After failovers OffsetForLeaderEpoch answers the offset at which an older epoch's records end in the "
         "leader's log, so that a client finds where its own truth ended.",
         sources=(KIP_101, KIP_320),
         scripts=_LEADERS_FAIL_OVER,
-        examinations=always(ends_of_epochs_are_true),
+        history_checks=always(epoch_end_offsets_are_correct),
         needs=_ALL,
         nodes_min=3,
     ),
-    Promise(
+    RequirementRow(
         id="epochs/fetch-returns-diverging-epoch",
         text="A Fetch by a client that has read beyond the end of an older epoch, and says which epoch it read last, "
         "is answered with the epoch and the offset at which its log and the leader's part.",
         sources=(KIP_320, KIP_595),
         scripts=_LEADERS_FAIL_OVER,
-        examinations=always(divergence_is_told),
+        history_checks=always(diverging_epoch_is_returned),
         needs=_ALL,
         nodes_min=3,
     ),
-    Promise(
+    RequirementRow(
         id="storage/crashed-log-is-recovered",
         text="A broker that was killed starts again with a torn log end and without its indexes, producer snapshots, "
         "leader epochs and checkpoints, and has everything that was acknowledged under acks=all.",
         sources=(_REPLICATION,),
         scripts=_LEADERS_FAIL_OVER,
-        examinations=always(damaged_nodes_come_back("disk")),
+        history_checks=always(damaged_nodes_recover("disk")),
         needs=_ALL,
         nodes_min=3,
     ),
-    Promise(
+    RequirementRow(
         id="membership/dead-broker-leaves-and-returns",
         text="A broker that is killed is no longer named as one of the cluster's when broker.session.timeout.ms is "
         "over, and is named again after it was started.",
         sources=(_KIP_631, _SESSION),
         scripts=_LEADERS_FAIL_OVER,
-        examinations=lambda target: (dead_broker_leaves(_session_timeout_ms(target)),),
+        history_checks=lambda target: (dead_broker_leaves(_session_timeout_ms(target)),),
         needs=_ALL,
         nodes_min=3,
     ),
-    Promise(
+    RequirementRow(
         id="quorum/created-topics-outlive-the-controller",
         text="What the controller has acknowledged stands when the active controller dies: each topic whose creation "
         "was acknowledged is known to every broker.",
         sources=(_KIP_631, KIP_595),
         scripts=_LEADERS_FAIL_OVER,
-        examinations=always(created_topics_are_kept),
+        history_checks=always(created_topics_are_kept),
         needs=_ALL,
         nodes_min=3,
     ),
-    Promise(
+    RequirementRow(
         id="quorum/partitions-are-served-without-the-controller",
         text="While the active controller is dead, the other brokers go on leading their partitions and acknowledge.",
         sources=(_KIP_631,),
         scripts=_LEADERS_FAIL_OVER,
-        examinations=always(data_goes_on_without_controller),
+        history_checks=always(partitions_are_served_without_controller),
         needs=_ALL,
         nodes_min=3,
     ),
-    Promise(
+    RequirementRow(
         id="quorum/epoch-and-high-watermark-only-grow",
         text="The controller quorum has one leader per epoch, and neither its epoch nor its high watermark falls, as "
         "DescribeQuorum tells them.",
         sources=(KIP_595,),
         scripts=_LEADERS_FAIL_OVER,
-        examinations=always(quorum_keeps_order),
+        history_checks=always(quorum_epoch_and_watermark_grow),
         needs=_ALL,
         nodes_min=3,
     ),
     # --- leaders that leave
-    Promise(
+    RequirementRow(
         id="leadership/controlled-shutdown-moves-leaders-first",
         text="A broker that is told to end hands its partitions to other leaders before it does, so that nobody waits "
         "for its session to end, nothing acknowledged is lost, and an idempotent producer meets no error.",
         sources=(_SHUTDOWN, _KIP_631),
         scripts=_ROLLING_BOUNCE,
-        examinations=lambda target: (shutdown_moves_leaders(_session_timeout_ms(target)),),
+        history_checks=lambda target: (shutdown_moves_leaders(_session_timeout_ms(target)),),
         needs=_DISKS,
         nodes_min=3,
     ),
-    Promise(
+    RequirementRow(
         id="metadata/rolling-restart-never-lowers-leader-epochs",
         text="While brokers are restarted one after the other, no broker answers Metadata with a leader epoch below "
         "one that it answered before.",
         sources=(KIP_320,),
         scripts=_ROLLING_BOUNCE,
-        examinations=always(metadata_never_goes_back),
+        history_checks=always(metadata_never_goes_back),
         needs=_DISKS,
         nodes_min=3,
     ),
-    Promise(
+    RequirementRow(
         id="storage/emptied-replica-is-restored",
         text="A broker whose replica was deleted while it was down copies it from the leader before it is in the ISR "
         "again, and can then lead without losing anything.",
         sources=(_REPLICATION, _KIP_497),
         scripts=_ROLLING_BOUNCE,
-        examinations=always(damaged_nodes_come_back("wipe")),
+        history_checks=always(damaged_nodes_recover("wipe")),
         needs=_DISKS,
         nodes_min=3,
     ),
     # --- no member of the ISR
-    Promise(
+    RequirementRow(
         id="leadership/no-unclean-election-by-itself",
         text="With unclean.leader.election.enable=false a partition whose last ISR member is gone has no leader until "
         "that one is back, and is served again then.",
         sources=(_UNCLEAN, _REPLICATION),
         scripts=_LAST_REPLICA_LOST,
-        examinations=always(offline_until_member_returns),
+        history_checks=always(offline_until_member_returns),
         needs=_LINKS | _DISKS,
         nodes_min=3,
     ),
-    Promise(
+    RequirementRow(
         id="leadership/unclean-election-on-request",
         text="An unclean election that ElectLeaders asks for makes a replica outside the ISR leader, in a higher "
         "epoch; only records from some offset on are lost, and the old leader truncates them when it comes back.",
         sources=(KIP_460, _UNCLEAN),
         scripts=_LAST_REPLICA_LOST,
-        examinations=always(unclean_election_takes_over, replicas_agree),
+        history_checks=always(unclean_election_takes_over, replicas_agree),
         needs=_LINKS | _DISKS,
         nodes_min=3,
     ),
-    Promise(
+    RequirementRow(
         id="leadership/unclean-election-when-enabled",
         text="With unclean.leader.election.enable=true a replica outside the ISR becomes leader when the last ISR "
         "member has gone, in a higher epoch; only records from some offset on are lost.",
         sources=(_UNCLEAN, _REPLICATION),
         scripts=_UNCLEAN_ENABLED,
-        examinations=always(unclean_election_happens, replicas_agree),
+        history_checks=always(unclean_election_happens, replicas_agree),
         needs=_LINKS | _DISKS,
         nodes_min=3,
     ),
     # --- leaders that are deposed
-    Promise(
+    RequirementRow(
         id="epochs/deposed-leader-acknowledges-nothing",
         text="A leader that was paused until another one led acknowledges no acks=all record that was sent to it "
         "meanwhile.",
         sources=(_REPLICATION, KIP_320),
         scripts=_LEADER_PAUSED,
-        examinations=always(deposed_leader_acknowledges_nothing),
+        history_checks=always(deposed_leader_acknowledges_nothing),
         needs=_DISKS,
         nodes_min=3,
     ),
-    Promise(
+    RequirementRow(
         id="epochs/client-behind-leader-is-fenced",
         text="After an election the new leader answers Fetch, ListOffsets and OffsetForLeaderEpoch with an older "
         "current leader epoch with FENCED_LEADER_EPOCH, and one that is still to come with UNKNOWN_LEADER_EPOCH.",
         sources=(KIP_320,),
         scripts=_LEADER_PAUSED,
-        examinations=always(clients_of_other_epochs_are_told),
+        history_checks=always(clients_with_other_epochs_are_rejected),
         needs=_DISKS,
         nodes_min=3,
     ),
     # --- replicas that move
-    Promise(
+    RequirementRow(
         id="reassignment/nothing-is-lost-under-load",
         text="Replicas can be moved while records come in, from a log start above 0 too, and no acknowledged record is "
         "lost.",
         sources=(KIP_455,),
         scripts=_REASSIGNED,
-        examinations=always(reassignments_move_replicas),
+        history_checks=always(reassignments_move_replicas),
         needs=_DISKS,
         nodes_min=3,
     ),
-    Promise(
+    RequirementRow(
         id="membership/broker-joins-and-leaves",
         text="A broker that joins a running cluster is named as one of its brokers and can hold replicas; when it has "
         "left, UnregisterBroker forgets it, and answers BROKER_ID_NOT_REGISTERED when asked again.",
         sources=(_KIP_631,),
         scripts=_REASSIGNED,
-        examinations=always(broker_joins_and_leaves),
+        history_checks=always(broker_joins_and_leaves),
         needs=_DISKS,
         nodes_min=3,
     ),

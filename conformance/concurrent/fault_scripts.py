@@ -1,6 +1,6 @@
 """The scripts in which nodes and links fail: one story each, told with other numbers from seed to seed.
 
-Each is a course of events that several requirements are judged by. A topic has three replicas and
+Each is a topic_history of events that several requirements are judged by. A topic has three replicas and
 `min.insync.replicas` 2 unless its story needs less. Where a leader is to have records that nobody else gets, what is
 cut is its answers to the followers' fetches: a fetch that waits at the leader would carry them out otherwise.
 """

@@ -1,7 +1,7 @@
 """What is done to a cluster in the faulty phase of a script, move by move: the nemesis's vocabulary.
 
 Moves follow each other; one that waits for the cluster (`AwaitIsr`) goes on when every node that is up says what it
-waits for, or when its time is over, because what a cluster does not do is for the examinations to judge. All that is
+waits for, or when its time is over, because what a cluster does not do is for the history_checks to judge. All that is
 still broken after the last move is healed. Moves are plain values and print as Python.
 
 Nodes are named by what they are to partition 0 when the script starts, so that a script means the same on every

@@ -15,7 +15,7 @@ from conformance.concurrent import moves
 from conformance.concurrent.moves import Await, Break, InitialRole, Move
 from conformance.concurrent.script import SendRecords
 from conformance.concurrent.scripted_faults import ScriptedFaults
-from conformance.concurrent.surroundings import ScriptNotRunError, Surroundings
+from conformance.concurrent.trial_context import ScriptNotRunError, TrialContext
 from fixtures import faults
 from fixtures.clients.administration import Election
 from fixtures.clients.recorded_admin import RecordedAdminClient
@@ -35,11 +35,11 @@ Answered = TypeVar("Answered")
 class Moves:
     """The moves of one phase. The phase lasts until the call returns, with everything healed."""
 
-    def __init__(self, surroundings: Surroundings, all_moves: Sequence[Move]) -> None:
-        self._surroundings = surroundings
+    def __init__(self, context: TrialContext, all_moves: Sequence[Move]) -> None:
+        self._context = context
         self.first = list(takewhile(lambda move: isinstance(move, moves.Cut), all_moves))
         self._others = all_moves[len(self.first) :]
-        self._holds = surroundings.target.stage.event()
+        self._holds = context.target.stage.event()
 
     def await_hold(self) -> None:
         """Return once the cuts that stand first are in force."""
@@ -48,28 +48,28 @@ class Moves:
     def __call__(self) -> None:
         """Make all moves, and heal."""
         try:
-            with Nemesis(self._surroundings) as nemesis:
+            with Nemesis(self._context) as nemesis:
                 nemesis.make(self.first)
                 self._holds.set()
                 nemesis.make(self._others)
         finally:
             self._holds.set()  # also when there is nothing to wait for any more
-            self._surroundings.struck.set()
-            self._surroundings.moved.set()
+            self._context.node_failed.set()
+            self._context.nemesis_done.set()
 
 
 @dataclass(slots=True)
 class Nemesis:
     """One script's moves. A context manager: leaving it heals whatever is still broken."""
 
-    surroundings: Surroundings
+    context: TrialContext
     _faults: ScriptedFaults = field(init=False)
     _newcomer: int | None = None
     """The last broker that joined."""
     _clients: dict[int, RecordedAdminClient] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._faults = ScriptedFaults(self.surroundings)
+        self._faults = ScriptedFaults(self.context)
 
     def __enter__(self) -> "Nemesis":
         return self
@@ -99,7 +99,7 @@ class Nemesis:
             case moves.RemoveBroker():
                 self._remove_newcomer()
             case moves.Wait():
-                self.surroundings.target.transport.sleep(move.duration_ms / 1000)
+                self.context.target.transport.sleep(move.duration_ms / 1000)
             case _ if isinstance(move, Await):
                 self._await(move)
             case _:
@@ -116,7 +116,7 @@ class Nemesis:
                 self._faults.heal_links()
             case moves.Kill(name):
                 self._faults.kill(self._node(name))
-                self.surroundings.struck.set()
+                self.context.node_failed.set()
             case moves.ShutDown(name):
                 self._faults.shut_down(self._node(name))
             case moves.DamageDisk(name, what):
@@ -125,7 +125,7 @@ class Nemesis:
                 self._faults.restart(self._node(name))
             case moves.PauseNode(name):
                 self._faults.pause(self._node(name))
-                self.surroundings.struck.set()
+                self.context.node_failed.set()
             case moves.Resume(name):
                 self._faults.resume(self._node(name))
 
@@ -135,7 +135,7 @@ class Nemesis:
 
     @property
     def _membership(self) -> MembershipControl:
-        target = self.surroundings.target
+        target = self.context.target
         if not isinstance(target, MembershipControl):
             raise ScriptNotRunError(f"{target.name} lets no broker join")
         return target
@@ -149,9 +149,9 @@ class Nemesis:
 
     def _wait_for(self, answer: Callable[[], Answered]) -> Answered:
         """Ask again and again until there is an answer, or the time is over."""
-        deadline = self.surroundings.target.transport.monotonic() + AWAIT_TIMEOUT_S
-        while not (answered := answer()) and self.surroundings.target.transport.monotonic() < deadline:
-            self.surroundings.target.transport.sleep(_ASK_AGAIN_S)
+        deadline = self.context.target.transport.monotonic() + AWAIT_TIMEOUT_S
+        while not (answered := answer()) and self.context.target.transport.monotonic() < deadline:
+            self.context.target.transport.sleep(_ASK_AGAIN_S)
         return answered
 
     def _condition(self, move: Await) -> Callable[[RecordedAdminClient], bool]:
@@ -169,17 +169,17 @@ class Nemesis:
 
     def _partition(self, node: RecordedAdminClient) -> Iterator[Any]:
         """What a node says of partition 0."""
-        response = node.metadata([self.surroundings.topic]).response
+        response = node.metadata([self.context.topic]).response
         for of_topic in () if response is None else response.topics:
             yield from (each for each in of_topic.partitions if each.partition_index == _PARTITION)
 
     # --- requests
 
     def _ask(self, move: Move) -> None:
-        topic = self.surroundings.topic
+        topic = self.context.topic
         match move:
             case moves.Produce():
-                records = list(self.surroundings.records(SendRecords(move.records)))
+                records = list(self.context.records(SendRecords(move.records)))
                 self._client(self._node(move.to)).produce(
                     topic, _PARTITION, records, acks=move.acks, timeout_ms=move.timeout_ms, bracket=move.acks == -1
                 )
@@ -200,7 +200,7 @@ class Nemesis:
 
     def _ask_in_epochs(self, leader: RecordedAdminClient) -> None:
         """One just elected may say for a while that it does not lead, or not yet know its end offset (KIP-207)."""
-        topic = self.surroundings.topic
+        topic = self.context.topic
         epoch = self._wait_for(lambda: leader.list_offsets(topic, _PARTITION).leader_epoch)
         if not epoch:
             return  # it does not lead, or leads in the first epoch
@@ -211,9 +211,9 @@ class Nemesis:
         leader.read_in_epoch(topic, _PARTITION, epoch + 1, "in_epoch_to_come")
 
     def _elect(self, election: Election) -> None:
-        topic = self.surroundings.topic
+        topic = self.context.topic
         if election is Election.UNCLEAN:
-            with self.surroundings.recorder.fault("election", topic, "unclean"):
+            with self.context.recorder.fault("election", topic, "unclean"):
                 self._anyone().elect_leaders(topic, _PARTITION, election)
         else:
             self._anyone().elect_leaders(topic, _PARTITION, election)
@@ -222,11 +222,11 @@ class Nemesis:
         leader = next((int(told.leader_id) for told in self._partition(self._anyone())), -1)
         if leader in self._nodes:
             client = self._client(leader)
-            end = client.list_offsets(self.surroundings.topic, _PARTITION).offset
-            client.delete_records(self.surroundings.topic, _PARTITION, end or 0)
+            end = client.list_offsets(self.context.topic, _PARTITION).offset
+            client.delete_records(self.context.topic, _PARTITION, end or 0)
 
     def _reassign(self, replicas: Sequence[int]) -> None:
-        topic = self.surroundings.topic
+        topic = self.context.topic
         self._anyone().reassign(topic, _PARTITION, replicas)
         self._wait_for(lambda: self._anyone().is_reassigning(topic, _PARTITION) is False)
         self._wait_for(lambda: all(self._has_isr(node, set(replicas)) for node in self._everyone()))
@@ -238,14 +238,14 @@ class Nemesis:
     # --- nodes
 
     def _node(self, role: InitialRole) -> int:
-        node = self._newcomer if role is InitialRole.NEWCOMER else self.surroundings.node_of(role)
+        node = self._newcomer if role is InitialRole.NEWCOMER else self.context.node_of(role)
         if node is None:
             raise ScriptNotRunError(f"there is no node that is {role} of the topic")
         return node
 
     @property
     def _nodes(self) -> Mapping[int, Any]:
-        return {node.id: node for node in self.surroundings.target.nodes}
+        return {node.id: node for node in self.context.target.nodes}
 
     def _anyone(self) -> RecordedAdminClient:
         """A client of some node that is up."""
@@ -258,7 +258,7 @@ class Nemesis:
 
     def _client(self, node: int) -> RecordedAdminClient:
         if node not in self._clients:
-            self._clients[node] = self.surroundings.raw_client(node, timeout_s=ANSWER_TIMEOUT_S)
+            self._clients[node] = self.context.raw_client(node, timeout_s=ANSWER_TIMEOUT_S)
         return self._clients[node]
 
 

@@ -6,10 +6,10 @@ import tempfile
 from pathlib import Path
 
 from conformance.concurrent.check import HistoryVerdict, judge_history
-from conformance.concurrent.requirements import EXAMINATIONS
+from conformance.concurrent.requirements import HISTORY_CHECKS
 from conformance.concurrent.run import HistoryRun
 from conformance.concurrent.script import ConcurrentScript
-from conformance.concurrent.surroundings import ScriptNotRunError
+from conformance.concurrent.trial_context import ScriptNotRunError
 from conformance.printed_programs import EXIT_CODES, exit_code_without_verdict, target_of_program
 from fixtures.targets.target import Target, TargetError
 from linearizability.printable import one_line
@@ -21,10 +21,10 @@ def judged_script(script: ConcurrentScript, requirement_id: str, target: Target,
     Raises `TargetError` and `ScriptNotRunError`.
     """
     with target:
-        examinations = EXAMINATIONS[requirement_id](target)
+        history_checks = HISTORY_CHECKS[requirement_id](target)
         with HistoryRun(target, run_dir, seed=0) as run:
             run.run(script)
-    return judge_history(run_dir, examinations)
+    return judge_history(run_dir, history_checks)
 
 
 def run_program(script: ConcurrentScript, requirement_id: str, target_name: str, *, nodes: int) -> int:

@@ -6,7 +6,7 @@ divergence. Replicas are read once they have the same end, which is a moment aft
 
 from collections.abc import Iterable, Mapping
 
-from conformance.concurrent.surroundings import Surroundings
+from conformance.concurrent.trial_context import TrialContext
 from fixtures.clients.transport import Transport
 from fixtures.targets.controls import LogDirectories
 from fixtures.targets.replica_logs import Replica, read_replica
@@ -18,20 +18,20 @@ EQUAL_TIMEOUT_S = 10.0
 _LOOK_AGAIN_S = 0.2
 
 
-def record_replicas(surroundings: Surroundings) -> None:
+def record_replicas(context: TrialContext) -> None:
     """Record an operation `read_replica` for every replica of the topic; none where a target hides its disks."""
-    target = surroundings.target
+    target = context.target
     if not isinstance(target, LogDirectories) or Capability.LOG_DIRECTORIES not in target.capabilities:
         return
-    for partition, replicas in surroundings.replicas.items():
-        name = f"{surroundings.topic}-{partition}"
+    for partition, replicas in context.replicas.items():
+        name = f"{context.topic}-{partition}"
         logs = _await_equal_ends(target, replicas.nodes, name, target.transport)
         start = max(log.start_offset for log in logs.values())
         for node in logs:
             directory = target.log_directories(node)[0] / name
             data = b"".join(segment.read_bytes() for segment in segment_files(directory))
-            with surroundings.raw_client(node) as client:
-                client.read_replica(surroundings.topic, partition, start, data)
+            with context.raw_client(node) as client:
+                client.read_replica(context.topic, partition, start, data)
 
 
 def _await_equal_ends(

@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from conformance.concurrent import strategies
-from conformance.concurrent.check import Examinations
-from conformance.concurrent.examinations import (
+from conformance.concurrent.check import HistoryChecks
+from conformance.concurrent.fault_requirements import ROWS as FAULT_ROWS
+from conformance.concurrent.history_checks import (
     acknowledged_offsets_are_unique,
     reads_ascend,
     reads_stay_below_watermark,
 )
-from conformance.concurrent.fault_requirements import PROMISES as FAULT_PROMISES
-from conformance.concurrent.promise import Promise, always
+from conformance.concurrent.requirement_row import RequirementRow, always
 from conformance.concurrent.script import Client, ConcurrentScript, WatermarkReader
 from conformance.requirements.requirement import Requirement, Source
 from fixtures.targets.target import Capability, Target
@@ -100,45 +100,45 @@ def _watermark_readers(target: Target) -> SearchStrategy[ConcurrentScript]:
 # --- requirements
 
 
-PROMISES = (
-    Promise(
+ROWS = (
+    RequirementRow(
         id="ordering/read-order-is-append-order",
         text="Every consumer of a partition reads its records in the order of their offsets, and every consumer finds "
         "the same record at the same offset, whatever the producers do meanwhile.",
         sources=(_CONCEPTS,),
         scripts=_producers_and_consumers,
-        examinations=always(reads_ascend),
+        history_checks=always(reads_ascend),
     ),
-    Promise(
+    RequirementRow(
         id="ordering/later-record-gets-higher-offset",
         text="A record that is sent after another one of the same partition was acknowledged gets the higher offset, "
         "also where two clients send them.",
         sources=(_SEMANTICS, _CONCEPTS),
         scripts=_one_shot_producers,
     ),
-    Promise(
+    RequirementRow(
         id="ordering/idempotent-producer-keeps-send-order",
         text="With five requests in flight, the records of an idempotent producer stand in a partition in the order in "
         "which it sent them.",
         sources=(_KIP_98, _IN_FLIGHT),
         scripts=_idempotent_producers,
     ),
-    Promise(
+    RequirementRow(
         id="produce/acknowledged-records-are-read-back",
         text="Every record that was acknowledged under acks=all is read back, with the key, headers, timestamp and "
         "value that were sent.",
         sources=(_ACKS, _SEMANTICS),
         scripts=_producers_and_consumers,
     ),
-    Promise(
+    RequirementRow(
         id="produce/acknowledged-offsets-are-where-records-are-read",
         text="A record is read at the offset that the Produce answer gave it, and no two acknowledged records of a "
         "partition have one offset.",
         sources=(_PRODUCE_MESSAGE,),
         scripts=_producers_and_consumers,
-        examinations=always(acknowledged_offsets_are_unique),
+        history_checks=always(acknowledged_offsets_are_unique),
     ),
-    Promise(
+    RequirementRow(
         id="idempotence/no-duplicates-on-retry",
         text="An idempotent producer that does not get the leader's answers and sends its batches again writes no "
         "record twice.",
@@ -146,19 +146,19 @@ PROMISES = (
         scripts=_retrying_producers,
         needs=frozenset({Capability.CLIENT_LINK_FAULTS}),
     ),
-    Promise(
+    RequirementRow(
         id="fetch/never-above-high-watermark",
         text="A consumer gets no record at or above the high watermark: neither that of the same Fetch answer, nor an "
         "end offset that ListOffsets answers later.",
         sources=(_REPLICATION,),
         scripts=_watermark_readers,
-        examinations=always(reads_stay_below_watermark),
+        history_checks=always(reads_stay_below_watermark),
     ),
-    *FAULT_PROMISES,
+    *FAULT_ROWS,
 )
 
-REQUIREMENTS: tuple[Requirement, ...] = tuple(promise.requirement() for promise in PROMISES)
+REQUIREMENTS: tuple[Requirement, ...] = tuple(row.requirement() for row in ROWS)
 """For the registry."""
 
-EXAMINATIONS: dict[str, Examinations] = {promise.id: promise.examinations for promise in PROMISES}
+HISTORY_CHECKS: dict[str, HistoryChecks] = {row.id: row.history_checks for row in ROWS}
 """By requirement id: for a script that is run again."""

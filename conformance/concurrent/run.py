@@ -17,7 +17,7 @@ from conformance.concurrent.actors import Actor, actor_of
 from conformance.concurrent.nemesis import Moves
 from conformance.concurrent.replica_reads import record_replicas
 from conformance.concurrent.script import ConcurrentScript, Phase, Placement, TopicSettings
-from conformance.concurrent.surroundings import Replicas, ScriptNotRunError, Surroundings
+from conformance.concurrent.trial_context import Replicas, ScriptNotRunError, TrialContext
 from fixtures.clients.raw import RawClient
 from fixtures.clients.recorded import RecordedRawClient
 from fixtures.clients.recorded_admin import RecordedAdminClient
@@ -84,20 +84,20 @@ class HistoryRun:
         """Run one script. Returns the name of its topic. Raises `ScriptNotRunError`."""
         topic = f"script-{next(self._numbers)}-{self.target.transport.monotonic_ns()}"
         with self.raw_client() as admin:
-            surroundings = self.make_topic(topic, script.topic, admin)
+            context = self.make_topic(topic, script.topic, admin)
             actors: list[Actor] = []
             try:
-                actors += (actor_of(client, surroundings) for client in script.clients)
+                actors += (actor_of(client, context) for client in script.clients)
                 for phase in Phase:
-                    injections = [Moves(surroundings, script.nemesis)] if phase is Phase.FAULTY else []
+                    injections = [Moves(context, script.nemesis)] if phase is Phase.FAULTY else []
                     run_phase(phase, actors, injections, self.target.stage)
             finally:
                 for actor in actors:
                     actor.close()
-            self.drain(surroundings, script.topic, admin)
+            self.drain(context, script.topic, admin)
             if script.nemesis:
-                record_replicas(surroundings)
-                _find_topics(surroundings)
+                record_replicas(context)
+                _find_topics(context)
         return topic
 
     # --- before
@@ -113,7 +113,7 @@ class HistoryRun:
             node=node.id,
         )
 
-    def make_topic(self, topic: str, settings: TopicSettings, admin: RecordedAdminClient) -> Surroundings:
+    def make_topic(self, topic: str, settings: TopicSettings, admin: RecordedAdminClient) -> TrialContext:
         """Create a topic and wait for its ISRs to be full. Raises `ScriptNotRunError`."""
         properties = dict(settings.properties)
         created = admin.create_topic(
@@ -129,7 +129,7 @@ class HistoryRun:
         replicas = await_full_isr(admin, topic, settings, self.target.transport)
         if replicas is None:
             raise ScriptNotRunError(f"after {READY_TIMEOUT_S:g} s not every partition of a new topic has a full ISR")
-        return Surroundings(
+        return TrialContext(
             target=self.target,
             recorder=self._recorder,
             topic=topic,
@@ -137,8 +137,8 @@ class HistoryRun:
             replicas=replicas,
             processes=self._processes,
             values=self._values,
-            struck=self.target.stage.event(),
-            moved=self.target.stage.event(),
+            node_failed=self.target.stage.event(),
+            nemesis_done=self.target.stage.event(),
         )
 
     def _assignments(self, settings: TopicSettings, admin: RecordedAdminClient) -> Sequence[Sequence[int]]:
@@ -156,17 +156,17 @@ class HistoryRun:
 
     # --- after
 
-    def drain(self, surroundings: Surroundings, settings: TopicSettings, admin: RecordedRawClient) -> None:
+    def drain(self, context: TrialContext, settings: TopicSettings, admin: RecordedRawClient) -> None:
         """Read everything back. What is not read by then shows in the history as `unseen`."""
-        topic, transport = surroundings.topic, self.target.transport
-        replicas = await_full_isr(admin, topic, settings, self.target.transport) or surroundings.replicas
+        topic, transport = context.topic, self.target.transport
+        replicas = await_full_isr(admin, topic, settings, self.target.transport) or context.replicas
         deadline = transport.monotonic() + DRAIN_TIMEOUT_S
         starts: dict[tuple[str, int], int] = {}
         ends: dict[int, int] = {}
         for partition, of_partition in replicas.items():
-            with surroundings.raw_client(of_partition.leader) as leader:
-                starts[topic, partition] = _ask_offset(leader, surroundings, partition, EARLIEST_TIMESTAMP, deadline)
-                ends[partition] = _ask_offset(leader, surroundings, partition, LATEST_TIMESTAMP, deadline)
+            with context.raw_client(of_partition.leader) as leader:
+                starts[topic, partition] = _ask_offset(leader, context, partition, EARLIEST_TIMESTAMP, deadline)
+                ends[partition] = _ask_offset(leader, context, partition, LATEST_TIMESTAMP, deadline)
         consumer = self.target.drivers.consumer(self._recorder, next(self._processes), topic_ids=self._topic_ids)
         with closing(consumer):
             consumer.assign(starts)
@@ -175,7 +175,7 @@ class HistoryRun:
             ):
                 consumer.poll()
         for partition, of_partition in replicas.items():
-            with surroundings.raw_client(of_partition.leader) as leader:
+            with context.raw_client(of_partition.leader) as leader:
                 leader.list_offsets(topic, partition)
 
 
@@ -236,19 +236,19 @@ def _controller(admin: RecordedAdminClient) -> int:
     return int(answer.response.topics[0].partitions[0].leader_id)
 
 
-def _find_topics(surroundings: Surroundings) -> None:
+def _find_topics(context: TrialContext) -> None:
     """Ask every node for the topics that were created while the script ran."""
-    for node in surroundings.target.nodes if surroundings.other_topics else ():
-        with surroundings.raw_client(node.id) as client:
-            client.metadata(surroundings.other_topics)
+    for node in context.target.nodes if context.other_topics else ():
+        with context.raw_client(node.id) as client:
+            client.metadata(context.other_topics)
 
 
 def _ask_offset(
-    leader: RecordedRawClient, surroundings: Surroundings, partition: int, timestamp: int, deadline: float
+    leader: RecordedRawClient, context: TrialContext, partition: int, timestamp: int, deadline: float
 ) -> int:
     """An offset from a leader that may still be settling; 0 if it never tells, so that nothing counts as read."""
-    transport = surroundings.target.transport
-    while (offset := leader.list_offsets(surroundings.topic, partition, timestamp).offset) is None:
+    transport = context.target.transport
+    while (offset := leader.list_offsets(context.topic, partition, timestamp).offset) is None:
         if transport.monotonic() >= deadline:
             return 0
         transport.sleep(_ASK_AGAIN_S)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 
-from conformance.concurrent.surroundings import Surroundings
+from conformance.concurrent.trial_context import TrialContext
 from fixtures import faults
 from fixtures.faults.context import FaultContext, FaultControls, Heal, Row
 from fixtures.faults.damage import Damage
@@ -35,14 +35,14 @@ class ScriptedFaults:
     :ivar lost: nodes that did not start again. Their rows have no end.
     """
 
-    def __init__(self, surroundings: Surroundings) -> None:
-        target = surroundings.target
-        self._recorder = surroundings.recorder
+    def __init__(self, context: TrialContext) -> None:
+        target = context.target
+        self._recorder = context.recorder
         self._controls = _Controls(target)
-        self._context = FaultContext(
+        self._fault_context = FaultContext(
             target=self._controls,
-            recorder=surroundings.recorder,
-            topic=surroundings.topic,
+            recorder=context.recorder,
+            topic=context.topic,
             list_nodes=lambda: [node.id for node in target.nodes],
             find_node=lambda node: node if isinstance(node, int) else None,
             files=LogDirectoryFiles(self._controls.log_directories),
@@ -87,7 +87,7 @@ class ScriptedFaults:
         with self._recorder.fault(kind, str(node), argument):
             self._down[node] = []
             self._controls.processes.send_sigterm(node)
-        self._down[node].append(self._context.keep_down(_DOWN, node, lambda _: None))
+        self._down[node].append(self._fault_context.keep_down(_DOWN, node, lambda _: None))
 
     def restart(self, node: int) -> None:
         """Start a node, and return once it listens or is `lost`."""
@@ -95,7 +95,7 @@ class ScriptedFaults:
         try:
             for heal in heals:
                 heal()
-            self._context.start(node)
+            self._fault_context.start(node)
         except TargetError:
             self.lost.add(node)
 
@@ -110,7 +110,7 @@ class ScriptedFaults:
                 self.restart(node)
 
     def _apply(self, fault: Fault) -> Heal:
-        heal = fault.apply(self._context)
+        heal = fault.apply(self._fault_context)
         if heal is None:
             raise TargetError(f"there is nothing to break for {fault!r}")
         return heal

@@ -10,7 +10,7 @@ from typing import Final, Protocol
 
 from conformance.concurrent.run import HistoryRun, await_full_isr
 from conformance.concurrent.script import TopicSettings
-from conformance.concurrent.surroundings import ScriptNotRunError, Surroundings
+from conformance.concurrent.trial_context import ScriptNotRunError, TrialContext
 from conformance.fuzz.generator import FuzzRequest
 from conformance.fuzz.probe import ProbedNode
 from conformance.fuzz.world import TOPICS, WITNESS, Port, World, uuid_of
@@ -36,7 +36,7 @@ class FuzzTarget(Target, SupervisedTarget, NodeAccess, LogDirectories, Protocol)
     """A cluster of processes on this machine."""
 
 
-def make_topics(run: HistoryRun) -> Surroundings:
+def make_topics(run: HistoryRun) -> TrialContext:
     """Create the topics that requests name, and the witness topic. Raises `ScriptNotRunError`."""
     replicas = min(3, len(run.target.nodes))
     with run.raw_client() as admin:

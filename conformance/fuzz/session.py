@@ -25,7 +25,7 @@ from conformance.concurrent.script import (
     TopicSettings,
     Trickle,
 )
-from conformance.concurrent.surroundings import Surroundings
+from conformance.concurrent.trial_context import TrialContext
 from conformance.fuzz.cluster import FuzzConnections, FuzzTarget, discover, make_topics, probed_nodes
 from conformance.fuzz.finding import FuzzFinding, Observed, Symptom
 from conformance.fuzz.generator import FuzzRequest, Generator
@@ -101,23 +101,23 @@ def run_session(
     Raises `ScriptNotRunError` if the topics cannot be created.
     """
     with HistoryRun(target, run_dir, plan.seed) as run:
-        surroundings = make_topics(run)
-        fuzzing = Fuzzing(target, surroundings, plan, report)
-        _run_beside_clients(fuzzing, surroundings)
+        context = make_topics(run)
+        fuzzing = Fuzzing(target, context, plan, report)
+        _run_beside_clients(fuzzing, context)
         fuzzing.await_controller()
         with run.raw_client() as admin:
-            run.drain(surroundings, TopicSettings(len(surroundings.replicas), min(3, len(target.nodes))), admin)
-        record_replicas(surroundings)
+            run.drain(context, TopicSettings(len(context.replicas), min(3, len(target.nodes))), admin)
+        record_replicas(context)
     history = open_history(run_dir)
     validate(history)
     return SessionReport(fuzzing.progress, judge_history(history))
 
 
-def _run_beside_clients(fuzzing: "Fuzzing", surroundings: Surroundings) -> None:
+def _run_beside_clients(fuzzing: "Fuzzing", context: TrialContext) -> None:
     actors: list[Actor] = []
     try:
-        actors += (actor_of(client, surroundings) for client in _WITNESSES)
-        run_phase(Phase.FAULTY, actors, [fuzzing], surroundings.target.stage)
+        actors += (actor_of(client, context) for client in _WITNESSES)
+        run_phase(Phase.FAULTY, actors, [fuzzing], context.target.stage)
     finally:
         fuzzing.cancel()
         for actor in actors:
@@ -128,10 +128,10 @@ class Fuzzing:
     """The sender of a session's requests, run as the fault injection of a phase (`run_phase`)."""
 
     def __init__(
-        self, target: FuzzTarget, surroundings: Surroundings, plan: SessionPlan, report: Callable[[FuzzProgress], None]
+        self, target: FuzzTarget, context: TrialContext, plan: SessionPlan, report: Callable[[FuzzProgress], None]
     ) -> None:
         self._target = target
-        self._surroundings = surroundings
+        self._context = context
         self._plan = plan
         self._report = report
         self._world: World = discover(target)
@@ -148,7 +148,7 @@ class Fuzzing:
     def cancel(self) -> None:
         """Send nothing more."""
         self._cancelled.set()
-        self._surroundings.moved.set()
+        self._context.nemesis_done.set()
 
     def __call__(self) -> None:
         """Send requests until the time is over, or a finding ends the session."""
@@ -226,20 +226,20 @@ class Fuzzing:
 
     def await_controller(self) -> None:
         """Add a finding with the last requests to the controllers if no topic is created before the time-out."""
-        if not has_controller(self._surroundings, CONTROLLER_TIMEOUT_S):
+        if not has_controller(self._context, CONTROLLER_TIMEOUT_S):
             text = f"no topic was created within {CONTROLLER_TIMEOUT_S:.0f} s after the last request"
             observed = Observed(Symptom.NO_CONTROLLER, 0, text, 0.0)
             self._add(observed, tuple(request for _, request in self._newest if request.port == "controller"))
 
 
-def has_controller(surroundings: Surroundings, timeout_s: float) -> bool:
+def has_controller(context: TrialContext, timeout_s: float) -> bool:
     """Whether the quorum has a leader that creates a topic within the time-out."""
-    target = surroundings.target
+    target = context.target
     deadline_s = time.monotonic() + timeout_s
     while True:
         for node in target.nodes:
-            with surroundings.raw_client(node.id, timeout_s=5.0) as admin:
-                created = admin.create_topic(surroundings.new_topic(), replication_factor=1, timeout_ms=3_000)
+            with context.raw_client(node.id, timeout_s=5.0) as admin:
+                created = admin.create_topic(context.new_topic(), replication_factor=1, timeout_ms=3_000)
                 if created.error is None:
                     return True
         if time.monotonic() > deadline_s:

@@ -79,7 +79,7 @@ class Replays:
         with TemporaryFolder() as directory:
             target = self._new_cluster(directory / "cluster")
             with target, HistoryRun(target, directory / "run", _SEED) as run:
-                surroundings = make_topics(run)
+                context = make_topics(run)
                 world = discover(target)
                 replay = _Replay(target, Health(target, self._limits), self._limits, self._finding.symptom)
                 for place, request in enumerate(requests):
@@ -88,7 +88,7 @@ class Replays:
                         return place
                 is_last = replay.shows_later()
                 if self._finding.symptom is Symptom.NO_CONTROLLER:
-                    is_last = not has_controller(surroundings, _CONTROLLER_TIMEOUT_S)
+                    is_last = not has_controller(context, _CONTROLLER_TIMEOUT_S)
         return len(requests) - 1 if is_last else None
 
 

@@ -29,7 +29,7 @@ def produced(monkeypatch):
     sent = SimpleNamespace(batches=[], outcomes=iter(()), forgotten=0)
 
     class Leader:
-        def __init__(self, surroundings, partition):
+        def __init__(self, context, partition):
             self._partition = partition
 
         def client(self):
@@ -48,7 +48,7 @@ def produced(monkeypatch):
     return sent
 
 
-def surroundings(partitions):
+def trial_context(partitions):
     return SimpleNamespace(
         target=SimpleNamespace(transport=Clock()),
         topic="a",
@@ -59,19 +59,19 @@ def surroundings(partitions):
 
 def test_a_record_is_sent_until_a_leader_acknowledges_it(produced):
     produced.outcomes = iter([None, Outcome.INFO, Outcome.FAIL, Outcome.OK, Outcome.OK])
-    assert write_ends(surroundings((0, 1)), timestamp_kept=True, timeout_s=5.0) == ()
+    assert write_ends(trial_context((0, 1)), timestamp_kept=True, timeout_s=5.0) == ()
     assert produced.batches == [(1, 1), (0, 1), (1, 1), (0, 1)]
     assert produced.forgotten == 5, "no connection is left open"
 
 
 def test_a_partition_without_an_acknowledgement_is_returned_after_the_timeout(produced):
     produced.outcomes = itertools.chain([Outcome.FAIL, Outcome.OK], itertools.repeat(Outcome.FAIL))
-    context = surroundings((0, 1))
+    context = trial_context((0, 1))
     assert write_ends(context, timestamp_kept=True, timeout_s=1.0) == (0,)
     assert 1.0 <= context.target.transport.now_s < 1.2
 
 
 def test_every_partition_has_one_attempt_even_without_time(produced):
     produced.outcomes = iter([None, Outcome.OK])
-    assert write_ends(surroundings((0, 1)), timestamp_kept=True, timeout_s=0.0) == (0,)
+    assert write_ends(trial_context((0, 1)), timestamp_kept=True, timeout_s=0.0) == (0,)
     assert produced.batches == [(1, 1)]

@@ -206,12 +206,12 @@ def view():
 def inject(clock, target, view):
     def inject(*schedule, cancelled_at_s=None, flushed=(), recover=None, view=view):
         recorder = Recorder(clock)
-        surroundings = SimpleNamespace(
+        context = SimpleNamespace(
             target=target, recorder=recorder, topic="a", raw_client=lambda *_, **__: Administered(target)
         )
         cancelled = Cancelled(clock, cancelled_at_s)
         injector = Injector(
-            target, surroundings, view, schedule, 1_000, 0, cancelled, flushed_topics=flushed, recover=recover
+            target, context, view, schedule, 1_000, 0, cancelled, flushed_topics=flushed, recover=recover
         )
         injector()
         return SimpleNamespace(

@@ -45,10 +45,10 @@ def producer(monkeypatch):
     )
     numbers, done = itertools.count(), []
     target = SimpleNamespace(transport=SimpleNamespace(time=lambda: 0.0))
-    surroundings = SimpleNamespace(
+    context = SimpleNamespace(
         processes=itertools.count(), values=itertools.count(), recorder=recorder, target=target, topic="a", topic_ids={}
     )
-    made = RetryingProducer(Retrying(), surroundings, 0, Records(surroundings, True))
+    made = RetryingProducer(Retrying(), context, 0, Records(context, True))
 
     def send(client, batch):
         client.sent.append((made._identity.producer_epoch, batch.sequence, batch.op_id))

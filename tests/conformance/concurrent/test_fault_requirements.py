@@ -6,12 +6,12 @@ post-run checks.
 
 import pytest
 
-from conformance.concurrent.fault_requirements import PROMISES
+from conformance.concurrent.fault_requirements import ROWS
 from linearizability.judgement import Verdict
 from tests.conformance.concurrent import stories
 from tests.conformance.concurrent.stories import Story, ns
 
-BY_ID = {promise.id: promise for promise in PROMISES}
+BY_ID = {row.id: row for row in ROWS}
 STORIES = {
     "followers-cut-off": stories.followers_cut_off,
     "leaders-fail-over": stories.leaders_fail_over,
@@ -28,12 +28,12 @@ class Target:
         self.cluster_properties = {"replica.lag.time.max.ms": "3000", "broker.session.timeout.ms": "6000"}
 
 
-def findings(promise, story):
-    return [found for examine in promise.examinations(Target()) for found in examine(story)]
+def findings(row, story):
+    return [found for check in row.history_checks(Target()) for found in check(story)]
 
 
-def valid_story(promise):
-    return STORIES[promise.family.name]()
+def valid_story(row):
+    return STORIES[row.family.name]()
 
 
 # --- planted violations
@@ -261,16 +261,16 @@ CASES = [
 # --- the tests
 
 
-@pytest.mark.parametrize("promise", PROMISES, ids=lambda promise: promise.id)
-def test_the_valid_story_is_ok(promise):
-    assert findings(promise, valid_story(promise)) == []
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
+def test_the_valid_story_is_ok(row):
+    assert findings(row, valid_story(row)) == []
 
 
-@pytest.mark.parametrize(("promise", "plant", "message"), CASES)
-def test_a_planted_change_is_a_violation(promise, plant, message):
-    story = valid_story(promise)
+@pytest.mark.parametrize(("row", "plant", "message"), CASES)
+def test_a_planted_change_is_a_violation(row, plant, message):
+    story = valid_story(row)
     plant(story)
-    found = findings(promise, story)
+    found = findings(row, story)
     assert {each.verdict for each in found} == {Verdict.VIOLATION}
     assert any(message in each.text for each in found), [each.text for each in found]
     assert all(each.topic == "t" for each in found)
@@ -285,18 +285,18 @@ def test_a_slow_follower_may_return_until_its_own_link_is_cut():
     story.metadata(5.6, 1, 0, (1, 3))
     waits = BY_ID["replication/high-watermark-waits-for-min-isr"]
     enforced = BY_ID["produce/min-insync-replicas-is-enforced"]
-    assert [found.text for promise in (waits, enforced) for found in findings(promise, story)] == []
+    assert [found.text for row in (waits, enforced) for found in findings(row, story)] == []
 
 
-@pytest.mark.parametrize("promise", PROMISES, ids=lambda promise: promise.id)
-def test_without_its_faults_a_requirement_is_unknown(promise):
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
+def test_without_its_faults_a_requirement_is_unknown(row):
     """A requirement is unknown for a cluster without faults."""
     story = Story()
     story.call("create_topic", 0, 0.1)
     story.metadata(0.2, 1, 0, (1, 2, 3))
     story.produce(0.3, 0.4, 0, 0)
     story.metadata(0.5, 1, 0, (1, 2, 3))
-    found = findings(promise, story)
+    found = findings(row, story)
     assert found
     assert {each.verdict for each in found} == {Verdict.UNKNOWN}
 

@@ -23,7 +23,7 @@ from conformance.concurrent.moves import (
     Wait,
 )
 from conformance.concurrent.nemesis import Moves, Nemesis
-from conformance.concurrent.surroundings import Replicas, ScriptNotRunError, Surroundings
+from conformance.concurrent.trial_context import Replicas, ScriptNotRunError, TrialContext
 from fixtures.clients.call_results import CallResult
 from fixtures.clients.stage import THREADS
 from fixtures.clients.transport import SOCKETS
@@ -103,8 +103,8 @@ def target(tmp_path):
     return Target(tmp_path)
 
 
-def surroundings_on(target):
-    return Surroundings(
+def context_on(target):
+    return TrialContext(
         target=target,
         recorder=target,
         topic="t",
@@ -116,7 +116,7 @@ def surroundings_on(target):
 
 
 def make(target, *moves):
-    with Nemesis(surroundings_on(target)) as nemesis:
+    with Nemesis(context_on(target)) as nemesis:
         nemesis.make(moves)
 
 
@@ -187,7 +187,7 @@ def test_a_node_that_does_not_start_leaves_its_fault_open(target):
 
 def test_the_first_cuts_hold_before_the_clients_begin(target):
     moves = Moves(
-        surroundings_on(target), (Cut(InitialRole.FOLLOWER, InitialRole.LEADER), Wait(0), Kill(InitialRole.LEADER))
+        context_on(target), (Cut(InitialRole.FOLLOWER, InitialRole.LEADER), Wait(0), Kill(InitialRole.LEADER))
     )
     moves()
     moves.await_hold()
@@ -195,32 +195,32 @@ def test_the_first_cuts_hold_before_the_clients_begin(target):
 
 
 def test_clients_that_trickle_end_with_the_nemesis(target):
-    surroundings = surroundings_on(target)
-    assert not surroundings.moved.is_set()
-    Moves(surroundings, ())()
-    assert surroundings.moved.is_set()
+    context = context_on(target)
+    assert not context.nemesis_done.is_set()
+    Moves(context, ())()
+    assert context.nemesis_done.is_set()
 
 
 def test_clients_end_even_if_a_move_cannot_be_made(target):
-    surroundings = surroundings_on(target)
+    context = context_on(target)
     with pytest.raises(ScriptNotRunError):
-        Moves(surroundings, (Kill(InitialRole.LAST_FOLLOWER),))()
-    assert surroundings.moved.is_set()
+        Moves(context, (Kill(InitialRole.LAST_FOLLOWER),))()
+    assert context.nemesis_done.is_set()
 
 
 def test_clients_that_wait_for_a_strike_continue_when_a_node_is_struck(target):
-    surroundings = surroundings_on(target)
-    with Nemesis(surroundings) as nemesis:
+    context = context_on(target)
+    with Nemesis(context) as nemesis:
         nemesis.make([Cut(InitialRole.FOLLOWER, InitialRole.LEADER), ShutDown(InitialRole.OUTSIDER)])
-        assert not surroundings.struck.is_set()
+        assert not context.node_failed.is_set()
         nemesis.make([PauseNode(InitialRole.LEADER)])
-        assert surroundings.struck.is_set()
+        assert context.node_failed.is_set()
 
 
 def test_clients_that_wait_for_a_strike_continue_when_there_will_be_none(target):
-    surroundings = surroundings_on(target)
-    Moves(surroundings, ())()
-    assert surroundings.struck.is_set()
+    context = context_on(target)
+    Moves(context, ())()
+    assert context.node_failed.is_set()
 
 
 class Slow:

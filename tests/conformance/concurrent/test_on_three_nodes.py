@@ -8,7 +8,7 @@ from collections import defaultdict
 import pytest
 
 from conformance.check_context import CheckContext
-from conformance.concurrent.fault_requirements import PROMISES
+from conformance.concurrent.fault_requirements import ROWS
 from conformance.engine import seed_of
 from conformance.profiles import PROFILES
 from fixtures.targets.catalogue import parse_target
@@ -20,8 +20,8 @@ SEED = 5
 TARGETS = ["reference", pytest.param("apache-kafka:4.3.1", marks=pytest.mark.java)]
 
 families = defaultdict(list)
-for promise in PROMISES:
-    families[promise.family.name].append(promise)
+for row in ROWS:
+    families[row.family.name].append(row)
 
 
 @pytest.fixture(scope="module", params=TARGETS)
@@ -33,16 +33,16 @@ def target(request, tmp_path_factory):
 @pytest.mark.parametrize("family", families)
 def test_what_its_story_shows_is_lawful(family, target, tmp_path):
     profile = PROFILES["ci"]
-    for promise in families[family]:
+    for row in families[family]:
         context = CheckContext(
-            requirement_id=promise.id,
+            requirement_id=row.id,
             targets=[target],
             seed=seed_of(SEED, family),
             scripts_max=profile.scripts_max,
             shrink_seconds=profile.shrink_seconds,
-            history_dirs={target.name: tmp_path / promise.id.replace("/", "-")},
+            history_dirs={target.name: tmp_path / row.id.replace("/", "-")},
             script_ran=lambda target, done, planned: None,
         )
-        finding = promise.requirement().check(context)[target.name]
-        assert (finding.verdict, finding.reason) == (Verdict.OK, ""), promise.id
+        finding = row.requirement().check(context)[target.name]
+        assert (finding.verdict, finding.reason) == (Verdict.OK, ""), row.id
         assert finding.scripts == 1

@@ -11,7 +11,7 @@ from conformance.concurrent.program import program_of
 from conformance.concurrent.replay import run_program
 from conformance.concurrent.script import ConcurrentScript, OneShotProducer, SendRecords, TopicSettings
 
-PROMISE = "produce/acknowledged-records-are-read-back"
+REQUIREMENT_ID = "produce/acknowledged-records-are-read-back"
 SCRIPT = ConcurrentScript(TopicSettings(), (OneShotProducer(steady=(SendRecords(3),)),))
 
 
@@ -21,7 +21,7 @@ def no_arguments(monkeypatch):
 
 
 def test_it_prints_the_verdict_as_json_and_where_the_history_is(capsys):
-    assert run_program(SCRIPT, PROMISE, "reference", nodes=1) == 0
+    assert run_program(SCRIPT, REQUIREMENT_ID, "reference", nodes=1) == 0
     printed = capsys.readouterr()
     verdict = json.loads(printed.out)
     assert (verdict["verdict"], verdict["judgement"]["records"]) == ("ok", 6)
@@ -31,7 +31,7 @@ def test_it_prints_the_verdict_as_json_and_where_the_history_is(capsys):
 @pytest.mark.parametrize("target", ["simulation", "defective:flush-no-directory"])
 def test_a_printed_program_runs_on_every_kind_of_target(tmp_path, target):
     path = tmp_path / "repro.py"
-    path.write_text(program_of(SCRIPT, PROMISE, target, 1))
+    path.write_text(program_of(SCRIPT, REQUIREMENT_ID, target, 1))
     ran = subprocess.run([sys.executable, path], capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
     assert json.loads(ran.stdout)["verdict"] == "ok"
@@ -39,7 +39,7 @@ def test_a_printed_program_runs_on_every_kind_of_target(tmp_path, target):
 
 def test_another_target_may_be_named(capsys, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["repro.py", "no-such-target"])
-    assert run_program(SCRIPT, PROMISE, "reference", nodes=1) == 4
+    assert run_program(SCRIPT, REQUIREMENT_ID, "reference", nodes=1) == 4
     _, reason = capsys.readouterr().err.splitlines()
     assert "no-such-target" in reason
 
@@ -47,18 +47,18 @@ def test_another_target_may_be_named(capsys, monkeypatch):
 def test_an_existing_cluster_has_its_own_number_of_nodes(capsys, broker):
     """What is printed after a violation on one says how many it had."""
     address = f"bootstrap:{broker.nodes[0].host}:{broker.nodes[0].port}"
-    assert run_program(SCRIPT, PROMISE, address, nodes=1) == 0
+    assert run_program(SCRIPT, REQUIREMENT_ID, address, nodes=1) == 0
     assert json.loads(capsys.readouterr().out)["verdict"] == "ok"
 
 
 def test_another_target_starts_with_its_own_number_of_nodes(capsys, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["repro.py", "reference"])
-    assert run_program(SCRIPT, PROMISE, "apache-kafka:4.3.1", nodes=3) == 0
+    assert run_program(SCRIPT, REQUIREMENT_ID, "apache-kafka:4.3.1", nodes=3) == 0
     assert json.loads(capsys.readouterr().out)["verdict"] == "ok"
 
 
 def test_a_script_that_cannot_run_there_is_one_line(capsys):
     script = ConcurrentScript(SCRIPT.topic, SCRIPT.clients, (Cut(InitialRole.FOLLOWER, InitialRole.LEADER),))
-    assert run_program(script, PROMISE, "reference", nodes=1) == 3
+    assert run_program(script, REQUIREMENT_ID, "reference", nodes=1) == 3
     _, reason = capsys.readouterr().err.splitlines()
     assert reason == "there is no node that is follower of the topic"

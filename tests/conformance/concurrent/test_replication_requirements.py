@@ -8,7 +8,7 @@ the real writer, changed in one place, and it is judged by the requirement's pos
 import pytest
 
 from conformance.concurrent.check import judge_history
-from conformance.concurrent.requirements import EXAMINATIONS
+from conformance.concurrent.requirements import HISTORY_CHECKS
 from linearizability.history.recorder import Position, Read, Recorder, Sent
 from linearizability.history.run import RunInfo
 from linearizability.history.writer import HistoryWriter
@@ -89,7 +89,7 @@ class Timeline:
 
 
 def verdict_of(history, requirement_id, tmp_path):
-    return judge_history(history.write(tmp_path / "run"), EXAMINATIONS[requirement_id](Target()))
+    return judge_history(history.write(tmp_path / "run"), HISTORY_CHECKS[requirement_id](Target()))
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import conformance.concurrent.script as script_module
 from conformance.concurrent import strategies
 from conformance.concurrent.moves import AwaitLeader, Cut, DamageDisk, ElectLeader, InitialRole, Reassign
 from conformance.concurrent.program import program_of
-from conformance.concurrent.requirements import EXAMINATIONS, PROMISES, REQUIREMENTS
+from conformance.concurrent.requirements import HISTORY_CHECKS, REQUIREMENTS, ROWS
 from conformance.concurrent.script import ConcurrentScript, PipelinedProducer, SendRecords, TopicSettings
 from conformance.registry import REQUIREMENTS as REGISTERED
 from conformance.search import scripts_of, smallest
@@ -33,32 +33,32 @@ class Target:
 
 ONE_NODE = Target()
 THREE_NODES = Target(Capability.REPLICATION, Capability.LINK_FAULTS)
-EACH_PROMISE = pytest.mark.parametrize("promise", PROMISES, ids=lambda promise: promise.id)
+EACH_ROW = pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
 
 
-@EACH_PROMISE
+@EACH_ROW
 @pytest.mark.parametrize("target", [ONE_NODE, THREE_NODES], ids=["one node", "three nodes"])
-def test_the_same_seed_draws_the_same_scripts(promise, target):
-    first = scripts_of(promise.family.scripts(target), seed_value=5, scripts_max=4)
-    assert first == scripts_of(promise.family.scripts(target), seed_value=5, scripts_max=4)
-    assert first != scripts_of(promise.family.scripts(target), seed_value=6, scripts_max=4)
+def test_the_same_seed_draws_the_same_scripts(row, target):
+    first = scripts_of(row.family.scripts(target), seed_value=5, scripts_max=4)
+    assert first == scripts_of(row.family.scripts(target), seed_value=5, scripts_max=4)
+    assert first != scripts_of(row.family.scripts(target), seed_value=6, scripts_max=4)
     assert 1 <= len(set(first)) == len(first) <= 4
 
 
-@EACH_PROMISE
+@EACH_ROW
 @settings(max_examples=20)
 @given(data=st.data())
-def test_a_printed_program_holds_the_same_script(promise, data):
-    script = data.draw(promise.family.scripts(THREE_NODES))
-    source = program_of(script, promise.id, "apache-kafka:4.3.1", 3)
+def test_a_printed_program_holds_the_same_script(row, data):
+    script = data.draw(row.family.scripts(THREE_NODES))
+    source = program_of(script, row.id, "apache-kafka:4.3.1", 3)
     namespace = {"__name__": "printed"}
     exec(compile(source, "repro.py", "exec"), namespace)
     assert namespace["script"] == script
 
 
-@EACH_PROMISE
-def test_scripts_keep_inside_their_topic(promise):
-    for script in scripts_of(promise.family.scripts(THREE_NODES), seed_value=1, scripts_max=20):
+@EACH_ROW
+def test_scripts_keep_inside_their_topic(row):
+    for script in scripts_of(row.family.scripts(THREE_NODES), seed_value=1, scripts_max=20):
         for client in script.clients:
             assert getattr(client, "partition", 0) < script.topic.partitions
             if getattr(client, "idempotent", False) and isinstance(client, PipelinedProducer):
@@ -95,7 +95,7 @@ def test_a_move_prints_as_python(move):
 def test_ids_are_unique_and_each_has_its_examinations():
     ids = [requirement.id for requirement in REQUIREMENTS]
     assert len(set(ids)) == len(ids)
-    assert EXAMINATIONS.keys() == set(ids)
+    assert HISTORY_CHECKS.keys() == set(ids)
     assert all(source.url for requirement in REQUIREMENTS for source in requirement.sources)
 
 

@@ -17,7 +17,7 @@ Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Shortcoming:
+class HistoryFinding:
     """One finding: a violation, or something unknown. `topic` null where it is of the whole run."""
 
     verdict: Verdict
@@ -25,17 +25,17 @@ class Shortcoming:
     topic: str | None = None
 
 
-Examination = Callable[[History], Sequence[Shortcoming]]
+HistoryCheck = Callable[[History], Sequence[HistoryFinding]]
 
 
-def violation(topic: str | None, text: str) -> Shortcoming:
+def violation(topic: str | None, text: str) -> HistoryFinding:
     """What must not be was seen."""
-    return Shortcoming(Verdict.VIOLATION, text, topic)
+    return HistoryFinding(Verdict.VIOLATION, text, topic)
 
 
-def unknown(text: str) -> Shortcoming:
+def unknown(text: str) -> HistoryFinding:
     """The history does not show what is to be examined."""
-    return Shortcoming(Verdict.UNKNOWN, text)
+    return HistoryFinding(Verdict.UNKNOWN, text)
 
 
 def _rows(history: History, table: str) -> list[dict[str, Any]]:
@@ -49,7 +49,7 @@ def _reads(history: History) -> Iterator[dict[str, Any]]:
     yield from sorted(reads, key=lambda row: (row["op_id"], row["seq"]))
 
 
-def reads_ascend(history: History) -> Sequence[Shortcoming]:
+def reads_ascend(history: History) -> Sequence[HistoryFinding]:
     """A process that never seeks reads ever higher offsets of a partition."""
     operations = {row["op_id"]: row for row in _rows(history, "operations")}
     last: dict[tuple[int, str, int], int] = {}
@@ -70,7 +70,7 @@ def reads_ascend(history: History) -> Sequence[Shortcoming]:
     return found or ([] if last else [unknown("nothing was read")])
 
 
-def reads_stay_below_watermark(history: History) -> Sequence[Shortcoming]:
+def reads_stay_below_watermark(history: History) -> Sequence[HistoryFinding]:
     """No record is read at or above the high watermark of the same answer, or of an end offset answered later.
 
     Later: asked after the read completed. Only for a history without faults, in which one leader answers all.
@@ -119,7 +119,7 @@ def _first_asked_after(ends: Sequence[tuple[int, int]], at_ns: int | None) -> in
     return ends[index][1] if index < len(ends) else None
 
 
-def acknowledged_offsets_are_unique(history: History) -> Sequence[Shortcoming]:
+def acknowledged_offsets_are_unique(history: History) -> Sequence[HistoryFinding]:
     """No two acknowledged records of a partition have one offset."""
     acknowledged = {row["op_id"] for row in _rows(history, "operations") if row["outcome"] == "ok"}
     values: dict[tuple[str, int, int], int | None] = {}
@@ -175,7 +175,7 @@ def _cut_followers(history: History) -> Iterator[_CutFollower]:
                 yield _CutFollower(int(source), fault["inject_ns"], fault["heal_ns"], topic, isrs)
 
 
-def isr_shrinks_and_heals(history: History) -> Sequence[Shortcoming]:
+def isr_shrinks_and_heals(history: History) -> Sequence[HistoryFinding]:
     """While a follower's fetches are cut off and records come in, it leaves the ISR; after healing it is back."""
     cuts = list(_cut_followers(history))
     found = []
@@ -191,7 +191,7 @@ def isr_shrinks_and_heals(history: History) -> Sequence[Shortcoming]:
     return found or ([] if cuts else [unknown("no follower's link was cut")])
 
 
-def acks_all_waits_for_isr(lag_time_max_ms: int) -> Examination:
+def acks_all_waits_for_isr(lag_time_max_ms: int) -> HistoryCheck:
     """No acks=all record sent while a follower is cut is acknowledged before that follower can have left the ISR.
 
     The leader drops it once it lags for `replica.lag.time.max.ms`, counted from its last fetch, which may be as old as
@@ -200,7 +200,7 @@ def acks_all_waits_for_isr(lag_time_max_ms: int) -> Examination:
     """
     earliest_after_ns = max(0, lag_time_max_ms - 1000) * 1_000_000
 
-    def examine(history: History) -> Sequence[Shortcoming]:
+    def check(history: History) -> Sequence[HistoryFinding]:
         cuts = list(_cut_followers(history))
         found = []
         held = 0
@@ -223,4 +223,4 @@ def acks_all_waits_for_isr(lag_time_max_ms: int) -> Examination:
                     )
         return found or ([] if held else [unknown("no acks=all record was acknowledged that was sent during the cut")])
 
-    return examine
+    return check

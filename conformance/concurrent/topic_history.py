@@ -1,6 +1,6 @@
-"""The course of one script's topic, from a history: what the examinations of faults look at.
+"""The topic_history of one script's topic, from a history: what the history_checks of faults look at.
 
-Times are the history's nanoseconds. A *sight* is what a node said of a partition in an answer to Metadata; two sights
+Times are the history's nanoseconds. A *view* is what a node said of a partition in an answer to Metadata; two views
 are ordered if one was answered before the other was asked.
 """
 
@@ -18,11 +18,11 @@ NEVER_NS = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class PartitionView:
     """One answer about one partition; null and empty where it did not say."""
 
-    asked_ns: int
-    answered_ns: int
+    requested_ns: int
+    received_ns: int
     node: int | None
     partition: int
     leader: int | None
@@ -58,22 +58,22 @@ class Fault:
 
 
 @dataclass(frozen=True)
-class Course:
-    """What happened to one topic of a run."""
+class TopicHistory:
+    """The rows of one topic in a run's history, between its first and its last operation."""
 
-    topic: str
+    name: str
     operations: Sequence[Row]
     """Of this topic, or of none, in the order of their ids."""
     records: Sequence[Row]
-    sights: Sequence[Sight]
+    views: Sequence[PartitionView]
     """In the order in which they were asked."""
     states: Sequence[Row]
     """Of every topic, in the order in which they were asked."""
     faults: Sequence[Fault]
 
-    def partition(self, partition: int = 0) -> Sequence[Sight]:
-        """The sights of one partition."""
-        return [sight for sight in self.sights if sight.partition == partition]
+    def partition(self, partition: int = 0) -> Sequence[PartitionView]:
+        """The views of one partition."""
+        return [view for view in self.views if view.partition == partition]
 
     def calls(self, f: str) -> Iterator[Row]:
         """The operations of one name."""
@@ -83,21 +83,21 @@ class Course:
         """Produces to one partition that were answered without an error."""
         return (row for row in self.calls("produce") if row["outcome"] == "ok" and row["partition"] == partition)
 
-    def of_kind(self, *kinds: str) -> Sequence[Fault]:
+    def faults_of_kind(self, *kinds: str) -> Sequence[Fault]:
         """The faults of these kinds."""
         return [fault for fault in self.faults if fault.kind in kinds]
 
     def down(self, node: int, at_ns: int) -> bool:
         """Whether a node was ending, dead or starting."""
-        return any(fault.node == node and fault.covers(at_ns) for fault in self.of_kind(*_DOWN_KINDS))
+        return any(fault.node == node and fault.covers(at_ns) for fault in self.faults_of_kind(*_DOWN_KINDS))
 
-    def before(self, at_ns: int, partition: int = 0) -> Sight | None:
-        """The last sight that was answered before a time."""
-        return next((sight for sight in reversed(self.partition(partition)) if sight.answered_ns < at_ns), None)
+    def before(self, at_ns: int, partition: int = 0) -> PartitionView | None:
+        """The last view that was answered before a time."""
+        return next((view for view in reversed(self.partition(partition)) if view.received_ns < at_ns), None)
 
-    def after(self, at_ns: int, until_ns: int = NEVER_NS, partition: int = 0) -> Sequence[Sight]:
-        """The sights that were asked after a time and before another."""
-        return [sight for sight in self.partition(partition) if at_ns <= sight.asked_ns < until_ns]
+    def after(self, at_ns: int, until_ns: int = NEVER_NS, partition: int = 0) -> Sequence[PartitionView]:
+        """The views that were asked after a time and before another."""
+        return [view for view in self.partition(partition) if at_ns <= view.requested_ns < until_ns]
 
     def offset_of(self, op_id: int) -> int | None:
         """The offset of the last record that an operation was acknowledged for."""
@@ -123,7 +123,7 @@ class Course:
         return found
 
 
-def courses(history: History) -> Iterator[Course]:
+def topic_histories(history: History) -> Iterator[TopicHistory]:
     """One for each topic that records were sent to."""
     operations = _rows(history, "operations")
     records = _rows(history, "records")
@@ -133,19 +133,19 @@ def courses(history: History) -> Iterator[Course]:
         own = [row for row in operations if row["topic"] is None or row["topic"].startswith(topic)]
         begin_ns = min(row["invoke_ns"] for row in own if row["topic"] is not None)
         end_ns = max(row["complete_ns"] or row["invoke_ns"] for row in own if row["topic"] is not None)
-        yield Course(
-            topic=topic,
+        yield TopicHistory(
+            name=topic,
             operations=[row for row in own if begin_ns <= row["invoke_ns"] <= end_ns],
             records=[row for row in records if row["topic"] == topic],
-            sights=[_sight(row) for row in states if row["source"] == "metadata" and row["topic"] == topic],
+            views=[_sight(row) for row in states if row["source"] == "metadata" and row["topic"] == topic],
             states=[row for row in states if begin_ns <= row["asked_ns"]],
             faults=[fault for fault in faults if begin_ns <= fault.inject_ns <= end_ns],
         )
 
 
-def of_quorum(course: Course, source: str) -> Sequence[Row]:
+def quorum_states(topic_history: TopicHistory, source: str) -> Sequence[Row]:
     """What nodes said of the metadata quorum or, with `describe_cluster`, of the brokers there are."""
-    return [row for row in course.states if row["source"] == source and row["topic"] == CLUSTER_METADATA]
+    return [row for row in topic_history.states if row["source"] == source and row["topic"] == CLUSTER_METADATA]
 
 
 def _rows(history: History, table: str) -> list[dict[str, Any]]:
@@ -160,10 +160,10 @@ def _by_operation(rows: Iterator[Row]) -> Mapping[int, Sequence[Row]]:
     return found
 
 
-def _sight(row: Row) -> Sight:
-    return Sight(
-        asked_ns=row["asked_ns"],
-        answered_ns=row["answered_ns"],
+def _sight(row: Row) -> PartitionView:
+    return PartitionView(
+        requested_ns=row["asked_ns"],
+        received_ns=row["answered_ns"],
         node=row["node"],
         partition=row["partition"],
         leader=row["leader"],

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.concurrent.examinations import (
+from conformance.concurrent.history_checks import (
     _end_offsets,
     _first_asked_after,
     acknowledged_offsets_are_unique,
@@ -52,8 +52,8 @@ def end(asked_ns, high_watermark, source="list_offsets"):
     return {"asked_ns": asked_ns, "source": source, "topic": "t", "partition": 0, "high_watermark": high_watermark}
 
 
-def verdicts(shortcomings):
-    return [each.verdict for each in shortcomings]
+def verdicts(findings):
+    return [each.verdict for each in findings]
 
 
 # --- reads ascend

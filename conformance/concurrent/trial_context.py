@@ -15,7 +15,7 @@ from fixtures.clients.stage import THREADS, Event
 from fixtures.targets.target import Target
 from linearizability.history.recorder import Recorder
 
-_ANSWER_TIMEOUT_S = 10.0
+_RESPONSE_TIMEOUT_S = 10.0
 _REPLICA_ROLES = (InitialRole.LEADER, InitialRole.FOLLOWER, InitialRole.LAST_FOLLOWER)
 
 
@@ -32,7 +32,7 @@ class Replicas:
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class TrialContext:
     """What the actors of one script stand on."""
 
     target: Target
@@ -45,14 +45,14 @@ class Surroundings:
     """Process numbers that nobody had yet."""
     values: Iterator[int]
     """Values that nobody sent yet."""
-    struck: Event = field(default_factory=THREADS.event)
+    node_failed: Event = field(default_factory=THREADS.event)
     """The nemesis has killed or paused a node, or will not do so any more."""
-    moved: Event = field(default_factory=THREADS.event)
+    nemesis_done: Event = field(default_factory=THREADS.event)
     """The nemesis has made its last move, and all is healed."""
     other_topics: list[str] = field(default_factory=list)
     """Those that somebody tried to create while the script ran."""
 
-    def raw_client(self, node: int | None = None, *, timeout_s: float = _ANSWER_TIMEOUT_S) -> RecordedAdminClient:
+    def raw_client(self, node: int | None = None, *, timeout_s: float = _RESPONSE_TIMEOUT_S) -> RecordedAdminClient:
         """A new process, connected to a node; to the first one where null."""
         nodes = {each.id: each for each in self.target.nodes}
         chosen = nodes[min(nodes) if node is None else node]
@@ -85,6 +85,6 @@ class Surroundings:
                 value, key=f"k{value % 10}", timestamp_ms=int(self.target.transport.time() * 1000), size=step.size
             )
 
-    def until_moved(self, step: Trickle) -> Iterator[int]:
+    def while_nemesis_runs(self, step: Trickle) -> Iterator[int]:
         """Counts the records of a trickle."""
-        return takewhile(lambda _: not self.moved.is_set(), range(step.records_max))
+        return takewhile(lambda _: not self.nemesis_done.is_set(), range(step.records_max))

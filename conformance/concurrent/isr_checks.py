@@ -2,48 +2,48 @@
 
 from collections.abc import Iterator, Sequence
 
-from conformance.concurrent.course import NEVER_NS, Course, Fault, Row, courses
-from conformance.concurrent.examinations import Examination, Shortcoming, unknown, violation
+from conformance.concurrent.history_checks import HistoryCheck, HistoryFinding, unknown, violation
+from conformance.concurrent.topic_history import NEVER_NS, Fault, Row, TopicHistory, topic_histories
 from linearizability.history.reader import History
 
 _REFUSALS = frozenset({"NOT_ENOUGH_REPLICAS", "NOT_ENOUGH_REPLICAS_AFTER_APPEND", "REQUEST_TIMED_OUT"})
 """What an acks=all produce may be answered while the ISR is too small: at once, or when its time is over."""
 
 
-def idle_followers_stay(lag_time_max_ms: int) -> Examination:
+def idle_followers_stay(lag_time_max_ms: int) -> HistoryCheck:
     """A follower whose fetches are lost stays in the ISR of a partition that gets no record meanwhile.
 
     The leader looks for lagging followers every half of the lag time, so a cut of twice that time shows it.
     """
     long_enough_ns = 2 * lag_time_max_ms * 1_000_000
 
-    def examine(history: History) -> Sequence[Shortcoming]:
+    def check(history: History) -> Sequence[HistoryFinding]:
         found, seen = [], False
-        for course in courses(history):
-            for cut, partition in _idle(course, long_enough_ns):
+        for topic in topic_histories(history):
+            for cut, partition in _idle(topic, long_enough_ns):
                 seen = True
                 found += [
                     violation(
-                        course.topic,
-                        f"node {cut.node} was dropped from the ISR of {course.topic}-{partition} while its fetches "
+                        topic.name,
+                        f"node {cut.node} was dropped from the ISR of {topic.name}-{partition} while its fetches "
                         f"were lost, though no record came in",
                     )
-                    for sight in course.after(cut.inject_ns, cut.heal_ns, partition)
-                    if sight.leader == cut.destination and cut.node not in sight.isr
+                    for view in topic.after(cut.inject_ns, cut.heal_ns, partition)
+                    if view.leader == cut.destination and cut.node not in view.isr
                 ][:1]
         return found or ([] if seen else [unknown("no follower of an idle partition was cut off for long")])
 
-    return examine
+    return check
 
 
-def _idle(course: Course, long_enough_ns: int) -> Iterator[tuple[Fault, int]]:
+def _idle(topic: TopicHistory, long_enough_ns: int) -> Iterator[tuple[Fault, int]]:
     """Cuts from a follower to a leader, with the leader's partitions that nothing was sent to before the heal."""
-    for cut in course.of_kind("cut"):
+    for cut in topic.faults_of_kind("cut"):
         if cut.node is None or cut.heal_ns == NEVER_NS or cut.heal_ns - cut.inject_ns < long_enough_ns:
             continue
-        for partition in sorted({sight.partition for sight in course.sights}):
-            before = course.before(cut.inject_ns, partition)
-            sends = (row for row in course.calls("produce") if row["partition"] == partition)
+        for partition in sorted({view.partition for view in topic.views}):
+            before = topic.before(cut.inject_ns, partition)
+            sends = (row for row in topic.calls("produce") if row["partition"] == partition)
             busy = any(
                 (row["complete_ns"] or NEVER_NS) >= cut.inject_ns >= 0 and row["invoke_ns"] <= cut.heal_ns
                 for row in sends
@@ -52,45 +52,45 @@ def _idle(course: Course, long_enough_ns: int) -> Iterator[tuple[Fault, int]]:
                 yield cut, partition
 
 
-def min_insync_replicas_is_enforced(minimum: int) -> Examination:
+def min_insync_replicas_is_enforced(minimum: int) -> HistoryCheck:
     """While the ISR is smaller than the minimum, acks=all is not acknowledged but refused, or times out."""
 
-    def examine(history: History) -> Sequence[Shortcoming]:
+    def check(history: History) -> Sequence[HistoryFinding]:
         found, refused = [], 0
-        for course, began_ns, ended_ns in _too_small(history, minimum):
-            for row in _produces(course, acks=-1, began_ns=began_ns, ended_ns=ended_ns):
+        for topic, began_ns, ended_ns in _too_small(history, minimum):
+            for row in _produces(topic, acks=-1, began_ns=began_ns, ended_ns=ended_ns):
                 if row["outcome"] == "ok" and row["complete_ns"] < ended_ns:
                     found.append(
-                        violation(course.topic, f"op {row['op_id']} was acknowledged by an ISR below {minimum} members")
+                        violation(topic.name, f"op {row['op_id']} was acknowledged by an ISR below {minimum} members")
                     )
                 elif row["error"] in _REFUSALS:
                     refused += row["error"] != "REQUEST_TIMED_OUT"
                 elif row["complete_ns"] is not None and row["complete_ns"] < ended_ns:
                     found.append(
                         violation(
-                            course.topic,
+                            topic.name,
                             f"op {row['op_id']} was answered {row['error']} by an ISR below {minimum} members",
                         )
                     )
         return found or ([] if refused else [unknown("no acks=all record met an ISR that was too small")])
 
-    return examine
+    return check
 
 
-def high_watermark_waits(minimum: int) -> Examination:
+def high_watermark_waits(minimum: int) -> HistoryCheck:
     """What acks=1 appends while the ISR is below the minimum is invisible until the ISR has grown again."""
 
-    def examine(history: History) -> Sequence[Shortcoming]:
+    def check(history: History) -> Sequence[HistoryFinding]:
         found, asked = [], 0
-        for course, began_ns, ended_ns in _too_small(history, minimum):
-            for row in _produces(course, acks=1, began_ns=began_ns, ended_ns=ended_ns):
-                offset = course.offset_of(row["op_id"])
+        for topic, began_ns, ended_ns in _too_small(history, minimum):
+            for row in _produces(topic, acks=1, began_ns=began_ns, ended_ns=ended_ns):
+                offset = topic.offset_of(row["op_id"])
                 if row["outcome"] != "ok" or offset is None:
                     continue
                 marks = [
                     state
-                    for state in course.states
-                    if state["topic"] == course.topic
+                    for state in topic.states
+                    if state["topic"] == topic.name
                     and state["partition"] == row["partition"]
                     and state["high_watermark"] is not None
                     and state["asked_ns"] > row["complete_ns"]
@@ -98,7 +98,7 @@ def high_watermark_waits(minimum: int) -> Examination:
                 asked += sum(state["answered_ns"] < ended_ns for state in marks)
                 found += [
                     violation(
-                        course.topic,
+                        topic.name,
                         f"the high watermark was {state['high_watermark']}, above offset {offset} that the leader "
                         f"alone had, while the ISR was below {minimum} members",
                     )
@@ -106,32 +106,32 @@ def high_watermark_waits(minimum: int) -> Examination:
                     if state["answered_ns"] < ended_ns and state["high_watermark"] > offset
                 ][:1]
                 if not any(state["high_watermark"] > offset for state in marks):
-                    found.append(violation(course.topic, f"offset {offset} did not become visible when the ISR grew"))
+                    found.append(violation(topic.name, f"offset {offset} did not become visible when the ISR grew"))
         return found or ([] if asked else [unknown("nobody asked for the end while the ISR was too small")])
 
-    return examine
+    return check
 
 
-def _too_small(history: History, minimum: int) -> Iterator[tuple[Course, int, int]]:
+def _too_small(history: History, minimum: int) -> Iterator[tuple[TopicHistory, int, int]]:
     """When the ISR of partition 0 was surely too small: from a response that reports so until the first link is healed.
 
     No link may be cut in between: until its own is, a follower that was slow can return to the ISR unseen.
     """
-    for course in courses(history):
-        cuts = tuple(course.of_kind("cut"))
-        for sight in course.partition():
-            heals = [cut.heal_ns for cut in cuts if cut.covers(sight.asked_ns)]
-            is_small = 0 < len(sight.isr) < minimum
-            if is_small and heals and not any(sight.asked_ns < cut.inject_ns < min(heals) for cut in cuts):
-                yield course, sight.answered_ns, min(heals)
+    for topic in topic_histories(history):
+        cuts = tuple(topic.faults_of_kind("cut"))
+        for view in topic.partition():
+            heals = [cut.heal_ns for cut in cuts if cut.covers(view.requested_ns)]
+            is_small = 0 < len(view.isr) < minimum
+            if is_small and heals and not any(view.requested_ns < cut.inject_ns < min(heals) for cut in cuts):
+                yield topic, view.received_ns, min(heals)
                 break
 
 
-def _produces(course: Course, acks: int, began_ns: int, ended_ns: int) -> Iterator[Row]:
+def _produces(topic: TopicHistory, acks: int, began_ns: int, ended_ns: int) -> Iterator[Row]:
     """Batches that were sent once, in a time."""
     return (
         row
-        for row in course.calls("produce")
+        for row in topic.calls("produce")
         if row["acks"] == acks
         and row["attempts"] == 1
         and row["partition"] == 0

@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from conformance.concurrent.check import Examinations, Family, Scripts, concurrent_check
-from conformance.concurrent.examinations import Examination
+from conformance.concurrent.check import Family, HistoryChecks, Scripts, concurrent_check
+from conformance.concurrent.history_checks import HistoryCheck
 from conformance.requirements.requirement import Level, Requirement, Source
 from fixtures.targets.target import Capability, Target
 
 
 @dataclass(frozen=True, slots=True)
-class Promise:
+class RequirementRow:
     """What is promised, where that is written, which scripts show it, and what to examine besides the anomalies."""
 
     id: str
@@ -18,7 +18,7 @@ class Promise:
     sources: tuple[Source, ...]
     scripts: Scripts | Family
     """A family where other requirements are judged by the same history."""
-    examinations: Examinations = lambda _: ()
+    history_checks: HistoryChecks = lambda _: ()
     needs: frozenset[Capability] = field(default=frozenset())
     nodes_min: int = 1
 
@@ -35,17 +35,17 @@ class Promise:
             level=Level.MUST,
             text=self.text,
             sources=self.sources,
-            check=concurrent_check(family, self.examinations),
+            check=concurrent_check(family, self.history_checks),
             needs=self.needs | {Capability.TOPIC_ADMIN},
             nodes_min=self.nodes_min,
             family=family.name,
         )
 
 
-def always(*examinations: Examination) -> Examinations:
-    """The same examinations for every target."""
+def always(*history_checks: HistoryCheck) -> HistoryChecks:
+    """The same history_checks for every target."""
 
-    def of(_: Target) -> Sequence[Examination]:
-        return examinations
+    def of(_: Target) -> Sequence[HistoryCheck]:
+        return history_checks
 
     return of
