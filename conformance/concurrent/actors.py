@@ -1,8 +1,8 @@
-"""A script's clients as things that act: each drives one recorded client, in one thread at a time.
+"""Actors: each runs the steps of one client of a script with one recorded client, in one thread at a time.
 
-Writers work through the steps of a phase, unless it is over before, because something failed. Readers and watchers
-continue until the phase is over. An actor lives through all phases and is closed after the last, which for a pipelined
-producer means: after its last delivery report.
+Writers do the steps of a phase, unless the phase ends early because of a failure. Readers and watchers continue until
+the phase is over. An actor is used in all phases and closed after the last; a pipelined producer then waits for its
+last delivery report.
 """
 
 from collections.abc import Sequence
@@ -31,37 +31,37 @@ from fixtures.clients.stage import Event
 from linearizability.operation import Outcome
 
 PRODUCE_TIMEOUT_MS = 30_000
-"""How long a record may wait for its outcome: longer than any cut of a script, and than an ISR takes to shrink."""
+"""Timeout of a record: longer than any cut of a script, and than an ISR takes to shrink."""
 _WATCHER_TIMEOUT_S = 2.0
-"""A node that is paused or cut off holds up its watcher for no longer than this."""
+"""Request timeout of a watcher, whose node may be paused or cut off."""
 _CREATED_REPLICAS = 2
-"""As many as there are brokers when one is dead."""
+"""Number of brokers while one is down."""
 _CREATE_TIMEOUT_MS = 3_000
 _ONE = SendRecords(1)
 _INIT_ATTEMPTS_MAX = 20
 _INIT_PAUSE_S = 0.2
-_LOOK_AGAIN_S = 0.05
+_POLL_TIMEOUT_S = 0.05
 
 
 class Actor(Protocol):
-    """One client at work."""
+    """Runner of one client's steps."""
 
     @property
     def is_writer(self) -> bool:
-        """Whether a phase waits for its steps."""
+        """Whether a phase waits for the steps of this actor."""
         ...
 
     def act(self, phase: Phase, over: Event) -> None:
-        """Do the steps of a phase, or go on until it is over."""
+        """Do the steps of a phase, or act until it is over."""
         ...
 
     def close(self) -> None:
-        """Wait for outcomes that are missing, and disconnect."""
+        """Wait for missing outcomes, and disconnect."""
         ...
 
 
 def actor_of(client: Client, context: TrialContext) -> Actor:
-    """The actor for a script's client."""
+    """Return the actor for a script's client."""
     match client:
         case PipelinedProducer():
             return _Pipelined(client, context)
@@ -117,7 +117,7 @@ class _Pipelined:
                     self._producer.flush(self._client.delivery_timeout_ms / 1000)
                 case AwaitNodeFault():
                     while not self._context.node_failed.is_set():
-                        self._producer.poll(_LOOK_AGAIN_S)
+                        self._producer.poll(_POLL_TIMEOUT_S)
 
     def _send(self, step: SendRecords) -> None:
         for record in self._context.records(step):
@@ -149,7 +149,7 @@ class _OneShot:
                 case Idle():
                     self._context.target.transport.sleep(step.duration_ms / 1000)
                 case Flush():
-                    pass  # it never does anything else
+                    pass  # each batch is sent synchronously
                 case AwaitNodeFault():
                     self._context.node_failed.wait()
 
@@ -168,15 +168,15 @@ class _OneShot:
             producer=self._identity,
             base_sequence=self._sequence,
             bracket=self._client.records_leader_epoch
-            and self._client.acks == -1,  # after acks=1 the end offset lawfully lags behind
+            and self._client.acks == -1,  # after acks=1 the end offset may lag
         )
         if self._identity is not None:
             self._sequence += step.records
             if produced.outcome is not Outcome.OK:
-                self._identity = None  # the next sequence is not known: go on with another producer id
+                self._identity = None  # the next sequence is unknown: continue with a new producer id
 
     def _new_identity(self) -> ProducerIdentity | None:
-        """A producer id; a cluster that never gave one may say COORDINATOR_LOAD_IN_PROGRESS for a while."""
+        """Return a new producer id; a new cluster may return COORDINATOR_LOAD_IN_PROGRESS for a while."""
         for _ in range(_INIT_ATTEMPTS_MAX):
             _, identity = self._raw.init_producer_id()
             if identity is not None:

@@ -76,7 +76,7 @@ class HistoryVerdict:
 
 
 def judge_history(run_dir: Path, history_checks: Sequence[HistoryCheck] = ()) -> HistoryVerdict:
-    """Judge a run directory by the checkers and by a requirement's own history_checks."""
+    """Judge a run directory by the checkers and by a requirement's history checks."""
     history = open_history(run_dir)
     findings = tuple(found for check in history_checks for found in check(history))
     return HistoryVerdict(judge(run_dir), findings)
@@ -214,7 +214,7 @@ class _Case:
         return False
 
     def _violates(self, script: ConcurrentScript) -> bool:
-        """Run one script in a run directory of its own, below the requirement's."""
+        """Run one script in a new run directory below the requirement's."""
         run_dir = self.context.history_dirs[self.target.name] / "again" / str(next(self._numbers))
         try:
             with HistoryRun(self.target, run_dir, self.context.seed) as run:

@@ -1,4 +1,4 @@
-"""What must be true of the cluster as a whole: who is in it, who controls it, what it remembers, and its disks."""
+"""History checks of the cluster: broker registration, the controller quorum, metadata and recovery of disks."""
 
 from collections.abc import Iterator, Sequence
 
@@ -7,19 +7,19 @@ from conformance.concurrent.topic_history import NEVER_NS, Fault, Row, TopicHist
 from linearizability.history.reader import History
 
 FENCING_SPARE_S = 20
-"""What a controller may take beyond the session to fence a dead broker, itself perhaps newly elected: generous."""
+"""Tolerance beyond the session timeout for fencing a dead broker; the controller may be newly elected."""
 
 
 def dead_broker_leaves(session_timeout_ms: int) -> HistoryCheck:
-    """A killed broker is gone from DescribeCluster when its session is over, and is there again once it is back."""
+    """Return the check that a killed broker leaves DescribeCluster after its session timeout, and returns later."""
     bound_ns = (session_timeout_ms + FENCING_SPARE_S * 1000) * 1_000_000
 
     def check(history: History) -> Sequence[HistoryFinding]:
         found, seen = [], False
         for topic in topic_histories(history):
-            told = quorum_states(topic, "describe_cluster")
+            responses = quorum_states(topic, "describe_cluster")
             for kill in topic.faults_of_kind("kill"):
-                while_dead = [row for row in told if kill.inject_ns < row["asked_ns"] < kill.heal_ns]
+                while_dead = [row for row in responses if kill.inject_ns < row["asked_ns"] < kill.heal_ns]
                 left = any(kill.node not in row["isr"] for row in while_dead)
                 seen = seen or left
                 if not left and any(row["asked_ns"] > kill.inject_ns + bound_ns for row in while_dead):
@@ -27,38 +27,38 @@ def dead_broker_leaves(session_timeout_ms: int) -> HistoryCheck:
                         f"node {kill.node} was still a broker of the cluster {bound_ns / 1e9:.0f} s after it was killed"
                     )
                     found.append(violation(topic.name, text))
-                if left and kill.heal_ns != NEVER_NS and kill.node not in told[-1]["isr"]:
-                    found.append(violation(topic.name, f"node {kill.node} did not come back into the cluster"))
-        return found or ([] if seen else [unknown("no killed broker was missed")])
+                if left and kill.heal_ns != NEVER_NS and kill.node not in responses[-1]["isr"]:
+                    found.append(violation(topic.name, f"node {kill.node} did not rejoin the cluster"))
+        return found or ([] if seen else [unknown("no broker was killed and fenced")])
 
     return check
 
 
 def broker_joins_and_leaves(history: History) -> Sequence[HistoryFinding]:
-    """A broker that joins is named as one, holds replicas in the ISR, and when it has left can be forgotten, once."""
+    """Check that a new broker is listed, joins the ISR of its replicas, and can be unregistered once after it left."""
     found, seen = [], False
     for topic in topic_histories(history):
-        answers = [row["error"] for row in topic.calls("unregister_broker")]
-        told = quorum_states(topic, "describe_cluster")
-        if not answers or not told:
+        errors = [row["error"] for row in topic.calls("unregister_broker")]
+        responses = quorum_states(topic, "describe_cluster")
+        if not errors or not responses:
             continue
         seen = True
-        joined = {node for row in told for node in row["isr"]} - set(told[0]["isr"])
+        joined = {node for row in responses for node in row["isr"]} - set(responses[0]["isr"])
         if not joined:
-            found.append(violation(topic.name, "the broker that joined was not named as one of the cluster's"))
+            found.append(violation(topic.name, "the broker that joined was not listed as a broker of the cluster"))
         for node in joined:
             if all(node not in view.isr for view in topic.views):
                 found.append(violation(topic.name, f"node {node}, which joined, was never in the ISR"))
-            if node in told[-1]["isr"]:
-                found.append(violation(topic.name, f"node {node}, which left, is still named as a broker"))
-        if answers != [None, "BROKER_ID_NOT_REGISTERED"]:
-            text = f"a broker that left was unregistered twice, and the answers were {answers}"
+            if node in responses[-1]["isr"]:
+                found.append(violation(topic.name, f"node {node}, which left, is still listed as a broker"))
+        if errors != [None, "BROKER_ID_NOT_REGISTERED"]:
+            text = f"a broker that left was unregistered twice, with the errors {errors}"
             found.append(violation(topic.name, text))
     return found or ([] if seen else [unknown("no broker joined")])
 
 
 def metadata_never_goes_back(history: History) -> Sequence[HistoryFinding]:
-    """A node's answers about a partition never fall back to an earlier leader epoch, its own restarts included."""
+    """Check that the leader epoch of a partition in a node's responses never decreases, also across its restarts."""
     found, changes = [], 0
     for topic in topic_histories(history):
         newest: dict[tuple[int | None, int], int] = {}
@@ -70,7 +70,7 @@ def metadata_never_goes_back(history: History) -> Sequence[HistoryFinding]:
             changes += view.leader_epoch > before
             if view.leader_epoch < before:
                 text = (
-                    f"node {view.node} answered epoch {view.leader_epoch} of {topic.name}-{view.partition} "
+                    f"node {view.node} returned epoch {view.leader_epoch} of {topic.name}-{view.partition} "
                     f"after epoch {before}"
                 )
                 found.append(violation(topic.name, text))
@@ -79,13 +79,13 @@ def metadata_never_goes_back(history: History) -> Sequence[HistoryFinding]:
 
 
 def created_topics_are_kept(history: History) -> Sequence[HistoryFinding]:
-    """A topic whose creation was acknowledged while the active controller died is known to every node afterwards."""
+    """Check that every node knows each topic whose creation was acknowledged when the active controller failed."""
     found, seen = [], False
     for topic in topic_histories(history):
-        deaths = [kill for kill in topic.faults_of_kind("kill", "pause") if _controlled(topic, kill)]
+        failures = [kill for kill in topic.faults_of_kind("kill", "pause") if _controlled(topic, kill)]
         created = [row for row in topic.calls("create_topic") if row["outcome"] == "ok" and row["topic"] != topic.name]
-        for death in deaths:
-            seen = seen or any(row["complete_ns"] > death.inject_ns for row in created)
+        for failure in failures:
+            seen = seen or any(row["complete_ns"] > failure.inject_ns for row in created)
         last_ns = max((row["complete_ns"] for row in created), default=NEVER_NS)
         known: dict[int, set[str]] = {}
         for state in topic.states:
@@ -96,11 +96,11 @@ def created_topics_are_kept(history: History) -> Sequence[HistoryFinding]:
                 if row["topic"] not in topics:
                     text = f"topic {row['topic']} was created (op {row['op_id']}), and node {node} does not know it"
                     found.append(violation(topic.name, text))
-    return found or ([] if seen else [unknown("no topic was created after the active controller had died")])
+    return found or ([] if seen else [unknown("no topic was created after the active controller had failed")])
 
 
 def partitions_are_served_without_controller(history: History) -> Sequence[HistoryFinding]:
-    """While the active controller is dead, partitions that others lead keep their leaders, which acknowledge."""
+    """Check that other leaders keep their partitions and acknowledge records while the active controller is down."""
     found, seen = [], False
     for topic in topic_histories(history):
         for kill in (kill for kill in topic.faults_of_kind("kill") if _controlled(topic, kill)):
@@ -110,41 +110,41 @@ def partitions_are_served_without_controller(history: History) -> Sequence[Histo
                     continue
                 seen = True
                 meanwhile = topic.after(kill.inject_ns, kill.heal_ns, partition)
-                moved = next((view for view in meanwhile if view.leader != before.leader), None)
-                if moved is not None:
-                    text = f"{topic.name}-{partition} was led by {moved.leader} and not by {before.leader} any more"
-                    found.append(violation(topic.name, f"{text}, when node {kill.node}, the controller, was dead"))
+                other = next((view for view in meanwhile if view.leader != before.leader), None)
+                if other is not None:
+                    text = f"{topic.name}-{partition} changed its leader from {before.leader} to {other.leader}"
+                    found.append(violation(topic.name, f"{text} while node {kill.node}, the controller, was down"))
                 acknowledged = (row["complete_ns"] for row in topic.acknowledged(partition))
                 if not any(kill.inject_ns < at_ns < kill.heal_ns for at_ns in acknowledged):
-                    text = f"nothing was acknowledged in {topic.name}-{partition} while the controller was dead"
+                    text = f"nothing was acknowledged in {topic.name}-{partition} while the controller was down"
                     found.append(violation(topic.name, text))
-    return found or ([] if seen else [unknown("no controller was killed that led only some partitions")])
+    return found or ([] if seen else [unknown("no controller was killed while another node led a partition")])
 
 
 def quorum_epoch_and_watermark_grow(history: History) -> Sequence[HistoryFinding]:
-    """The metadata quorum has one leader per epoch; neither its epoch nor its high watermark ever falls.
+    """Check that the metadata quorum has one leader per epoch, and that its epoch and high watermark never decrease.
 
-    Two answers are ordered if one was there before the other was asked for.
+    Two responses are ordered if one was received before the other was requested.
     """
     found, changed = [], False
     for topic in topic_histories(history):
-        told = [row for row in quorum_states(topic, "describe_quorum") if row["leader"] is not None]
+        responses = [row for row in quorum_states(topic, "describe_quorum") if row["leader"] is not None]
         leaders: dict[int, int] = {}
-        for row in told:
+        for row in responses:
             epoch = row["leader_epoch"]
             if leaders.setdefault(epoch, row["leader"]) != row["leader"]:
                 text = f"nodes {leaders[epoch]} and {row['leader']} both led the quorum in epoch {epoch}"
                 found.append(violation(topic.name, text))
         changed = changed or len(leaders) > 1
-        for column, word in (("leader_epoch", "epoch"), ("high_watermark", "high watermark")):
-            for earlier, later in _falls(told, column):
-                found.append(violation(topic.name, f"the quorum's {word} fell from {earlier} to {later}"))
-    return found or ([] if changed else [unknown("the quorum had one leader all the time")])
+        for column, name in (("leader_epoch", "epoch"), ("high_watermark", "high watermark")):
+            for earlier, later in _decreases(responses, column):
+                found.append(violation(topic.name, f"the quorum's {name} fell from {earlier} to {later}"))
+    return found or ([] if changed else [unknown("the leader of the quorum did not change")])
 
 
-def _falls(told: Sequence[Row], column: str) -> Iterator[tuple[int, int]]:
-    """Values that are below what had been answered before they were asked for."""
-    known = [row for row in told if row[column] is not None]
+def _decreases(responses: Sequence[Row], column: str) -> Iterator[tuple[int, int]]:
+    """Yield (earlier, later) values where the later response has the lower one."""
+    known = [row for row in responses if row[column] is not None]
     for row in known:
         highest = max((other[column] for other in known if other["answered_ns"] < row["asked_ns"]), default=row[column])
         if row[column] < highest:
@@ -152,7 +152,10 @@ def _falls(told: Sequence[Row], column: str) -> Iterator[tuple[int, int]]:
 
 
 def damaged_nodes_recover(kind: str) -> HistoryCheck:
-    """A node starts again with a damaged disk, and has the whole log again."""
+    """Return the check that a node restarts after damage to its disk and recovers the whole log.
+
+    :param kind: of the faults, `disk` or `wipe`.
+    """
 
     def check(history: History) -> Sequence[HistoryFinding]:
         found, seen = [], False
@@ -160,7 +163,7 @@ def damaged_nodes_recover(kind: str) -> HistoryCheck:
             for fault in topic.faults_of_kind(kind):
                 seen = True
                 if fault.heal_ns == NEVER_NS:
-                    text = f"node {fault.node} did not start again after this was done to its disk: {fault.argument}"
+                    text = f"node {fault.node} did not start again after its disk was damaged: {fault.argument}"
                     found.append(violation(topic.name, text))
             found += _lacking(topic) if seen else ()
         return found or ([] if seen else [unknown("no disk was damaged")])
@@ -178,27 +181,27 @@ def _lacking(topic: TopicHistory) -> Iterator[HistoryFinding]:
 
 
 def reassignments_move_replicas(history: History) -> Sequence[HistoryFinding]:
-    """Each reassignment is accepted and brings a node into the ISR that was not there, and takes one out."""
-    found, moved = [], 0
+    """Check that each reassignment is accepted, adds a node to the ISR and removes another."""
+    found, checked = [], 0
     for topic in topic_histories(history):
-        asked = list(topic.calls("reassign"))
-        ends_ns = [row["invoke_ns"] for row in asked[1:]] + [NEVER_NS]
-        for row, end_ns in zip(asked, ends_ns, strict=False):
+        requests = list(topic.calls("reassign"))
+        ends_ns = [row["invoke_ns"] for row in requests[1:]] + [NEVER_NS]
+        for row, end_ns in zip(requests, ends_ns, strict=False):
             if row["error"] is not None:
-                found.append(violation(topic.name, f"a reassignment (op {row['op_id']}) was answered {row['error']}"))
+                found.append(violation(topic.name, f"a reassignment (op {row['op_id']}) failed with {row['error']}"))
                 continue
             before = topic.before(row["invoke_ns"])
             later = topic.after(row["complete_ns"], end_ns)
             if before is None or not later:
                 continue
-            moved += 1
+            checked += 1
             if not later[-1].isr - before.isr or not before.isr - later[-1].isr:
                 text = f"a reassignment (op {row['op_id']}) left the ISR {sorted(later[-1].isr)}"
                 found.append(violation(topic.name, text))
-    return found or ([] if moved else [unknown("no reassignment was asked for")])
+    return found or ([] if checked else [unknown("no reassignment was requested")])
 
 
 def _controlled(topic: TopicHistory, fault: Fault) -> bool:
-    """Whether it struck the active controller."""
+    """Whether a fault hit the active controller."""
     before = [r for r in quorum_states(topic, "describe_quorum") if r["answered_ns"] < fault.inject_ns and r["leader"]]
     return bool(before) and before[-1]["leader"] == fault.node

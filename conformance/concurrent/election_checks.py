@@ -1,4 +1,4 @@
-"""What must be true of elections, and of the leaders that come out of them (KIP-101, KIP-279, KIP-320, KIP-460)."""
+"""History checks of elections and of the elected leaders (KIP-101, KIP-279, KIP-320, KIP-460)."""
 
 from collections.abc import Iterator, Sequence
 
@@ -6,29 +6,32 @@ from conformance.concurrent.history_checks import HistoryCheck, HistoryFinding, 
 from conformance.concurrent.topic_history import NEVER_NS, Fault, PartitionView, Row, TopicHistory, topic_histories
 from linearizability.history.reader import History
 
-_IN_OLD_EPOCH, _IN_EPOCH_TO_COME = "_in_old_epoch", "_in_epoch_to_come"
-_UNREACHED = frozenset({"NETWORK_EXCEPTION", "REQUEST_TIMED_OUT"})
+_OPERATION_ERRORS = {"_in_old_epoch": "FENCED_LEADER_EPOCH", "_in_epoch_to_come": "UNKNOWN_LEADER_EPOCH"}
+"""Expected errors by the suffix of the operation's name."""
+_NO_RESPONSE = frozenset({"NETWORK_EXCEPTION", "REQUEST_TIMED_OUT"})
 
 
 def follower_takes_over(history: History) -> Sequence[HistoryFinding]:
-    """After a leader is killed another member of its ISR leads, and acknowledges. What is lost the checkers say."""
+    """Check that an ISR member is elected after the leader is killed, and acknowledges. The checkers find data loss."""
     found, seen = [], False
     for topic in topic_histories(history):
         for kill, former in _leader_faults(topic, "kill"):
             seen = True
             successor = next((s for s in topic.after(kill.inject_ns) if s.leader not in (None, former.leader)), None)
             if successor is None:
-                found.append(violation(topic.name, f"nobody led after node {former.leader}, the leader, was killed"))
+                found.append(
+                    violation(topic.name, f"no leader was elected after node {former.leader}, the leader, was killed")
+                )
             elif successor.leader not in former.isr:
                 text = f"node {successor.leader} was elected, which was not in the ISR {sorted(former.isr)}"
                 found.append(violation(topic.name, text))
             elif not any(row["invoke_ns"] > successor.received_ns for row in topic.acknowledged()):
-                found.append(violation(topic.name, f"node {successor.leader}, elected, acknowledged nothing"))
+                found.append(violation(topic.name, f"node {successor.leader} was elected and acknowledged nothing"))
     return found or ([] if seen else [unknown("no leader was killed")])
 
 
 def one_leader_per_epoch(history: History) -> Sequence[HistoryFinding]:
-    """A leader epoch is one node's, and the next leader's is higher."""
+    """Check that a leader epoch has one leader."""
     found, changed = [], False
     for topic in topic_histories(history):
         leaders: dict[tuple[int, int], int] = {}
@@ -44,9 +47,9 @@ def one_leader_per_epoch(history: History) -> Sequence[HistoryFinding]:
 
 
 def replicas_agree(history: History) -> Sequence[HistoryFinding]:
-    """When all is healed, replicas hold the same records, in the same epochs, up to the same end.
+    """Check that after healing all replicas have the same records, in the same epochs, up to the same end.
 
-    It says something only of a leader that had records which nobody else got, and had to give them up.
+    Unknown unless a leader acknowledged records that were not replicated and had to be truncated.
     """
     found, truncated = [], False
     for topic in topic_histories(history):
@@ -65,7 +68,7 @@ def replicas_agree(history: History) -> Sequence[HistoryFinding]:
             continue
         sent = (row for op in topic.acknowledged() for row in topic.sends.get(op["op_id"], ()))
         truncated = truncated or any(row["value"] not in kept for row in sent)
-    return found or ([] if truncated else [unknown("no leader had acknowledged records that nobody else got")])
+    return found or ([] if truncated else [unknown("no acknowledged record was truncated")])
 
 
 def _identity(record: Row) -> tuple[str, ...]:
@@ -73,30 +76,32 @@ def _identity(record: Row) -> tuple[str, ...]:
 
 
 def preferred_election_returns_right_error(history: History) -> Sequence[HistoryFinding]:
-    """ElectLeaders for the preferred leader is answered as it can be done.
+    """Check the error of ElectLeaders for the preferred leader.
 
-    Not available while that leader is down, done where it is in the ISR, not needed where it leads.
+    PREFERRED_LEADER_NOT_AVAILABLE while that node is down, none if it is in the ISR, ELECTION_NOT_NEEDED if it leads.
     """
     found, done = [], False
     for topic in topic_histories(history):
         first = next((view.leader for view in topic.partition() if view.leader is not None), None)
         for row in topic.calls("elect_preferred_leader"):
-            expected = None if first is None else _expected_of_preferred(topic, row, first)
-            if expected is None or row["error"] in _UNREACHED:
+            expected = None if first is None else _expected_preferred_errors(topic, row, first)
+            if expected is None or row["error"] in _NO_RESPONSE:
                 continue
             later = topic.after(row["complete_ns"])
             if row["error"] not in expected:
-                words = " or ".join("no error" if error is None else error for error in expected)
-                text = f"ElectLeaders (op {row['op_id']}) was answered {row['error'] or 'no error'}, not {words}"
+                accepted = " or ".join("no error" if error is None else error for error in expected)
+                text = f"ElectLeaders (op {row['op_id']}) returned {row['error'] or 'no error'}, not {accepted}"
                 found.append(violation(topic.name, text))
             elif row["error"] is None and all(view.leader != first for view in later):
-                found.append(violation(topic.name, f"node {first} was elected (op {row['op_id']}) and did not lead"))
+                found.append(
+                    violation(topic.name, f"node {first} was elected (op {row['op_id']}) and did not become the leader")
+                )
             done = done or None in expected
     return found or ([] if done else [unknown("no preferred leader could be elected")])
 
 
-def _expected_of_preferred(topic: TopicHistory, row: Row, preferred: int) -> tuple[str | None, ...] | None:
-    """The answers that are right; null where what is known of that moment does not decide."""
+def _expected_preferred_errors(topic: TopicHistory, row: Row, preferred: int) -> tuple[str | None, ...] | None:
+    """Return the permitted errors; None if the history does not determine the state at that time."""
     before = topic.before(row["invoke_ns"])
     later = topic.after(row["complete_ns"] or NEVER_NS)
     if before is None or not later:
@@ -108,15 +113,15 @@ def _expected_of_preferred(topic: TopicHistory, row: Row, preferred: int) -> tup
     if before.leader == preferred == later[0].leader:
         return ("ELECTION_NOT_NEEDED",)
     if before.leader != preferred and preferred in before.isr:
-        return (None, "ELECTION_NOT_NEEDED")  # not needed where an automatic rebalance was faster
+        return (None, "ELECTION_NOT_NEEDED")  # not needed if an automatic rebalance was faster
     return None
 
 
 def shutdown_moves_leaders(session_timeout_ms: int) -> HistoryCheck:
-    """A leader that is shut down hands over before it ends: nobody waits for its session to be over.
+    """Return the check that a controlled shutdown elects other leaders before the session of the broker expires.
 
-    Half a session after the process has ended is a bound that a handover keeps, and a fencing cannot. An idempotent
-    producer is told nothing of it.
+    The bound is half a session timeout after the process has ended: fencing takes longer. An idempotent producer must
+    not get an error.
     """
     late_ns = session_timeout_ms // 2 * 1_000_000
 
@@ -130,15 +135,15 @@ def shutdown_moves_leaders(session_timeout_ms: int) -> HistoryCheck:
                 meanwhile = topic.after(shutdown.inject_ns, back_ns)
                 seen = seen or bool(meanwhile)
                 if meanwhile and all(view.leader in (None, former.leader) for view in meanwhile):
-                    text = f"node {former.leader} was shut down, and nobody else led before it was back"
+                    text = f"node {former.leader} was shut down, and no other leader was elected before it restarted"
                     found.append(violation(topic.name, text))
                 late = topic.after(shutdown.heal_ns + late_ns, back_ns)
                 if any(view.leader == former.leader for view in late):
                     text = f"node {former.leader} was still the leader {late_ns / 1e9:.1f} s after its shutdown"
                     found.append(violation(topic.name, text))
-            refused = [r for r in topic.calls("produce") if r["producer_id"] is not None and r["outcome"] != "ok"]
+            failed = [r for r in topic.calls("produce") if r["producer_id"] is not None and r["outcome"] != "ok"]
             found += [
-                violation(topic.name, f"op {r['op_id']} of an idempotent producer: {r['error']}") for r in refused[:1]
+                violation(topic.name, f"op {r['op_id']} of an idempotent producer: {r['error']}") for r in failed[:1]
             ]
         return found or ([] if seen else [unknown("no leader was shut down")])
 
@@ -146,7 +151,7 @@ def shutdown_moves_leaders(session_timeout_ms: int) -> HistoryCheck:
 
 
 def offline_until_member_returns(history: History) -> Sequence[HistoryFinding]:
-    """Without its last ISR member a partition has no leader until that is back, and is told so."""
+    """Check that a partition without its last ISR member has no leader in Metadata until that member restarts."""
     found, seen = [], False
     for topic in topic_histories(history):
         unclean_ns = min((row["invoke_ns"] for row in topic.calls("elect_unclean_leader")), default=NEVER_NS)
@@ -164,35 +169,37 @@ def offline_until_member_returns(history: History) -> Sequence[HistoryFinding]:
                     found.append(violation(topic.name, text))
             if gone and all(view.leader == former.leader for view in gone):
                 found.append(
-                    violation(topic.name, f"node {former.leader} was named the leader all the time it was down")
+                    violation(
+                        topic.name, f"node {former.leader} was reported as the leader all the time while it was down"
+                    )
                 )
             if back_ns < unclean_ns and not any(s.leader == former.leader for s in topic.after(back_ns, unclean_ns)):
-                text = f"node {former.leader}, the only ISR member, came back and did not lead again"
+                text = f"node {former.leader}, the only ISR member, restarted and did not lead again"
                 found.append(violation(topic.name, text))
     return found or ([] if seen else [unknown("no partition lost its last ISR member")])
 
 
 def unclean_election_takes_over(history: History) -> Sequence[HistoryFinding]:
-    """An unclean election that is asked for makes another replica leader, in a higher epoch.
+    """Check that a requested unclean election makes another replica the leader, in a higher epoch.
 
-    What that lacks is the log's end, nothing before it, and what it acknowledges is kept.
+    Only a suffix of the log may be lost, and nothing that the new leader acknowledges.
     """
     found, seen = [], False
     for topic in topic_histories(history):
         for row in topic.calls("elect_unclean_leader"):
             before, later = topic.before(row["invoke_ns"]), topic.after(row["complete_ns"] or NEVER_NS)
-            if before is None or before.leader is not None or row["error"] in _UNREACHED:
+            if before is None or before.leader is not None or row["error"] in _NO_RESPONSE:
                 continue
             seen = True
             leader = next((view for view in later if view.leader is not None), None)
             if row["error"] is not None:
-                found.append(violation(topic.name, f"an unclean election was answered {row['error']}"))
+                found.append(violation(topic.name, f"an unclean election failed with {row['error']}"))
             elif leader is None:
-                found.append(violation(topic.name, "after an unclean election nobody led"))
+                found.append(violation(topic.name, "no leader was elected by an unclean election"))
             elif leader.leader_epoch is not None and leader.leader_epoch <= _epoch_before(topic, row["invoke_ns"]):
                 found.append(violation(topic.name, f"the leader epoch stayed {leader.leader_epoch}"))
-            found += _lost_by(topic, row["invoke_ns"], row["complete_ns"] or NEVER_NS)
-    return found or ([] if seen else [unknown("no unclean election was asked for while a partition had no leader")])
+            found += _invalid_losses(topic, row["invoke_ns"], row["complete_ns"] or NEVER_NS)
+    return found or ([] if seen else [unknown("no unclean election was requested while a partition had no leader")])
 
 
 def _epoch_before(topic: TopicHistory, at_ns: int) -> int:
@@ -200,8 +207,8 @@ def _epoch_before(topic: TopicHistory, at_ns: int) -> int:
     return max(epochs, default=-1)
 
 
-def _lost_by(topic: TopicHistory, before_ns: int, after_ns: int) -> Iterator[HistoryFinding]:
-    """What an unclean election between two times took that it must not take."""
+def _invalid_losses(topic: TopicHistory, before_ns: int, after_ns: int) -> Iterator[HistoryFinding]:
+    """Yield the records that an unclean election between two times must not lose, and did."""
     kept = {row["value"] for log in topic.replicas.get(0, ()) for row in log.values()}
     if not kept:
         return
@@ -211,15 +218,17 @@ def _lost_by(topic: TopicHistory, before_ns: int, after_ns: int) -> Iterator[His
             if operation["complete_ns"] < before_ns:
                 earlier[record["offset"]] = record["value"] in kept
             elif operation["invoke_ns"] > after_ns and record["value"] not in kept:
-                yield violation(topic.name, f"value {record['value']}, acknowledged after it, is lost")
-    first_lost = min((offset for offset, stands in earlier.items() if not stands), default=NEVER_NS)
-    for offset, stands in sorted(earlier.items()):
-        if stands and offset > first_lost:
-            yield violation(topic.name, f"offset {first_lost} is lost and offset {offset}, of the same leader, is not")
+                yield violation(
+                    topic.name, f"value {record['value']}, acknowledged after the unclean election, is lost"
+                )
+    first_lost = min((offset for offset, is_kept in earlier.items() if not is_kept), default=NEVER_NS)
+    for offset, is_kept in sorted(earlier.items()):
+        if is_kept and offset > first_lost:
+            yield violation(topic.name, f"offset {first_lost} is lost, but offset {offset} of the same leader is not")
 
 
 def deposed_leader_acknowledges_nothing(history: History) -> Sequence[HistoryFinding]:
-    """A leader that was paused until another one led acknowledges no acks=all record that came meanwhile."""
+    """Check that a leader that was deposed during a pause acknowledges no acks=all record sent to it in that time."""
     found, seen = [], False
     for topic in topic_histories(history):
         for pause, former in _leader_faults(topic, "pause"):
@@ -234,33 +243,30 @@ def deposed_leader_acknowledges_nothing(history: History) -> Sequence[HistoryFin
                     if row["outcome"] == "ok" and row["partition"] == 0:
                         text = (
                             f"op {row['op_id']} was acknowledged by node {former.leader} "
-                            f"after node {successor.leader} led"
+                            f"after node {successor.leader} was elected"
                         )
                         found.append(violation(topic.name, text))
     return found or ([] if seen else [unknown("no acks=all record was sent to a leader that was being deposed")])
 
 
 def clients_with_other_epochs_are_rejected(history: History) -> Sequence[HistoryFinding]:
-    """A client behind the leader's epoch is answered FENCED_LEADER_EPOCH, one ahead of it UNKNOWN_LEADER_EPOCH."""
+    """Check that a client gets FENCED_LEADER_EPOCH for an older epoch and UNKNOWN_LEADER_EPOCH for a newer one."""
     found, seen = [], False
     for topic in topic_histories(history):
         for row in topic.operations:
-            expected = _EXPECTED_OF_EPOCH.get("_in_" + row["f"].partition("_in_")[2])
-            if expected is None or row["error"] in _UNREACHED:
+            expected = _OPERATION_ERRORS.get("_in_" + row["f"].partition("_in_")[2])
+            if expected is None or row["error"] in _NO_RESPONSE:
                 continue
             seen = seen or expected == "FENCED_LEADER_EPOCH"
             if row["error"] != expected:
                 found.append(
-                    violation(topic.name, f"{row['f']} (op {row['op_id']}) was answered {row['error']}, not {expected}")
+                    violation(topic.name, f"{row['f']} (op {row['op_id']}) returned {row['error']}, not {expected}")
                 )
-    return found or ([] if seen else [unknown("no client with an old epoch asked")])
-
-
-_EXPECTED_OF_EPOCH = {_IN_OLD_EPOCH: "FENCED_LEADER_EPOCH", _IN_EPOCH_TO_COME: "UNKNOWN_LEADER_EPOCH"}
+    return found or ([] if seen else [unknown("no request with an old leader epoch was sent")])
 
 
 def epoch_end_offsets_are_correct(history: History) -> Sequence[HistoryFinding]:
-    """Where OffsetForLeaderEpoch says that an epoch ended, the log changes to a later one."""
+    """Check that the log changes to a later epoch at the end offset that OffsetForLeaderEpoch returns."""
     found, seen = [], False
     for topic in topic_histories(history):
         for state in topic.states:
@@ -271,32 +277,34 @@ def epoch_end_offsets_are_correct(history: History) -> Sequence[HistoryFinding]:
             for log in topic.replicas.get(state["partition"], ()):
                 wrong = [o for o, row in log.items() if (row["leader_epoch"] <= epoch) != (o < end)]
                 if wrong:
-                    text = f"epoch {epoch} was said to end at {end}, and offset {min(wrong)} is of epoch "
-                    text += str(log[min(wrong)]["leader_epoch"])
+                    text = (
+                        f"OffsetForLeaderEpoch returned the end {end} of epoch {epoch}, and offset {min(wrong)} is of "
+                        f"epoch {log[min(wrong)]['leader_epoch']}"
+                    )
                     found.append(violation(topic.name, text))
                     break
-    return found or ([] if seen else [unknown("nobody asked where an epoch ended")])
+    return found or ([] if seen else [unknown("no OffsetForLeaderEpoch was sent")])
 
 
 def diverging_epoch_is_returned(history: History) -> Sequence[HistoryFinding]:
-    """A client that read beyond the end of an older epoch is told in its Fetch where that ended, and gets nothing."""
+    """Check that a Fetch from beyond the end of an older epoch returns that epoch and its end offset."""
     found, seen = [], False
     for topic in topic_histories(history):
         own = [state for state in topic.states if state["topic"] == topic.name and state["leader_epoch"] is not None]
         ends = {(s["leader_epoch"], s["log_end_offset"]) for s in own if s["source"] == "offset_for_leader_epoch"}
         for state in topic.states:
-            if state["source"] != "diverging_epoch" or state["topic"] != topic.name or state["error"] in _UNREACHED:
+            if state["source"] != "diverging_epoch" or state["topic"] != topic.name or state["error"] in _NO_RESPONSE:
                 continue
             seen = True
-            told = (state["leader_epoch"], state["log_end_offset"])
-            if told not in ends:
-                text = f"a client beyond the end of an epoch, {sorted(ends)}, was told of {told}, and {state['error']}"
+            diverging = (state["leader_epoch"], state["log_end_offset"])
+            if diverging not in ends:
+                text = f"a Fetch beyond the end of an epoch, {sorted(ends)}, returned {diverging}, and {state['error']}"
                 found.append(violation(topic.name, text))
-    return found or ([] if seen else [unknown("nobody fetched from beyond the end of an epoch")])
+    return found or ([] if seen else [unknown("no Fetch was sent from beyond the end of an epoch")])
 
 
 def unclean_election_happens(history: History) -> Sequence[HistoryFinding]:
-    """Where it is enabled, another replica leads when the only ISR member has gone, and lacks no more than a suffix."""
+    """Check that unclean election, if enabled, replaces the only ISR member and loses only a suffix of the log."""
     found, seen = [], False
     for topic in topic_histories(history):
         for shutdown, former in _leader_faults(topic, "shutdown"):
@@ -308,17 +316,20 @@ def unclean_election_happens(history: History) -> Sequence[HistoryFinding]:
             )
             if successor is None:
                 found.append(
-                    violation(topic.name, f"nobody led after node {former.leader}, the only ISR member, had gone")
+                    violation(
+                        topic.name,
+                        f"no leader was elected after node {former.leader}, the only ISR member, had stopped",
+                    )
                 )
                 continue
             if (successor.leader_epoch or 0) <= (former.leader_epoch or 0):
                 found.append(violation(topic.name, f"the leader epoch stayed {successor.leader_epoch}"))
-            found += _lost_by(topic, shutdown.inject_ns, successor.received_ns)
+            found += _invalid_losses(topic, shutdown.inject_ns, successor.received_ns)
     return found or ([] if seen else [unknown("no partition lost its last ISR member")])
 
 
 def _leader_faults(topic: TopicHistory, kind: str) -> Iterator[tuple[Fault, PartitionView]]:
-    """The faults of a kind that struck the leader of partition 0, with what was seen of it just before."""
+    """Yield the faults of a kind that hit the leader of partition 0, with the last view of the partition before."""
     for fault in topic.faults_of_kind(kind):
         before = topic.before(fault.inject_ns)
         if before is not None and before.leader is not None and before.leader == fault.node:

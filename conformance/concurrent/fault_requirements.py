@@ -1,4 +1,4 @@
-"""The requirements of clusters in which nodes and links fail. Their histories are shared: see `fault_scripts`."""
+"""Requirements of clusters in which nodes and links fail. Those of one `Family` share a history (`fault_scripts`)."""
 
 from typing import Final
 
@@ -85,7 +85,7 @@ _LAST_REPLICA_LOST: Final = Family("last-replica-lost", fault_scripts.last_in_sy
 _UNCLEAN_ENABLED: Final = Family("unclean-enabled", fault_scripts.unclean_election_enabled, STORIES_DIVISOR)
 _LEADER_PAUSED: Final = Family("leader-paused", fault_scripts.leader_paused, STORIES_DIVISOR)
 _REASSIGNED: Final = Family("reassigned", fault_scripts.reassigned_under_load, divisor=1000)
-"""A cluster of ours has room for nine node ids in its life."""
+"""Each script adds a broker, and a cluster has nine node ids."""
 
 _LINKS: Final = frozenset({Capability.REPLICATION, Capability.LINK_FAULTS})
 _PROCESSES: Final = frozenset({Capability.REPLICATION, Capability.PROCESS_CONTROL})
@@ -96,8 +96,8 @@ ROWS: Final = (
     # --- the ISR
     RequirementRow(
         id="replication/isr-shrinks-and-expands",
-        text="A follower that does not fetch while records come in leaves the ISR after replica.lag.time.max.ms, and "
-        "comes back to it once it has caught up.",
+        text="A follower that does not fetch while records are appended leaves the ISR after replica.lag.time.max.ms, "
+        "and rejoins it once it has caught up.",
         sources=(_REPLICATION, _LAG_TIME),
         scripts=_FOLLOWERS_CUT_OFF,
         history_checks=always(isr_shrinks_and_heals),
@@ -107,7 +107,7 @@ ROWS: Final = (
     RequirementRow(
         id="produce/acks-all-holds-for-isr",
         text="An acks=all Produce is acknowledged only once every replica in the ISR has the record: while one of them "
-        "does not fetch, not before it has left the ISR. The record is then there to stay.",
+        "does not fetch, not before it has left the ISR. The record is not lost afterwards.",
         sources=(PRODUCER_ACKS, _REPLICATION),
         scripts=_FOLLOWERS_CUT_OFF,
         history_checks=lambda target: (acks_all_waits_for_isr(lag_time_max_ms(target)),),
@@ -116,8 +116,8 @@ ROWS: Final = (
     ),
     RequirementRow(
         id="replication/idle-follower-stays-in-isr",
-        text="A follower that does not fetch stays in the ISR of a partition to which nothing is written: it lacks "
-        "nothing.",
+        text="A follower that does not fetch stays in the ISR of a partition to which nothing is written, because its "
+        "log is complete.",
         sources=(_REPLICATION, _LAG_TIME),
         scripts=_FOLLOWERS_CUT_OFF,
         history_checks=lambda target: (idle_followers_stay(lag_time_max_ms(target)),),
@@ -127,7 +127,7 @@ ROWS: Final = (
     RequirementRow(
         id="produce/min-insync-replicas-is-enforced",
         text="While the ISR has fewer members than min.insync.replicas, an acks=all Produce is not acknowledged: a new "
-        "one is refused with NOT_ENOUGH_REPLICAS, a pending one times out.",
+        "one is rejected with NOT_ENOUGH_REPLICAS, a pending one times out.",
         sources=(_MIN_ISR, PRODUCER_ACKS),
         scripts=_FOLLOWERS_CUT_OFF,
         history_checks=always(min_insync_replicas_is_enforced(_MINIMUM)),
@@ -136,19 +136,19 @@ ROWS: Final = (
     ),
     RequirementRow(
         id="replication/high-watermark-waits-for-min-isr",
-        text="What is written with acks=1 while the ISR has fewer members than min.insync.replicas is appended, and "
-        "becomes visible only when the ISR has grown again: the high watermark stands still.",
+        text="A record produced with acks=1 while the ISR has fewer members than min.insync.replicas is appended, and "
+        "becomes visible only when the ISR has grown again: the high watermark does not advance before.",
         sources=(KIP_966, _MIN_ISR),
         scripts=_FOLLOWERS_CUT_OFF,
         history_checks=always(high_watermark_waits(_MINIMUM)),
         needs=_LINKS,
         nodes_min=3,
     ),
-    # --- leaders that die
+    # --- leaders that are killed
     RequirementRow(
         id="leadership/clean-election-loses-nothing",
-        text="When a leader is killed, a member of the ISR becomes the leader and goes on acknowledging, and every "
-        "record that was acknowledged under acks=all is there.",
+        text="When a leader is killed, a member of the ISR becomes the leader and acknowledges records, and no record "
+        "that was acknowledged under acks=all is lost.",
         sources=(_REPLICATION, _KIP_631),
         scripts=_LEADERS_FAIL_OVER,
         history_checks=always(follower_takes_over),
@@ -157,7 +157,7 @@ ROWS: Final = (
     ),
     RequirementRow(
         id="leadership/one-leader-per-epoch",
-        text="A leader epoch has one leader, and every change of leader takes a higher epoch.",
+        text="A leader epoch has one leader, and every change of leader increments the epoch.",
         sources=(KIP_101, KIP_320),
         scripts=_LEADERS_FAIL_OVER,
         history_checks=always(one_leader_per_epoch),
@@ -166,8 +166,8 @@ ROWS: Final = (
     ),
     RequirementRow(
         id="leadership/preferred-election-requires-an-isr-member",
-        text="ElectLeaders for the preferred leader answers PREFERRED_LEADER_NOT_AVAILABLE while that node is down, "
-        "makes it the leader once it is in the ISR, and answers ELECTION_NOT_NEEDED where it leads.",
+        text="ElectLeaders for the preferred leader returns PREFERRED_LEADER_NOT_AVAILABLE while that node is down, "
+        "makes it the leader once it is in the ISR, and returns ELECTION_NOT_NEEDED if it already leads.",
         sources=(KIP_460,),
         scripts=_LEADERS_FAIL_OVER,
         history_checks=always(preferred_election_returns_right_error),
@@ -176,8 +176,8 @@ ROWS: Final = (
     ),
     RequirementRow(
         id="epochs/replicas-truncate-where-epochs-diverge",
-        text="A leader that comes back gives up the records that the next leader did not have, by comparing leader "
-        "epochs and not high watermarks, also after two failovers in a row. All replicas then hold the same.",
+        text="A former leader that restarts truncates the records that the next leader did not have, by comparing "
+        "leader epochs and not high watermarks, also after two failovers in a row. All replicas are then identical.",
         sources=(KIP_101, KIP_279),
         scripts=_LEADERS_FAIL_OVER,
         history_checks=always(replicas_agree),
@@ -186,8 +186,8 @@ ROWS: Final = (
     ),
     RequirementRow(
         id="epochs/end-offset-of-an-old-epoch-is-returned",
-        text="After failovers OffsetForLeaderEpoch answers the offset at which an older epoch's records end in the "
-        "leader's log, so that a client finds where its own truth ended.",
+        text="After failovers OffsetForLeaderEpoch returns the offset at which an older epoch's records end in the "
+        "leader's log, so that a client can detect truncation.",
         sources=(KIP_101, KIP_320),
         scripts=_LEADERS_FAIL_OVER,
         history_checks=always(epoch_end_offsets_are_correct),
@@ -196,8 +196,8 @@ ROWS: Final = (
     ),
     RequirementRow(
         id="epochs/fetch-returns-diverging-epoch",
-        text="A Fetch by a client that has read beyond the end of an older epoch, and says which epoch it read last, "
-        "is answered with the epoch and the offset at which its log and the leader's part.",
+        text="The response to a Fetch whose offset is beyond the end of its last fetched epoch has a diverging epoch: "
+        "the epoch and the end offset up to which the client's log can agree with the leader's.",
         sources=(KIP_320, KIP_595),
         scripts=_LEADERS_FAIL_OVER,
         history_checks=always(diverging_epoch_is_returned),
@@ -207,7 +207,7 @@ ROWS: Final = (
     RequirementRow(
         id="storage/crashed-log-is-recovered",
         text="A broker that was killed starts again with a torn log end and without its indexes, producer snapshots, "
-        "leader epochs and checkpoints, and has everything that was acknowledged under acks=all.",
+        "leader epochs and checkpoints, and has every record that was acknowledged under acks=all.",
         sources=(_REPLICATION,),
         scripts=_LEADERS_FAIL_OVER,
         history_checks=always(damaged_nodes_recover("disk")),
@@ -216,8 +216,8 @@ ROWS: Final = (
     ),
     RequirementRow(
         id="membership/dead-broker-leaves-and-returns",
-        text="A broker that is killed is no longer named as one of the cluster's when broker.session.timeout.ms is "
-        "over, and is named again after it was started.",
+        text="A broker that is killed is no longer listed as a broker of the cluster after broker.session.timeout.ms, "
+        "and is listed again after it has started.",
         sources=(_KIP_631, _SESSION),
         scripts=_LEADERS_FAIL_OVER,
         history_checks=lambda target: (dead_broker_leaves(_session_timeout_ms(target)),),
@@ -226,8 +226,8 @@ ROWS: Final = (
     ),
     RequirementRow(
         id="quorum/created-topics-outlive-the-controller",
-        text="What the controller has acknowledged stands when the active controller dies: each topic whose creation "
-        "was acknowledged is known to every broker.",
+        text="Acknowledged metadata changes are not lost when the active controller is killed: each topic whose "
+        "creation was acknowledged is known to every broker.",
         sources=(_KIP_631, KIP_595),
         scripts=_LEADERS_FAIL_OVER,
         history_checks=always(created_topics_are_kept),
@@ -236,7 +236,8 @@ ROWS: Final = (
     ),
     RequirementRow(
         id="quorum/partitions-are-served-without-the-controller",
-        text="While the active controller is dead, the other brokers go on leading their partitions and acknowledge.",
+        text="While the active controller is down, the other brokers still lead their partitions and acknowledge "
+        "records.",
         sources=(_KIP_631,),
         scripts=_LEADERS_FAIL_OVER,
         history_checks=always(partitions_are_served_without_controller),
@@ -245,19 +246,19 @@ ROWS: Final = (
     ),
     RequirementRow(
         id="quorum/epoch-and-high-watermark-only-grow",
-        text="The controller quorum has one leader per epoch, and neither its epoch nor its high watermark falls, as "
-        "DescribeQuorum tells them.",
+        text="The controller quorum has one leader per epoch, and neither the epoch nor the high watermark that "
+        "DescribeQuorum returns decreases.",
         sources=(KIP_595,),
         scripts=_LEADERS_FAIL_OVER,
         history_checks=always(quorum_epoch_and_watermark_grow),
         needs=_ALL,
         nodes_min=3,
     ),
-    # --- leaders that leave
+    # --- leaders that are shut down
     RequirementRow(
         id="leadership/controlled-shutdown-moves-leaders-first",
-        text="A broker that is told to end hands its partitions to other leaders before it does, so that nobody waits "
-        "for its session to end, nothing acknowledged is lost, and an idempotent producer meets no error.",
+        text="During a controlled shutdown a broker's partitions get other leaders before its process ends, not after "
+        "its session timeout; no acknowledged record is lost, and an idempotent producer gets no error.",
         sources=(_SHUTDOWN, _KIP_631),
         scripts=_ROLLING_BOUNCE,
         history_checks=lambda target: (shutdown_moves_leaders(_session_timeout_ms(target)),),
@@ -266,8 +267,8 @@ ROWS: Final = (
     ),
     RequirementRow(
         id="metadata/rolling-restart-never-lowers-leader-epochs",
-        text="While brokers are restarted one after the other, no broker answers Metadata with a leader epoch below "
-        "one that it answered before.",
+        text="While brokers are restarted one after the other, no broker returns a leader epoch in Metadata that is "
+        "lower than one that it returned before.",
         sources=(KIP_320,),
         scripts=_ROLLING_BOUNCE,
         history_checks=always(metadata_never_goes_back),
@@ -277,7 +278,7 @@ ROWS: Final = (
     RequirementRow(
         id="storage/emptied-replica-is-restored",
         text="A broker whose replica was deleted while it was down copies it from the leader before it is in the ISR "
-        "again, and can then lead without losing anything.",
+        "again, and can then lead without data loss.",
         sources=(_REPLICATION, _KIP_497),
         scripts=_ROLLING_BOUNCE,
         history_checks=always(damaged_nodes_recover("wipe")),
@@ -287,8 +288,8 @@ ROWS: Final = (
     # --- no member of the ISR
     RequirementRow(
         id="leadership/no-unclean-election-by-itself",
-        text="With unclean.leader.election.enable=false a partition whose last ISR member is gone has no leader until "
-        "that one is back, and is served again then.",
+        text="With unclean.leader.election.enable=false a partition whose last ISR member is down has no leader until "
+        "that member has restarted, and is served again afterwards.",
         sources=(_UNCLEAN, _REPLICATION),
         scripts=_LAST_REPLICA_LOST,
         history_checks=always(offline_until_member_returns),
@@ -297,8 +298,8 @@ ROWS: Final = (
     ),
     RequirementRow(
         id="leadership/unclean-election-on-request",
-        text="An unclean election that ElectLeaders asks for makes a replica outside the ISR leader, in a higher "
-        "epoch; only records from some offset on are lost, and the old leader truncates them when it comes back.",
+        text="An unclean election by ElectLeaders makes a replica outside the ISR the leader, in a higher epoch; only "
+        "a suffix of the log is lost, and the old leader truncates it when it restarts.",
         sources=(KIP_460, _UNCLEAN),
         scripts=_LAST_REPLICA_LOST,
         history_checks=always(unclean_election_takes_over, replicas_agree),
@@ -307,8 +308,8 @@ ROWS: Final = (
     ),
     RequirementRow(
         id="leadership/unclean-election-when-enabled",
-        text="With unclean.leader.election.enable=true a replica outside the ISR becomes leader when the last ISR "
-        "member has gone, in a higher epoch; only records from some offset on are lost.",
+        text="With unclean.leader.election.enable=true a replica outside the ISR becomes the leader when the last ISR "
+        "member is down, in a higher epoch; only a suffix of the log is lost.",
         sources=(_UNCLEAN, _REPLICATION),
         scripts=_UNCLEAN_ENABLED,
         history_checks=always(unclean_election_happens, replicas_agree),
@@ -318,8 +319,8 @@ ROWS: Final = (
     # --- leaders that are deposed
     RequirementRow(
         id="epochs/deposed-leader-acknowledges-nothing",
-        text="A leader that was paused until another one led acknowledges no acks=all record that was sent to it "
-        "meanwhile.",
+        text="A leader that was paused until another leader was elected acknowledges no acks=all record that was sent "
+        "to it during the pause.",
         sources=(_REPLICATION, KIP_320),
         scripts=_LEADER_PAUSED,
         history_checks=always(deposed_leader_acknowledges_nothing),
@@ -328,19 +329,20 @@ ROWS: Final = (
     ),
     RequirementRow(
         id="epochs/client-behind-leader-is-fenced",
-        text="After an election the new leader answers Fetch, ListOffsets and OffsetForLeaderEpoch with an older "
-        "current leader epoch with FENCED_LEADER_EPOCH, and one that is still to come with UNKNOWN_LEADER_EPOCH.",
+        text="After an election the new leader rejects Fetch, ListOffsets and OffsetForLeaderEpoch with "
+        "FENCED_LEADER_EPOCH if their current leader epoch is lower than its own, and with UNKNOWN_LEADER_EPOCH if it "
+        "is higher.",
         sources=(KIP_320,),
         scripts=_LEADER_PAUSED,
         history_checks=always(clients_with_other_epochs_are_rejected),
         needs=_DISKS,
         nodes_min=3,
     ),
-    # --- replicas that move
+    # --- reassignment
     RequirementRow(
         id="reassignment/nothing-is-lost-under-load",
-        text="Replicas can be moved while records come in, from a log start above 0 too, and no acknowledged record is "
-        "lost.",
+        text="Replicas can be reassigned while records are produced, also with a log start offset above 0, and no "
+        "acknowledged record is lost.",
         sources=(KIP_455,),
         scripts=_REASSIGNED,
         history_checks=always(reassignments_move_replicas),
@@ -349,8 +351,8 @@ ROWS: Final = (
     ),
     RequirementRow(
         id="membership/broker-joins-and-leaves",
-        text="A broker that joins a running cluster is named as one of its brokers and can hold replicas; when it has "
-        "left, UnregisterBroker forgets it, and answers BROKER_ID_NOT_REGISTERED when asked again.",
+        text="A broker that joins a running cluster is listed as one of its brokers and can hold replicas; after it "
+        "was shut down, UnregisterBroker removes it, and returns BROKER_ID_NOT_REGISTERED when it is repeated.",
         sources=(_KIP_631,),
         scripts=_REASSIGNED,
         history_checks=always(broker_joins_and_leaves),

@@ -1,8 +1,8 @@
-"""The scripts in which nodes and links fail: one story each, told with other numbers from seed to seed.
+"""Scripts in which nodes and links fail: a fixed sequence of moves each, with counts that depend on the seed.
 
-Each is a topic_history of events that several requirements are judged by. A topic has three replicas and
-`min.insync.replicas` 2 unless its story needs less. Where a leader is to have records that nobody else gets, what is
-cut is its answers to the followers' fetches: a fetch that waits at the leader would carry them out otherwise.
+Several requirements are judged by each. A topic has three replicas and `min.insync.replicas` 2 unless the script needs
+less. If a leader must have records that are not replicated, its responses to the followers' fetches are cut: a fetch
+that is pending at the leader would deliver them otherwise.
 """
 
 from hypothesis import strategies as st
@@ -63,16 +63,16 @@ _ONE_IN_SYNC = (("min.insync.replicas", "1"),)
 
 
 def lag_time_max_ms(target: Target) -> int:
-    """`replica.lag.time.max.ms` of a target."""
+    """Return `replica.lag.time.max.ms` of a target."""
     return int(target.cluster_properties.get("replica.lag.time.max.ms", _LAG_TIME_MAX_MS_DEFAULT))
 
 
 def _load(records: int, partition: int = 0) -> tuple[Client, ...]:
-    """An idempotent producer that goes on for as long as anything is broken, and a consumer.
+    """Return an idempotent producer that sends until all faults are healed, and a consumer.
 
-    It has one request in flight. With more, librdkafka 2.16 may send a later one first to a new leader: that answers
-    OUT_OF_ORDER_SEQUENCE_NUMBER, the client takes a new producer epoch, and writes a record again that is there (seen
-    on Apache Kafka 4.3.1 in one shutdown of ten). The cluster does what it promised.
+    It has one request in flight. With more, librdkafka 2.16 may send a later one first to a new leader, which returns
+    OUT_OF_ORDER_SEQUENCE_NUMBER. The client then bumps its producer epoch and writes a record twice (observed on Apache
+    Kafka 4.3.1 in one shutdown of ten). That is permitted behaviour of the cluster.
     """
     producer = PipelinedProducer(
         partition,
@@ -85,10 +85,10 @@ def _load(records: int, partition: int = 0) -> tuple[Client, ...]:
 
 
 def followers_cut_off(target: Target) -> SearchStrategy[ConcurrentScript]:
-    """One follower's fetches are lost, then the other's too; the leader stays. Partition 1 is idle all the while."""
+    """One follower's fetches are lost, then the other's too; the leader stays. Partition 1 is idle all the time."""
     lag_ms = lag_time_max_ms(target)
 
-    def of(counts: tuple[int, int, int]) -> ConcurrentScript:
+    def build(counts: tuple[int, int, int]) -> ConcurrentScript:
         first, held, alone = counts
         faulty = (Idle(100), SendRecords(held), Idle(lag_ms), SendRecords(held), Flush())
         clients: list[Client] = [
@@ -107,7 +107,9 @@ def followers_cut_off(target: Target) -> SearchStrategy[ConcurrentScript]:
             Wait(1_000),
             Produce(_LEADER, alone, timeout_ms=1_000),
             AwaitIsr(1),
-            Produce(_LEADER, alone),  # a leader that learned of its ISR last may still take this one, and not ack it
+            Produce(
+                _LEADER, alone
+            ),  # a leader that does not know its new ISR yet may append this one, and not acknowledge it
             Produce(_LEADER, alone),
             Produce(_LEADER, alone, acks=1),
             FetchFromEnd(_LEADER),
@@ -119,18 +121,18 @@ def followers_cut_off(target: Target) -> SearchStrategy[ConcurrentScript]:
         settings = TopicSettings(2, 3, _TWO_IN_SYNC, Placement.ONE_LEADER)
         return ConcurrentScript(settings, tuple(clients), nemesis)
 
-    return st.tuples(_COUNT, _COUNT, st.integers(1, 5)).map(of)
+    return st.tuples(_COUNT, _COUNT, st.integers(1, 5)).map(build)
 
 
 def leaders_fail_over(_: Target) -> SearchStrategy[ConcurrentScript]:
-    """Two leaders go, each with records that nobody else got, and come back one after the other (KIP-101, KIP-279).
+    """Two leaders stop, each with records that are not replicated, and restart one after the other (KIP-101, KIP-279).
 
-    The first, the active controller too, is killed while topics are created. It comes back with a torn log, without
-    checkpoints, snapshots and indexes, and is kept from the second, who is shut down. So the third leads in an epoch
-    after one of which the first heard nothing. Partition 1 is led by another node than the controller.
+    The first, also the active controller, is killed while topics are created. It restarts with a torn log and without
+    checkpoints, snapshots and indexes, and cannot fetch from the second, which is shut down. So the third leads in an
+    epoch that follows one unknown to the first. Partition 1 is led by a node other than the controller.
     """
 
-    def of(counts: tuple[int, int]) -> ConcurrentScript:
+    def build(counts: tuple[int, int]) -> ConcurrentScript:
         records, alone = counts
         unreplicated = (Cut(_FOLLOWER, _LEADER, Lost.ANSWERS), Cut(_LAST, _LEADER, Lost.ANSWERS))
         damages = (Damage.TORN_TAIL, Damage.CHECKPOINTS, Damage.SNAPSHOTS, Damage.INDEXES)
@@ -168,17 +170,17 @@ def leaders_fail_over(_: Target) -> SearchStrategy[ConcurrentScript]:
         clients = (*_load(records), *_load(records, partition=1)[:1], creator, *watchers)
         return ConcurrentScript(settings, clients, nemesis)
 
-    return st.tuples(_COUNT, st.integers(1, 5)).map(of)
+    return st.tuples(_COUNT, st.integers(1, 5)).map(build)
 
 
 def rolling_bounce(_: Target) -> SearchStrategy[ConcurrentScript]:
-    """Every node is shut down and started, the next one when all are in sync; one starts empty, one without indexes.
+    """Every node is restarted, the next one when the ISR is full; one restarts empty, one without indexes.
 
-    Producer snapshots stay: without them Kafka takes a log that was closed in good order for one without idempotent
-    producers, and does not know their retries again (4.3.1: a duplicate). After a crash it rebuilds them.
+    Producer snapshots stay: without them Kafka assumes that a cleanly closed log has no idempotent producers, and does
+    not detect their retries (4.3.1: a duplicate). After a crash it rebuilds them.
     """
 
-    def of(records: int) -> ConcurrentScript:
+    def build(records: int) -> ConcurrentScript:
         def bounce(node: InitialRole, *damages: Damage) -> tuple[Move, ...]:
             return (ShutDown(node), *(DamageDisk(node, what) for what in damages), Restart(node), AwaitIsr(3))
 
@@ -192,16 +194,16 @@ def rolling_bounce(_: Target) -> SearchStrategy[ConcurrentScript]:
         watchers = tuple(MetadataWatcher(node, period_ms=100) for node in (_LEADER, _FOLLOWER, _LAST))
         return ConcurrentScript(TopicSettings(1, 3, _TWO_IN_SYNC), (*_load(records), *watchers), nemesis)
 
-    return _COUNT.map(of)
+    return _COUNT.map(build)
 
 
 def last_in_sync_replica_lost(_: Target) -> SearchStrategy[ConcurrentScript]:
-    """Of two replicas one falls behind, the other one goes: first until it comes back, then until somebody decides.
+    """One of two replicas lags, and the leader shuts down twice: until its restart, then until an unclean election.
 
-    With `min.insync.replicas` 1 the leader alone acknowledges. The one behind is kept behind until the end.
+    With `min.insync.replicas` 1 the leader alone acknowledges. The follower's link is cut until the end.
     """
 
-    def of(counts: tuple[int, int]) -> ConcurrentScript:
+    def build(counts: tuple[int, int]) -> ConcurrentScript:
         records, alone = counts
         offline = (ShutDown(_LEADER), AwaitLeader(None), Wait(1_000))
         nemesis: tuple[Move, ...] = (
@@ -232,13 +234,13 @@ def last_in_sync_replica_lost(_: Target) -> SearchStrategy[ConcurrentScript]:
         )
         return ConcurrentScript(TopicSettings(1, 2, _ONE_IN_SYNC), clients, nemesis)
 
-    return st.tuples(_COUNT, st.integers(1, 5)).map(of)
+    return st.tuples(_COUNT, st.integers(1, 5)).map(build)
 
 
 def unclean_election_enabled(_: Target) -> SearchStrategy[ConcurrentScript]:
-    """Of two replicas one falls behind, the other one goes, and an unclean election is allowed."""
+    """One of two replicas lags, the leader shuts down, and unclean leader election is enabled."""
 
-    def of(counts: tuple[int, int]) -> ConcurrentScript:
+    def build(counts: tuple[int, int]) -> ConcurrentScript:
         records, alone = counts
         nemesis: tuple[Move, ...] = (
             Cut(_FOLLOWER, _LEADER, Lost.ANSWERS),
@@ -260,13 +262,13 @@ def unclean_election_enabled(_: Target) -> SearchStrategy[ConcurrentScript]:
         )
         return ConcurrentScript(TopicSettings(1, 2, properties), clients, nemesis)
 
-    return st.tuples(_COUNT, st.integers(1, 5)).map(of)
+    return st.tuples(_COUNT, st.integers(1, 5)).map(build)
 
 
 def leader_paused(_: Target) -> SearchStrategy[ConcurrentScript]:
-    """The leader of partition 0, which is not the active controller, is paused until another one leads, and goes on."""
+    """The leader of partition 0, not the active controller, is paused until another leader is elected, and resumed."""
 
-    def of(records: int) -> ConcurrentScript:
+    def build(records: int) -> ConcurrentScript:
         nemesis: tuple[Move, ...] = (
             Wait(300),
             PauseNode(_LEADER),
@@ -284,13 +286,13 @@ def leader_paused(_: Target) -> SearchStrategy[ConcurrentScript]:
         settings = TopicSettings(2, 3, _TWO_IN_SYNC, Placement.CONTROLLER_FOLLOWS)
         return ConcurrentScript(settings, clients, nemesis)
 
-    return _COUNT.map(of)
+    return _COUNT.map(build)
 
 
 def reassigned_under_load(_: Target) -> SearchStrategy[ConcurrentScript]:
-    """Replicas move to other nodes, to one that joins the cluster and leaves it again too, while records come in."""
+    """Replicas are reassigned under load, also to a broker that joins the cluster and leaves it again."""
 
-    def of(records: int) -> ConcurrentScript:
+    def build(records: int) -> ConcurrentScript:
         nemesis: tuple[Move, ...] = (
             Wait(200),
             DeleteRecordsToEnd(),
@@ -309,4 +311,4 @@ def reassigned_under_load(_: Target) -> SearchStrategy[ConcurrentScript]:
         clients = (*_load(records), MetadataWatcher(InitialRole.OUTSIDER, period_ms=100, cluster=True))
         return ConcurrentScript(TopicSettings(1, 2, _ONE_IN_SYNC), clients, nemesis)
 
-    return _COUNT.map(of)
+    return _COUNT.map(build)

@@ -1,7 +1,7 @@
-"""What a requirement asks of a history beyond the checkers' anomalies: pure functions from tables to findings.
+"""History checks of requirements, beside the checkers' anomalies: pure functions from tables to findings.
 
-Each examines every topic of a run, takes time linear in its rows, and says what it saw that must not be, or why it
-cannot tell: a promise about an ISR that shrinks is not kept by a history in which nothing was cut.
+Each checks every topic of a run in time linear in its rows. It reports violations, or that the history does not show
+the behaviour: a history without a cut link does not test an ISR that shrinks.
 """
 
 from bisect import bisect_right
@@ -18,7 +18,7 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class HistoryFinding:
-    """One finding: a violation, or something unknown. `topic` null where it is of the whole run."""
+    """A violation, or a reason for the verdict unknown. `topic` is None if it concerns the whole run."""
 
     verdict: Verdict
     text: str
@@ -29,12 +29,12 @@ HistoryCheck = Callable[[History], Sequence[HistoryFinding]]
 
 
 def violation(topic: str | None, text: str) -> HistoryFinding:
-    """What must not be was seen."""
+    """Return a finding that violates the requirement."""
     return HistoryFinding(Verdict.VIOLATION, text, topic)
 
 
 def unknown(text: str) -> HistoryFinding:
-    """The history does not show what is to be examined."""
+    """Return a finding of a history that does not show the behaviour to check."""
     return HistoryFinding(Verdict.UNKNOWN, text)
 
 
@@ -44,13 +44,13 @@ def _rows(history: History, table: str) -> list[dict[str, Any]]:
 
 
 def _reads(history: History) -> Iterator[dict[str, Any]]:
-    """Read records in the order in which their processes got them."""
+    """Return the read records in the order in which their processes received them."""
     reads = [row for row in _rows(history, "records") if row["direction"] == "read"]
     yield from sorted(reads, key=lambda row: (row["op_id"], row["seq"]))
 
 
 def reads_ascend(history: History) -> Sequence[HistoryFinding]:
-    """A process that never seeks reads ever higher offsets of a partition."""
+    """Check that each process reads increasing offsets of a partition; none of them seeks."""
     operations = {row["op_id"]: row for row in _rows(history, "operations")}
     last: dict[tuple[int, str, int], int] = {}
     found = []
@@ -71,12 +71,12 @@ def reads_ascend(history: History) -> Sequence[HistoryFinding]:
 
 
 def reads_stay_below_watermark(history: History) -> Sequence[HistoryFinding]:
-    """No record is read at or above the high watermark of the same answer, or of an end offset answered later.
+    """Check that no record is read at or above the high watermark of the same response, or a later end offset.
 
-    Later: asked after the read completed. Only for a history without faults, in which one leader answers all.
+    Later means that it was requested after the read completed. Only for a history without faults, with one leader.
     """
     operations = {row["op_id"]: row for row in _rows(history, "operations")}
-    answered: dict[tuple[int, str, int], int] = {
+    watermarks: dict[tuple[int, str, int], int] = {
         (row["op_id"], row["topic"], row["partition"]): row["high_watermark"]
         for row in _rows(history, "positions")
         if row["high_watermark"] is not None
@@ -87,18 +87,18 @@ def reads_stay_below_watermark(history: History) -> Sequence[HistoryFinding]:
     for read in _reads(history):
         partition = (read["topic"], read["partition"])
         place = f"offset {read['offset']} of {read['topic']}-{read['partition']} (op {read['op_id']})"
-        watermark = answered.get((read["op_id"], *partition))
+        watermark = watermarks.get((read["op_id"], *partition))
         seen = seen or watermark is not None
         if watermark is not None and read["offset"] >= watermark:
             found.append(violation(read["topic"], f"{place} came with a high watermark of {watermark}"))
-        end = _first_asked_after(ends[partition], operations[read["op_id"]]["complete_ns"])
+        end = _lowest_end_after(ends[partition], operations[read["op_id"]]["complete_ns"])
         if end is not None and read["offset"] >= end:
-            found.append(violation(read["topic"], f"{place} was read before ListOffsets answered an end of {end}"))
-    return found or ([] if seen else [unknown("no fetch answered a record and a high watermark")])
+            found.append(violation(read["topic"], f"{place} was read before ListOffsets returned the end offset {end}"))
+    return found or ([] if seen else [unknown("no fetch returned a record and a high watermark")])
 
 
 def _end_offsets(history: History) -> Mapping[tuple[str, int], list[tuple[int, int]]]:
-    """By partition, read_uncommitted ends with the time they were asked at, the lowest of all later ones: ascending."""
+    """Return (request time, lowest end offset from then on) of each partition, ascending; read_uncommitted."""
     ends: defaultdict[tuple[str, int], list[tuple[int, int]]] = defaultdict(list)
     for row in sorted(_rows(history, "states"), key=lambda row: -row["asked_ns"]):
         if row["source"] == "list_offsets" and row["high_watermark"] is not None:
@@ -111,8 +111,8 @@ def _end_offsets(history: History) -> Mapping[tuple[str, int], list[tuple[int, i
     return ends
 
 
-def _first_asked_after(ends: Sequence[tuple[int, int]], at_ns: int | None) -> int | None:
-    """The lowest end that was asked for after a time, by bisection of the ascending list."""
+def _lowest_end_after(ends: Sequence[tuple[int, int]], at_ns: int | None) -> int | None:
+    """Return the lowest end offset that was requested after a time, by bisection of the ascending list."""
     if at_ns is None:
         return None
     index = bisect_right(ends, at_ns, key=lambda end: end[0])
@@ -120,7 +120,7 @@ def _first_asked_after(ends: Sequence[tuple[int, int]], at_ns: int | None) -> in
 
 
 def acknowledged_offsets_are_unique(history: History) -> Sequence[HistoryFinding]:
-    """No two acknowledged records of a partition have one offset."""
+    """Check that no two acknowledged records of a partition have the same offset."""
     acknowledged = {row["op_id"] for row in _rows(history, "operations") if row["outcome"] == "ok"}
     values: dict[tuple[str, int, int], int | None] = {}
     found = []
@@ -145,43 +145,43 @@ def acknowledged_offsets_are_unique(history: History) -> Sequence[HistoryFinding
 
 @dataclass(frozen=True, slots=True)
 class _CutFollower:
-    """One `cut` row of the history between two nodes, and what metadata said of partition 0 from then on."""
+    """One `cut` row of the history between two nodes, and the later ISRs of partition 0 in Metadata responses."""
 
     follower: int
     inject_ns: int
     heal_ns: int
     topic: str
     isrs: Sequence[tuple[int, frozenset[int]]]
-    """When it was asked, and the ISR answered; ascending."""
+    """Request time and ISR, ascending."""
 
     @property
     def shrunk(self) -> Iterator[int]:
-        """When an ISR without the follower was asked for."""
-        return (asked_ns for asked_ns, isr in self.isrs if self.follower not in isr)
+        """Request times of the ISRs without the follower."""
+        return (requested_ns for requested_ns, isr in self.isrs if self.follower not in isr)
 
 
 def _cut_followers(history: History) -> Iterator[_CutFollower]:
-    metadata: defaultdict[str, list[tuple[int, int, frozenset[int]]]] = defaultdict(list)
+    metadata: defaultdict[str, list[tuple[int, frozenset[int]]]] = defaultdict(list)
     for row in _rows(history, "states"):
         if row["source"] == "metadata" and row["partition"] == 0 and row["isr"]:
-            metadata[row["topic"]].append((row["asked_ns"], row["answered_ns"], frozenset(row["isr"])))
+            metadata[row["topic"]].append((row["asked_ns"], frozenset(row["isr"])))
     for fault in _rows(history, "faults"):
         source, _, _ = (fault["target"] or "").partition("->")
         if fault["kind"] != "cut" or not source.isdigit() or fault["heal_ns"] is None:
             continue
-        for topic, answers in metadata.items():
-            if min(asked for asked, _, _ in answers) < fault["inject_ns"] < max(asked for asked, _, _ in answers):
-                isrs = sorted((asked, isr) for asked, _, isr in answers if asked >= fault["inject_ns"])
+        for topic, responses in metadata.items():
+            if min(at_ns for at_ns, _ in responses) < fault["inject_ns"] < max(at_ns for at_ns, _ in responses):
+                isrs = sorted((at_ns, isr) for at_ns, isr in responses if at_ns >= fault["inject_ns"])
                 yield _CutFollower(int(source), fault["inject_ns"], fault["heal_ns"], topic, isrs)
 
 
 def isr_shrinks_and_heals(history: History) -> Sequence[HistoryFinding]:
-    """While a follower's fetches are cut off and records come in, it leaves the ISR; after healing it is back."""
+    """Check that a follower whose fetches are lost under load leaves the ISR, and rejoins it after healing."""
     cuts = list(_cut_followers(history))
     found = []
     for cut in cuts:
         cut_s = (cut.heal_ns - cut.inject_ns) / 1e9
-        if not any(asked_ns <= cut.heal_ns for asked_ns in cut.shrunk):
+        if not any(requested_ns <= cut.heal_ns for requested_ns in cut.shrunk):
             found.append(
                 violation(cut.topic, f"node {cut.follower} was in every ISR while it was cut for {cut_s:.1f} s")
             )
@@ -192,18 +192,18 @@ def isr_shrinks_and_heals(history: History) -> Sequence[HistoryFinding]:
 
 
 def acks_all_waits_for_isr(lag_time_max_ms: int) -> HistoryCheck:
-    """No acks=all record sent while a follower is cut is acknowledged before that follower can have left the ISR.
+    """Check that no acks=all record sent while a follower is cut off is acknowledged before it can have left the ISR.
 
-    The leader drops it once it lags for `replica.lag.time.max.ms`, counted from its last fetch, which may be as old as
-    `replica.fetch.wait.max.ms` (half a second) when the cut takes hold. With another half second to spare that is a
-    bound that no correct leader breaks, however slow. A run starts a phase's steps only when the cut holds.
+    The leader removes a follower that lags for `replica.lag.time.max.ms`, counted from its last fetch, which may be as
+    old as `replica.fetch.wait.max.ms` (0.5 s) when the cut takes effect. With another 0.5 s of tolerance no correct
+    leader acknowledges earlier, however slow it is. The steps of a phase start only once the cut is in force.
     """
     earliest_after_ns = max(0, lag_time_max_ms - 1000) * 1_000_000
 
     def check(history: History) -> Sequence[HistoryFinding]:
         cuts = list(_cut_followers(history))
         found = []
-        held = 0
+        checked = 0
         for cut in cuts:
             earliest_ns = cut.inject_ns + earliest_after_ns
             for row in _rows(history, "operations"):
@@ -211,7 +211,7 @@ def acks_all_waits_for_isr(lag_time_max_ms: int) -> HistoryCheck:
                     continue
                 if not cut.inject_ns < row["invoke_ns"] < earliest_ns:
                     continue
-                held += 1
+                checked += 1
                 if row["complete_ns"] < earliest_ns:
                     after_s = (row["complete_ns"] - cut.inject_ns) / 1e9
                     found.append(
@@ -221,6 +221,8 @@ def acks_all_waits_for_isr(lag_time_max_ms: int) -> HistoryCheck:
                             f"while it was in the ISR",
                         )
                     )
-        return found or ([] if held else [unknown("no acks=all record was acknowledged that was sent during the cut")])
+        return found or (
+            [] if checked else [unknown("no acks=all record was acknowledged that was sent during the cut")]
+        )
 
     return check

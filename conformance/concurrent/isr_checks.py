@@ -1,4 +1,4 @@
-"""What must be true of the in-sync replicas of a topic (KIP-497, KIP-966's rule for the high watermark)."""
+"""History checks of the ISR (KIP-497), and of the high watermark below min.insync.replicas (KIP-966)."""
 
 from collections.abc import Iterator, Sequence
 
@@ -6,14 +6,14 @@ from conformance.concurrent.history_checks import HistoryCheck, HistoryFinding, 
 from conformance.concurrent.topic_history import NEVER_NS, Fault, Row, TopicHistory, topic_histories
 from linearizability.history.reader import History
 
-_REFUSALS = frozenset({"NOT_ENOUGH_REPLICAS", "NOT_ENOUGH_REPLICAS_AFTER_APPEND", "REQUEST_TIMED_OUT"})
-"""What an acks=all produce may be answered while the ISR is too small: at once, or when its time is over."""
+_REJECTIONS = frozenset({"NOT_ENOUGH_REPLICAS", "NOT_ENOUGH_REPLICAS_AFTER_APPEND", "REQUEST_TIMED_OUT"})
+"""Errors of an acks=all produce while the ISR is too small: at once, or after its timeout."""
 
 
 def idle_followers_stay(lag_time_max_ms: int) -> HistoryCheck:
-    """A follower whose fetches are lost stays in the ISR of a partition that gets no record meanwhile.
+    """Return the check that a follower whose fetches are lost stays in the ISR of a partition without new records.
 
-    The leader looks for lagging followers every half of the lag time, so a cut of twice that time shows it.
+    The leader checks for lagging followers every half of the lag time, so only cuts of twice that time count.
     """
     long_enough_ns = 2 * lag_time_max_ms * 1_000_000
 
@@ -25,8 +25,8 @@ def idle_followers_stay(lag_time_max_ms: int) -> HistoryCheck:
                 found += [
                     violation(
                         topic.name,
-                        f"node {cut.node} was dropped from the ISR of {topic.name}-{partition} while its fetches "
-                        f"were lost, though no record came in",
+                        f"node {cut.node} was removed from the ISR of {topic.name}-{partition} while its fetches "
+                        f"were lost, although no record was appended",
                     )
                     for view in topic.after(cut.inject_ns, cut.heal_ns, partition)
                     if view.leader == cut.destination and cut.node not in view.isr
@@ -37,7 +37,7 @@ def idle_followers_stay(lag_time_max_ms: int) -> HistoryCheck:
 
 
 def _idle(topic: TopicHistory, long_enough_ns: int) -> Iterator[tuple[Fault, int]]:
-    """Cuts from a follower to a leader, with the leader's partitions that nothing was sent to before the heal."""
+    """Yield cuts from a follower to a leader, with the partitions to which nothing was sent before the heal."""
     for cut in topic.faults_of_kind("cut"):
         if cut.node is None or cut.heal_ns == NEVER_NS or cut.heal_ns - cut.inject_ns < long_enough_ns:
             continue
@@ -53,35 +53,35 @@ def _idle(topic: TopicHistory, long_enough_ns: int) -> Iterator[tuple[Fault, int
 
 
 def min_insync_replicas_is_enforced(minimum: int) -> HistoryCheck:
-    """While the ISR is smaller than the minimum, acks=all is not acknowledged but refused, or times out."""
+    """Return the check that acks=all is rejected or times out while the ISR is smaller than the minimum."""
 
     def check(history: History) -> Sequence[HistoryFinding]:
-        found, refused = [], 0
+        found, rejected = [], 0
         for topic, began_ns, ended_ns in _too_small(history, minimum):
             for row in _produces(topic, acks=-1, began_ns=began_ns, ended_ns=ended_ns):
                 if row["outcome"] == "ok" and row["complete_ns"] < ended_ns:
                     found.append(
                         violation(topic.name, f"op {row['op_id']} was acknowledged by an ISR below {minimum} members")
                     )
-                elif row["error"] in _REFUSALS:
-                    refused += row["error"] != "REQUEST_TIMED_OUT"
+                elif row["error"] in _REJECTIONS:
+                    rejected += row["error"] != "REQUEST_TIMED_OUT"
                 elif row["complete_ns"] is not None and row["complete_ns"] < ended_ns:
                     found.append(
                         violation(
                             topic.name,
-                            f"op {row['op_id']} was answered {row['error']} by an ISR below {minimum} members",
+                            f"op {row['op_id']} failed with {row['error']} at an ISR below {minimum} members",
                         )
                     )
-        return found or ([] if refused else [unknown("no acks=all record met an ISR that was too small")])
+        return found or ([] if rejected else [unknown("no acks=all record was sent while the ISR was too small")])
 
     return check
 
 
 def high_watermark_waits(minimum: int) -> HistoryCheck:
-    """What acks=1 appends while the ISR is below the minimum is invisible until the ISR has grown again."""
+    """Return the check that records of acks=1 stay invisible while the ISR is smaller than the minimum."""
 
     def check(history: History) -> Sequence[HistoryFinding]:
-        found, asked = [], 0
+        found, checked = [], 0
         for topic, began_ns, ended_ns in _too_small(history, minimum):
             for row in _produces(topic, acks=1, began_ns=began_ns, ended_ns=ended_ns):
                 offset = topic.offset_of(row["op_id"])
@@ -95,7 +95,7 @@ def high_watermark_waits(minimum: int) -> HistoryCheck:
                     and state["high_watermark"] is not None
                     and state["asked_ns"] > row["complete_ns"]
                 ]
-                asked += sum(state["answered_ns"] < ended_ns for state in marks)
+                checked += sum(state["answered_ns"] < ended_ns for state in marks)
                 found += [
                     violation(
                         topic.name,
@@ -107,15 +107,15 @@ def high_watermark_waits(minimum: int) -> HistoryCheck:
                 ][:1]
                 if not any(state["high_watermark"] > offset for state in marks):
                     found.append(violation(topic.name, f"offset {offset} did not become visible when the ISR grew"))
-        return found or ([] if asked else [unknown("nobody asked for the end while the ISR was too small")])
+        return found or ([] if checked else [unknown("no high watermark was requested while the ISR was too small")])
 
     return check
 
 
 def _too_small(history: History, minimum: int) -> Iterator[tuple[TopicHistory, int, int]]:
-    """When the ISR of partition 0 was surely too small: from a response that reports so until the first link is healed.
+    """Yield the times in which the ISR of partition 0 was too small: from such a response to the first healed link.
 
-    No link may be cut in between: until its own is, a follower that was slow can return to the ISR unseen.
+    No link may be cut in between: a slow follower whose link is not cut yet can rejoin the ISR unseen.
     """
     for topic in topic_histories(history):
         cuts = tuple(topic.faults_of_kind("cut"))
@@ -128,7 +128,7 @@ def _too_small(history: History, minimum: int) -> Iterator[tuple[TopicHistory, i
 
 
 def _produces(topic: TopicHistory, acks: int, began_ns: int, ended_ns: int) -> Iterator[Row]:
-    """Batches that were sent once, in a time."""
+    """Return the batches for partition 0 that were sent once, between two times."""
     return (
         row
         for row in topic.calls("produce")

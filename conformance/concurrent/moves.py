@@ -1,11 +1,11 @@
-"""What is done to a cluster in the faulty phase of a script, move by move: the nemesis's vocabulary.
+"""Moves of the nemesis in the faulty phase of a script: faults, waits and requests.
 
-Moves follow each other; one that waits for the cluster (`AwaitIsr`) goes on when every node that is up says what it
-waits for, or when its time is over, because what a cluster does not do is for the history_checks to judge. All that is
-still broken after the last move is healed. Moves are plain values and print as Python.
+Moves run one after the other. One that waits for the cluster (`AwaitIsr`) ends when every node that is up reports the
+state, or after a timeout without an error: the history checks judge what a cluster does not do. All faults still in
+force after the last move are healed. Moves are plain values and print as Python.
 
-Nodes are named by what they are to partition 0 when the script starts, so that a script means the same on every
-cluster: its replicas in the order of the assignment, of which the first leads.
+Nodes are named by their role for partition 0 when the script starts, so that a script means the same on every cluster:
+its replicas in the order of the assignment, of which the first leads.
 """
 
 from dataclasses import dataclass
@@ -18,19 +18,19 @@ from fixtures.targets.controls import Listener, Lost
 
 
 class InitialRole(StrEnum):
-    """A node, or the clients, by what it is to partition 0 when the script starts."""
+    """A node by its role for partition 0 when the script starts, or the clients."""
 
     CLIENT = "client"
     LEADER = "leader"
     """The first replica."""
     FOLLOWER = "follower"
-    """The second."""
+    """The second replica."""
     LAST_FOLLOWER = "last-follower"
-    """The third."""
+    """The third replica."""
     OUTSIDER = "outsider"
     """A node without a replica."""
     NEWCOMER = "newcomer"
-    """A broker that has joined since."""
+    """A broker that joined after the start."""
 
 
 # --- faults
@@ -40,7 +40,7 @@ class InitialRole(StrEnum):
 class Cut(AsPython):
     """Lose one direction of a link until it is healed.
 
-    Between two nodes only `listener`'s traffic is cut; heartbeats and metadata still pass where replication is.
+    Between two nodes only the traffic of `listener` is cut: heartbeats and metadata still pass if it is replication.
     """
 
     source: InitialRole
@@ -56,14 +56,14 @@ class Heal(AsPython):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Kill(AsPython):
-    """SIGKILL. The node stays down until it is restarted."""
+    """Send SIGKILL. The node stays down until it is restarted."""
 
     node: InitialRole
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ShutDown(AsPython):
-    """SIGTERM: a controlled shutdown. Goes on when the process has ended; the node stays down until restarted."""
+    """Send SIGTERM for a controlled shutdown, and wait for the process to end. The node stays down until restarted."""
 
     node: InitialRole
 
@@ -78,33 +78,33 @@ class DamageDisk(AsPython):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Restart(AsPython):
-    """Start a node that is down; goes on once it listens."""
+    """Start a node that is down, and wait until it listens."""
 
     node: InitialRole
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class PauseNode(AsPython):
-    """SIGSTOP, until it is resumed."""
+    """Send SIGSTOP. The node is paused until it is resumed."""
 
     node: InitialRole
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Resume(AsPython):
-    """SIGCONT."""
+    """Send SIGCONT."""
 
     node: InitialRole
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class AddBroker(AsPython):
-    """Let a broker join the cluster; goes on once it listens. It leaves with the nemesis, at the latest."""
+    """Add a broker to the cluster, and wait until it listens. It is removed after the last move at the latest."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class RemoveBroker(AsPython):
-    """Shut the broker down that has joined."""
+    """Shut down the broker that joined."""
 
 
 # --- waiting
@@ -112,35 +112,35 @@ class RemoveBroker(AsPython):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Wait(AsPython):
-    """Let time pass."""
+    """Wait for a fixed time."""
 
     duration_ms: int
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class AwaitIsr(AsPython):
-    """Until the ISR of partition 0 has so many members."""
+    """Wait until the ISR of partition 0 has `size` members."""
 
     size: int
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class AwaitLeader(AsPython):
-    """Until this node leads partition 0; null: until nobody does."""
+    """Wait until this node leads partition 0, or until it has no leader (None)."""
 
     node: InitialRole | None
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class AwaitBrokers(AsPython):
-    """Until the cluster has so many brokers."""
+    """Wait until the cluster has `count` brokers."""
 
     count: int
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class AwaitController(AsPython):
-    """Until another node than this one is the active controller."""
+    """Wait until a node other than this one is the active controller."""
 
     other_than: InitialRole
 
@@ -150,7 +150,7 @@ class AwaitController(AsPython):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Produce(AsPython):
-    """Send one batch to partition 0 of a node, and wait for its answer."""
+    """Send one batch to partition 0 of a node, and wait for its response."""
 
     to: InitialRole
     records: int
@@ -160,16 +160,16 @@ class Produce(AsPython):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class FetchFromEnd(AsPython):
-    """Ask a node for the records of partition 0 from its end offset on, and for that offset."""
+    """Send ListOffsets for the end of partition 0 to a node, and a Fetch from that offset."""
 
     to: InitialRole
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ProbeLeaderEpochs(AsPython):
-    """Ask a leader where the epoch before its own ended, and read as clients from beyond there, behind and ahead.
+    """Send OffsetForLeaderEpoch for the previous epoch, a Fetch beyond its end, and requests in epochs below and above.
 
-    Waits for the node to say in which epoch it leads.
+    Waits until the node returns the epoch in which it leads.
     """
 
     to: InitialRole
@@ -177,30 +177,30 @@ class ProbeLeaderEpochs(AsPython):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ElectLeader(AsPython):
-    """ElectLeaders for partition 0, asked of a node that is up."""
+    """Send ElectLeaders for partition 0 to a node that is up."""
 
     election: Election = Election.PREFERRED
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Unregister(AsPython):
-    """UnregisterBroker for the broker that has joined, asked of another node."""
+    """Send UnregisterBroker for the broker that joined to another node."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class DeleteRecordsToEnd(AsPython):
-    """Move the log start of partition 0 up to its end offset."""
+    """Send DeleteRecords for partition 0 up to its end offset."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Reassign(AsPython):
-    """Reassign partition 0 to these nodes, and wait until that is over and every node that is up knows it."""
+    """Reassign partition 0 to these nodes, and wait until it is complete and every node that is up reports the ISR."""
 
     replicas: tuple[InitialRole, ...]
 
 
 Break = Cut | Heal | Kill | ShutDown | DamageDisk | Restart | PauseNode | Resume
-"""Faults, and their ends."""
+"""Moves that inject or heal faults."""
 Await = AwaitIsr | AwaitLeader | AwaitBrokers | AwaitController
 Move = (
     Break

@@ -1,9 +1,9 @@
-"""Walks through the moves of a script's faulty phase on a real cluster, and leaves it whole.
+"""Nemesis: makes the moves of a script's faulty phase on a cluster, and heals every fault at the end.
 
 Every fault is a row of the history that begins before the fault does and ends when it is over: kinds `cut`, `pause`,
 `kill` (until the node is up again), `shutdown` (SIGTERM until the process has ended), `down` (from then until the node
-is up), `disk` and `wipe` (until the node is up), `election` (an unclean one was asked for). Each request is recorded as
-that of any client, and so is what a wait was told.
+is up), `disk` and `wipe` (until the node is up), `election` (an unclean election by request). Its requests, also those
+of waits, are recorded as operations.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
@@ -23,17 +23,17 @@ from fixtures.targets.controls import MembershipControl
 from fixtures.targets.target import TargetError
 
 AWAIT_TIMEOUT_S = 30.0
-"""For the cluster to come to what a move waits for: four times what the longest takes with trial settings."""
-ANSWER_TIMEOUT_S = 5.0
-"""For one answer; what a paused node does not say is not waited for longer."""
-_ASK_AGAIN_S = 0.1
+"""Timeout of a move that waits for the cluster: four times the longest wait with trial settings."""
+RESPONSE_TIMEOUT_S = 5.0
+"""Timeout of one request; a paused node does not respond."""
+_RETRY_BACKOFF_S = 0.1
 _PARTITION = 0
 
-Answered = TypeVar("Answered")
+Result = TypeVar("Result")
 
 
 class Moves:
-    """The moves of one phase. The phase lasts until the call returns, with everything healed."""
+    """Moves of one phase. The phase lasts until the call returns, with everything healed."""
 
     def __init__(self, context: TrialContext, all_moves: Sequence[Move]) -> None:
         self._context = context
@@ -42,25 +42,25 @@ class Moves:
         self._holds = context.target.stage.event()
 
     def await_hold(self) -> None:
-        """Return once the cuts that stand first are in force."""
+        """Return once the cuts at the start of the moves are in force."""
         self._holds.wait()
 
     def __call__(self) -> None:
-        """Make all moves, and heal."""
+        """Make all moves, then heal all faults."""
         try:
             with Nemesis(self._context) as nemesis:
                 nemesis.make(self.first)
                 self._holds.set()
                 nemesis.make(self._others)
         finally:
-            self._holds.set()  # also when there is nothing to wait for any more
+            self._holds.set()  # also after an error
             self._context.node_failed.set()
             self._context.nemesis_done.set()
 
 
 @dataclass(slots=True)
 class Nemesis:
-    """One script's moves. A context manager: leaving it heals whatever is still broken."""
+    """Maker of one script's moves. A context manager: its exit heals the faults that are still in force."""
 
     context: TrialContext
     _faults: ScriptedFaults = field(init=False)
@@ -83,7 +83,7 @@ class Nemesis:
                 client.client.close()
 
     def make(self, some: Iterable[Move]) -> None:
-        """Make the moves, one after the other. Raises `ScriptNotRunError` for one that this cluster cannot suffer."""
+        """Make the moves, one after the other. Raises `ScriptNotRunError` if the target does not support one."""
         for move in some:
             try:
                 self._make(move)
@@ -103,7 +103,7 @@ class Nemesis:
             case _ if isinstance(move, Await):
                 self._await(move)
             case _:
-                self._ask(move)
+                self._send_request(move)
 
     # --- faults
 
@@ -137,30 +137,30 @@ class Nemesis:
     def _membership(self) -> MembershipControl:
         target = self.context.target
         if not isinstance(target, MembershipControl):
-            raise ScriptNotRunError(f"{target.name} lets no broker join")
+            raise ScriptNotRunError(f"no broker can join {target.name}")
         return target
 
     # --- waiting
 
     def _await(self, move: Await) -> None:
-        """Until every node that is up says so: one that learns it later would be asked, or believed, too early."""
-        says_so = self._condition(move)
-        self._wait_for(lambda: all(says_so(node) for node in self._everyone()))
+        """Wait until every node that is up reports the state: later moves may send requests to any of them."""
+        condition = self._condition(move)
+        self._wait_for(lambda: all(condition(client) for client in self._available_clients()))
 
-    def _wait_for(self, answer: Callable[[], Answered]) -> Answered:
-        """Ask again and again until there is an answer, or the time is over."""
+    def _wait_for(self, request: Callable[[], Result]) -> Result:
+        """Repeat a request until its result is true, or until the timeout; return the last result."""
         deadline = self.context.target.transport.monotonic() + AWAIT_TIMEOUT_S
-        while not (answered := answer()) and self.context.target.transport.monotonic() < deadline:
-            self.context.target.transport.sleep(_ASK_AGAIN_S)
-        return answered
+        while not (result := request()) and self.context.target.transport.monotonic() < deadline:
+            self.context.target.transport.sleep(_RETRY_BACKOFF_S)
+        return result
 
     def _condition(self, move: Await) -> Callable[[RecordedAdminClient], bool]:
         match move:
             case moves.AwaitIsr(size):
-                return lambda node: any(len(told.isr_nodes) == size for told in self._partition(node))
+                return lambda node: any(len(state.isr_nodes) == size for state in self._partition(node))
             case moves.AwaitLeader(role):
                 wanted = -1 if role is None else self._node(role)
-                return lambda node: any(told.leader_id == wanted for told in self._partition(node))
+                return lambda node: any(state.leader_id == wanted for state in self._partition(node))
             case moves.AwaitBrokers(count):
                 return lambda node: len(_brokers(node)) == count
             case moves.AwaitController(other_than):
@@ -168,14 +168,14 @@ class Nemesis:
                 return lambda node: any(leader not in (-1, former) for leader in _controllers(node))
 
     def _partition(self, node: RecordedAdminClient) -> Iterator[Any]:
-        """What a node says of partition 0."""
+        """Yield partition 0 of the topic in a node's Metadata response."""
         response = node.metadata([self.context.topic]).response
-        for of_topic in () if response is None else response.topics:
-            yield from (each for each in of_topic.partitions if each.partition_index == _PARTITION)
+        for topic_state in () if response is None else response.topics:
+            yield from (each for each in topic_state.partitions if each.partition_index == _PARTITION)
 
     # --- requests
 
-    def _ask(self, move: Move) -> None:
+    def _send_request(self, move: Move) -> None:
         topic = self.context.topic
         match move:
             case moves.Produce():
@@ -188,18 +188,18 @@ class Nemesis:
                 end = client.list_offsets(topic, _PARTITION).offset
                 client.fetch(topic, _PARTITION, end or 0, max_wait_ms=0)
             case moves.ProbeLeaderEpochs():
-                self._ask_in_epochs(self._client(self._node(move.to)))
+                self._probe_epochs(self._client(self._node(move.to)))
             case moves.ElectLeader():
                 self._elect(move.election)
             case moves.Unregister():
-                self._anyone().unregister_broker(self._node(InitialRole.NEWCOMER))
+                self._any_client().unregister_broker(self._node(InitialRole.NEWCOMER))
             case moves.DeleteRecordsToEnd():
                 self._delete_records()
             case moves.Reassign():
                 self._reassign([self._node(role) for role in move.replicas])
 
-    def _ask_in_epochs(self, leader: RecordedAdminClient) -> None:
-        """One just elected may say for a while that it does not lead, or not yet know its end offset (KIP-207)."""
+    def _probe_epochs(self, leader: RecordedAdminClient) -> None:
+        """Send the requests of `ProbeLeaderEpochs`; a new leader may return OFFSET_NOT_AVAILABLE at first (KIP-207)."""
         topic = self.context.topic
         epoch = self._wait_for(lambda: leader.list_offsets(topic, _PARTITION).leader_epoch)
         if not epoch:
@@ -214,12 +214,12 @@ class Nemesis:
         topic = self.context.topic
         if election is Election.UNCLEAN:
             with self.context.recorder.fault("election", topic, "unclean"):
-                self._anyone().elect_leaders(topic, _PARTITION, election)
+                self._any_client().elect_leaders(topic, _PARTITION, election)
         else:
-            self._anyone().elect_leaders(topic, _PARTITION, election)
+            self._any_client().elect_leaders(topic, _PARTITION, election)
 
     def _delete_records(self) -> None:
-        leader = next((int(told.leader_id) for told in self._partition(self._anyone())), -1)
+        leader = next((int(state.leader_id) for state in self._partition(self._any_client())), -1)
         if leader in self._nodes:
             client = self._client(leader)
             end = client.list_offsets(self.context.topic, _PARTITION).offset
@@ -227,47 +227,47 @@ class Nemesis:
 
     def _reassign(self, replicas: Sequence[int]) -> None:
         topic = self.context.topic
-        self._anyone().reassign(topic, _PARTITION, replicas)
-        self._wait_for(lambda: self._anyone().is_reassigning(topic, _PARTITION) is False)
-        self._wait_for(lambda: all(self._has_isr(node, set(replicas)) for node in self._everyone()))
+        self._any_client().reassign(topic, _PARTITION, replicas)
+        self._wait_for(lambda: self._any_client().is_reassigning(topic, _PARTITION) is False)
+        self._wait_for(lambda: all(self._has_isr(node, set(replicas)) for node in self._available_clients()))
 
     def _has_isr(self, node: RecordedAdminClient, isr: Set[int]) -> bool:
-        """Whether a node says that these are the ISR."""
-        return any(set(told.isr_nodes) == isr for told in self._partition(node))
+        """Whether a node returns this ISR."""
+        return any(set(state.isr_nodes) == isr for state in self._partition(node))
 
     # --- nodes
 
     def _node(self, role: InitialRole) -> int:
         node = self._newcomer if role is InitialRole.NEWCOMER else self.context.node_of(role)
         if node is None:
-            raise ScriptNotRunError(f"there is no node that is {role} of the topic")
+            raise ScriptNotRunError(f"no node has the role {role} for the topic")
         return node
 
     @property
     def _nodes(self) -> Mapping[int, Any]:
         return {node.id: node for node in self.context.target.nodes}
 
-    def _anyone(self) -> RecordedAdminClient:
-        """A client of some node that is up."""
-        return next(self._everyone())
+    def _any_client(self) -> RecordedAdminClient:
+        """Return a client of a node that is up."""
+        return next(self._available_clients())
 
-    def _everyone(self) -> Iterator[RecordedAdminClient]:
-        """A client of each node that is up, but for a broker that has joined."""
+    def _available_clients(self) -> Iterator[RecordedAdminClient]:
+        """Yield a client of each node that is up, except the broker that joined."""
         unavailable = {*self._faults.unavailable, self._newcomer}
         return (self._client(node) for node in self._nodes if node not in unavailable)
 
     def _client(self, node: int) -> RecordedAdminClient:
         if node not in self._clients:
-            self._clients[node] = self.context.raw_client(node, timeout_s=ANSWER_TIMEOUT_S)
+            self._clients[node] = self.context.raw_client(node, timeout_s=RESPONSE_TIMEOUT_S)
         return self._clients[node]
 
 
 def _brokers(node: RecordedAdminClient) -> Sequence[Any]:
-    answer = node.describe_cluster()
-    return () if answer.error is not None else answer.response.brokers
+    result = node.describe_cluster()
+    return () if result.error is not None else result.response.brokers
 
 
 def _controllers(node: RecordedAdminClient) -> Iterator[int]:
-    answer = node.describe_quorum()
-    for of_topic in () if answer.error is not None else answer.response.topics:
-        yield from (int(each.leader_id) for each in of_topic.partitions)
+    result = node.describe_quorum()
+    for topic_state in () if result.error is not None else result.response.topics:
+        yield from (int(each.leader_id) for each in topic_state.partitions)

@@ -1,4 +1,4 @@
-"""A concurrent script as the source of a program, for a person to read, change and start."""
+"""Source of a program that runs a concurrent script, to be read, changed and started by its user."""
 
 from pprint import pformat
 
@@ -24,5 +24,5 @@ if __name__ == "__main__":
 
 
 def program_of(script: ConcurrentScript, requirement_id: str, target: str, nodes: int) -> str:
-    """The source of a program that runs a script on a target, judges it, and exits 0 (ok), 1 (violation) or 6."""
+    """Return the source of a program that runs and judges a script and exits with 0 (ok), 1 (violation) or 6."""
     return _PROGRAM.format(script=pformat(script, width=100), requirement=requirement_id, target=target, nodes=nodes)

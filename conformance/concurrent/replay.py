@@ -1,4 +1,4 @@
-"""One script on a target of its own: what a printed program and `kafkatrial replay` do."""
+"""Replay of one script on a new target, for printed programs and `kafkatrial replay`."""
 
 import json
 import sys
@@ -28,9 +28,9 @@ def judged_script(script: ConcurrentScript, requirement_id: str, target: Target,
 
 
 def run_program(script: ConcurrentScript, requirement_id: str, target_name: str, *, nodes: int) -> int:
-    """Start a target, run the script, print the verdict as JSON. Returns the exit code that the design gives it.
+    """Start a target, run the script, print the verdict as JSON, and return its exit code.
 
-    Another target may be named on the program's command line. The history stays where the first line on stderr says.
+    The program's command line may name another target. The first line on stderr names the directory of the history.
     """
     chosen = (sys.argv[1:] or [target_name])[0]
     run_dir = Path(tempfile.mkdtemp(prefix="kafkatrial-")) / "run"

@@ -1,7 +1,7 @@
-"""What lies on the disks after a script: every replica is read as one more client that has to see all of it.
+"""Reads of the replicas on disk after a script: each is recorded as an operation that reads the whole log.
 
-So the checkers compare the replicas: a record that one of them lacks is a lost write, two records at one offset are a
-divergence. Replicas are read once they have the same end, which is a moment after the last acknowledgement.
+So the checkers compare the replicas: a missing record is a lost write, two records at one offset are a divergence.
+Replicas are read once they have the same end, shortly after the last acknowledgement.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,12 +14,12 @@ from fixtures.targets.stored_batches import segment_files
 from fixtures.targets.target import Capability
 
 EQUAL_TIMEOUT_S = 10.0
-"""For replicas to have one end, and for a follower to write down the log start: longer than Kafka's fetch wait."""
-_LOOK_AGAIN_S = 0.2
+"""Timeout until all replicas have the same end: longer than `replica.fetch.wait.max.ms`."""
+_POLL_INTERVAL_S = 0.2
 
 
 def record_replicas(context: TrialContext) -> None:
-    """Record an operation `read_replica` for every replica of the topic; none where a target hides its disks."""
+    """Record an operation `read_replica` for every replica of the topic, if the target exposes its disks."""
     target = context.target
     if not isinstance(target, LogDirectories) or Capability.LOG_DIRECTORIES not in target.capabilities:
         return
@@ -42,4 +42,4 @@ def _await_equal_ends(
         logs = {node: read_replica(str(node), disks.log_directories(node)[0] / partition) for node in nodes}
         if len({log.end_offset for log in logs.values()}) == 1 or transport.monotonic() > deadline:
             return logs
-        transport.sleep(_LOOK_AGAIN_S)
+        transport.sleep(_POLL_INTERVAL_S)

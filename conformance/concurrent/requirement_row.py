@@ -1,4 +1,4 @@
-"""One row of a table of concurrent requirements."""
+"""Row of a table of concurrent requirements."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -11,24 +11,24 @@ from fixtures.targets.target import Capability, Target
 
 @dataclass(frozen=True, slots=True)
 class RequirementRow:
-    """What is promised, where that is written, which scripts show it, and what to examine besides the anomalies."""
+    """One requirement: text, sources, scripts, and history checks beside the checkers' anomalies."""
 
     id: str
     text: str
     sources: tuple[Source, ...]
     scripts: Scripts | Family
-    """A family where other requirements are judged by the same history."""
+    """A family if other requirements are judged by the same history."""
     history_checks: HistoryChecks = lambda _: ()
     needs: frozenset[Capability] = field(default=frozenset())
     nodes_min: int = 1
 
     @property
     def family(self) -> Family:
-        """Of its own, if it shares none."""
+        """The family of its scripts, shared or private."""
         return self.scripts if isinstance(self.scripts, Family) else Family(self.id, self.scripts)
 
     def requirement(self) -> Requirement:
-        """The row as the registry wants it."""
+        """Return the row as an entry of the registry."""
         family = self.family
         return Requirement(
             id=self.id,
@@ -43,9 +43,9 @@ class RequirementRow:
 
 
 def always(*history_checks: HistoryCheck) -> HistoryChecks:
-    """The same history_checks for every target."""
+    """Return the same history checks for every target."""
 
-    def of(_: Target) -> Sequence[HistoryCheck]:
+    def checks(_: Target) -> Sequence[HistoryCheck]:
         return history_checks
 
-    return of
+    return checks

@@ -1,7 +1,6 @@
-"""The requirements that concurrent scripts are judged by.
+"""Concurrent requirements: their scripts for a target and their history checks.
 
-Each says which scripts to draw for a target, and what to examine besides the checkers' anomalies, any of which is a
-violation here: a history in which a record was lost breaks the promise under trial, whichever that is.
+An anomaly with the verdict violation violates every requirement that is judged by the history.
 """
 
 from hypothesis import strategies as st
@@ -39,7 +38,7 @@ _PRODUCE_MESSAGE = Source("Kafka protocol guide: Produce", "https://kafka.apache
 
 
 def _replicas(target: Target) -> int:
-    """Three where the cluster has them."""
+    """Return the replication factor: 3 if the target replicates, else 1."""
     return 3 if Capability.REPLICATION in target.capabilities else 1
 
 
@@ -87,7 +86,7 @@ def _retrying_producers(target: Target) -> SearchStrategy[ConcurrentScript]:
 
 
 def _watermark_readers(target: Target) -> SearchStrategy[ConcurrentScript]:
-    """Producers of acks=1 and acks=all, and raw readers that ask for the end offset between fetches."""
+    """Producers of acks=1 and acks=all, and raw readers that send ListOffsets between fetches."""
     producer = st.one_of(
         strategies.one_shot_producers(1, acks=st.sampled_from((-1, 1))),
         strategies.pipelined_producers(1, idempotent=st.just(True)),
@@ -104,7 +103,7 @@ ROWS = (
     RequirementRow(
         id="ordering/read-order-is-append-order",
         text="Every consumer of a partition reads its records in the order of their offsets, and every consumer finds "
-        "the same record at the same offset, whatever the producers do meanwhile.",
+        "the same record at the same offset, while producers send concurrently.",
         sources=(_CONCEPTS,),
         scripts=_producers_and_consumers,
         history_checks=always(reads_ascend),
@@ -112,14 +111,14 @@ ROWS = (
     RequirementRow(
         id="ordering/later-record-gets-higher-offset",
         text="A record that is sent after another one of the same partition was acknowledged gets the higher offset, "
-        "also where two clients send them.",
+        "also if two clients send them.",
         sources=(_SEMANTICS, _CONCEPTS),
         scripts=_one_shot_producers,
     ),
     RequirementRow(
         id="ordering/idempotent-producer-keeps-send-order",
-        text="With five requests in flight, the records of an idempotent producer stand in a partition in the order in "
-        "which it sent them.",
+        text="With five requests in flight, the records of an idempotent producer are appended to a partition in the "
+        "order in which it sent them.",
         sources=(_KIP_98, _IN_FLIGHT),
         scripts=_idempotent_producers,
     ),
@@ -132,15 +131,15 @@ ROWS = (
     ),
     RequirementRow(
         id="produce/acknowledged-offsets-are-where-records-are-read",
-        text="A record is read at the offset that the Produce answer gave it, and no two acknowledged records of a "
-        "partition have one offset.",
+        text="A record is read at the offset that the Produce response assigned, and no two acknowledged records of a "
+        "partition have the same offset.",
         sources=(_PRODUCE_MESSAGE,),
         scripts=_producers_and_consumers,
         history_checks=always(acknowledged_offsets_are_unique),
     ),
     RequirementRow(
         id="idempotence/no-duplicates-on-retry",
-        text="An idempotent producer that does not get the leader's answers and sends its batches again writes no "
+        text="An idempotent producer that does not receive the leader's responses and retries its batches writes no "
         "record twice.",
         sources=(_KIP_98,),
         scripts=_retrying_producers,
@@ -148,8 +147,8 @@ ROWS = (
     ),
     RequirementRow(
         id="fetch/never-above-high-watermark",
-        text="A consumer gets no record at or above the high watermark: neither that of the same Fetch answer, nor an "
-        "end offset that ListOffsets answers later.",
+        text="A consumer gets no record at or above the high watermark: neither that of the same Fetch response, nor "
+        "an end offset that ListOffsets returns later.",
         sources=(_REPLICATION,),
         scripts=_watermark_readers,
         history_checks=always(reads_stay_below_watermark),
@@ -158,7 +157,7 @@ ROWS = (
 )
 
 REQUIREMENTS: tuple[Requirement, ...] = tuple(row.requirement() for row in ROWS)
-"""For the registry."""
+"""Entries of the registry."""
 
 HISTORY_CHECKS: dict[str, HistoryChecks] = {row.id: row.history_checks for row in ROWS}
-"""By requirement id: for a script that is run again."""
+"""History checks by requirement id, for a script that is replayed."""

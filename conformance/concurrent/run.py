@@ -1,8 +1,7 @@
-"""Runs scripts on a target, on its stage, and writes one history of all of them.
+"""Run of concurrent scripts on a target, recorded in one history.
 
-A `HistoryRun` is one run directory. Each script gets a topic of its own, new processes and new values in it, goes
-through its phases, and is drained: when all is healed, the leaders are asked for their end offsets, and a fresh
-consumer reads every partition from its start up to there.
+A `HistoryRun` is one run directory. Each script gets its own topic, new processes and new values. After its phases the
+topic is drained: once everything is healed, a new consumer reads every partition from its start to its end offset.
 """
 
 import itertools
@@ -33,25 +32,25 @@ from linearizability.operation import Outcome
 from linearizability.shards.writing import LargeLayout
 
 READY_TIMEOUT_S = 30.0
-"""For a new topic to have all its leaders and a full ISR, and for the ISR to be full again after healing."""
+"""Timeout until a new topic has all its leaders and full ISRs, and until the ISRs are full again after healing."""
 DRAIN_TIMEOUT_S = 30.0
-_ASK_AGAIN_S = 0.1
+_RETRY_BACKOFF_S = 0.1
 
 
 class Injection(Protocol):
-    """Faults of one phase on their schedule. The phase lasts until the call returns, with all of them healed."""
+    """Scheduled faults of one phase. The phase lasts until the call returns, with all of them healed."""
 
     def await_hold(self) -> None:
-        """Return once the faults hold that are there from the beginning of the phase."""
+        """Return once the faults at the start of the phase are in force."""
         ...
 
     def __call__(self) -> None:
-        """Inject and heal."""
+        """Inject and heal the faults."""
         ...
 
 
 class HistoryRun:
-    """One run directory, open for scripts. A context manager; `run.json` says complete only if it is left in order."""
+    """One run directory, open for scripts. A context manager; its exit without an error completes `run.json`."""
 
     def __init__(self, target: Target, run_dir: Path, seed: int) -> None:
         self.target = target
@@ -81,7 +80,7 @@ class HistoryRun:
         self._exits.__exit__(kind, error, trace)
 
     def run(self, script: ConcurrentScript) -> str:
-        """Run one script. Returns the name of its topic. Raises `ScriptNotRunError`."""
+        """Run one script, and return the name of its topic. Raises `ScriptNotRunError`."""
         topic = f"script-{next(self._numbers)}-{self.target.transport.monotonic_ns()}"
         with self.raw_client() as admin:
             context = self.make_topic(topic, script.topic, admin)
@@ -103,7 +102,7 @@ class HistoryRun:
     # --- before
 
     def raw_client(self) -> RecordedAdminClient:
-        """A new process, connected to the first node."""
+        """Return a new process that is connected to the first node."""
         node = self.target.nodes[0]
         return RecordedAdminClient(
             RawClient(node.host, node.port, transport=self.target.transport),
@@ -124,7 +123,7 @@ class HistoryRun:
             assignments=self._assignments(settings, admin),
         )
         if created.outcome is not Outcome.OK:
-            raise ScriptNotRunError(f"CreateTopics answered {created.error}")
+            raise ScriptNotRunError(f"CreateTopics failed with {created.error}")
         self._recorder.topic(topic, properties)
         replicas = await_full_isr(admin, topic, settings, self.target.transport)
         if replicas is None:
@@ -142,7 +141,7 @@ class HistoryRun:
         )
 
     def _assignments(self, settings: TopicSettings, admin: RecordedAdminClient) -> Sequence[Sequence[int]]:
-        """The replicas of each partition; empty where the cluster is to place them."""
+        """Return the replicas of each partition; empty if the cluster places them."""
         nodes = [node.id for node in self.target.nodes]
         match settings.placement:
             case Placement.BY_CLUSTER:
@@ -157,16 +156,16 @@ class HistoryRun:
     # --- after
 
     def drain(self, context: TrialContext, settings: TopicSettings, admin: RecordedRawClient) -> None:
-        """Read everything back. What is not read by then shows in the history as `unseen`."""
+        """Read every record back. Records that are not read before the timeout are `unseen` in the history."""
         topic, transport = context.topic, self.target.transport
         replicas = await_full_isr(admin, topic, settings, self.target.transport) or context.replicas
         deadline = transport.monotonic() + DRAIN_TIMEOUT_S
         starts: dict[tuple[str, int], int] = {}
         ends: dict[int, int] = {}
-        for partition, of_partition in replicas.items():
-            with context.raw_client(of_partition.leader) as leader:
-                starts[topic, partition] = _ask_offset(leader, context, partition, EARLIEST_TIMESTAMP, deadline)
-                ends[partition] = _ask_offset(leader, context, partition, LATEST_TIMESTAMP, deadline)
+        for partition, assigned in replicas.items():
+            with context.raw_client(assigned.leader) as leader:
+                starts[topic, partition] = _await_offset(leader, context, partition, EARLIEST_TIMESTAMP, deadline)
+                ends[partition] = _await_offset(leader, context, partition, LATEST_TIMESTAMP, deadline)
         consumer = self.target.drivers.consumer(self._recorder, next(self._processes), topic_ids=self._topic_ids)
         with closing(consumer):
             consumer.assign(starts)
@@ -174,16 +173,16 @@ class HistoryRun:
                 consumer.position(topic, partition) < end for partition, end in ends.items()
             ):
                 consumer.poll()
-        for partition, of_partition in replicas.items():
-            with context.raw_client(of_partition.leader) as leader:
+        for partition, assigned in replicas.items():
+            with context.raw_client(assigned.leader) as leader:
                 leader.list_offsets(topic, partition)
 
 
 def run_phase(phase: Phase, actors: Sequence[Actor], injections: Sequence[Injection], stage: Stage) -> None:
-    """All actors at once; over when every writer has done its steps and every injection is healed.
+    """Run all actors concurrently until every writer has done its steps and every injection is healed.
 
-    What holds from the beginning does so before the first step: nothing sent in this phase went through before it. The
-    phase is over as soon as an actor or an injection fails, and the first error is raised.
+    Faults at the start of the phase are in force before the first step of a writer. The phase ends as soon as an actor
+    or an injection fails, and the first error is raised.
     """
     over = stage.event()
     errors: list[Exception] = []
@@ -215,7 +214,7 @@ def _run_until_error(action: Callable[[], None], errors: list[Exception], over: 
 
 
 def _join(tasks: Sequence[Task], errors: list[Exception]) -> None:
-    """Wait until all are done; note the errors of the stage itself."""
+    """Wait until all tasks are done, and collect the errors of the stage."""
     for task in tasks:
         try:
             task.result()
@@ -224,34 +223,34 @@ def _join(tasks: Sequence[Task], errors: list[Exception]) -> None:
 
 
 def _rotated(nodes: Sequence[int], first: int) -> Sequence[int]:
-    """The nodes in their order, from some position on."""
+    """Return the nodes in their order, starting at a position."""
     return [nodes[(first + shift) % len(nodes)] for shift in range(len(nodes))]
 
 
 def _controller(admin: RecordedAdminClient) -> int:
-    """The active controller. Raises `ScriptNotRunError`."""
-    answer = admin.describe_quorum()
-    if answer.error is not None:
-        raise ScriptNotRunError(f"DescribeQuorum answered {answer.error}")
-    return int(answer.response.topics[0].partitions[0].leader_id)
+    """Return the active controller. Raises `ScriptNotRunError`."""
+    result = admin.describe_quorum()
+    if result.error is not None:
+        raise ScriptNotRunError(f"DescribeQuorum failed with {result.error}")
+    return int(result.response.topics[0].partitions[0].leader_id)
 
 
 def _find_topics(context: TrialContext) -> None:
-    """Ask every node for the topics that were created while the script ran."""
+    """Send Metadata for the topics that were created while the script ran to every node."""
     for node in context.target.nodes if context.other_topics else ():
         with context.raw_client(node.id) as client:
             client.metadata(context.other_topics)
 
 
-def _ask_offset(
+def _await_offset(
     leader: RecordedRawClient, context: TrialContext, partition: int, timestamp: int, deadline: float
 ) -> int:
-    """An offset from a leader that may still be settling; 0 if it never tells, so that nothing counts as read."""
+    """Return an offset from a leader that may be newly elected; 0 after the deadline, so that nothing is read."""
     transport = context.target.transport
     while (offset := leader.list_offsets(context.topic, partition, timestamp).offset) is None:
         if transport.monotonic() >= deadline:
             return 0
-        transport.sleep(_ASK_AGAIN_S)
+        transport.sleep(_RETRY_BACKOFF_S)
     return offset
 
 
@@ -262,20 +261,20 @@ def await_full_isr(
     transport: Transport,
     timeout_s: float = READY_TIMEOUT_S,
 ) -> Mapping[int, Replicas] | None:
-    """The replicas by partition, once each has a leader and its ISR is full; null if that takes too long."""
+    """Return the replicas by partition once each has a leader and a full ISR; None after the timeout."""
     deadline = transport.monotonic() + timeout_s
     while transport.monotonic() < deadline:
         replicas = dict(_full_isrs(admin, topic, settings))
         if len(replicas) == settings.partitions:
             return replicas
-        transport.sleep(_ASK_AGAIN_S)
+        transport.sleep(_RETRY_BACKOFF_S)
     return None
 
 
 def _full_isrs(admin: RecordedRawClient, topic: str, settings: TopicSettings) -> Iterator[tuple[int, Replicas]]:
     response = admin.metadata([topic]).response
-    for of_topic in response.topics if response is not None else ():
-        for partition in of_topic.partitions:
+    for topic_state in response.topics if response is not None else ():
+        for partition in topic_state.partitions:
             leader, isr = int(partition.leader_id), partition.isr_nodes
             if leader >= 0 and len(isr) >= settings.replication_factor:
                 nodes = tuple(int(node) for node in partition.replica_nodes)

@@ -1,4 +1,4 @@
-"""A concurrent script with the requirement that it is for: the trial that a failed requirement saves."""
+"""Concurrent script of a requirement: the trial that is saved when the requirement fails."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ from fixtures.python_source import AsPython
 
 @dataclass(frozen=True, slots=True, repr=False)
 class RequirementTrial(AsPython):
-    """A script, and by its requirement the post-condition of its history.
+    """A script, and the requirement by which its history is judged.
 
     :param nodes: of the cluster for which the script was generated.
     """

@@ -1,12 +1,12 @@
-"""A concurrent script: several clients at work on one fresh topic, while a nemesis breaks the cluster and heals it.
+"""Concurrent script: several clients on one new topic while a nemesis injects and heals faults.
 
-A script is a plain value. Hypothesis draws and shrinks it, `repr` prints it as Python, and running it twice sends the
-same records (in whatever order the threads come by).
+A script is a plain value. Hypothesis draws and shrinks it, `repr` prints it as Python, and two runs send the same
+records (the threads' order may differ).
 
-A run has three phases, and every client has steps for each. *steady*: nothing is broken. *faulty*: the nemesis makes
-its moves, one after the other; the phase lasts until all is healed and all steps are done. *healed*: the cluster is
-whole again. Producers do not wait for outcomes between phases, so records are in flight across a fault's begin and
-end. Readers read through all phases, and afterwards fresh consumers read everything back.
+A run has three phases, and every client has steps for each. *steady*: no fault. *faulty*: the nemesis makes its moves
+one after the other; the phase lasts until all faults are healed and all steps are done. *healed*: no fault again.
+Producers do not wait for outcomes between phases, so records are in flight when a fault begins and ends. Readers read
+in all phases, and afterwards new consumers read everything back.
 """
 
 from dataclasses import dataclass
@@ -26,21 +26,21 @@ class Phase(StrEnum):
 
 
 class Placement(StrEnum):
-    """On which nodes the partitions of a topic lie."""
+    """Placement of a topic's replicas on nodes."""
 
     BY_CLUSTER = "by-cluster"
-    """Where the cluster puts them."""
+    """The cluster assigns the replicas."""
     ONE_LEADER = "one-leader"
     """All partitions have the same replicas in the same order."""
     CONTROLLER_LEADS = "controller-leads"
     """Partition 0 is led by the active controller, each further one by the next node."""
     CONTROLLER_FOLLOWS = "controller-follows"
-    """The active controller is the last node in the order in which partition 0 has its replicas; then as above."""
+    """The active controller is the last replica of partition 0; each further partition is led by the next node."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class TopicSettings(AsPython):
-    """The topic, made for this script alone. `properties` are Kafka's topic configurations."""
+    """Topic of one script. `properties` are Kafka's topic configurations."""
 
     partitions: int = 1
     replication_factor: int = 1
@@ -50,7 +50,7 @@ class TopicSettings(AsPython):
 
 @dataclass(frozen=True, slots=True)
 class SendRecords:
-    """Send so many records, each with a value of `size` bytes. A raw producer sends them as one batch."""
+    """Send `records` records, each with a value of `size` bytes. A raw producer sends them as one batch."""
 
     records: int
     size: int = SIZE_MIN
@@ -58,7 +58,7 @@ class SendRecords:
 
 @dataclass(frozen=True, slots=True)
 class Idle:
-    """Send nothing for a while; outcomes still come in."""
+    """Send nothing for a fixed time; outcomes are still received."""
 
     duration_ms: int
 
@@ -75,7 +75,7 @@ class AwaitNodeFault:
 
 @dataclass(frozen=True, slots=True)
 class Trickle:
-    """Send one record after the other, with a pause after each, until the nemesis is through."""
+    """Send one record after the other, with a pause after each, until the nemesis is done."""
 
     pause_ms: int
     records_max: int = 2_000
@@ -113,7 +113,7 @@ class OneShotProducer:
     acks: int = -1
     idempotent: bool = False
     records_leader_epoch: bool = True
-    """Ask before and after an acks=all batch for the leader epoch; a node that is paused then gets no batch."""
+    """Request the leader epoch before and after an acks=all batch; a node that is paused then gets no batch."""
     steady: tuple[Step, ...] = ()
     faulty: tuple[Step, ...] = ()
     healed: tuple[Step, ...] = ()
@@ -121,7 +121,7 @@ class OneShotProducer:
 
 @dataclass(frozen=True, slots=True)
 class Consumer:
-    """librdkafka's consumer, reading all partitions from the start on."""
+    """librdkafka's consumer, which reads all partitions from the start."""
 
     isolation: str = "read_uncommitted"
     poll_records_max: int = 500
@@ -129,7 +129,7 @@ class Consumer:
 
 @dataclass(frozen=True, slots=True)
 class WatermarkReader:
-    """A raw reader of one partition: asks its leader by turns for records and for the end offset."""
+    """A raw reader of one partition: sends Fetch and ListOffsets to its leader in turn."""
 
     partition: int = 0
     max_bytes: int = 64 * 1024
@@ -137,19 +137,19 @@ class WatermarkReader:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class MetadataWatcher(AsPython):
-    """Asks one node for the topic's metadata (leader, epoch, ISR), at least so often."""
+    """Sends Metadata for the topic (leader, epoch, ISR) to one node every `period_ms`."""
 
     node: InitialRole = InitialRole.LEADER
     period_ms: int = 200
     cluster: bool = False
-    """Also which brokers the cluster has, and who leads the controller quorum."""
+    """Also send DescribeCluster and DescribeQuorum."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class TopicCreator(AsPython):
-    """Creates topics in the faulty phase, one after the other with a pause after each, asked of one node.
+    """Sends CreateTopics to one node in the faulty phase, one after the other with a pause after each.
 
-    At most so many before the nemesis has killed or paused a node, and so many afterwards.
+    At most `topics_max` topics before the nemesis has killed or paused a node, and as many afterwards.
     """
 
     node: InitialRole
@@ -167,4 +167,4 @@ class ConcurrentScript:
     topic: TopicSettings
     clients: tuple[Client, ...]
     nemesis: tuple[Move, ...] = ()
-    """The moves of the faulty phase. Cuts that stand first hold before any writer's first step of that phase."""
+    """Moves of the faulty phase. Cuts at their start are in force before any writer's first step of that phase."""

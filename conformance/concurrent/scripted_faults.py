@@ -1,4 +1,4 @@
-"""Faults of a script: each begins with one move and ends with another, and a move is over when the nodes have done it.
+"""Faults of a script: one move injects a fault, another heals it; each waits for the effect on the node.
 
 Rows in `faults` are those of the faults (`fixtures.faults`), but for a shutdown, which has two: `shutdown` until the
 process has ended, and `down` from then until the node is up.
@@ -30,9 +30,9 @@ _DOWN: Row = ("down", None)
 class ScriptedFaults:
     """Faults that are in force on the target of one script.
 
-    Every method raises `TargetError` for a fault that the target cannot have.
+    Every method raises `TargetError` for a fault that the target does not support.
 
-    :ivar lost: nodes that did not start again. Their rows have no end.
+    :ivar lost: nodes that did not restart. Their rows have no end.
     """
 
     def __init__(self, context: TrialContext) -> None:
@@ -100,7 +100,7 @@ class ScriptedFaults:
             self.lost.add(node)
 
     def end(self) -> None:
-        """Heal whatever is still broken."""
+        """Heal all faults that are in force."""
         try:
             self.heal_links()
             for node in list(self._paused):
@@ -112,12 +112,12 @@ class ScriptedFaults:
     def _apply(self, fault: Fault) -> Heal:
         heal = fault.apply(self._fault_context)
         if heal is None:
-            raise TargetError(f"there is nothing to break for {fault!r}")
+            raise TargetError(f"{fault!r} has no effect on this target")
         return heal
 
 
 class _Controls(FaultControls):
-    """Controls of the target of a script: links and processes."""
+    """Controls of a target's links, processes and disks."""
 
     def __init__(self, target: Target) -> None:
         self._target = target
@@ -141,7 +141,7 @@ class _Controls(FaultControls):
 
 
 class _AwaitedProcesses(ProcessFaultControl):
-    """Processes whose shutdowns and starts are waited for."""
+    """Process control that waits for shutdowns and starts."""
 
     def __init__(self, processes: ProcessControl) -> None:
         self._processes = processes
@@ -163,7 +163,7 @@ class _AwaitedProcesses(ProcessFaultControl):
         self._processes.restart(node)
 
     def configure(self, node: int, name: str, value: str) -> None:
-        raise TargetError("a script changes no setting of a node")
+        raise TargetError("a script cannot change a node's configuration")
 
     def become(self, node: int, version: str) -> None:
-        raise TargetError("a script upgrades no node")
+        raise TargetError("a script cannot upgrade a node")

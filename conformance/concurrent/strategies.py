@@ -39,9 +39,9 @@ def steps(
 def pipelined_producers(
     partitions: int, *, idempotent: SearchStrategy[bool], faulty: bool = False
 ) -> SearchStrategy[PipelinedProducer]:
-    """Producers with five requests in flight, batching as they like.
+    """Producers with five requests in flight and various batch settings.
 
-    With a faulty phase they come to it connected and at rest, so that what is cut is a link in use.
+    Before a faulty phase they are connected and flushed, so that the cut link is one in use.
     """
     return st.builds(
         PipelinedProducer,
@@ -88,7 +88,7 @@ def scripts(
     properties: tuple[tuple[str, str], ...] = (),
     nemesis: SearchStrategy[tuple[Move, ...]] | None = None,
 ) -> ConcurrentScript:
-    """A script of those clients on a topic with those settings."""
+    """Scripts of these clients on a topic with these settings."""
     return ConcurrentScript(
         topic=TopicSettings(partitions, replication_factor, properties),
         clients=tuple(draw(clients)),
@@ -97,7 +97,7 @@ def scripts(
 
 
 def client_cuts() -> SearchStrategy[tuple[Move, ...]]:
-    """One or two short cuts between the clients and the leader, one after the other: of requests or of answers."""
+    """One or two short cuts between the clients and the leader, one after the other: of requests or of responses."""
     cut = st.builds(
         Cut, st.just(InitialRole.CLIENT), st.just(InitialRole.LEADER), st.sampled_from((Lost.ANSWERS, Lost.REQUESTS))
     )

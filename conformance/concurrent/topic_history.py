@@ -1,7 +1,7 @@
-"""The topic_history of one script's topic, from a history: what the history_checks of faults look at.
+"""History of one script's topic, for the checks of faults.
 
-Times are the history's nanoseconds. A *view* is what a node said of a partition in an answer to Metadata; two views
-are ordered if one was answered before the other was asked.
+Times are the history's nanoseconds. A *view* is the state of a partition in a node's Metadata response; two views are
+ordered if one was received before the other was requested.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,7 +19,7 @@ NEVER_NS = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class PartitionView:
-    """One answer about one partition; null and empty where it did not say."""
+    """One partition in one Metadata response; unknown fields are None or empty."""
 
     requested_ns: int
     received_ns: int
@@ -32,7 +32,7 @@ class PartitionView:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One row of `faults`. `heal_ns` is NEVER_NS where it did not heal."""
+    """One row of `faults`. `heal_ns` is NEVER_NS if it did not heal."""
 
     kind: str
     target: str
@@ -42,18 +42,18 @@ class Fault:
 
     @property
     def node(self) -> int | None:
-        """The node, where the target is one; of a cut link its source, null for the clients'."""
+        """The target if it is a node, or the source of a cut link; None for the clients."""
         source = self.target.partition("->")[0]
         return int(source) if source.isdigit() else None
 
     @property
     def destination(self) -> int | None:
-        """Of a cut link."""
+        """The destination of a cut link."""
         end = self.target.partition("->")[2]
         return int(end) if end.isdigit() else None
 
     def covers(self, at_ns: int) -> bool:
-        """Whether it was in force."""
+        """Whether the fault was in force at a time."""
         return self.inject_ns <= at_ns <= self.heal_ns
 
 
@@ -63,44 +63,44 @@ class TopicHistory:
 
     name: str
     operations: Sequence[Row]
-    """Of this topic, or of none, in the order of their ids."""
+    """Operations on this topic or on no topic, in the order of their ids."""
     records: Sequence[Row]
     views: Sequence[PartitionView]
-    """In the order in which they were asked."""
+    """In the order of their requests."""
     states: Sequence[Row]
-    """Of every topic, in the order in which they were asked."""
+    """Of every topic, in the order of their requests."""
     faults: Sequence[Fault]
 
     def partition(self, partition: int = 0) -> Sequence[PartitionView]:
-        """The views of one partition."""
+        """Return the views of one partition."""
         return [view for view in self.views if view.partition == partition]
 
     def calls(self, f: str) -> Iterator[Row]:
-        """The operations of one name."""
+        """Return the operations with one name."""
         return (row for row in self.operations if row["f"] == f)
 
     def acknowledged(self, partition: int = 0) -> Iterator[Row]:
-        """Produces to one partition that were answered without an error."""
+        """Return the acknowledged produces to one partition."""
         return (row for row in self.calls("produce") if row["outcome"] == "ok" and row["partition"] == partition)
 
     def faults_of_kind(self, *kinds: str) -> Sequence[Fault]:
-        """The faults of these kinds."""
+        """Return the faults of these kinds."""
         return [fault for fault in self.faults if fault.kind in kinds]
 
     def down(self, node: int, at_ns: int) -> bool:
-        """Whether a node was ending, dead or starting."""
+        """Whether a node was shutting down, down or starting."""
         return any(fault.node == node and fault.covers(at_ns) for fault in self.faults_of_kind(*_DOWN_KINDS))
 
     def before(self, at_ns: int, partition: int = 0) -> PartitionView | None:
-        """The last view that was answered before a time."""
+        """Return the last view that was received before a time."""
         return next((view for view in reversed(self.partition(partition)) if view.received_ns < at_ns), None)
 
     def after(self, at_ns: int, until_ns: int = NEVER_NS, partition: int = 0) -> Sequence[PartitionView]:
-        """The views that were asked after a time and before another."""
+        """Return the views that were requested from a time on and before another."""
         return [view for view in self.partition(partition) if at_ns <= view.requested_ns < until_ns]
 
     def offset_of(self, op_id: int) -> int | None:
-        """The offset of the last record that an operation was acknowledged for."""
+        """Return the highest acknowledged offset of an operation."""
         return max((row["offset"] for row in self.sends.get(op_id, ()) if row["offset"] is not None), default=None)
 
     @cached_property
@@ -115,16 +115,16 @@ class TopicHistory:
 
     @cached_property
     def replicas(self) -> Mapping[int, Sequence[Mapping[int, Row]]]:
-        """What lay on the disks at the end: by partition, each node's records by offset."""
+        """The replicas on disk at the end: by partition, each node's records by offset."""
         found: dict[int, list[Mapping[int, Row]]] = {}
         for row in self.calls("read_replica"):
-            of_node = {record["offset"]: record for record in self.reads.get(row["op_id"], ())}
-            found.setdefault(row["partition"], []).append(of_node)
+            log = {record["offset"]: record for record in self.reads.get(row["op_id"], ())}
+            found.setdefault(row["partition"], []).append(log)
         return found
 
 
 def topic_histories(history: History) -> Iterator[TopicHistory]:
-    """One for each topic that records were sent to."""
+    """Yield the history of each topic to which records were sent."""
     operations = _rows(history, "operations")
     records = _rows(history, "records")
     states = sorted(_rows(history, "states"), key=lambda row: row["asked_ns"])
@@ -144,7 +144,7 @@ def topic_histories(history: History) -> Iterator[TopicHistory]:
 
 
 def quorum_states(topic_history: TopicHistory, source: str) -> Sequence[Row]:
-    """What nodes said of the metadata quorum or, with `describe_cluster`, of the brokers there are."""
+    """Return the states of the metadata quorum or, with the source `describe_cluster`, of the registered brokers."""
     return [row for row in topic_history.states if row["source"] == source and row["topic"] == CLUSTER_METADATA]
 
 

@@ -1,4 +1,4 @@
-"""What the clients and the nemesis of one script stand on: a target, a topic, a history, and numbers of their own."""
+"""Context of one trial for its clients and its nemesis: target, topic, recorder, and new processes and values."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -20,12 +20,12 @@ _REPLICA_ROLES = (InitialRole.LEADER, InitialRole.FOLLOWER, InitialRole.LAST_FOL
 
 
 class ScriptNotRunError(Exception):
-    """A script could not be run: the topic was not made, or a link cannot be cut. One line for a person."""
+    """A script could not be run: the topic was not created, or a link cannot be cut. The message is one line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Replicas:
-    """Who leads a partition, and all its replicas in the order of the assignment."""
+    """Leader of a partition, and its replicas in the order of the assignment."""
 
     leader: int
     nodes: tuple[int, ...]
@@ -33,27 +33,27 @@ class Replicas:
 
 @dataclass(frozen=True, slots=True)
 class TrialContext:
-    """What the actors of one script stand on."""
+    """Context of the actors of one script."""
 
     target: Target
     recorder: Recorder
     topic: str
     topic_ids: TopicIds
     replicas: Mapping[int, Replicas]
-    """Of each partition, when the script started."""
+    """By partition, when the script started."""
     processes: Iterator[int]
-    """Process numbers that nobody had yet."""
+    """Unused process numbers."""
     values: Iterator[int]
-    """Values that nobody sent yet."""
+    """Unused record values."""
     node_failed: Event = field(default_factory=THREADS.event)
-    """The nemesis has killed or paused a node, or will not do so any more."""
+    """Set when the nemesis has killed or paused a node, or has ended."""
     nemesis_done: Event = field(default_factory=THREADS.event)
-    """The nemesis has made its last move, and all is healed."""
+    """Set when the nemesis has made its last move and everything is healed."""
     other_topics: list[str] = field(default_factory=list)
-    """Those that somebody tried to create while the script ran."""
+    """Topics whose creation was requested while the script ran."""
 
     def raw_client(self, node: int | None = None, *, timeout_s: float = _RESPONSE_TIMEOUT_S) -> RecordedAdminClient:
-        """A new process, connected to a node; to the first one where null."""
+        """Return a new process that is connected to a node (default: the one with the lowest id)."""
         nodes = {each.id: each for each in self.target.nodes}
         chosen = nodes[min(nodes) if node is None else node]
         return RecordedAdminClient(
@@ -65,20 +65,20 @@ class TrialContext:
         )
 
     def node_of(self, role: InitialRole) -> int | None:
-        """The node that has this role for partition 0; null where there is none."""
+        """Return the node with this role for partition 0; None if there is none."""
         replicas = self.replicas[0].nodes
         if role is InitialRole.OUTSIDER:
             return next((node.id for node in self.target.nodes if node.id not in replicas), None)
         return dict(zip(_REPLICA_ROLES, replicas, strict=False)).get(role)
 
     def new_topic(self) -> str:
-        """The name of a topic that nobody tried to create yet."""
+        """Return an unused topic name, and add it to `other_topics`."""
         name = f"{self.topic}-{len(self.other_topics) + 1}"
         self.other_topics.append(name)
         return name
 
     def records(self, step: SendRecords) -> Iterator[Record]:
-        """The records of one step."""
+        """Generate the records of one step."""
         for _ in range(step.records):
             value = next(self.values)
             yield to_record(
@@ -86,5 +86,5 @@ class TrialContext:
             )
 
     def while_nemesis_runs(self, step: Trickle) -> Iterator[int]:
-        """Counts the records of a trickle."""
+        """Count the records of a trickle until the nemesis is done."""
         return takewhile(lambda _: not self.nemesis_done.is_set(), range(step.records_max))

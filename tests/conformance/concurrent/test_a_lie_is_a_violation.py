@@ -173,4 +173,4 @@ def test_a_broker_that_creates_no_topic_leaves_the_verdict_unknown(broker, tmp_p
     with CuttableLiar(broker, rejects) as liar:
         finding = check(BY_ID["ordering/read-order-is-append-order"], liar, tmp_path)
     assert finding.verdict is Verdict.UNKNOWN
-    assert finding.reason == "CreateTopics answered POLICY_VIOLATION"
+    assert finding.reason == "CreateTopics failed with POLICY_VIOLATION"

@@ -49,7 +49,7 @@ PLANTS = {
     "replication/idle-follower-stays-in-isr": [
         (
             lambda s: s.change("states", {"partition": 1, "asked_ns": ns(9)}, isr=[1, 3]),
-            "node 2 was dropped from the ISR of t-1",
+            "node 2 was removed from the ISR of t-1",
         ),
     ],
     "produce/min-insync-replicas-is-enforced": [
@@ -59,7 +59,7 @@ PLANTS = {
         ),
         (
             lambda s: s.change("operations", {"error": "NOT_ENOUGH_REPLICAS"}, error="UNKNOWN_SERVER_ERROR"),
-            "was answered UNKNOWN_SERVER_ERROR by an ISR below 2 members",
+            "failed with UNKNOWN_SERVER_ERROR at an ISR below 2 members",
         ),
     ],
     "replication/high-watermark-waits-for-min-isr": [
@@ -70,12 +70,15 @@ PLANTS = {
         (lambda s: s.change("states", {"asked_ns": ns(15)}, high_watermark=2), "offset 3 did not become visible"),
     ],
     "leadership/clean-election-loses-nothing": [
-        (lambda s: s.change("states", {"source": "metadata", "topic": "t"}, leader=1), "nobody led after node 1"),
+        (
+            lambda s: s.change("states", {"source": "metadata", "topic": "t"}, leader=1),
+            "no leader was elected after node 1",
+        ),
         (
             lambda s: s.change("states", {"asked_ns": ns(0.2)}, isr=[1, 3]),
             "node 2 was elected, which was not in the ISR",
         ),
-        (lambda s: s.drop("operations", invoke_ns=ns(7.4)), "node 2, elected, acknowledged nothing"),
+        (lambda s: s.drop("operations", invoke_ns=ns(7.4)), "node 2 was elected and acknowledged nothing"),
     ],
     "leadership/one-leader-per-epoch": [
         (lambda s: s.change("states", {"asked_ns": ns(11.5)}, leader_epoch=1), "nodes 2 and 3 both led t-0 in epoch 1"),
@@ -83,15 +86,15 @@ PLANTS = {
     "leadership/preferred-election-requires-an-isr-member": [
         (
             lambda s: s.change("operations", {"invoke_ns": ns(7.2)}, error=None),
-            "was answered no error, not PREFERRED_LEADER_NOT_AVAILABLE",
+            "returned no error, not PREFERRED_LEADER_NOT_AVAILABLE",
         ),
         (
             lambda s: s.change("operations", {"invoke_ns": ns(17)}, error="PREFERRED_LEADER_NOT_AVAILABLE"),
-            "was answered PREFERRED_LEADER_NOT_AVAILABLE, not no error",
+            "returned PREFERRED_LEADER_NOT_AVAILABLE, not no error",
         ),
         (
             lambda s: s.change("operations", {"invoke_ns": ns(19)}, error=None),
-            "was answered no error, not ELECTION_NOT_NEEDED",
+            "returned no error, not ELECTION_NOT_NEEDED",
         ),
     ],
     "epochs/replicas-truncate-where-epochs-diverge": [
@@ -102,19 +105,19 @@ PLANTS = {
     "epochs/end-offset-of-an-old-epoch-is-returned": [
         (
             lambda s: s.change("states", {"source": "offset_for_leader_epoch"}, log_end_offset=2),
-            "epoch 0 was said to end at 2, and offset 1 is of epoch 1",
+            "OffsetForLeaderEpoch returned the end 2 of epoch 0, and offset 1 is of epoch 1",
         ),
         (
             lambda s: s.change("states", {"source": "offset_for_leader_epoch"}, log_end_offset=0),
-            "epoch 0 was said to end at 0, and offset 0 is of epoch 0",
+            "OffsetForLeaderEpoch returned the end 0 of epoch 0, and offset 0 is of epoch 0",
         ),
     ],
     "epochs/fetch-returns-diverging-epoch": [
         (
             lambda s: s.change("states", {"source": "diverging_epoch"}, leader_epoch=None, log_end_offset=None),
-            "was told of (None, None)",
+            "returned (None, None)",
         ),
-        (lambda s: s.change("states", {"source": "diverging_epoch"}, log_end_offset=2), "was told of (0, 2)"),
+        (lambda s: s.change("states", {"source": "diverging_epoch"}, log_end_offset=2), "returned (0, 2)"),
     ],
     "storage/crashed-log-is-recovered": [
         (lambda s: s.change("faults", {"kind": "disk"}, heal_ns=None), "node 1 did not start again"),
@@ -129,7 +132,7 @@ PLANTS = {
             ),
             "node 1 was still a broker of the cluster 26 s after it was killed",
         ),
-        (lambda s: s.change("states", {"asked_ns": ns(21)}, isr=[2, 3]), "node 1 did not come back"),
+        (lambda s: s.change("states", {"asked_ns": ns(21)}, isr=[2, 3]), "node 1 did not rejoin"),
     ],
     "quorum/created-topics-outlive-the-controller": [
         (lambda s: s.change("states", {"topic": "t-1", "node": 3}, topic="t-2"), "node 3 does not know it"),
@@ -137,9 +140,9 @@ PLANTS = {
     "quorum/partitions-are-served-without-the-controller": [
         (
             lambda s: s.change("states", {"asked_ns": ns(6.5), "partition": 1}, leader=3),
-            "t-1 was led by 3 and not by 2 any more, when node 1, the controller, was dead",
+            "t-1 changed its leader from 2 to 3 while node 1, the controller, was down",
         ),
-        (lambda s: s.drop("operations", partition=1), "nothing was acknowledged in t-1 while the controller was dead"),
+        (lambda s: s.drop("operations", partition=1), "nothing was acknowledged in t-1 while the controller was down"),
     ],
     "quorum/epoch-and-high-watermark-only-grow": [
         (
@@ -156,7 +159,7 @@ PLANTS = {
         ),
         (
             lambda s: s.change("states", {"leader": 2}, leader=None),
-            "node 1 was shut down, and nobody else led before it was back",
+            "node 1 was shut down, and no other leader was elected before it restarted",
         ),
         (
             lambda s: s.change("operations", {"invoke_ns": ns(2.5)}, error="NETWORK_EXCEPTION", outcome="info"),
@@ -166,7 +169,7 @@ PLANTS = {
     "metadata/rolling-restart-never-lowers-leader-epochs": [
         (
             lambda s: s.change("states", {"asked_ns": ns(10)}, leader_epoch=0),
-            "node 2 answered epoch 0 of t-0 after epoch 1",
+            "node 2 returned epoch 0 of t-0 after epoch 1",
         ),
     ],
     "storage/emptied-replica-is-restored": [
@@ -178,44 +181,47 @@ PLANTS = {
             lambda s: s.change("states", {"asked_ns": ns(6.5)}, leader=2),
             "node 2 was elected, which was not in the ISR [1]",
         ),
-        (lambda s: s.change("states", {"asked_ns": ns(6.5)}, leader=1), "node 1 was named the leader all the time"),
+        (
+            lambda s: s.change("states", {"asked_ns": ns(6.5)}, leader=1),
+            "node 1 was reported as the leader all the time",
+        ),
         (
             lambda s: (s.drop("states", asked_ns=ns(9.5)), s.drop("states", asked_ns=ns(11))),
-            "node 1, the only ISR member, came back and did not lead again",
+            "node 1, the only ISR member, restarted and did not lead again",
         ),
     ],
     "leadership/unclean-election-on-request": [
         (
             lambda s: s.change("operations", {"f": "elect_unclean_leader"}, error="ELIGIBLE_LEADERS_NOT_AVAILABLE"),
-            "an unclean election was answered ELIGIBLE_LEADERS_NOT_AVAILABLE",
+            "an unclean election failed with ELIGIBLE_LEADERS_NOT_AVAILABLE",
         ),
         (
             lambda s: (s.drop("states", asked_ns=ns(14.5)), s.drop("states", asked_ns=ns(20))),
-            "after an unclean election nobody led",
+            "no leader was elected by an unclean election",
         ),
         (lambda s: s.change("states", {"asked_ns": ns(14.5)}, leader_epoch=3), "the leader epoch stayed 3"),
         (
             lambda s: s.change("records", {"direction": "read", "value": 3}, value=4),
-            "value 3, acknowledged after it, is lost",
+            "value 3, acknowledged after the unclean election, is lost",
         ),
-        (lambda s: s.change("records", {"direction": "read", "value": 0}, value=2), "offset 0 is lost and offset 2"),
+        (lambda s: s.change("records", {"direction": "read", "value": 0}, value=2), "offset 0 is lost, but offset 2"),
     ],
     "leadership/unclean-election-when-enabled": [
         (
             lambda s: s.change("states", {"leader": 2}, leader=None),
-            "nobody led after node 1, the only ISR member, had gone",
+            "no leader was elected after node 1, the only ISR member, had stopped",
         ),
         (lambda s: s.change("states", {"leader": 2}, leader_epoch=0), "the leader epoch stayed 0"),
         (
             lambda s: s.change("records", {"direction": "read", "value": 2}, value=4),
-            "value 2, acknowledged after it, is lost",
+            "value 2, acknowledged after the unclean election, is lost",
         ),
-        (lambda s: s.change("records", {"direction": "read", "value": 0}, value=1), "offset 0 is lost and offset 1"),
+        (lambda s: s.change("records", {"direction": "read", "value": 0}, value=1), "offset 0 is lost, but offset 1"),
     ],
     "epochs/deposed-leader-acknowledges-nothing": [
         (
             lambda s: s.change("operations", {"invoke_ns": ns(2)}, error=None, outcome="ok"),
-            "was acknowledged by node 1 after node 2 led",
+            "was acknowledged by node 1 after node 2 was elected",
         ),
     ],
     "epochs/client-behind-leader-is-fenced": [
@@ -228,19 +234,19 @@ PLANTS = {
     "membership/broker-joins-and-leaves": [
         (
             lambda s: s.change("states", {"asked_ns": ns(0.9)}, isr=[1, 2, 3]),
-            "the broker that joined was not named as one of the cluster's",
+            "the broker that joined was not listed as a broker of the cluster",
         ),
         (lambda s: s.change("states", {"asked_ns": ns(2)}, isr=[2, 3]), "node 4, which joined, was never in the ISR"),
-        (lambda s: s.change("states", {"asked_ns": ns(5)}, isr=[1, 2, 3, 4]), "node 4, which left, is still named"),
+        (lambda s: s.change("states", {"asked_ns": ns(5)}, isr=[1, 2, 3, 4]), "node 4, which left, is still listed"),
         (
             lambda s: s.change("operations", {"error": "BROKER_ID_NOT_REGISTERED"}, error=None),
-            "the answers were [None, None]",
+            "with the errors [None, None]",
         ),
     ],
     "reassignment/nothing-is-lost-under-load": [
         (
             lambda s: s.change("operations", {"invoke_ns": ns(1)}, error="INVALID_REPLICA_ASSIGNMENT"),
-            "was answered INVALID",
+            "failed with INVALID",
         ),
         (lambda s: s.change("states", {"asked_ns": ns(2)}, isr=[1, 2]), "left the ISR [1, 2]"),
     ],

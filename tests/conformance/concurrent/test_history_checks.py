@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from conformance.concurrent.history_checks import (
     _end_offsets,
-    _first_asked_after,
+    _lowest_end_after,
     acknowledged_offsets_are_unique,
     reads_ascend,
     reads_stay_below_watermark,
@@ -115,7 +115,7 @@ def test_a_record_at_the_watermark_of_its_response_is_a_violation():
 
 def test_a_record_at_an_end_that_is_returned_later_is_a_violation():
     (found,) = reads_stay_below_watermark(watched(later_end=1))
-    assert found.text == "offset 1 of t-0 (op 1) was read before ListOffsets answered an end of 1"
+    assert found.text == "offset 1 of t-0 (op 1) was read before ListOffsets returned the end offset 1"
 
 
 def test_an_end_requested_before_the_read_completed_is_ignored():
@@ -130,7 +130,7 @@ def test_a_read_without_a_watermark_is_unknown():
 def test_the_lowest_later_end_is_found(ends, at_ns):
     history = History(states=[end(asked_ns, offset) for asked_ns, offset in ends])
     lowest = min((offset for asked_ns, offset in ends if asked_ns > at_ns), default=None)
-    assert _first_asked_after(_end_offsets(history)["t", 0], at_ns) == lowest
+    assert _lowest_end_after(_end_offsets(history)["t", 0], at_ns) == lowest
 
 
 # --- acknowledged offsets

@@ -167,7 +167,7 @@ def test_a_broker_that_joined_leaves_once(target):
 
 
 def test_faults_are_healed_if_a_move_cannot_be_made(target):
-    with pytest.raises(ScriptNotRunError, match="there is no node that is last-follower of the topic"):
+    with pytest.raises(ScriptNotRunError, match="no node has the role last-follower for the topic"):
         make(target, Kill(InitialRole.LEADER), PauseNode(InitialRole.LAST_FOLLOWER))
     assert target.done[-2:] == ["restart 2", "kill 2]"]
 

@@ -45,7 +45,7 @@ def test_another_target_may_be_named(capsys, monkeypatch):
 
 
 def test_an_existing_cluster_has_its_own_number_of_nodes(capsys, broker):
-    """What is printed after a violation on one says how many it had."""
+    """A program printed for an existing cluster has its number of nodes."""
     address = f"bootstrap:{broker.nodes[0].host}:{broker.nodes[0].port}"
     assert run_program(SCRIPT, REQUIREMENT_ID, address, nodes=1) == 0
     assert json.loads(capsys.readouterr().out)["verdict"] == "ok"
@@ -61,4 +61,4 @@ def test_a_script_that_cannot_run_there_is_one_line(capsys):
     script = ConcurrentScript(SCRIPT.topic, SCRIPT.clients, (Cut(InitialRole.FOLLOWER, InitialRole.LEADER),))
     assert run_program(script, REQUIREMENT_ID, "reference", nodes=1) == 3
     _, reason = capsys.readouterr().err.splitlines()
-    assert reason == "there is no node that is follower of the topic"
+    assert reason == "no node has the role follower for the topic"

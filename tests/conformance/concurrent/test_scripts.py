@@ -92,7 +92,7 @@ def test_a_move_prints_as_python(move):
     assert eval(repr(move), vars(moves_module)) == move
 
 
-def test_ids_are_unique_and_each_has_its_examinations():
+def test_ids_are_unique_and_each_has_its_history_checks():
     ids = [requirement.id for requirement in REQUIREMENTS]
     assert len(set(ids)) == len(ids)
     assert HISTORY_CHECKS.keys() == set(ids)
