@@ -41,7 +41,7 @@ _ADMIN_TIMEOUT_MS: Final = 3_000
 
 
 def clients_of(workload: Workload, context: TrialContext, *, timestamp_kept: bool = True) -> Iterator[Actor]:
-    """The clients that a workload stands for, on the topic that the context name.
+    """The clients that a workload stands for, on the topic of a context.
 
     :param timestamp_kept: false where the broker may replace the records' timestamps.
     """

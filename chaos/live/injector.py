@@ -85,7 +85,7 @@ class Injector:
     recover: Callable[[], object] | None = None
     injected: list[Injected] = field(default_factory=list)
     nodes: Nodes = field(init=False)
-    _context: FaultContext = field(init=False)
+    _fault_context: FaultContext = field(init=False)
     _administration: LiveAdministration = field(init=False)
 
     def __post_init__(self) -> None:
