@@ -8,7 +8,7 @@ from rich.console import Console, Group
 from rich.text import Text
 
 from chaos.campaign.interruption import interruptible
-from chaos.live.failure import told
+from chaos.live.failure import describe
 from chaos.live.findings import FINDINGS, ChaosFinding, finding
 from chaos.live.session import fitted, run_on
 from chaos.trial.source import printed
@@ -45,15 +45,15 @@ def show_finding(name: str, targets: tuple[str, ...], disk: DiskKind | None = No
 
 def _shown_on(target: str, sought: ChaosFinding, disk: DiskKind | None, console: Console) -> ExitCode:
     fitting = fitted(target, sought.trial, disk)
-    if fitting.refused:
-        show(console, Text(f"{target}: not applicable: {'; '.join(fitting.refused.values())}", "yellow"))
+    if fitting.unsupported:
+        show(console, Text(f"{target}: not applicable: {'; '.join(fitting.unsupported.values())}", "yellow"))
         return ExitCode.NOTHING_RAN
     with TemporaryFolder() as directory:
         run_dir = Path(directory) / "run"
         report = run_on(target, sought.trial, run_dir, disk=disk)
         shown = sought.shows(report)
         style = "green" if shown else "bold red"
-        text = Text.assemble(f"{target}: ", ("shown" if shown else "not shown", style), f"\n{told(report)}")
+        text = Text.assemble(f"{target}: ", ("shown" if shown else "not shown", style), f"\n{describe(report)}")
         if not shown:
             text.append(f"\nhistory and logs in {_keep(run_dir, target, sought)}")
     show(console, text)

@@ -1,4 +1,4 @@
-"""What a target cannot do of a schedule, returned before anything starts."""
+"""Faults of a schedule that a target does not support, known before it starts."""
 
 from collections.abc import Iterable
 
@@ -6,8 +6,8 @@ from fixtures.faults import AnyFault, Timed
 from fixtures.targets.target import Capability, Target
 
 
-def refusals(target: Target, schedule: Iterable[Timed]) -> dict[AnyFault, str]:
-    """Return the faults of a schedule that a target cannot have, each with the reason."""
+def unsupported_faults(target: Target, schedule: Iterable[Timed]) -> dict[AnyFault, str]:
+    """Return the faults of a schedule that a target does not support, with the reasons."""
     reasons = {timed.fault: timed.fault.missing(target) for timed in schedule}
     return {fault: reason for fault, reason in reasons.items() if reason}
 

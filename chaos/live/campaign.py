@@ -1,9 +1,9 @@
-"""Rounds by rotating seeds on one or several targets, until the time is over or something is found.
+"""Chaos session: rounds with rotating seeds on one or several targets, until a limit or a failure.
 
-Each seed gives one round, which runs on every target in turn, on a cluster of its own. A round of which a target can do
-nothing is passed over. A violation is shrunk and kept as a failure; then the session stops, if it was not told to go
-on. A session that seeks a finding draws schedules for the finding's own cluster and clients, and what shows it is
-shrunk and kept the same way.
+Each seed gives one round, which runs on every target in turn, on a new cluster. A round without an applicable fault is
+skipped. A violation is shrunk and saved as a failure, and the session stops after `failures_max` of them. A session
+that searches for a finding generates schedules for the finding's cluster and clients; a round that shows it is shrunk
+and saved the same way.
 """
 
 import shutil
@@ -38,31 +38,31 @@ from conformance.events import Event
 from fixtures.disk.kinds import DiskKind
 from fixtures.targets.target import NotInstalledError, TargetError, UnknownTargetError
 
-Tell = Callable[[Event], None]
+Emit = Callable[[Event], None]
 SHRINKING: Final = "-shrinking-"
-"""In the name of a directory: of a round that is run to see whether it still shows something."""
+"""Part of the directory names of rounds that run while shrinking."""
 _EMPTY_MAX: Final = 200
-"""Rounds in a row of which no target can do anything, after which the session gives up."""
+"""Number of consecutive rounds without an applicable fault after which the session ends."""
 NOT_RUN_MAX: Final = 5
-"""Rounds in a row that could not be run, after which the session gives up."""
+"""Number of consecutive rounds that could not be run after which the session fails."""
 
 
 class NothingRunsError(Exception):
-    """One round after the other could not be run. The message is one line."""
+    """Consecutive rounds could not be run. The message is one line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a session is to do.
+    """Plan of a session.
 
-    :param rounds_max: null: until the time is over.
-    :param seconds_max: after which no round begins; null: without end.
-    :param failures_max: null: goes on whatever is found.
-    :param shrink_seconds_max: for one failure; 0: none is shrunk.
-    :param keep_histories: of rounds that went well, too.
-    :param disk: what log directories lie on; null: the best that there is, where a round takes one.
-    :param load: times the records that a round's producers send in a batch.
-    :param sought: a finding to draw schedules for; its kinds of faults are then those that are drawn from.
+    :param rounds_max: Number of rounds; None: no limit.
+    :param seconds_max: Time after which no round begins; None: no limit.
+    :param failures_max: Number of failures after which the session stops; None: no limit.
+    :param shrink_seconds_max: Time to shrink one failure; 0: none is shrunk.
+    :param keep_histories: Whether histories of rounds without a failure are kept.
+    :param disk: File system of log directories; None: the best available one, if a round needs one.
+    :param load: Factor for the number of records in a producer's batch.
+    :param sought: Finding to search for, with its own kinds of faults.
     """
 
     targets: tuple[str, ...]
@@ -80,33 +80,33 @@ class Plan:
     load: int = 1
 
 
-def run_chaos(plan: Plan, tell: Tell) -> None:
-    """Run the plan. Ctrl-C heals, keeps the history, ends it, and goes on to the caller.
+def run_chaos(plan: Plan, emit: Emit) -> None:
+    """Run the plan. Ctrl-C heals the cluster, keeps and completes the history, and is raised again.
 
     Raises:
-        NothingRunsError: one round after the other could not be run.
+        NothingRunsError: consecutive rounds could not be run.
     """
     began_s = time.monotonic()
     complete = False
-    tell(ChaosStarted(plan.targets, plan.seed, plan.seconds_max, plan.rounds_max, plan.kinds))
+    emit(ChaosStarted(plan.targets, plan.seed, plan.seconds_max, plan.rounds_max, plan.kinds))
     try:
-        _Session(plan, tell, began_s).run()
+        _Session(plan, emit, began_s).run()
         complete = True
     except NothingRunsError:
-        complete = True  # nobody has interrupted it
+        complete = True  # not interrupted
         raise
     finally:
-        tell(ChaosEnded(complete, time.monotonic() - began_s))
+        emit(ChaosEnded(complete, time.monotonic() - began_s))
 
 
 @dataclass(slots=True)
 class _Session:
     plan: Plan
-    tell: Tell
+    emit: Emit
     began_s: float
     failures: int = 0
     reasons: list[str] = field(default_factory=list)
-    """Why the newest rounds could not be run, since one was."""
+    """Errors of the last consecutive rounds that could not be run."""
 
     def run(self) -> None:
         rounds, empty, seed = 0, 0, self.plan.seed
@@ -129,13 +129,13 @@ class _Session:
         return out_of_time or enough or failed
 
     def _run(self, target: str, trial: Trial) -> bool:
-        """Run a round as far as the target can do it; false where it can do nothing of it."""
+        """Run a round with the faults that the target supports; False if it supports none."""
         fitting = fitted(target, trial, self.plan.disk)
         if not fitting.trial.schedule:
             return False
-        refused = tuple((repr(fault), reason) for fault, reason in fitting.refused.items())
+        unsupported = tuple((repr(fault), reason) for fault, reason in fitting.unsupported.items())
         run_dir = self.plan.out / f"{target.replace(':', '-')}-{trial.seed}"
-        self.tell(RoundStarted(target, fitting.trial, refused, str(run_dir)))
+        self.emit(RoundStarted(target, fitting.trial, unsupported, str(run_dir)))
         report = self.judged(target, fitting.trial, run_dir)
         name = "" if report is None else self._shown(report)
         if report is not None and name:
@@ -150,32 +150,32 @@ class _Session:
         return True
 
     def judged(self, target: str, trial: Trial, run_dir: Path) -> Report | None:
-        """Run a round; null where that was not possible."""
+        """Run a round; None if it could not be run."""
         began_s = time.monotonic()
         try:
-            report = run_on(target, trial, run_dir, lambda injected: self.tell(FaultInjected(injected)), self.plan.disk)
+            report = run_on(target, trial, run_dir, lambda injected: self.emit(FaultInjected(injected)), self.plan.disk)
         except (NotInstalledError, UnknownTargetError):
             raise
         except (TargetError, ScriptNotRunError) as error:
             self.reasons.append(str(error))
-            self.tell(RoundNotRun(target, trial, str(error)))
+            self.emit(RoundNotRun(target, trial, str(error)))
             return None
-        self.tell(RoundJudged(target, report, str(run_dir), time.monotonic() - began_s))
+        self.emit(RoundJudged(target, report, str(run_dir), time.monotonic() - began_s))
         return report
 
     def _shown(self, report: Report) -> str:
-        """The name of what a round has shown; empty where that is nothing to keep."""
+        """Return the name of the violation or finding of a round; empty if there is none."""
         if report.violations:
             return report.violations[0].name
         sought = self.plan.sought
         return sought.name if sought is not None and sought.shows(report) else ""
 
     def _keep(self, target: str, report: Report, name: str, run_dir: Path) -> None:
-        """Shrink what was found, run the smallest once more, and keep it."""
+        """Shrink a failure, run the smallest trial again, and save it."""
         plan = self.plan
         deadline_s = time.monotonic() + plan.shrink_seconds_max
         if plan.shrink_seconds_max:
-            self.tell(ShrinkingStarted(target, report.trial.seed, name, plan.shrink_seconds_max))
+            self.emit(ShrinkingStarted(target, report.trial.seed, name, plan.shrink_seconds_max))
         trials = _Trials(self, target, name, run_dir, report)
         shrunk = smallest(report.trial, trials.shows, lambda _: time.monotonic() < deadline_s)
         confirmed = trials.shows(shrunk.trial) if plan.shrink_seconds_max else None
@@ -191,12 +191,12 @@ class _Session:
         directory = save(plan.failures, found)
         shutil.copytree(trials.best_dir, directory / "run", dirs_exist_ok=True)
         trials.forget()
-        self.tell(Shrunk(found, str(directory)))
+        self.emit(Shrunk(found, str(directory)))
 
 
 @dataclass(slots=True)
 class _Trials:
-    """Runs rounds to see whether they still show something, and keeps the history of the last that did."""
+    """Runs shrunk rounds, and keeps the history of the last that shows the failure."""
 
     session: _Session
     target: str
@@ -210,7 +210,7 @@ class _Trials:
         self.best_dir = self.run_dir
 
     def shows(self, candidate: Trial) -> bool:
-        """Run it."""
+        """Run a candidate; whether it shows the failure."""
         self.runs += 1
         run_dir = self.run_dir.with_name(f"{self.run_dir.name}{SHRINKING}{self.runs}")
         report = self.session.judged(self.target, candidate, run_dir)
@@ -222,6 +222,6 @@ class _Trials:
         return True
 
     def forget(self) -> None:
-        """Delete the history of the last that did, if that is not the round that was found."""
+        """Delete the history of the last shrunk round, if there is one."""
         if self.best_dir != self.run_dir:
             shutil.rmtree(self.best_dir, ignore_errors=True)

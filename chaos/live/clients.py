@@ -1,7 +1,7 @@
-"""The clients of a round as things that act: each drives one recorded client until it is told to stop.
+"""Clients of a round as actors: each drives one recorded client until the phase is over.
 
-Raw clients follow the leader, or the coordinator, wherever it moves (`FollowingConnection`). Who finds none, or hears
-an error, waits a moment and looks again; nobody gives up.
+Raw clients follow the leader or the coordinator when it moves (`FollowingConnection`). After an error, or if there is
+none, they look it up again after a backoff, without a limit.
 """
 
 from abc import ABC, abstractmethod
@@ -34,16 +34,16 @@ from fixtures.clients.responses import ProducerIdentity
 from fixtures.clients.stage import Event
 from linearizability.operation import Outcome
 
-_AGAIN_S: Final = 0.05
-"""How long a client that found no leader waits before it asks again."""
+_RETRY_BACKOFF_S: Final = 0.05
+"""Time between two attempts of a client without a leader."""
 _RECORD_BYTES: Final = 100
 _ADMIN_TIMEOUT_MS: Final = 3_000
 
 
 def clients_of(workload: Workload, context: TrialContext, *, timestamp_kept: bool = True) -> Iterator[Actor]:
-    """The clients that a workload stands for, on the topic of a context.
+    """Yield the clients of a workload, on the topic of a context.
 
-    :param timestamp_kept: false where the broker may replace the records' timestamps.
+    :param timestamp_kept: False if the broker may replace the records' timestamps.
     """
     partitions = context.replicas
     records = Records(context, timestamp_kept)
@@ -67,12 +67,12 @@ def clients_of(workload: Workload, context: TrialContext, *, timestamp_kept: boo
 
 
 def write_ends(context: TrialContext, *, timestamp_kept: bool, timeout_s: float) -> tuple[int, ...]:
-    """Have one record more acknowledged by every partition, so that its high watermark is above all that was before.
+    """Produce one record to every partition, so that its high watermark is above all earlier records.
 
-    A leader whose node has lost its power begins with a high watermark of 0, as far as its own disk knows, and answers
-    that as its end until its followers have fetched. Who reads to there would have read nothing.
+    After a power cut a leader's checkpointed high watermark may be 0, and it returns that as its end offset until its
+    followers have fetched. A consumer that reads up to there reads nothing.
 
-    Returns the partitions that have taken none when the time is over; all are asked by turns, each once at least.
+    Returns the partitions that have accepted no record at the timeout; each is tried at least once.
     """
     clock = context.target.transport
     records = Records(context, timestamp_kept)
@@ -81,15 +81,17 @@ def write_ends(context: TrialContext, *, timestamp_kept: bool, timeout_s: float)
 
     def is_written(partition: int) -> bool:
         client, topic, record = waiting[partition].client(), context.topic, records.some(1)
-        taken = client is not None and client.produce(topic, partition, record, bracket=True).outcome is Outcome.OK
+        is_accepted = (
+            client is not None and client.produce(topic, partition, record, bracket=True).outcome is Outcome.OK
+        )
         waiting[partition].forget()
-        return taken
+        return is_accepted
 
     while True:
         waiting = {partition: leader for partition, leader in waiting.items() if not is_written(partition)}
         if not waiting or clock.monotonic() >= deadline_s:
             return tuple(waiting)
-        clock.sleep(_AGAIN_S)
+        clock.sleep(_RETRY_BACKOFF_S)
 
 
 class _Pipelined:
@@ -128,7 +130,7 @@ class _Pipelined:
 
 
 class _RawClient(ABC, Generic[Client]):
-    """Does the same again and again, to whoever plays a role."""
+    """Repeats one request to the node that has a role now."""
 
     is_writer = False
 
@@ -143,11 +145,11 @@ class _RawClient(ABC, Generic[Client]):
             done = client is not None and self._do(client)
             if not done:
                 self._connection.forget()
-            over.wait(self._pause_s if done else _AGAIN_S)
+            over.wait(self._pause_s if done else _RETRY_BACKOFF_S)
 
     @abstractmethod
     def _do(self, client: Client) -> bool:
-        """Once; whether it was taken."""
+        """Send the request once; whether it succeeded."""
 
     def close(self) -> None:
         self._connection.forget()
@@ -160,7 +162,7 @@ class _OfPartition(_RawClient[RecordedRawClient]):
 
 
 class _OneByOne(_OfPartition):
-    """Sends each batch once, and takes a new producer id where the outcome of one is not known."""
+    """Sends each batch once, and requests a new producer id if the outcome of one is unknown."""
 
     def __init__(self, workload: OneByOne, context: TrialContext, partition: int, records: Records) -> None:
         super().__init__(context, partition, workload.pause_ms)
@@ -183,7 +185,7 @@ class _OneByOne(_OfPartition):
             timeout_ms=self._workload.timeout_ms,
             producer=self._identity,
             base_sequence=self._sequence,
-            bracket=self._workload.acks == -1,  # after acks=1 the end offset lawfully lags behind
+            bracket=self._workload.acks == -1,  # after acks=1 the end offset may lag
         )
         if produced.outcome is Outcome.OK:
             self._sequence += self._workload.records if self._workload.idempotent else 0
@@ -215,7 +217,7 @@ class _LeaderReader(_OfPartition):
         self._offset = fetched.next_offset
         listed = client.list_offsets(topic, self._partition)
         if fetched.error == "OFFSET_OUT_OF_RANGE" and listed.offset is not None:
-            self._offset = min(self._offset, listed.offset)  # a log that was cut short: go on from its end
+            self._offset = min(self._offset, listed.offset)  # a truncated log: continue from its end
         return fetched.error is None and listed.error is None
 
 
@@ -233,7 +235,7 @@ class _Committer(_RawClient[RecordedGroupClient]):
 
 
 class _Administrator:
-    """Asks one node after the other, so that it meets those that are in trouble, too."""
+    """Sends requests to one node after the other, so that faulty ones get them too."""
 
     is_writer = False
 
@@ -245,10 +247,10 @@ class _Administrator:
         while not over.is_set():
             for node in self._context.target.nodes:
                 if not over.is_set():
-                    self._come_and_go(node.id)
+                    self._create_and_delete(node.id)
                     over.wait(self._workload.pause_ms / 1000)
 
-    def _come_and_go(self, node: int) -> None:
+    def _create_and_delete(self, node: int) -> None:
         client = self._context.raw_client(node, timeout_s=_ADMIN_TIMEOUT_MS / 1000)
         topic = self._context.new_topic()
         try:
@@ -259,4 +261,4 @@ class _Administrator:
             client.client.close()
 
     def close(self) -> None:
-        """Nothing is left open."""
+        """Do nothing: each request has its own connection."""

@@ -1,7 +1,7 @@
-"""Which states a cluster came to in a round, read from its history: pure.
+"""Coverage of a round: the states that the cluster reached, from its history, as a pure function.
 
-What nodes said (`states`) and what was injected (`faults`) tell of them; a state that lasted for less than the time
-between two questions may go unseen.
+They are derived from responses (`states`) and operations. A state that lasted for less than the time between two
+requests may be missed.
 """
 
 from collections import Counter, defaultdict
@@ -22,40 +22,39 @@ STATES: Final = (
     "log truncated",
     "log start moved",
     "controller elected",
-    "acks=all refused: NOT_ENOUGH_REPLICAS",
-    "acks=all refused after the append",
-    "produce answered by a former leader",
-    "produce without an answer",
+    "acks=all rejected: NOT_ENOUGH_REPLICAS",
+    "acks=all rejected after the append",
+    "produce rejected by a former leader",
+    "produce without a response",
 )
-"""By name, in the order of a table."""
+"""Names of the states, in the order of the table."""
 
 Row = Mapping[str, Any]
-_OF_LEADERS: Final = frozenset({"fetch", "list_offsets"})
 
 
 def coverage_of(history: History, topic: str, min_insync_replicas: int) -> Counter[str]:
-    """How often each state was reached."""
+    """Return how often each state was reached."""
     found: Counter[str] = Counter()
     states = history.table("states").to_pylist()
-    of_partition: defaultdict[int, list[Row]] = defaultdict(list)
+    by_partition: defaultdict[int, list[Row]] = defaultdict(list)
     for row in states:
         if row["topic"] == topic and row["source"] == "metadata" and row["error"] in {None, "LEADER_NOT_AVAILABLE"}:
-            of_partition[row["partition"]].append(row)
-    for rows in of_partition.values():
-        found.update(_of_partition(sorted(rows, key=lambda row: row["answered_ns"]), min_insync_replicas))
+            by_partition[row["partition"]].append(row)
+    for rows in by_partition.values():
+        found.update(_partition_states(sorted(rows, key=lambda row: row["answered_ns"]), min_insync_replicas))
     found.update(
-        _of_ends(row for row in states if row["topic"] == topic and row["source"] in {"fetch", "list_offsets"})
+        _log_states(row for row in states if row["topic"] == topic and row["source"] in {"fetch", "list_offsets"})
     )
     quorum = {row["leader_epoch"] for row in states if row["source"] == "describe_quorum" and row["leader"] is not None}
     found["controller elected"] += max(0, len(quorum) - 1)
-    found.update(_of_operations(history))
+    found.update(_produce_states(history))
     return +found
 
 
-def _of_partition(rows: Iterable[Row], min_insync_replicas: int) -> Iterator[str]:
-    """What the newest answers say, one after the other.
+def _partition_states(rows: Iterable[Row], min_insync_replicas: int) -> Iterator[str]:
+    """Yield the states of one partition by the newest responses.
 
-    What lags behind is passed over: an older epoch, and within an epoch whatever is not the leader's own word.
+    Outdated responses are skipped: those of an older epoch, and within an epoch those of nodes that are not the leader.
     """
     epoch, leader, isr = -1, None, frozenset[int]()
     for row in rows:
@@ -67,13 +66,13 @@ def _of_partition(rows: Iterable[Row], min_insync_replicas: int) -> Iterator[str
         if now_epoch == epoch and now_leader != row["node"]:
             continue
         if now_epoch > epoch >= 0:
-            yield from _of_elections(now_leader, leader, isr)
+            yield from _election_states(now_leader, leader, isr)
         if isr:
-            yield from _of_isrs(isr, now_isr, min_insync_replicas)
+            yield from _isr_states(isr, now_isr, min_insync_replicas)
         epoch, leader, isr = now_epoch, now_leader, now_isr or isr
 
 
-def _of_elections(now_leader: int | None, leader: int | None, isr: frozenset[int]) -> Iterator[str]:
+def _election_states(now_leader: int | None, leader: int | None, isr: frozenset[int]) -> Iterator[str]:
     if now_leader is None:
         yield "partition without a leader"
         return
@@ -82,7 +81,7 @@ def _of_elections(now_leader: int | None, leader: int | None, isr: frozenset[int
         yield "leader outside the last ISR (unclean)"
 
 
-def _of_isrs(isr: frozenset[int], now_isr: frozenset[int], min_insync_replicas: int) -> Iterator[str]:
+def _isr_states(isr: frozenset[int], now_isr: frozenset[int], min_insync_replicas: int) -> Iterator[str]:
     if now_isr > isr:
         yield "ISR grown"
     elif now_isr < isr:
@@ -93,8 +92,8 @@ def _of_isrs(isr: frozenset[int], now_isr: frozenset[int], min_insync_replicas: 
             yield "ISR below min.insync.replicas"
 
 
-def _of_ends(rows: Iterable[Row]) -> Iterator[str]:
-    """End offsets of one node that fell: it has cut its log short. Log starts that rose."""
+def _log_states(rows: Iterable[Row]) -> Iterator[str]:
+    """Yield truncations (the end offset of a node decreased) and advances of the log start offset."""
     ends: dict[tuple[int, int], int] = {}
     starts: dict[tuple[int, int], int] = {}
     for row in sorted(rows, key=lambda row: row["answered_ns"]):
@@ -110,16 +109,16 @@ def _of_ends(rows: Iterable[Row]) -> Iterator[str]:
             starts[place] = start
 
 
-_OF_ERRORS: Final = {
-    "NOT_ENOUGH_REPLICAS": "acks=all refused: NOT_ENOUGH_REPLICAS",
-    "NOT_ENOUGH_REPLICAS_AFTER_APPEND": "acks=all refused after the append",
-    "NOT_LEADER_OR_FOLLOWER": "produce answered by a former leader",
-    "REQUEST_TIMED_OUT": "produce without an answer",
-    "NETWORK_EXCEPTION": "produce without an answer",
+_STATES_BY_ERROR: Final = {
+    "NOT_ENOUGH_REPLICAS": "acks=all rejected: NOT_ENOUGH_REPLICAS",
+    "NOT_ENOUGH_REPLICAS_AFTER_APPEND": "acks=all rejected after the append",
+    "NOT_LEADER_OR_FOLLOWER": "produce rejected by a former leader",
+    "REQUEST_TIMED_OUT": "produce without a response",
+    "NETWORK_EXCEPTION": "produce without a response",
 }
 
 
-def _of_operations(history: History) -> Iterator[str]:
+def _produce_states(history: History) -> Iterator[str]:
     for row in history.table("operations", ["f", "error"]).to_pylist():
-        if row["f"] == "produce" and row["error"] in _OF_ERRORS:
-            yield _OF_ERRORS[row["error"]]
+        if row["f"] == "produce" and row["error"] in _STATES_BY_ERROR:
+            yield _STATES_BY_ERROR[row["error"]]

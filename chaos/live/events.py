@@ -1,4 +1,4 @@
-"""What a session of chaos tells while it runs: a terminal, JSON and files are made of these."""
+"""Events of a chaos session, for the terminal, JSON and files."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -24,9 +24,9 @@ class ChaosStarted(Event):
 
 @dataclass(frozen=True, slots=True)
 class RoundStarted(Event):
-    """A cluster is started for a round. `refused`: what of it the target cannot do, and why.
+    """A cluster is started for a round. `refused`: faults that the target does not support, with the reasons.
 
-    `run_dir` need not be there yet.
+    `run_dir` may not exist yet.
     """
 
     event: ClassVar[str] = "round-started"

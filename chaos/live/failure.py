@@ -1,4 +1,4 @@
-"""The findings and violations of a round by name, and the lines about it for a person."""
+"""Findings and violations of a round by name, and its summary as text."""
 
 from chaos.live.findings import FINDINGS
 from chaos.live.report import Report
@@ -12,14 +12,14 @@ def shows(report: Report, name: str) -> bool:
 
 
 def text_of(report: Report, name: str) -> str:
-    """What a round has shown of that name, in a sentence."""
+    """Return the text of a finding, or of the round's violation of that name."""
     if name in FINDINGS:
         return FINDINGS[name].text
     return next((violation.text for violation in report.violations if violation.name == name), name)
 
 
-def told(report: Report) -> str:
-    """What happened, some lines."""
+def describe(report: Report) -> str:
+    """Return the verdict and the summary, in lines."""
     found = [f"violation {violation.name}: {violation.text}" for violation in report.violations] or ["no violation"]
     found += [f"unknown: {reason}" for reason in report.unknown]
     return "\n".join((*found, *summary_of(report)))

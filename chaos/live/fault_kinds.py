@@ -104,7 +104,7 @@ def _upgrades(shape: Shape) -> SearchStrategy[Group]:
 
 
 def _lasting(shape: Shape) -> SearchStrategy[Group]:
-    """What takes one node away from everybody."""
+    """Return faults that make one node unavailable to all others for a long time."""
     gone: SearchStrategy[AnyFault] = chosen(
         st.builds(Kill, nodes(shape)),
         st.builds(Pause, nodes(shape)),
@@ -134,7 +134,7 @@ KINDS: Final[dict[str, Callable[[Shape], SearchStrategy[Group]]]] = FAULT_KINDS 
 def schedules(shape: Shape, kinds: tuple[str, ...]) -> SearchStrategy[tuple[Timed, ...]]:
     """Schedules of faults of some kinds, by time; as the simulation draws them.
 
-    What lasts stays alone: the time in which a cluster has to serve begins anew with every other fault.
+    A lasting fault is alone: every other fault restarts the time after which a cluster must serve again.
     """
     if LASTING in kinds:
         return KINDS[LASTING](shape)

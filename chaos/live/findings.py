@@ -1,8 +1,8 @@
-"""What chaos has to find by itself: what Kafka loses lawfully, and what it holds back, each with a round that shows it.
+"""Findings: permitted losses and delays of Kafka that chaos must find by itself, each with a round that shows it.
 
-Each finding fixes a configuration and what must be seen. Schedules that show it are drawn from seeds and shrunk
-(`search_round`, `kafkatrial chaos --find`); the round that stands here is one to read and to run at any time. Each must
-show on Apache Kafka and on the reference broker, and without any violation: what is lost here is lost lawfully.
+Each finding fixes a configuration and the expected effect. Schedules that show it are generated from seeds and shrunk
+(`search_round`, `kafkatrial chaos --find`); the round given here can be read and run at any time. Each must show its
+effect on Apache Kafka and on the reference broker without a violation.
 """
 
 import difflib
@@ -22,13 +22,13 @@ _HELD_S: Final = 1.0
 
 @dataclass(frozen=True, slots=True)
 class ChaosFinding:
-    """Something that chaos finds.
+    """One finding.
 
     :ivar name: on the command line.
-    :ivar text: what is seen.
-    :ivar trial: one that shows it.
-    :ivar is_seen: whether a round of this configuration, that violated nothing, has shown it.
-    :ivar kinds: of faults from which schedules for it are drawn.
+    :ivar text: the effect.
+    :ivar trial: a trial that shows it.
+    :ivar is_seen: whether a round of this configuration without a violation has shown it.
+    :ivar kinds: kinds of faults in its generated schedules.
     :ivar is_of_all: every such round has to show it, not only some: that nothing is lost. That is seen where nothing
         has happened, too; so it shows only where every fault of the schedule was injected.
     """
@@ -42,7 +42,7 @@ class ChaosFinding:
 
     def shows(self, report: Report) -> bool:
         """Whether a round shows it, and violates nothing."""
-        return not report.violations and self.is_seen(report) and (not self.is_of_all or _has_suffered(report))
+        return not report.violations and self.is_seen(report) and (not self.is_of_all or _has_all_faults(report))
 
 
 class UnknownFindingError(Exception):
@@ -50,7 +50,7 @@ class UnknownFindingError(Exception):
 
 
 def finding(name: str) -> ChaosFinding:
-    """By name. Raises `UnknownFindingError`."""
+    """Return a finding by name. Raises `UnknownFindingError`."""
     if name not in FINDINGS:
         close = difflib.get_close_matches(name, FINDINGS, n=1)
         meant = f"did you mean {close[0]}?" if close else f"there are {', '.join(FINDINGS)}"
@@ -80,7 +80,7 @@ def _round(
     )
 
 
-def _has_suffered(report: Report) -> bool:
+def _has_all_faults(report: Report) -> bool:
     injected = report.worked.injected
     return len(injected) == len(report.trial.schedule) and all(each.found and not each.refused for each in injected)
 
@@ -101,12 +101,12 @@ def _is_held(report: Report) -> bool:
     return report.silences_s.get(ALL, 0.0) > _HELD_S > report.silences_s.get(1, _HELD_S)
 
 
-_UNHEARD = Isolate(Role.LEADER, keeps=Keeps.NOTHING, listener=Listener.REPLICATION)
-"""Followers do not hear from their leader, and everything else is well."""
-_SUDDEN: Final = (Timed(0, _UNHEARD, 1_500), Timed(1_000, Kill(Role.LEADER), 5_000))
-"""The leader goes while the followers that have not heard from it are in sync."""
-_LONELY: Final = (Timed(0, _UNHEARD, 9_000), Timed(6_000, Kill(Role.LEADER), 6_000))
-"""The ISR has shrunk to the leader, which then goes for longer than its session lasts."""
+_NO_REPLICATION = Isolate(Role.LEADER, keeps=Keeps.NOTHING, listener=Listener.REPLICATION)
+"""Followers get nothing from their leader; all other links work."""
+_SUDDEN: Final = (Timed(0, _NO_REPLICATION, 1_500), Timed(1_000, Kill(Role.LEADER), 5_000))
+"""The leader is killed while followers that lack its last records are still in the ISR."""
+_LONELY: Final = (Timed(0, _NO_REPLICATION, 9_000), Timed(6_000, Kill(Role.LEADER), 6_000))
+"""The ISR has shrunk to the leader, which is then down for longer than its session timeout."""
 _BLACKOUT: Final = (Timed(3_000, PowerCut(), 1_000),)
 _PRODUCE: Final = 0
 """Its API key."""
@@ -122,7 +122,9 @@ _EVERY: Final = (
         "acks-1-lost-at-a-leader-kill",
         "Records that a leader acknowledged with acks=1 are lost when it is killed before its followers have them.",
         _round(
-            (OneByOne(acks=1, pause_ms=20), Tail()), Timed(0, _UNHEARD, 1_500), Timed(1_000, Kill(Role.LEADER), 5_000)
+            (OneByOne(acks=1, pause_ms=20), Tail()),
+            Timed(0, _NO_REPLICATION, 1_500),
+            Timed(1_000, Kill(Role.LEADER), 5_000),
         ),
         lambda report: _has_lost(report, 1) and _has_killed(report),
         ("lonely-leader", "kill"),
@@ -153,14 +155,14 @@ _EVERY: Final = (
     ),
     ChaosFinding(
         "too-few-in-sync",
-        "With fewer replicas in sync than min.insync.replicas, acks=all is answered NOT_ENOUGH_REPLICAS.",
+        "With fewer replicas in sync than min.insync.replicas, acks=all is rejected with NOT_ENOUGH_REPLICAS.",
         _round((OneByOne(), Tail()), Timed(0, Kill(Role.FOLLOWER), 6_000), min_insync_replicas=3),
         lambda report: report.errors[ALL, "NOT_ENOUGH_REPLICAS"] > 0 and _has_kept(report, ALL),
         ("kill", "pause"),
     ),
     ChaosFinding(
         "acks-all-waits-for-a-follower",
-        "While a follower that is in sync is cut off, acks=all is held until the ISR has shrunk; acks=1 goes on.",
+        "While a follower that is in sync is cut off, acks=all waits until the ISR has shrunk; acks=1 does not.",
         _round(
             (OneByOne(), OneByOne(acks=1)),
             Timed(0, Cut(Role.FOLLOWER, Role.LEADER, keeps=Keeps.NOTHING, listener=Listener.REPLICATION), 8_000),
@@ -204,5 +206,5 @@ FINDINGS: Final = {each.name: each for each in _EVERY}
 
 
 def search_round(sought: ChaosFinding, drawn: Trial) -> Trial:
-    """A drawn round's schedule, on the cluster, topic and clients of a finding."""
+    """Return a generated round's schedule on the cluster, topic and clients of a finding."""
     return replace(sought.trial, seed=drawn.seed, schedule=drawn.schedule)

@@ -44,7 +44,7 @@ class BreakableTarget(
     MembershipControl,
     Protocol,
 ):
-    """All controls that a target may have; its capabilities tell before a schedule begins which of them it has."""
+    """All controls that a target may have; its capabilities state before a schedule begins which of them it has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class Injector:
     :param steady_ms: before the schedule begins.
     :param seed: of what is left to chance: what a power cut leaves.
     :param cancelled: once it is set, all is healed, and the call returns.
-    :param told: called with each fault after its injection.
+    :param on_injected: called with each fault after its injection.
     :param flushed_topics: those whose records are durable once they are acknowledged.
     :param recover: waits until the cluster is in order, or its time for that is over. It is called before each fault
         that begins while no other is in force, and the schedule stands still meanwhile. Null: no waits.
@@ -80,7 +80,7 @@ class Injector:
     steady_ms: int
     seed: int
     cancelled: Event
-    told: Callable[[Injected], None] = lambda _: None
+    on_injected: Callable[[Injected], None] = lambda _: None
     flushed_topics: Collection[str] = ()
     recover: Callable[[], object] | None = None
     injected: list[Injected] = field(default_factory=list)
@@ -145,4 +145,4 @@ class Injector:
             over.callback(heal)
         injected = Injected(timed, heal is not None, refused)
         self.injected.append(injected)
-        self.told(injected)
+        self.on_injected(injected)

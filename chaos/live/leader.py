@@ -1,4 +1,4 @@
-"""Raw clients that follow the leader of a partition, or the coordinator of a group, wherever it moves."""
+"""Raw clients that follow the leader of a partition, or the coordinator of a group, when it moves."""
 
 from abc import ABC, abstractmethod
 from typing import Final, Generic, TypeVar
@@ -15,36 +15,36 @@ Client = TypeVar("Client", bound=RecordedConnection)
 
 
 class FollowingConnection(ABC, Generic[Client]):
-    """One process of the history that talks to whoever plays a role, by one connection at a time."""
+    """One process of the history with one connection at a time, to the node that has a role."""
 
     _client_class: type[Client]
 
     def __init__(self, context: TrialContext) -> None:
         self._context = context
         self._process = next(context.processes)
-        self._asked = 0
+        self._lookups = 0
         self._client: Client | None = None
 
     def client(self) -> Client | None:
-        """To whoever it is, as one node after another has it; null where that node knows of none."""
+        """Return a client of the node with the role, looked up at one node after the other; None if there is none."""
         if self._client is None:
             nodes = self._context.target.nodes
-            self._asked += 1
-            with self._connect(nodes[self._asked % len(nodes)].id) as guide:
-                found = self._found_by(guide)
+            self._lookups += 1
+            with self._connect(nodes[self._lookups % len(nodes)].id) as guide:
+                found = self._look_up(guide)
             if found in {node.id for node in nodes}:
                 self._client = self._connect(found)
         return self._client
 
     def forget(self) -> None:
-        """It is another by now, or not there: look anew."""
+        """Close the connection; the next call of `client` looks the node up again."""
         if self._client is not None:
             self._client.client.close()
         self._client = None
 
     @abstractmethod
-    def _found_by(self, guide: Client) -> int | None:
-        """Whom this node takes for it."""
+    def _look_up(self, guide: Client) -> int | None:
+        """Return the node that has the role by this node's response."""
 
     def _connect(self, node: int) -> Client:
         host, port = next((each.host, each.port) for each in self._context.target.nodes if each.id == node)
@@ -58,7 +58,7 @@ class FollowingConnection(ABC, Generic[Client]):
 
 
 class LeaderConnection(FollowingConnection[RecordedRawClient]):
-    """To the leader of a partition, as the metadata has it."""
+    """Connection to the leader of a partition by Metadata."""
 
     _client_class = RecordedRawClient
 
@@ -66,17 +66,17 @@ class LeaderConnection(FollowingConnection[RecordedRawClient]):
         super().__init__(context)
         self._partition = partition
 
-    def _found_by(self, guide: RecordedRawClient) -> int | None:
+    def _look_up(self, guide: RecordedRawClient) -> int | None:
         response = guide.metadata([self._context.topic]).response
-        for of_topic in response.topics if response is not None else ():
-            for of_partition in of_topic.partitions:
-                if of_partition.partition_index == self._partition:
-                    return int(of_partition.leader_id)
+        for topic in response.topics if response is not None else ():
+            for partition in topic.partitions:
+                if partition.partition_index == self._partition:
+                    return int(partition.leader_id)
         return None
 
 
 class CoordinatorConnection(FollowingConnection[RecordedGroupClient]):
-    """To the coordinator of a group."""
+    """Connection to the coordinator of a group."""
 
     _client_class = RecordedGroupClient
 
@@ -84,5 +84,5 @@ class CoordinatorConnection(FollowingConnection[RecordedGroupClient]):
         super().__init__(context)
         self._group = group
 
-    def _found_by(self, guide: RecordedGroupClient) -> int | None:
+    def _look_up(self, guide: RecordedGroupClient) -> int | None:
         return guide.find_coordinator(self._group)

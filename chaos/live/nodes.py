@@ -26,11 +26,11 @@ class Nodes:
         self.look_for_deaths()
         self.context.start_all()
 
-    def start_anew(self) -> None:
+    def restart_missing(self) -> None:
         """Kill and start the nodes that are missing from an ISR.
 
-        A node that was unregistered while it ran, by a late request, does not register again: an operator who needs it
-        starts it again.
+        A node that was unregistered while it ran, by a late request, does not register again until it is
+        restarted by an operator.
         """
         missing = {node for seen in self.view.partitions.values() for node in set(seen.replicas) - set(seen.isr)}
         for node in sorted(missing.intersection(self.context.nodes)):

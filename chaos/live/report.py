@@ -1,4 +1,4 @@
-"""What one round has shown: the verdict, what was lost lawfully, how long the cluster took, and what it came to."""
+"""Report of one round: the verdict, permitted losses, recovery times and coverage."""
 
 import itertools
 from collections import Counter, defaultdict
@@ -21,7 +21,7 @@ Row = Mapping[str, Any]
 
 
 class Kept(StrEnum):
-    """What became of the records of one kind of produce."""
+    """Outcome of the records of one produce."""
 
     ACKNOWLEDGED = "acknowledged"
     REFUSED = "refused"
@@ -30,15 +30,15 @@ class Kept(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Worked:
-    """What the round's own process knows of it, beside its history.
+    """Results of a round that are not in its history.
 
-    :ivar recovery_s: from the last heal until every partition had a leader and a full ISR; null if that took too long.
-    :ivar bound_s: how long it may take.
-    :ivar work_s: from the first client's start to then.
-    :ivar unwritten: partitions that took no record after that, within the bound.
-    :ivar unhealed: faults that still hold after healing.
-    :ivar of_clients: what clients with steps have found to be wrong while they ran.
-    :ivar unfinished: what clients with steps did not do in time, so that the history may lack it.
+    :ivar recovery_s: from the last heal until every partition had a leader and a full ISR; None above the bound.
+    :ivar bound_s: time allowed for it.
+    :ivar work_s: from the first client's start to the recovery.
+    :ivar unwritten: partitions that accepted no record after that, within the bound.
+    :ivar unhealed: faults that are still in force after healing.
+    :ivar of_clients: violations that clients with steps have found while they ran.
+    :ivar unfinished: steps of clients that were not done in time, so that the history may lack them.
     """
 
     injected: tuple[Injected, ...] = ()
@@ -57,7 +57,7 @@ class Worked:
 class Report:
     """One round on one target.
 
-    :ivar produced: records by acks and by what became of them.
+    :ivar produced: records by acks and outcome.
     :ivar lost: of the acknowledged ones (of acks=0: of all), by acks, those that no replica holds at the end; not
         counted where a topic may drop them (compaction).
     :ivar errors: of produces, by acks and name.
@@ -80,7 +80,7 @@ class Report:
 
     @property
     def violations(self) -> tuple[Violation, ...]:
-        """All that must never be; empty where all is well."""
+        """All violations of the round."""
         found = [
             Violation(each.name, f"{each.count}: {each.evidence[0].text if each.evidence else each.name}")
             for each in self.judgement.anomalies
@@ -112,17 +112,17 @@ class Report:
 
     @property
     def unknown(self) -> tuple[str, ...]:
-        """What could not be decided, a line each."""
+        """Reasons for the verdict unknown, a line each."""
         return (*self.judgement.undecided, *self.worked.unfinished)
 
     @property
     def acknowledged(self) -> int:
-        """Records, whatever their acks."""
+        """Number of acknowledged records, with any acks."""
         return sum(count for (_, kept), count in self.produced.items() if kept is Kept.ACKNOWLEDGED)
 
     @property
     def silence_max_s(self) -> float:
-        """The longest of all."""
+        """The longest time without an acknowledged record, with any acks."""
         return max(self.silences_s.values(), default=0.0)
 
     @property
@@ -177,7 +177,7 @@ def is_compacted(trial: Trial) -> bool:
 
 
 def _lost(history: History, records: Sequence[Row], sent: Iterable[tuple[Row, Row]]) -> Counter[int]:
-    """Records that were acknowledged, or sent without asking for that, and that no replica's disk holds."""
+    """Count records by acks that were acknowledged, or sent with acks=0, and are on no replica's disk."""
     operations = history.table("operations", ["op_id", "f"]).to_pylist()
     on_disk = {row["op_id"] for row in operations if row["f"] == "read_replica"}
     if not on_disk:

@@ -23,7 +23,7 @@ _NOT_RECEIVED: Final = frozenset({NETWORK_EXCEPTION, REQUEST_TIMED_OUT, "NOT_CON
 
 
 class LiveAdministration:
-    """`Administration` of a live cluster: sends each request to any node that responds, from a task of its own.
+    """`Administration` of a live cluster: sends each request to any node that responds, each from a new task.
 
     :param cancelled: once it is set, requests that may be left out are not sent.
     """

@@ -1,10 +1,10 @@
-"""One round on a started target: clients work while the schedule goes on; then the cluster is held to account.
+"""One round on a started target: clients run during the schedule of faults; then the cluster is checked.
 
-It has recovered once every partition has a leader and a full ISR again, for which it has the time that
-`linearizability.anomalies.healing` allows, and takes one record more in every partition. Then fresh consumers read
-everything back, up to the end offsets, every replica's log directory is read as one more client that has to see all of
-it, and the whole history is judged. A cluster that does not recover has failed by that alone, and nobody waits for it
-any longer. What a late UnregisterBroker may have taken out is started again half-way through that time.
+It has recovered once every partition has a leader and a full ISR within the time that
+`linearizability.anomalies.healing` allows, and accepts a record. Then new consumers read everything back up to the end
+offsets, every replica's log directory is read as a client that reads the whole log, and the history is judged. A
+cluster that does not recover has failed, and is not read back. Nodes that a late UnregisterBroker may have removed are
+restarted half-way through that time.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -31,21 +31,21 @@ from linearizability.anomalies.settings import Settings
 from linearizability.history.reader import open_history
 from linearizability.history.validate import validate
 
-Told = Callable[[Injected], None]
+OnInjected = Callable[[Injected], None]
 _WRITE_ENDS_MIN_S = 10.0
-"""For one more record of each partition, once the cluster is in order, however little is left of the bound."""
+"""Minimum time for one record to each partition after the recovery, even if less is left of the bound."""
 
 
 class LiveTarget(Target, BreakableTarget):
     """A started cluster of processes."""
 
 
-def run_round(target: LiveTarget, run_dir: Path, trial: Trial, told: Told = lambda _: None) -> Report:
-    """Run it. The history stays in `run_dir`, also of a round that is interrupted.
+def run_round(target: LiveTarget, run_dir: Path, trial: Trial, on_injected: OnInjected = lambda _: None) -> Report:
+    """Run the round. Its history is in `run_dir`, also if the round is interrupted.
 
     Raises:
-        ScriptNotRunError: the topic was not made.
-        TargetError: a control failed, or a node did not come back.
+        ScriptNotRunError: the topic was not created.
+        TargetError: a control failed, or a node did not restart.
     """
     clock = target.transport
     with HistoryRun(target, run_dir, trial.seed) as run, run.raw_client() as admin:
@@ -60,7 +60,7 @@ def run_round(target: LiveTarget, run_dir: Path, trial: Trial, told: Told = lamb
             watch = Watch(context, _watched_topics(trial), trial.group)
             watch.start()
             watching.callback(watch.stop)
-            healing = _Healing(target, context, watch.view, trial, told)
+            healing = _Healing(target, context, watch.view, trial, on_injected)
             stepping = SteppingClients(context, trial, watch.view.node, lambda: healing.is_over)
             _work(target, context, trial, healing, stepping)
             worked_s = clock.monotonic()
@@ -95,15 +95,17 @@ def run_round(target: LiveTarget, run_dir: Path, trial: Trial, told: Told = lamb
 
 
 def unhealed(target: BreakableTarget) -> tuple[str, ...]:
-    """What is still broken of a target, of every kind of fault; empty where all was healed."""
+    """Return the faults of every kind that are still in force on a target; empty if all are healed."""
     controls = (target.links, target.requests, target.disks, target.clocks, target.limits)
     return tuple(line for control in controls for line in control.residue)
 
 
 class _Healing:
-    """The injection of a round: the schedule, then the time until the cluster is in order, then some more."""
+    """Injection of a round: the schedule, then the recovery of the cluster, then the healed phase."""
 
-    def __init__(self, target: LiveTarget, context: TrialContext, view: View, trial: Trial, told: Told) -> None:
+    def __init__(
+        self, target: LiveTarget, context: TrialContext, view: View, trial: Trial, on_injected: OnInjected
+    ) -> None:
         self._context = context
         self._nodes = [node.id for node in target.nodes]
         self._view = view
@@ -119,7 +121,7 @@ class _Healing:
             trial.steady_ms,
             trial.seed,
             self._cancelled,
-            told,
+            on_injected,
             trial.flushed_topics,
             self._recover if trial.waits_for_recovery else None,
         )
@@ -129,19 +131,19 @@ class _Healing:
 
     @property
     def left_s(self) -> float:
-        """Of the time that the cluster has to recover in, once all is healed; below zero where that is over."""
+        """Seconds left to recover after the heal; negative after the bound."""
         return self._healed_s + self.bound_s - self._context.target.transport.monotonic()
 
     @property
     def is_over(self) -> bool:
-        """Whether the schedule is over, healed, and the cluster in order again, as far as it came in time."""
+        """Whether the schedule is over and healed, and the cluster has recovered or the bound is over."""
         return self._over.is_set()
 
     def await_hold(self) -> None:
-        """Nothing holds from the beginning."""
+        """Return at once: no fault is in force at the start."""
 
     def cancel(self) -> None:
-        """Heal now; return when all is healed."""
+        """Heal now, and return when everything is healed."""
         self._cancelled.set()
         if self._begun:
             self._over.wait()
@@ -149,30 +151,30 @@ class _Healing:
     def __call__(self) -> None:
         self._begun = True
         try:
-            self._suffer_and_recover()
+            self._inject_and_recover()
         finally:
             self._over.set()
 
-    def _suffer_and_recover(self) -> None:
+    def _inject_and_recover(self) -> None:
         self.injector()
         self._recover()
         self._cancelled.wait(self._trial.healed_ms / 1000)
 
     def _recover(self) -> None:
-        """Wait until the cluster is in order, or its time for that is over."""
+        """Wait until the cluster has recovered, or until the bound is over."""
         clock = self._context.target.transport
         self.recovery_s = None
         self._healed_s, healed_ns = clock.monotonic(), clock.monotonic_ns()
         may_be_unregistered = any(isinstance(timed.fault, Unregister) for timed in self._trial.schedule)
         while not self._cancelled.is_set() and self.left_s > 0:
             if may_be_unregistered and self.left_s < self.bound_s / 2:
-                self.injector.nodes.start_anew()
+                self.injector.nodes.restart_missing()
                 may_be_unregistered = False
             if self._view.is_whole(self._nodes, healed_ns):
                 self.recovery_s = clock.monotonic() - self._healed_s
                 break
             self._cancelled.wait(PERIOD_S)
-            self.injector.nodes.start_all()  # a node may end by its disk a moment after that is well again
+            self.injector.nodes.start_all()  # a node may end because of its disk shortly after that is healed
 
 
 def _settings(topic: Topic) -> TopicSettings:
@@ -188,7 +190,7 @@ def _watched_topics(trial: Trial) -> dict[str, int]:
 def _work(
     target: LiveTarget, context: TrialContext, trial: Trial, healing: _Healing, stepping: SteppingClients
 ) -> None:
-    """Until the schedule is over and healed. Interrupted, it heals at once."""
+    """Run the clients until the schedule is over and healed. An interrupt heals at once."""
     actors: list[Actor] = [stepping] if trial.stepping else []
     try:
         for workload in trial.workloads:

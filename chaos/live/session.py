@@ -1,11 +1,11 @@
-"""A round from nothing: a cluster of its own is started for it, suffers it, is stopped, and leaves nothing behind."""
+"""Round on a new cluster, which is started for it and stopped after it without residue."""
 
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from chaos.live.abilities import needs_of, refusals
+from chaos.live.abilities import needs_of, unsupported_faults
 from chaos.live.injector import Injected
 from chaos.live.report import Report
 from chaos.live.run import LiveTarget, run_round
@@ -22,45 +22,45 @@ from linearizability.temporary_folder import TemporaryFolder
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """A round as far as a target can do it.
+    """A round with the faults that a target supports.
 
-    :ivar refused: what it cannot, each with the reason.
+    :ivar unsupported: the other faults, with the reasons.
     """
 
     trial: Trial
-    refused: dict[AnyFault, str]
+    unsupported: dict[AnyFault, str]
 
 
 def fitted(target: str, trial: Trial, disk: DiskKind | None = None) -> Fitted:
-    """Leave out what a target cannot do. Nothing starts.
+    """Remove the faults that a target does not support. Nothing is started.
 
-    :param disk: what its nodes' log directories lie on; null: the best that there is, where the round takes one.
+    :param disk: file system of the log directories; None: the best available one, if the round needs one.
     :raises UnknownTargetError: there is no such target.
-    :raises NotInstalledError: this machine has no such disk.
+    :raises NotInstalledError: this machine has no such file system.
     """
-    refused = refusals(_target(target, trial, None, disk), trial.schedule)
-    kept = tuple(timed for timed in trial.schedule if timed.fault not in refused)
-    return Fitted(replace(trial, schedule=kept), refused)
+    unsupported = unsupported_faults(_target(target, trial, None, disk), trial.schedule)
+    kept = tuple(timed for timed in trial.schedule if timed.fault not in unsupported)
+    return Fitted(replace(trial, schedule=kept), unsupported)
 
 
 def run_on(
     target: str,
     trial: Trial,
     run_dir: Path,
-    told: Callable[[Injected], None] = lambda _: None,
+    on_injected: Callable[[Injected], None] = lambda _: None,
     disk: DiskKind | None = None,
 ) -> Report:
     """Start a cluster, run the round, stop it. The brokers' own logs are kept beside the history.
 
     Raises:
         TargetError: the cluster did not start, or a control failed.
-        ScriptNotRunError: the topic was not made.
+        ScriptNotRunError: the topic was not created.
     """
     with TemporaryFolder() as work_dir:
         cluster = _target(target, trial, Path(work_dir), disk)
         try:
             with cluster:
-                report = run_round(cluster, run_dir, trial, told)
+                report = run_round(cluster, run_dir, trial, on_injected)
         except (TargetError, ScriptNotRunError) as error:
             if left := residue_of(Path(work_dir), os.getpid()):
                 raise TargetError(f"{error}; and it left behind: {'; '.join(left)}") from error
@@ -81,6 +81,6 @@ def _target(name: str, trial: Trial, work_dir: Path | None, disk: DiskKind | Non
     )
     if not isinstance(target, ProcessTarget) or not isinstance(target.processes, ProcessSupervision):
         raise UnknownTargetError(
-            f"{name}: only clusters of processes that are started for it can be broken; say reference or apache-kafka"
+            f"{name}: faults need a cluster of processes that is started for the round: reference or apache-kafka"
         )
-    return target  # type: ignore[return-value]  # which of the controls it has its capabilities say
+    return target  # type: ignore[return-value]  # its capabilities state which of the controls it has

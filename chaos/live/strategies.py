@@ -2,7 +2,7 @@
 
 Swarm testing, as in the simulation: each round first draws which kinds of clients and faults are in play, and then uses
 those alone. The schedules are drawn as those of the simulation (`chaos.live.fault_kinds`). A seed
-gives one round, whatever the target: what a target cannot do is left out of the round afterwards, and said.
+gives one round for every target: faults that a target does not support are removed afterwards, and reported.
 """
 
 from collections.abc import Callable
@@ -57,10 +57,10 @@ _TOPICS: Final[tuple[Properties, ...]] = (
 )
 """Settings of the topic, the usual ones more often."""
 
-_PATIENT: Final = Pipelined()
-"""It asks every node that it can reach for the leader: what it cannot write, nobody serves."""
+_ALL_NODES_WRITER: Final = Pipelined()
+"""It looks the leader up at every reachable node, so a partition that it cannot write is served by no node."""
 _WRITERS: Final[tuple[Workload, ...]] = (
-    _PATIENT,
+    _ALL_NODES_WRITER,
     OneByOne(idempotent=True),
     OneByOne(),
     OneByOne(acks=1),
@@ -81,7 +81,7 @@ def rounds(draw: st.DrawFn, kinds: tuple[str, ...]) -> Trial:
     shape = draw(st.sampled_from(_SHAPES))
     properties = draw(st.sampled_from(_TOPICS))
     in_play = draw(_some(kinds, 1, 3))
-    writers = (_PATIENT,) if LASTING in in_play else ()
+    writers = (_ALL_NODES_WRITER,) if LASTING in in_play else ()
     workloads = dict.fromkeys((*writers, *draw(_some(_WRITERS, 1, 3)), *draw(_some(_OTHERS, 1, 3))))
     compacts = _COMPACTS_SOON if properties[-len(_COMPACTED) :] == _COMPACTED else ()
     ((name, partitions),) = shape.topics

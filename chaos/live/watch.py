@@ -94,9 +94,9 @@ class View:
         """Return the partitions of one topic, by number."""
         return {place.partition: seen for place, seen in self.partitions.items() if place.topic == topic}
 
-    def update_node(self, node: int, asked_ns: int) -> None:
+    def update_node(self, node: int, sent_ns: int) -> None:
         """Note that a node has responded to a request that was sent at that time."""
-        self._responded_ns[node] = asked_ns
+        self._responded_ns[node] = sent_ns
 
     def update(self, place: TopicPartition, seen: PartitionSeen) -> None:
         """Replace the state of a partition by that of a response, if that is newer."""
@@ -164,10 +164,10 @@ def _is_newer(seen: PartitionSeen, known: PartitionSeen) -> bool:
 
 
 class Watch:
-    """Sends the requests, to each node from a task of its own, from `start` to `stop`.
+    """Sender of the requests, with one task for each node, from `start` to `stop`.
 
     :param topics: see `View`.
-    :param group: its coordinator is looked up; None: of no group, so that no coordinator loads one.
+    :param group: its coordinator is looked up; None: no group, so that no coordinator loads one.
     """
 
     def __init__(self, context: TrialContext, topics: Mapping[str, int], group: str | None = None) -> None:
@@ -201,7 +201,7 @@ class Watch:
                 self._over.wait(PERIOD_S)
 
     def _request_metadata(self, node: int, client: RecordedAdminClient) -> None:
-        asked_ns = self._context.recorder.now_ns()
+        sent_ns = self._context.recorder.now_ns()
         response: Any = client.metadata(self.view.topics).response
         if response is None:
             return
@@ -214,14 +214,14 @@ class Watch:
                     isr=tuple(map(int, each.isr_nodes)),
                     replicas=tuple(map(int, each.replica_nodes)),
                     by_leader=leader == node,
-                    at_ns=asked_ns,
+                    at_ns=sent_ns,
                 )
                 self.view.update(TopicPartition(of_topic.name, int(each.partition_index)), seen)
-        self.view.update_node(node, asked_ns)
+        self.view.update_node(node, sent_ns)
 
     def _describe_quorum(self, client: RecordedAdminClient) -> None:
-        answer = client.describe_quorum()
-        for of_topic in answer.response.topics if answer.error is None else ():
+        result = client.describe_quorum()
+        for of_topic in result.response.topics if result.error is None else ():
             for each in of_topic.partitions:
                 if not each.error_code:
                     voters = tuple(int(voter.replica_id) for voter in each.current_voters)

@@ -27,7 +27,7 @@ def targets(monkeypatch, tmp_path):
         return Report(trial=trial, target=target, judgement=Judgement(0, 0, ()), worked=worked, lost=lost[target])
 
     def fitted(target, trial, disk):
-        return SimpleNamespace(refused={} if lost[target] is not None else {"a fault": "cannot be done"})
+        return SimpleNamespace(unsupported={} if lost[target] is not None else {"a fault": "cannot be done"})
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(findings, "fitted", fitted)

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from chaos.live.abilities import refusals
+from chaos.live.abilities import unsupported_faults
 from fixtures.faults import Kill, Timed, Upgrade
 from fixtures.targets.target import Capability
 
@@ -22,9 +22,11 @@ KAFKA = SimpleNamespace(
     ],
 )
 def test_an_upgrade_to_the_same_version_is_rejected(fault, reasons):
-    assert list(refusals(KAFKA, (Timed(0, fault),)).values()) == reasons
+    assert list(unsupported_faults(KAFKA, (Timed(0, fault),)).values()) == reasons
 
 
 def test_a_target_without_upgrades_is_rejected_for_any_version():
     reference = SimpleNamespace(name="reference", version=None, capabilities=set())
-    assert list(refusals(reference, (Timed(0, Upgrade(1, "4.3.1")),)).values()) == ["reference has no upgrades"]
+    assert list(unsupported_faults(reference, (Timed(0, Upgrade(1, "4.3.1")),)).values()) == [
+        "reference has no upgrades"
+    ]

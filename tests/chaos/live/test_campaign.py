@@ -28,7 +28,7 @@ def targets(monkeypatch):
             raise TargetError(f"{target} did not start: no port")
         return Report(trial=trial, target=target, judgement=Judgement(0, 0, ()), worked=Worked())
 
-    monkeypatch.setattr(campaign, "fitted", lambda target, trial, disk: SimpleNamespace(trial=KILL, refused={}))
+    monkeypatch.setattr(campaign, "fitted", lambda target, trial, disk: SimpleNamespace(trial=KILL, unsupported={}))
     monkeypatch.setattr(campaign, "run_on", run_on)
     return starts
 

@@ -72,6 +72,6 @@ def test_responses_of_nodes_cover_states(covered, responses, states):
 
 def test_errors_of_produces_are_states(covered):
     assert covered(errors=["NOT_ENOUGH_REPLICAS", "NETWORK_EXCEPTION", None]) == {
-        "acks=all refused: NOT_ENOUGH_REPLICAS": 1,
-        "produce without an answer": 1,
+        "acks=all rejected: NOT_ENOUGH_REPLICAS": 1,
+        "produce without a response": 1,
     }

@@ -275,7 +275,7 @@ def test_a_disk_that_fails_is_not_damaged_further(inject, target, monkeypatch):
 def test_a_broker_outside_every_isr_is_restarted(inject, target, view):
     ran = inject(Timed(0, Unregister(2), 1_000))
     view.update(A0, PartitionSeen(1, 6, (1, 3), (1, 2, 3), by_leader=True, at_ns=0))
-    ran.nodes.start_anew()
+    ran.nodes.restart_missing()
     assert target.done[-2:] == [(2.0, "kill", 2), (2.0, "launch", 2)]
     assert ran.rows[-1][:2] == ("kill", "2")
     assert not target.down

@@ -36,8 +36,8 @@ def run(pytestconfig, tmp_path, capsys):
 
     def run(wanted):
         fitting = fitted(target, wanted)
-        if fitting.refused:
-            pytest.skip("; ".join(fitting.refused.values()))
+        if fitting.unsupported:
+            pytest.skip("; ".join(fitting.unsupported.values()))
         report = run_on(target, wanted, tmp_path / "run")
         with capsys.disabled():
             print(f"\n{target}: {report.acknowledged:,} records, {dict(report.coverage)}", end=" ", flush=True)
