@@ -159,7 +159,7 @@ def _replay_live(trial: Trial, target: str, run_dir: Path, disk: DiskKind | None
 
     fitting = fitted(target, trial, disk)
     _check_topology(trial, target)
-    for fault, reason in fitting.refused.items():
+    for fault, reason in fitting.unsupported.items():
         raise TrialNotApplicableError(f"{target} cannot inject {fault!r}: {reason}")
     report = run_on(target, trial, run_dir, disk=disk)
     idle = [

@@ -71,7 +71,7 @@ def try_defects(names: Iterable[str], *, rounds_max: int, run: Run = run_on) -> 
 def reasons_not_to_run(target: str, trial: Trial) -> str:
     """Return what this machine or the target lacks for a round; empty if nothing."""
     try:
-        return "; ".join(fitted(target, trial, required_disk(trial)).refused.values())
+        return "; ".join(fitted(target, trial, required_disk(trial)).unsupported.values())
     except NotInstalledError as error:
         return str(error)
 
