@@ -1,4 +1,4 @@
-"""A campaign: thousands of seeds on worker processes until a number of them fails; then their trials are shrunk.
+"""Campaign: runs thousands of seeds on worker processes until a number of them fails, then shrinks their trials.
 
 Saved failures run first. Seeds are reported in their order, and the first that fails is the lowest that fails, however
 many workers there are; the same seeds give the same events, but for times.
@@ -31,13 +31,13 @@ from chaos.trial.saved import SavedTrial
 from conformance.events import Event
 
 SEED_SECONDS_MAX: Final = 120.0
-"""Of one trial, which takes a tenth of a second."""
+"""Limit for one trial, which takes a tenth of a second."""
 _SHRUNK_MAX: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a campaign is to do.
+    """Plan of a campaign.
 
     :param last: the last seed; null: until the time is over.
     :param seconds_max: after which no seed begins; null: without end.
@@ -57,9 +57,9 @@ class Plan:
 
 
 def run_campaign(plan: Plan, saved: Sequence[SavedTrial] = ()) -> Generator[Event, None, None]:
-    """Run the saved failures that are the plan's, then the seeds; yield what happens.
+    """Run the plan's saved failures, then the seeds; yield the events.
 
-    Ctrl-C ends it: the last event says so. Raises `WorkerError`.
+    Ctrl-C ends it, and the last event is not complete. Raises `WorkerError`.
     """
     began_s = time.monotonic()
     yield CampaignStarted(plan.first, plan.last, plan.seconds_max, plan.workers, plan.defect, plan.failures_max)
@@ -76,7 +76,7 @@ def run_campaign(plan: Plan, saved: Sequence[SavedTrial] = ()) -> Generator[Even
 
 
 def _replay(plan: Plan, saved: Sequence[SavedTrial]) -> Generator[Event, None, int]:
-    """Run saved failures; how many of them still fail."""
+    """Run saved failures; return the number of those that still fail."""
     failures = 0
     job = Job(
         run_saved,
@@ -94,7 +94,7 @@ def _replay(plan: Plan, saved: Sequence[SavedTrial]) -> Generator[Event, None, i
 
 
 def _run_seeds(plan: Plan, failures: int, began_s: float) -> Generator[Event, None, list[SeedRan]]:
-    """Run seeds until there are none left, or enough have failed; those that did."""
+    """Run seeds until none is left or enough have failed; return those that failed."""
 
     def has_time(_seed: int) -> bool:
         return plan.seconds_max is None or time.monotonic() - began_s < plan.seconds_max
@@ -112,7 +112,7 @@ def _run_seeds(plan: Plan, failures: int, began_s: float) -> Generator[Event, No
 
 
 def _shrink(plan: Plan, failing: Sequence[SeedRan]) -> Generator[Event, None, None]:
-    """Shrink the first failing seed of each name. One that does not end is not tried again and again."""
+    """Shrink the first failing seed of each violation; one that does not end is not repeated."""
     first: dict[str, SeedRan] = {}
     for ran in failing:
         first.setdefault(ran.name, ran)

@@ -1,4 +1,4 @@
-"""What a campaign tells while it runs: a terminal, JSON and files are made of these."""
+"""Events of a campaign, for the terminal, JSON and files."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from conformance.events import Event
 
 @dataclass(frozen=True, slots=True)
 class CampaignStarted(Event):
-    """First of all: everything that was drawn or chosen.
+    """Start of the campaign, with all its settings.
 
     :param last: null: until the time is over.
     """
@@ -26,7 +26,7 @@ class CampaignStarted(Event):
 
 
 class Standing(StrEnum):
-    """What became of a saved failure."""
+    """Result of a saved failure."""
 
     FAILS = "still fails"
     CHANGED = "fails otherwise"
@@ -35,7 +35,7 @@ class Standing(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FailureReplayed(Event):
-    """A saved failure ran again. `name` and `text` say what is violated now."""
+    """A saved failure ran again. `name` and `text` describe the present violation."""
 
     event: ClassVar[str] = "failure-replayed"
     directory: str
@@ -70,7 +70,7 @@ class SeedRan(Event):
 
 @dataclass(frozen=True, slots=True)
 class ShrinkingStarted(Event):
-    """The trials of these seeds are made small."""
+    """The trials of these seeds are being shrunk."""
 
     event: ClassVar[str] = "shrinking-started"
     seeds: tuple[int, ...]
@@ -79,7 +79,7 @@ class ShrinkingStarted(Event):
 
 @dataclass(frozen=True, slots=True)
 class Shrunk(Event):
-    """The smallest trial found that violates the same."""
+    """The smallest trial found with the same violation."""
 
     event: ClassVar[str] = "shrunk"
     counterexample: Counterexample
@@ -87,7 +87,7 @@ class Shrunk(Event):
 
 @dataclass(frozen=True, slots=True)
 class CampaignEnded(Event):
-    """Last of all. `complete` is false when the campaign was interrupted."""
+    """End of the campaign. `complete` is false if it was interrupted."""
 
     event: ClassVar[str] = "campaign-ended"
     complete: bool

@@ -1,4 +1,4 @@
-"""A choice between strategies in which one may stand several times, to be drawn the more often.
+"""Choice between strategies; one that is listed several times is drawn more often.
 
 `st.one_of` takes each but once, and looks through all that it may lead to each time that it is made.
 """
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 def chosen(*strategies: SearchStrategy[T]) -> SearchStrategy[T]:
-    """What one of some strategies draws. Shrinks towards the first."""
+    """Return a strategy that draws from one of several. It shrinks towards the first."""
     return _chosen(strategies)
 
 

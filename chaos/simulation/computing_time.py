@@ -7,7 +7,7 @@ from types import FrameType
 
 
 class EndlessTrialError(BaseException):
-    """The time is over, as the message says. No `Exception`, so that nothing takes it for an error of the broker."""
+    """The trial has exceeded its time. Not an `Exception`, so that it is not handled as an error of the broker."""
 
 
 @contextmanager

@@ -19,7 +19,7 @@ _SUFFIXES = {
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"
 _SIZE_FIELD_END = 12
 _COVERED_FROM = 21
-"""In a record batch: where its size has been said, and where what its checksum covers begins."""
+"""Offsets in a record batch: the end of its length field, and the start of the bytes that its CRC covers."""
 
 
 class SimulatedFiles:
@@ -72,7 +72,7 @@ def damage(disk: SimulatedDisk, topic: str, what: Damage) -> None:
 
 
 def flip_bit(disk: SimulatedDisk, topic: str, suffix: str, per_mille: int) -> bool:
-    """Flip a bit in the last such file of a topic's first partition, and forget the recovery point.
+    """Flip a bit in the last such file of a topic's first partition, and delete the recovery point.
 
     So the next start checks every batch, as after a crash of the machine; a bit that is never read is found by no
     Kafka either. False where there is no such file.
@@ -91,7 +91,7 @@ def flip_bit(disk: SimulatedDisk, topic: str, suffix: str, per_mille: int) -> bo
 
 
 def _noticed(log: bytearray, place: int) -> int:
-    """The place, or the next that a batch's checksum covers: no Kafka sees a flip in what stands before it."""
+    """Return the place, or the next one that a CRC covers: Kafka does not detect a flipped bit before it."""
     start = 0
     while start + _COVERED_FROM < len(log):
         end = (
@@ -104,7 +104,7 @@ def _noticed(log: bytearray, place: int) -> int:
 
 
 def wipe(disk: SimulatedDisk) -> None:
-    """Take every topic away, but not what makes it a node of the quorum."""
+    """Delete every topic, but not the metadata log and the node's properties."""
     lost = [path for path in sorted(disk.files) if "/" in path and not path.startswith(_METADATA)]
     checkpoints = [path for path in sorted(disk.files) if path.endswith("-checkpoint") and "/" not in path]
     for path in (*lost, *checkpoints):
@@ -113,7 +113,7 @@ def wipe(disk: SimulatedDisk) -> None:
 
 
 def _delete_directories(disk: SimulatedDisk, paths: list[str]) -> None:
-    """Of some files. It is not the node that does it: a power cut that waits for a write does not wait for this."""
+    """Delete files from outside the node: these changes do not count for a power cut that waits for the nth write."""
     waits, disk.crashes_after = disk.crashes_after, None
     for directory in sorted({path.rpartition("/")[0] for path in paths}):
         disk.delete_directory(directory)

@@ -12,7 +12,7 @@ from reference_broker.simulation.disk import SimulatedDisk
 
 
 class DiskCopy:
-    """The directory of one disk. `is_open`: it may have been changed, so it is to be taken back."""
+    """Directory of one disk. `is_open`: it may have been changed, so it must be copied back."""
 
     def __init__(self) -> None:
         self._directory = TemporaryFolder()
@@ -21,11 +21,11 @@ class DiskCopy:
 
     @property
     def path(self) -> Path:
-        """Where it lies."""
+        """Path of the directory."""
         return self._directory.path
 
     def show(self, disk: SimulatedDisk) -> None:
-        """Write what is on the disk and was not written before."""
+        """Write the files of the disk that have changed since the last copy."""
         files = _content(disk)
         directories = _directories(disk)
         for gone in sorted(self._shown.keys() - files.keys()):
@@ -41,7 +41,7 @@ class DiskCopy:
         self._shown = files
 
     def take_back(self, disk: SimulatedDisk) -> None:
-        """Do to the disk what was done to the directory since it was shown."""
+        """Apply the changes of the directory since the last copy to the disk."""
         there = {str(path.relative_to(self.path)): path for path in sorted(self.path.rglob("*"))}
         for missing in [path for path in sorted(disk.files) if path not in there]:
             disk.lose(missing)
@@ -56,7 +56,7 @@ class DiskCopy:
         self.is_open = False
 
     def close(self) -> None:
-        """Take the directory away."""
+        """Delete the directory."""
         self._directory.remove()
 
 

@@ -1,7 +1,7 @@
-"""A simulation's own producers and consumers for the scripts that every target is played: Java's clients' behaviour.
+"""Producers and consumers of the simulation for concurrent scripts, with the behaviour of the Java clients.
 
-They are the clients of simulated campaigns (`fixtures.clients.core`), driven call by call by whoever has a script in
-hand, and they write what librdkafka's would: one `produce` for each record, one `poll` for each poll.
+They are the clients of simulated campaigns (`fixtures.clients.core`), driven call by call by the actors of a script.
+Their histories are like those of librdkafka: one `produce` for each record, one `poll` for each poll.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,11 +33,11 @@ _IN_FLIGHT_MAX: Final = 5
 _BATCH_RECORDS_MAX: Final = 10_000
 _FETCH_WAIT_MAX_MS: Final = 100
 _SETTLE_S: Final = 5.0
-"""Beyond its delivery time, for a record's outcome to be there."""
+"""Time after the delivery timeout within which a record has its outcome."""
 
 
 class SimulatedDrivers:
-    """Makes them, for one simulated cluster."""
+    """Factory of the clients of one simulated cluster."""
 
     def __init__(self, cluster: SimulatedCluster, stage: SimulatedStage, brokers: Sequence[int]) -> None:
         self._cluster = cluster
@@ -55,7 +55,7 @@ class SimulatedDrivers:
         delivery_timeout_ms: int,
         properties: Properties,
     ) -> drivers.Producer:
-        """A producing process. Of librdkafka's properties, it uses those that a script sets."""
+        """Return a producer. It uses those of librdkafka's properties that scripts set."""
         settings = ProducerSteps(
             idempotent=idempotent,
             acks=acks,
@@ -75,7 +75,7 @@ class SimulatedDrivers:
     def consumer(
         self, recorder: Recorder, process: int, *, topic_ids: Mapping[str, str], isolation: str = "read_uncommitted"
     ) -> drivers.Consumer:
-        """A consuming process."""
+        """Return a consumer."""
         context = self._context(recorder, topic_ids)
         return _DrivenConsumer(self._process(process), context, isolation, self._stage)
 
@@ -96,7 +96,7 @@ class SimulatedDrivers:
 
 @dataclass(frozen=True, slots=True)
 class _Batching:
-    """When a batch is full, or has waited long enough for more records."""
+    """Limits of a batch: size, and time to wait for more records."""
 
     linger_ms: int
     records_max: int
@@ -104,7 +104,7 @@ class _Batching:
 
 @dataclass(slots=True)
 class _Filling:
-    """A batch that still takes records."""
+    """A batch that still accepts records."""
 
     records: list[Record] = field(default_factory=list)
     op_ids: list[int] = field(default_factory=list)
@@ -166,7 +166,7 @@ class _DrivenProducer:
         return op_id
 
     def _hand_over(self, place: TopicPartition, filling: _Filling) -> None:
-        """A batch is full, or has lingered; it may have been full before."""
+        """Close a batch that is full or has lingered; it may be closed already."""
         if self._filling.get(place) is filling:
             del self._filling[place]
             self._producer.queue(place, tuple(filling.records), partial(self._delivered, filling.op_ids))
@@ -188,7 +188,7 @@ class _DrivenProducer:
         self._stage.wait(lambda: False, round(seconds * 1000))
 
     def flush(self, timeout_s: float) -> int:
-        """Wait for all outcomes. Returns how many are still missing."""
+        """Wait for all outcomes; return the number of missing ones."""
         self._stage.wait(lambda: not self._pending, round(timeout_s * 1000))
         return len(self._pending)
 
@@ -202,7 +202,7 @@ class _DrivenProducer:
 
 
 class _DrivenConsumer:
-    """One fetch for each poll, from its partitions by turns. An error is waited for as if nothing came."""
+    """One fetch for each poll, from its partitions in turn. After an error it waits as after an empty response."""
 
     def __init__(self, process: Process, context: ClientContext, isolation: str, stage: SimulatedStage) -> None:
         self._process = process
@@ -232,7 +232,7 @@ class _DrivenConsumer:
             yield Sleep(max(end_ms - self._process.scheduler.now_ms, 0))
 
     def position(self, topic: str, partition: int) -> int:
-        """The next offset to read."""
+        """Return the next offset to read."""
         return self._assigned.position((topic, partition))
 
     @property

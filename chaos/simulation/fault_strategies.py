@@ -190,7 +190,7 @@ def _changed_settings(_shape: Shape) -> SearchStrategy[Group]:
     return one(st.sampled_from(settings).map(lambda setting: Configure(*setting)))
 
 
-# --- who belongs to the cluster, and how its nodes are set
+# --- membership and configuration of nodes
 
 
 def _new_brokers(shape: Shape) -> SearchStrategy[Group]:

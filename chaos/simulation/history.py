@@ -1,4 +1,4 @@
-"""The history of a simulated run: the tables of any run, kept in memory, with the simulation's clock."""
+"""History of a simulated run: the tables of any run, in memory, with the simulation's clock."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,7 +13,7 @@ from linearizability.history.writer import Unfinished
 
 
 class HistoryInMemory:
-    """What a `Recorder` writes through where nothing is to be on disk."""
+    """Writer of a `Recorder` that keeps all rows in memory."""
 
     def __init__(self, run_id: str) -> None:
         self._run_id = run_id
@@ -27,11 +27,11 @@ class HistoryInMemory:
         """That have ended."""
 
     def begin(self, unfinished: Unfinished) -> None:
-        """Something began."""
+        """Note the begin of an operation or a fault."""
         self._unfinished[unfinished] = None
 
     def end(self, unfinished: Unfinished, rows: Sequence[Rows | Block]) -> None:
-        """It ended, and these are its rows."""
+        """Note its end, and add its rows."""
         del self._unfinished[unfinished]
         self._add(rows)
 
@@ -41,15 +41,15 @@ class HistoryInMemory:
             self._buffers[table].add(Rows(table, rows))
 
     def set_topic(self, name: str, properties: Mapping[str, str]) -> None:
-        """Say with which properties a topic was made."""
+        """Record the properties of a new topic."""
         self._topics[name] = dict(properties)
 
     def set_client(self, process: int, properties: Mapping[str, str]) -> None:
-        """Say with which properties a client runs."""
+        """Record the properties of a client."""
         self._clients[process] = dict(properties)
 
     def take(self, *, complete: bool) -> History:
-        """The history, once. What has not ended stands as it is: an operation as info, a fault as not healed."""
+        """Return the history, once. An open operation has the outcome info, an open fault is not healed."""
         for unfinished in self._unfinished:
             self._add(unfinished.rows())
         tables: dict[str, pa.Table] = {name: buffer.take() for name, buffer in self._buffers.items()}

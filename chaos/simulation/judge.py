@@ -1,4 +1,4 @@
-"""The verdict on a simulated run's history and on what lies on its disks."""
+"""Verdict on the history and on the disks of a simulated run."""
 
 from collections.abc import Callable, Mapping
 from itertools import combinations
@@ -13,7 +13,7 @@ from reference_broker.simulation.disk import SimulatedDisk
 
 
 def judge(history: History) -> tuple[Violation | None, tuple[str, ...]]:
-    """Return the worst violation of a history, or null, and the reasons why anything else of it is unknown."""
+    """Return the worst violation of a history, or None, and the reasons why other parts of it are unknown."""
     judgement = judge_history(history)
     return _worst(history, judgement), judgement.undecided
 

@@ -1,4 +1,4 @@
-"""From a seed to a trial: bytes of the seed drive the strategies, through Hypothesis's door for fuzzers.
+"""Trial of a seed: bytes of the seed drive the strategies through Hypothesis's interface for fuzzers.
 
 One seed gives one trial, in any process and on any machine with this version of kafkatrial and of Hypothesis. What is
 to be kept for longer is the trial itself.

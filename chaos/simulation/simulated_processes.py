@@ -11,7 +11,7 @@ from reference_broker.simulation.cluster import READY_MAX_MS, SimulatedCluster
 
 SHUTDOWN_MAX_MS = 60_000
 START_MS = 1_000
-"""What a process takes before it does anything, about as elsewhere: an observer sees that the node is gone."""
+"""Start time of a process, as on real machines, so that an observer notices that the node is down."""
 
 
 class MachineProcesses:
@@ -76,7 +76,7 @@ class MachineProcesses:
 
 
 class SimulatedProcesses(MachineProcesses):
-    """`ProcessControl` of the target `simulation`: time passes until a node has done what it is for."""
+    """`ProcessControl` of the target `simulation`: time advances until a node has completed the operation."""
 
     def __init__(
         self,
@@ -104,14 +104,14 @@ class SimulatedProcesses(MachineProcesses):
         return self._node_ids()
 
     def shut_down(self, node: int) -> None:
-        """Let it hand over and end."""
+        """Begin a controlled shutdown, and wait for its end."""
         cluster, stage = self._started()
         cluster.shut_down(node)
         if not stage.wait(lambda: node not in cluster.nodes, SHUTDOWN_MAX_MS):
             raise TargetError(f"node {node} did not end within a virtual minute")
 
     def restart(self, node: int) -> None:
-        """Start it with the disk it has, and let time pass until it serves, which takes most of the controllers."""
+        """Start a node, and advance time until it serves, which requires a majority of the controllers."""
         cluster, stage = self._started()
         if node in cluster.nodes:
             raise TargetError(f"simulation: node {node} is running")
@@ -124,7 +124,7 @@ class SimulatedProcesses(MachineProcesses):
             self.await_serving(node)
 
     def await_serving(self, node: int) -> None:
-        """Let time pass until a node serves. Raises `TargetError` if it ends instead, or takes too long."""
+        """Advance time until a node serves. Raises `TargetError` if it ends instead, or takes too long."""
         cluster, stage = self._started()
         if not stage.wait(lambda: node not in cluster.nodes or cluster.nodes[node].is_ready, READY_MAX_MS):
             raise TargetError(f"node {node} does not serve within a virtual minute")

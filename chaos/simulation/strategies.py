@@ -1,7 +1,7 @@
 """Hypothesis strategies over trials of the simulation: clients and the schedule of faults together.
 
 Swarm testing (Groce and others, ISSTA 2012): each trial first draws which kinds of clients, steps, faults and settings
-are in play, and then uses those alone; what would drown in a mixture of everything gets trials of its own.
+are in play, and then uses those alone, so that rare combinations are not hidden in a mixture of everything.
 Some hundred client operations and some three faults are usual, within a virtual half minute.
 
 What finds bugs in replicated logs is drawn often: faults that hit the leader, that come within milliseconds of one
@@ -41,7 +41,7 @@ _TOPIC_SETTINGS: Final[dict[str, tuple[str, ...]]] = {
     "file.delete.delay.ms": ("0", "1000"),
     "cleanup.policy": ("compact", "compact,delete"),
 }
-"""What a topic may have set, by property. A small index makes for many segments: `segment.bytes` goes no lower than a
+"""Values of a topic's configurations. A small index makes for many segments: `segment.bytes` goes no lower than a
 mebibyte."""
 
 _CLUSTER_SETTINGS: Final[dict[str, tuple[str, ...]]] = {
@@ -60,7 +60,7 @@ _CLUSTER_SETTINGS: Final[dict[str, tuple[str, ...]]] = {
     "unclean.leader.election.interval.ms": ("1000",),
     "producer.id.expiration.ms": ("16000", "25000"),
 }
-"""The same of the nodes. A producer's id lives longer than its batches are tried for, as Kafka's documentation asks."""
+"""Values of nodes' configurations. A producer id expires after its batches' timeouts, as Kafka's documentation requires."""
 
 
 _TOGETHER: Final[dict[str, tuple[Properties, Properties]]] = {
@@ -115,7 +115,7 @@ class Swarm:
 
 @st.composite
 def trials(draw: st.DrawFn) -> Trial:
-    """Scripts of everything that a simulated cluster can be put through."""
+    """Return trials with all kinds of clients and faults of a simulated cluster."""
     swarm = draw(_swarms())
     shape = swarm.shape
     return Trial(

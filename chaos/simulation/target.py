@@ -1,7 +1,7 @@
-"""The target `simulation`: the reference broker's cluster in this thread, in virtual time.
+"""Target `simulation`: a cluster of the reference broker in this thread, in virtual time.
 
-Time passes only while somebody waits for it, by the target's transport. What a cluster of processes takes minutes for
-takes a second here, and the same calls give the same run.
+Time advances only while a caller waits through the target's transport. A run of minutes on processes takes a second
+here, and the same calls give the same run.
 """
 
 from collections.abc import Mapping, Sequence
@@ -56,7 +56,7 @@ class Simulation:
 
     @property
     def cluster(self) -> SimulatedCluster:
-        """What runs. Raises `TargetError` before it does."""
+        """The running cluster. Raises `TargetError` before its start."""
         if self._cluster is None:
             raise TargetError("the simulation has not started")
         return self._cluster
@@ -116,7 +116,7 @@ class Simulation:
         return {}
 
     def start(self) -> None:
-        """Start all nodes, and let time pass until they serve."""
+        """Start all nodes, and advance time until they serve."""
         self._cluster = SimulatedCluster(self._count, seed=self._seed, properties=self._properties)
         self._stage = SimulatedStage(self._cluster.scheduler)
         if not self._cluster.await_ready():

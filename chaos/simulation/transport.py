@@ -61,7 +61,7 @@ class _SimulatedStream:
         self._connection = cluster.connect(PLACE, node_id, self._received.extend, self._closed)
         self._await(lambda: self._connection.is_established or self._is_closed, timeout_s)
         if self._is_closed:
-            raise ConnectionRefusedError(f"node {node_id} takes no connection")
+            raise ConnectionRefusedError(f"node {node_id} accepts no connection")
 
     def send(self, data: bytes, timeout_s: float) -> None:
         """Send each complete request. An invalid length ends the connection."""

@@ -94,8 +94,8 @@ def _returned_errors(
             yield request
             continue
         unchecked = replace(encoded(request), body=None)
-        answer: ClientResponse = yield SendRequest(node, unchecked, _TIMEOUT_MS, listener)
-        if answer.response is None:
+        result: ClientResponse = yield SendRequest(node, unchecked, _TIMEOUT_MS, listener)
+        if result.response is None:
             return None
-        found += errors_of(answer.response)
+        found += errors_of(result.response)
     return found

@@ -1,4 +1,4 @@
-"""Requirements of one family share a history: made once in a run and on a target, and again when one is tried again."""
+"""Requirements of one family share a history: recorded once for a run and a target, and again for a repeated check."""
 
 import pytest
 from hypothesis import strategies as st
@@ -57,7 +57,7 @@ def family():
     return Family("family", lambda target: st.just(SCRIPT))
 
 
-def test_the_second_requirement_finds_the_history_of_the_first(runs, family, tmp_path):
+def test_the_second_requirement_uses_the_history_of_the_first(runs, family, tmp_path):
     target = FakeTarget()
     first = family.history(context("one", tmp_path, target), target)
     second = family.history(context("two", tmp_path, target), target)
@@ -66,7 +66,7 @@ def test_the_second_requirement_finds_the_history_of_the_first(runs, family, tmp
     assert list(first.scripts.values()) == [SCRIPT]
 
 
-def test_another_run_or_another_target_has_a_history_of_its_own(runs, family, tmp_path):
+def test_another_run_or_target_has_another_history(runs, family, tmp_path):
     one, other = FakeTarget("one:1"), FakeTarget("other:1")
     dirs = [
         family.history(context("one", tmp_path / run, target), target).run_dir
@@ -77,7 +77,7 @@ def test_another_run_or_another_target_has_a_history_of_its_own(runs, family, tm
     assert len(set(dirs)) == 4
 
 
-def test_a_requirement_that_is_tried_again_runs_its_scripts_again(runs, family, tmp_path):
+def test_a_repeated_check_runs_its_scripts_again(runs, family, tmp_path):
     target = FakeTarget()
     for _ in range(2):
         family.history(context("one", tmp_path, target), target)

@@ -208,7 +208,7 @@ def test_clients_end_even_if_a_move_cannot_be_made(target):
     assert context.nemesis_done.is_set()
 
 
-def test_clients_that_wait_for_a_strike_continue_when_a_node_is_struck(target):
+def test_clients_that_wait_for_a_node_fault_continue_after_it(target):
     context = context_on(target)
     with Nemesis(context) as nemesis:
         nemesis.make([Cut(InitialRole.FOLLOWER, InitialRole.LEADER), ShutDown(InitialRole.OUTSIDER)])
@@ -217,7 +217,7 @@ def test_clients_that_wait_for_a_strike_continue_when_a_node_is_struck(target):
         assert context.node_failed.is_set()
 
 
-def test_clients_that_wait_for_a_strike_continue_when_there_will_be_none(target):
+def test_clients_that_wait_for_a_node_fault_continue_after_the_last_move(target):
     context = context_on(target)
     Moves(context, ())()
     assert context.node_failed.is_set()

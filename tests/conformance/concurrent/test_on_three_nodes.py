@@ -31,7 +31,7 @@ def target(request, tmp_path_factory):
 
 
 @pytest.mark.parametrize("family", families)
-def test_what_its_story_shows_is_lawful(family, target, tmp_path):
+def test_its_history_is_ok(family, target, tmp_path):
     profile = PROFILES["ci"]
     for row in families[family]:
         context = CheckContext(

@@ -1,4 +1,4 @@
-"""Phases of a script: what an error of a control or of a client ends."""
+"""Phases of a script: their end after an error of a control or of a client."""
 
 import threading
 from dataclasses import dataclass, field

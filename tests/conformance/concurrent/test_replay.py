@@ -1,4 +1,4 @@
-"""A printed program: what it prints, and how it ends."""
+"""Printed programs: output and exit codes."""
 
 import json
 import subprocess
@@ -20,7 +20,7 @@ def no_arguments(monkeypatch):
     monkeypatch.setattr(sys, "argv", ["repro.py"])
 
 
-def test_it_prints_the_verdict_as_json_and_where_the_history_is(capsys):
+def test_it_prints_the_verdict_as_json_and_the_directory_of_the_history(capsys):
     assert run_program(SCRIPT, REQUIREMENT_ID, "reference", nodes=1) == 0
     printed = capsys.readouterr()
     verdict = json.loads(printed.out)

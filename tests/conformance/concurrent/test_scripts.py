@@ -1,4 +1,4 @@
-"""Scripts are values: drawn the same from a seed, printed as Python, shrunk by running what was drawn."""
+"""Scripts are values: a seed gives the same ones, `repr` prints them as Python, and runs shrink them."""
 
 import math
 import time
@@ -24,7 +24,7 @@ from fixtures.targets.target import Capability
 
 
 class Target:
-    """As much of a target as scripts are drawn for."""
+    """The properties of a target on which scripts depend."""
 
     def __init__(self, *capabilities):
         self.capabilities = frozenset(capabilities)
@@ -48,7 +48,7 @@ def test_the_same_seed_draws_the_same_scripts(row, target):
 @EACH_ROW
 @settings(max_examples=20)
 @given(data=st.data())
-def test_a_printed_program_holds_the_same_script(row, data):
+def test_a_printed_program_has_the_same_script(row, data):
     script = data.draw(row.family.scripts(THREE_NODES))
     source = program_of(script, row.id, "apache-kafka:4.3.1", 3)
     namespace = {"__name__": "printed"}
@@ -142,8 +142,8 @@ def test_shrinking_ends_at_a_small_script_that_violates(seed):
     assert len(found.clients) == 1
 
 
-def test_only_what_was_seen_to_violate_is_shown():
-    """A cluster that violates only the first time it meets a script."""
+def test_only_a_script_that_violated_is_reported():
+    """The cluster violates only in the first run of a script."""
     met = set()
 
     def fickle(script):
@@ -156,11 +156,11 @@ def test_only_what_was_seen_to_violate_is_shown():
     assert violates(found)
 
 
-def test_a_violation_that_nothing_smaller_shows_stays_as_it_is():
+def test_a_script_without_a_smaller_violation_is_not_shrunk():
     assert shrunk(1, lambda script: False) == culprit_of(1)
 
 
-def test_after_the_deadline_nothing_more_is_run():
+def test_nothing_runs_after_the_deadline():
     ran = []
     found = shrunk(1, lambda script: bool(ran.append(script)), deadline=time.monotonic() - 1)
     assert found == culprit_of(1)
