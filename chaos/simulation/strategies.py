@@ -60,7 +60,7 @@ _CLUSTER_SETTINGS: Final[dict[str, tuple[str, ...]]] = {
     "unclean.leader.election.interval.ms": ("1000",),
     "producer.id.expiration.ms": ("16000", "25000"),
 }
-"""Values of nodes' configurations. A producer id expires after its batches' timeouts, as Kafka's documentation requires."""
+"""Values of nodes' configurations. A producer id expires after its batches' timeouts, as Kafka's docs require."""
 
 
 _TOGETHER: Final[dict[str, tuple[Properties, Properties]]] = {
