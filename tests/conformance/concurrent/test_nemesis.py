@@ -252,7 +252,7 @@ class Slow:
 def slow_nodes(monkeypatch):
     nodes = {1: Slow(1), 2: Slow(3), 3: Slow(2)}
     monkeypatch.setattr(Nemesis, "_client", lambda _, node: nodes[node])
-    monkeypatch.setattr("conformance.concurrent.nemesis._ASK_AGAIN_S", 0)
+    monkeypatch.setattr("conformance.concurrent.nemesis._RETRY_BACKOFF_S", 0)
     return nodes
 
 
