@@ -37,7 +37,7 @@ COMMAND = (sys.executable, "-m", "kafkatrial", "chaos")
             "--again runs a saved round and cannot be combined with --minutes, --rounds, --fault, --show, --json",
         ),
         (["--show", "deposed-leader", "--history-topic", "t", "--live"], "--show runs a saved round"),
-        (["--target", "simulation"], "simulation: only clusters of processes that are started for it can be broken"),
+        (["--target", "simulation"], "simulation: faults need a cluster of processes that is started for the round"),
     ],
 )
 def test_a_wrong_choice_is_one_line(words, line, capsys, tmp_path, monkeypatch):
