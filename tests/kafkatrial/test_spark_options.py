@@ -21,7 +21,7 @@ BROKER = ["--history-topic", "t", "--history-bootstrap", "127.0.0.1:9"]
         (["check", RUN, "--engine", "spark", "--spark-conf", "ui=true"], "--spark-conf ui=true: not spark.NAME=VALUE"),
         (
             ["collect", "{tmp}", *BROKER, "--master", "sc://127.0.0.1:9"],
-            "127.0.0.1:9: the master does not respond",
+            "sc://127.0.0.1:9: the master does not respond",
         ),
         (["spark-job", "/dev/null/job"], "/dev/null/job: cannot be written: Not a directory"),
     ],

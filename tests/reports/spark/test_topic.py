@@ -119,6 +119,6 @@ def test_topic_that_is_not_there_and_kafka_that_does_not_answer_are_each_one_lin
     monkeypatch.setattr("reports.spark.topic._RESPONSE_TIMEOUT_S", 1.0)
     with pytest.raises(EngineUnavailableError, match=r"127\.0\.0\.1:9: no response from Kafka"):
         collect_runs(spark, "127.0.0.1:9", "nowhere", tmp_path)
-    monkeypatch.setattr("fixtures.clients.history_topic._ANSWER_TIMEOUT_S", 1.0)
+    monkeypatch.setattr("fixtures.clients.history_topic._RESPONSE_TIMEOUT_S", 1.0)
     with pytest.raises(HistoryTopicError, match=r"topic t at 127\.0\.0\.1:9: "):
         HistoryTopic("127.0.0.1:9", "t")
