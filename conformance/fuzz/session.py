@@ -8,7 +8,7 @@ session, is read back and judged with the whole history.
 import random
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
@@ -185,7 +185,7 @@ class Fuzzing:
         enough = findings_max is not None and len(self.progress.findings) >= findings_max
         return enough or self._cancelled.is_set() or self.progress.seconds > self._plan.seconds
 
-    def _record(self, observed: Iterator[Observed]) -> None:
+    def _record(self, observed: Iterable[Observed]) -> None:
         self.progress.memory_bytes = self._health.largest_bytes
         for each in observed:
             if each.signature not in self._seen:
@@ -220,7 +220,7 @@ class Fuzzing:
         while time.monotonic() < settled_s:
             time.sleep(_OBSERVE_PERIOD_S)
             observed = list(self._health.observe())
-            self._record(iter(observed))
+            self._record(observed)
             if any(each.symptom is Symptom.NODE_ENDED for each in observed):
                 settled_s = time.monotonic() + SETTLE_S
 

@@ -6,7 +6,6 @@ from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from linearizability.anomalies.arrow import PLACE_FIELDS, Place, numbers
@@ -156,14 +155,9 @@ def _placed(table: pa.Table, places: Sequence[Place], columns: Sequence[str]) ->
     log = table["log"]
     kinds = {"topic": pa.string(), "topic_id": pa.string(), "partition": pa.int32()}
     whole = {name: table[name] for name in table.column_names}
+    used, codes = np.unique(log.to_numpy(), return_inverse=True)
     for number, name in enumerate(PLACE_FIELDS):
-        used, codes = np.unique(log.to_numpy(), return_inverse=True)
         distinct = pa.array([places[own][number] for own in used.tolist()], kinds[name])
         whole[name] = distinct.take(pa.array(codes))
     made = pa.table({name: whole[name] for name in columns})
     return made.cast(pa.schema([pa.field(f.name, kinds.get(f.name, f.type)) for f in made.schema]))
-
-
-def places_of(table: pa.Table, log: int) -> pa.Table:
-    """Return the rows of one log."""
-    return table.filter(pc.equal(table["log"], log))

@@ -85,6 +85,14 @@ class _VisibleCluster:
         yield f"{where}: leader_id, leader_epoch, offline_replicas", found, (leader, record.leader_epoch, offline)
 
 
+def _known_partitions(visible: _VisibleCluster, response: Any) -> Iterator[tuple[str, Any, PartitionRecord]]:
+    """Yield the name, response and record of each partition in a response, except those of unknown topics."""
+    for topic in response.topics:
+        if (known := visible.image.topics.get(topic.name)) is not None:
+            for part in topic.partitions:
+                yield f"{topic.name}-{part.partition_index}", part, known.partitions[part.partition_index]
+
+
 def _compare_metadata(visible: _VisibleCluster, request: Request, response: Any) -> Iterator[Comparison]:
     if 10 <= request.api_version < 12 and not response.brokers:
         return  # INVALID_REQUEST as a whole
@@ -95,16 +103,11 @@ def _compare_metadata(visible: _VisibleCluster, request: Request, response: Any)
     )
     if hasattr(response, "controller_id"):
         yield from visible.compare_controller(response.controller_id)
-    for topic in response.topics:
-        known = visible.image.topics.get(topic.name)
-        if known is None:
-            continue
-        for part in topic.partitions:
-            record, where = known.partitions[part.partition_index], f"{topic.name}-{part.partition_index}"
-            yield from visible.compare_partition(where, part, record)
-            if request.api_version:
-                expected = record.replicas, record.isr, _error(visible, request, record)
-                yield f"{where}: replicas, ISR, error", (part.replica_nodes, part.isr_nodes, part.error_code), expected
+    for where, part, record in _known_partitions(visible, response):
+        yield from visible.compare_partition(where, part, record)
+        if request.api_version:
+            expected = record.replicas, record.isr, _error(visible, request, record)
+            yield f"{where}: replicas, ISR, error", (part.replica_nodes, part.isr_nodes, part.error_code), expected
 
 
 def _error(visible: _VisibleCluster, request: Request, record: PartitionRecord) -> ErrorCode:
@@ -115,16 +118,11 @@ def _error(visible: _VisibleCluster, request: Request, record: PartitionRecord) 
 
 
 def _compare_topic_partitions(visible: _VisibleCluster, _request: Request, response: Any) -> Iterator[Comparison]:
-    for topic in response.topics:
-        known = visible.image.topics.get(topic.name)
-        if known is None:
-            continue
-        for part in topic.partitions:
-            record, where = known.partitions[part.partition_index], f"{topic.name}-{part.partition_index}"
-            yield from visible.compare_partition(where, part, record)
-            yield f"{where}: replicas, ISR", (part.replica_nodes, part.isr_nodes), (record.replicas, record.isr)
-            eligible = record.eligible_leader_replicas or (), record.last_known_elr or ()
-            yield f"{where}: eligible", (part.eligible_leader_replicas, part.last_known_elr), eligible
+    for where, part, record in _known_partitions(visible, response):
+        yield from visible.compare_partition(where, part, record)
+        yield f"{where}: replicas, ISR", (part.replica_nodes, part.isr_nodes), (record.replicas, record.isr)
+        eligible = record.eligible_leader_replicas or (), record.last_known_elr or ()
+        yield f"{where}: eligible", (part.eligible_leader_replicas, part.last_known_elr), eligible
 
 
 def _compare_cluster(visible: _VisibleCluster, request: Request, response: Any) -> Iterator[Comparison]:
