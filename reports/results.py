@@ -1,7 +1,7 @@
 """results.json: what a run found, as a public format (version 1) that every report is drawn from.
 
 A run is a matrix with one `Finding` for each requirement and target. Reading a file checks it against these types, so
-that a file from a newer kafkatrial, or a damaged one, is refused in one line.
+that a file from a newer kafkatrial, or a damaged one, is rejected in one line.
 """
 
 from collections import Counter

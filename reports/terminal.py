@@ -45,7 +45,9 @@ def render_results(results: Results, run_dir: Path) -> RenderableType:
     parts: list[RenderableType] = []
     if results.outcomes:
         parts.append(_matrix(results))
-    parts += [render_finding(finding, results.requirement(finding.requirement)) for finding in _told(results)]
+    parts += [
+        render_finding(finding, results.requirement(finding.requirement)) for finding in _findings_in_full(results)
+    ]
     differences = [_difference(finding, difference) for finding, difference in results.differences()]
     if differences:
         parts += [Rule("Differences between targets", align="left", style="dim"), *differences]
@@ -103,7 +105,7 @@ def as_text(renderable: RenderableType, width: int = 110) -> str:
     return "\n".join(line.rstrip() for line in capture.get().splitlines()).strip("\n")
 
 
-def _told(results: Results) -> Iterator[Finding]:
+def _findings_in_full(results: Results) -> Iterator[Finding]:
     """Return the findings that get a paragraph: violations first, then stale expectations, then unknown."""
     for standing in (Standing.VIOLATION, Standing.FIXED, Standing.UNKNOWN):
         yield from results.with_standing(standing)

@@ -3,8 +3,8 @@
 Inputs: `("acquire", resource, holder)` -> the new epoch, or None while another lease lasts; `("release", resource,
 epoch)` and `("expire", resource, epoch)` -> None, without effect if that lease is over; `("act", resource, epoch)` ->
 True if the holder's request under its lease was accepted, False if it was rejected. Epochs increase by one, from 0.
-Linearizability has no clock: an `expire` operation marks the possible end of a lease; its outcome is unknown if nobody
-observed it.
+Linearizability has no clock: an `expire` operation marks the possible end of a lease; its outcome is unknown if no
+client observed it.
 """
 
 from typing import Any

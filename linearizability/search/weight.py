@@ -2,7 +2,7 @@
 
 A state shares most of what it refers to with its predecessor and with the history; shared objects are not counted. A
 look follows everything that a state refers to, of any type, and counts what the state before and the operation do not
-refer to. Looks are rare, since one takes as long as many steps: the first states are examined often, later ones each
+refer to. Looks are rare, since one takes as long as many steps: the first states get them often, later ones each
 `STRIDE_MAX`-th, and a state stands for those since the previous look.
 """
 
