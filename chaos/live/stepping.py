@@ -9,18 +9,17 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from chaos.campaign.violation import Violation
-from chaos.trial import CLIENTS_MS, SendBatches, SteppingClient, Trial
+from chaos.trial import CLIENTS_MS, RequestClient, SendBatches, SteppingClient, Trial
 from chaos.trial import Consumer as ConsumerSteps
 from chaos.trial import Producer as ProducerSteps
-from chaos.trial import RequestClient as RequestClientSteps
 from conformance.concurrent.script import Phase
 from conformance.concurrent.trial_context import TrialContext
 from fixtures.clients.core.client import Client, ClientContext, Steps
 from fixtures.clients.core.consumer import Consumer
 from fixtures.clients.core.process import Behaviour, Process, Sleep
 from fixtures.clients.core.producer import Producer
-from fixtures.clients.core.request_client import RequestClient
 from fixtures.clients.core.response_pairs import InvalidResponseError
+from fixtures.clients.core.single_request_client import SingleRequestClient
 from fixtures.clients.raw import MalformedResponse
 from fixtures.clients.responses import TopicPartition
 from fixtures.clients.sockets import SocketEnvironment, addresses_of
@@ -142,8 +141,8 @@ class SteppingClients:
                 Producer(process, context, steps).run()
             case ConsumerSteps():
                 Consumer(process, context, steps).run()
-            case RequestClientSteps():
-                RequestClient(process, context, steps).run()
+            case RequestClient():
+                SingleRequestClient(process, context, steps).run()
         return process
 
     def _reading_back(self, environment: SocketEnvironment) -> list[Process]:

@@ -30,19 +30,18 @@ from chaos.simulation.judge import judge, replicas_differ
 from chaos.simulation.post_run_checks import checks_of_seed, cluster_state, perform
 from chaos.simulation.recording import ChangeRecorder, Record, RecordingTrace
 from chaos.simulation.roles import Roles
-from chaos.trial import CLIENTS_MS, CreateTopic, SendBatches, Trial
+from chaos.trial import CLIENTS_MS, CreateTopic, RequestClient, SendBatches, Trial
 from chaos.trial import Client as ClientScript
 from chaos.trial import Consumer as ConsumerSteps
 from chaos.trial import Producer as ProducerSteps
-from chaos.trial import RequestClient as RequestClientSteps
 from chaos.trial.unrolled import unrolled
 from fixtures.clients.administration import AdminRequest
 from fixtures.clients.core.client import ClientContext
 from fixtures.clients.core.consumer import Consumer
 from fixtures.clients.core.process import Behaviour, Process, Sleep
 from fixtures.clients.core.producer import Producer
-from fixtures.clients.core.request_client import RequestClient
 from fixtures.clients.core.response_pairs import InvalidResponseError
+from fixtures.clients.core.single_request_client import SingleRequestClient
 from fixtures.clients.raw import MalformedResponse
 from fixtures.clients.responses import TopicPartition
 from fixtures.faults import Timed, Unregister
@@ -364,16 +363,16 @@ class _Run:
                 Producer(process, self.context, client).run()
             case ConsumerSteps():
                 Consumer(process, self.context, client).run()
-            case RequestClientSteps():
-                RequestClient(process, self.context, client).run()
+            case RequestClient():
+                SingleRequestClient(process, self.context, client).run()
         return process
 
     def _process(self) -> Process:
         self._helpers += 1
         return Process(_FIRST_HELPER + self._helpers, self.cluster)
 
-    def _raw(self) -> RequestClient:
-        return RequestClient(self._process(), self.context, RequestClientSteps())
+    def _raw(self) -> SingleRequestClient:
+        return SingleRequestClient(self._process(), self.context, RequestClient())
 
     def _do(self, steps: Behaviour, within_ms: int, otherwise: str) -> None:
         """Let a helper perform steps; `otherwise` is the violation if they take too long."""
@@ -394,7 +393,7 @@ class _Run:
         helper.process.start(helper.administer(request))
 
 
-def _until_done(client: RequestClient, step: CreateTopic) -> Behaviour:
+def _until_done(client: SingleRequestClient, step: CreateTopic) -> Behaviour:
     """Create a topic, and repeat the request until it succeeds."""
     while (yield from client.administer_step(step)) not in {None, "TOPIC_ALREADY_EXISTS"}:
         yield Sleep(100)

@@ -159,7 +159,6 @@ class LeaderEpochStarted(PartitionEvent):
 
     leader_epoch: int
     leader: int
-    log_end_offset: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,13 +184,10 @@ class HighWatermarkUpdated(PartitionEvent):
 
 @dataclass(frozen=True, slots=True)
 class IsrChanged(PartitionEvent):
-    """The leader has another ISR, or another proposal for it.
-
-    :param maximal: the ISR together with the replica that is to join.
-    """
+    """The leader has another ISR, or another proposal for it; `phase` is an `IsrPhase` of `replication.isr`."""
 
     isr: frozenset[int]
-    maximal: frozenset[int]
+    phase: Enum
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,8 @@
 | `reassignment:begun`, `:completed`               |                                                                  |
 | `broker:registered`, `:fenced`, `:unfenced`,     | likewise                                                         |
 | `:shutting-down`                                 |                                                                  |
+| `epoch:leader`, `:follower`, `:offline`          | a replica applies a new leader epoch in this role                |
+| `isr:pending-expand`, `:pending-shrink`          | a leader proposes another ISR, whether it is accepted or not     |
 | `log:truncated`, `:began-again`, `:rolled`,      | of a replica                                                     |
 | `:start-moved`, `:recovered`, `:opened-clean`,   |                                                                  |
 | `:lost-content`                                  |                                                                  |
@@ -32,10 +34,13 @@ from kio.schema.index import api_key_map
 
 from reference_broker.core.metadata.image import MetadataImage
 from reference_broker.core.quorum.quorum_state import QuorumRole
+from reference_broker.core.replication.isr import IsrPhase
 from reference_broker.core.tracer import (
     ControllerActivated,
     DuplicateFound,
     Event,
+    IsrChanged,
+    LeaderEpochStarted,
     LogFullyTruncated,
     LogTruncated,
     OperationExpired,
@@ -58,6 +63,7 @@ STATES = (
     *("election:clean", "election:unclean", "election:preferred", "partition:offline", "isr:shrink", "isr:expand"),
     *("reassignment:begun", "reassignment:completed"),
     *("broker:registered", "broker:fenced", "broker:unfenced", "broker:shutting-down"),
+    *("epoch:leader", "epoch:follower", "epoch:offline", "isr:pending-expand", "isr:pending-shrink"),
     *("log:truncated", "log:began-again", "log:rolled", "log:start-moved", "log:recovered", "log:opened-clean"),
     *("log:lost-content", "purgatory:expired", "duplicate-batch", "diverging-epoch"),
     *("error:fetch:FENCED_LEADER_EPOCH", "error:fetch:UNKNOWN_LEADER_EPOCH", "error:fetch:OFFSET_OUT_OF_RANGE"),
@@ -80,6 +86,10 @@ _COUNTED: dict[type[Event], str] = {
 """Events of the core that are counted as they occur."""
 
 _ROLES: dict[Enum, str] = {role: f"quorum:{role.value.lower()}" for role in QuorumRole}
+_PROPOSALS: dict[Enum, str] = {
+    IsrPhase.PENDING_EXPAND: "isr:pending-expand",
+    IsrPhase.PENDING_SHRINK: "isr:pending-shrink",
+}
 
 
 class Coverage(Observer):
@@ -99,6 +109,8 @@ class Coverage(Observer):
         watch.subscribe(ResponseSent, self._count_errors, first=True)
         watch.subscribe(QuorumStateChanged, self._state_changed, first=True)
         watch.subscribe(ControllerActivated, self._activated, first=True)
+        watch.subscribe(LeaderEpochStarted, self._epoch_started, first=True)
+        watch.subscribe(IsrChanged, self._isr_changed, first=True)
         for kind, name in _COUNTED.items():
             watch.subscribe(kind, self._count(name), first=True)
 
@@ -135,6 +147,15 @@ class Coverage(Observer):
 
     def _activated(self, watched: Watched, _event: ControllerActivated) -> None:
         self._note_active(watched)
+
+    def _epoch_started(self, watched: Watched, event: LeaderEpochStarted) -> None:
+        is_leader = event.leader == watched.node_id
+        role = "offline" if event.leader == NO_LEADER else "leader" if is_leader else "follower"
+        self.counts[f"epoch:{role}"] += 1
+
+    def _isr_changed(self, _watched: Watched, event: IsrChanged) -> None:
+        if event.phase in _PROPOSALS:
+            self.counts[_PROPOSALS[event.phase]] += 1
 
     def _note_active(self, watched: Watched) -> None:
         self.counts["controller:active"] += 1

@@ -36,9 +36,10 @@ def test_hostile_input_comes_last():
     assert REQUIREMENTS[-1].id == "negotiation/malformed-bytes-close-one-connection"
 
 
-def test_the_readme_counts_them():
+def test_the_number_in_the_readme_is_a_floor_that_is_not_outdated():
     readme = (PAGE.parents[1] / "README.md").read_text()
-    assert f"**{len(REQUIREMENTS)} requirements with ids, levels and sources**" in readme
+    (floor,) = re.findall(r"\*\*More than (\d+) requirements with ids, levels and sources\*\*", readme)
+    assert int(floor) < len(REQUIREMENTS) < int(floor) + 50
 
 
 def test_requirements_of_an_area_are_contiguous():

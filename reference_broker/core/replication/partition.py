@@ -187,8 +187,7 @@ class Partition:
             if is_new_epoch:
                 self._context.on_progress(self, now)
         if is_new_epoch:
-            end_offset = self.log.log_end_offset
-            self._trace(LeaderEpochStarted, self.leader_epoch, self.leader, end_offset)
+            self._trace(LeaderEpochStarted, self.leader_epoch, self.leader)
         return is_new_epoch
 
     def _trace(self, kind: Callable[..., PartitionEvent], *values: object) -> None:
@@ -196,7 +195,7 @@ class Partition:
 
     def _set_isr(self, isr: IsrState) -> None:
         self.isr = isr
-        self._trace(IsrChanged, isr.isr, isr.maximal)
+        self._trace(IsrChanged, isr.isr, isr.phase)
 
     def _set_high_watermark(self, offset: int) -> None:
         self.high_watermark = offset
