@@ -16,6 +16,7 @@ from reference_broker.core.handlers import (
 )
 from reference_broker.core.handlers.cluster_view import ClusterView
 from reference_broker.core.handlers.lookup import find_partition, find_topic
+from reference_broker.core.log.append_validation import validate
 from reference_broker.core.replication.delayed_produce import DelayedProduce
 from reference_broker.core.replication.partition import Partition
 from reference_broker.core.replication.partition_reader import PartitionReader
@@ -24,6 +25,7 @@ from reference_broker.protocol.errors import ErrorCode
 
 _seeds = Area.PROTOCOL.seeds
 _append = produce._append
+_validate_all = produce._validate_all
 _check = PartitionReader.check
 _find = list_offsets._find
 _found = list_offsets._found
@@ -126,6 +128,22 @@ def accept_any_acks(request: Request, partition: Any) -> Any:
     A producer assumes that two replicas have its records.
     """
     return partition
+
+
+@_seeds(produce, "_validate_all", "produce/rejected-request-leaves-no-record")
+def append_before_the_acks_are_checked(broker: Any, request: Request, now: Now) -> Any:
+    """The batches of a request with acks=2 are appended, and then rejected with INVALID_REQUIRED_ACKS.
+
+    Consumers read records that failed, and a producer that sends them again writes them twice.
+    """
+    results = yield from _validate_all(broker, request, now)
+    for result in (each for each in results if each.error is ErrorCode.invalid_required_acks):
+        partition = broker.replicas.find(result.key)
+        if isinstance(partition, Partition):
+            sent = next(data.records for data in result.topic.partition_data if data.index == result.index)
+            batch = yield from validate(sent, partition.log.config, now.wall_ms)
+            partition.append(batch, acks=1, now=now)
+    return results
 
 
 @_seeds(

@@ -31,6 +31,12 @@ _THIRTY_YEARS_MS: Final = str(30 * 365 * 86_400_000)
 _LONG_AGO: Final = st.builds(Record, values(), timestamp_ms=st.integers(0, LONG_AGO_MS))
 _CODECS: Final = st.sampled_from(Compression)
 _FAR_FUTURE: Final = st.builds(Record, values(), timestamp_ms=st.just(FAR_FUTURE_MS))
+_REJECTED: Final = st.one_of(
+    produces(acks=st.sampled_from([2, -2, 32767])),
+    produces(batches(flaw=st.sampled_from(Flaw))),
+    produces(batches(compression=st.just(Compression.ZSTD)), version=st.just(6)),
+)
+"""Requests with invalid acks, with a malformed batch, and with a codec that their version does not support."""
 
 REQUIREMENTS: Final = (
     Requirement(
@@ -346,5 +352,25 @@ REQUIREMENTS: Final = (
         ),
         needs=_TOPICS,
         since="4.1.0",
+    ),
+    Requirement(
+        id="produce/rejected-request-leaves-no-record",
+        level=Level.MUST,
+        text="A Produce that is rejected because of its acks, its codec or its batch leaves the log as it was: the log "
+        "end offset does not change, and the next batch is appended there.",
+        sources=(sources.PROTOCOL_ERRORS, sources.PRODUCER_ACKS, sources.RECORD_BATCH),
+        check=sequential(
+            script(
+                CreateTopic(),
+                many(st.tuples(_REJECTED | produces(), st.just(ListOffsets()))),
+                produces(acks=st.just(2)),
+                ListOffsets(),
+                produces(),
+                ListOffsets(),
+            ),
+            judges("base_offset", of=Produce) | judges("error", "offset", of=ListOffsets),
+            cost=2,
+        ),
+        needs=_TOPICS,
     ),
 )

@@ -44,6 +44,13 @@ def _responds_to_acks_zero(request: Any, forward: Forward) -> Any:
     return forward(replace(request, acks=1) if getattr(request, "acks", None) == 0 else request)
 
 
+def _appends_and_rejects(request: Any, forward: Forward) -> Any:
+    """Append the batches of a request with invalid acks, and reject it."""
+    if getattr(request, "acks", -1) not in {-1, 0, 1}:
+        forward(replace(request, acks=1))
+    return forward(request)
+
+
 def _denies_append_time(_request: Any, part: Any) -> Any:
     claimed = None if part.log_append_time else dt.datetime(2024, 1, 1, tzinfo=dt.UTC)
     return replace(part, log_append_time=claimed)
@@ -263,6 +270,7 @@ LIES: dict[str, Planted] = {
     "produce/log-append-time-is-set-by-the-broker": Planted(altered_responses("Produce", _denies_append_time)),
     "produce/every-codec-round-trips": Planted(_records(_loses_headers)),
     "produce/deleted-topic-id-is-rejected": _ERRORS_SUPPRESSED,
+    "produce/rejected-request-leaves-no-record": Planted(_appends_and_rejects),
     "fetch/log-is-read-in-append-order": Planted(_records(_reverses)),
     "fetch/out-of-range-offset-is-rejected": Planted(suppressed_errors("Fetch", high_watermark=0)),
     "fetch/watermarks-are-those-of-the-log": Planted(_plus_one("Fetch", "high_watermark")),

@@ -64,6 +64,7 @@ def assert_passed(names, tmp_path):
     [
         ("acknowledge-before-replication", "produce/acks-all-holds-for-isr"),
         ("accept-any-acks", "produce/invalid-acks-are-rejected"),
+        ("append-before-the-acks-are-checked", "produce/rejected-request-leaves-no-record"),
     ],
 )
 def test_a_wrong_response_is_detected(tmp_path, name, requirement):
