@@ -2,12 +2,15 @@
 
 Follows: kafka.server.AutoTopicCreationManager.
 
-The client receives UNKNOWN_TOPIC_OR_PARTITION at once and retries. One CreateTopics request of a name is in flight at a
-time. Its response is ignored: the topic appears in the metadata, or the next request of a client repeats it.
+The client receives UNKNOWN_TOPIC_OR_PARTITION at once and retries. One CreateTopics request of a name is in flight at
+a time. Its response is ignored: the topic appears in the metadata, or a client's next request repeats it. So a request
+that names thousands of topics has a few created each time that the client retries, and never blocks the node: Kafka
+forwards all names, and its controller rejects more than 10,000 partitions.
 """
 
 from collections.abc import Iterable
 from datetime import timedelta
+from itertools import islice
 from typing import Any
 
 from reference_broker.core.broker_lifecycle_manager import AskController
@@ -19,6 +22,8 @@ from reference_broker.protocol.schemas import request_schema
 _CREATE_TOPICS = (19, 7)
 """API key and version."""
 _TIMEOUT_MS = 30_000
+_IN_FLIGHT_MAX = 1_000
+"""Bound on the topics whose creation is in flight."""
 
 
 class AutoTopicCreationManager:
@@ -34,7 +39,8 @@ class AutoTopicCreationManager:
 
     def create(self, names: Iterable[str], now: Now) -> None:
         """Create topics with the defaults of the broker's configuration, unless their creation is in flight."""
-        missing = [name for name in names if name not in self._under_way]
+        unknown = (name for name in names if name not in self._under_way)
+        missing = [*islice(unknown, _IN_FLIGHT_MAX - len(self._under_way))]
         if not missing:
             return
         self._under_way.update(missing)

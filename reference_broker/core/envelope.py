@@ -7,11 +7,12 @@ can relay it unchanged. It also contains the client's principal; without authent
 """
 
 from collections.abc import Iterator
-from dataclasses import fields, is_dataclass
+from dataclasses import is_dataclass
 from functools import cache
-from typing import Any
+from typing import Any, cast, get_args, get_origin, get_type_hints
 
 from reference_broker.core.request import Request
+from reference_broker.protocol.bounds import without_null
 from reference_broker.protocol.encoding import encoder
 from reference_broker.protocol.errors import ErrorCode
 
@@ -48,10 +49,24 @@ def in_envelope(envelope: Request, response: Any, data: bytes) -> Any:
 
 
 def _error_codes(entity: Any) -> Iterator[ErrorCode]:
-    for field in fields(entity):
-        value = getattr(entity, field.name)
-        if isinstance(value, ErrorCode):
-            yield value
-        for part in value if isinstance(value, tuple) else ():
-            if is_dataclass(part):
-                yield from _error_codes(part)
+    entity_type: Any = type(entity)
+    codes, arrays = _fields_with_errors(entity_type)
+    for name in codes:
+        yield getattr(entity, name)
+    for name in arrays:
+        for element in getattr(entity, name) or ():
+            yield from _error_codes(element)
+
+
+@cache
+def _fields_with_errors(entity_type: Any) -> tuple[list[str], list[str]]:
+    """Return the fields that are error codes, and the arrays whose elements contain some."""
+    codes, arrays = [], []
+    for name, hint in get_type_hints(entity_type).items():
+        inner = without_null(hint)
+        if inner is ErrorCode:
+            codes.append(name)
+        elif get_origin(inner) is tuple:
+            element = get_args(inner)[0]
+            arrays += [name] if is_dataclass(element) and any(_fields_with_errors(cast("Any", element))) else []
+    return codes, arrays

@@ -30,6 +30,10 @@ class FrameBuffer:
         """Add received bytes."""
         self._received += data
 
+    def clear(self) -> None:
+        """Drop what was received."""
+        self._received = bytearray()
+
     def next_frame(self) -> bytes | None:
         """The next whole request without its length; null while it is incomplete. Raises `MalformedRequestError`."""
         if len(self._received) < _SIZE_BYTES:

@@ -32,6 +32,9 @@ class RequestHandler(Protocol):
     def handle(self, incoming: "Incoming", frame: bytes) -> None:
         """Handle a request, without its length."""
 
+    def grown(self, incoming: "Incoming") -> None:
+        """A connection holds more of requests or unread responses."""
+
     def note(self, text: str) -> None:
         """Write a line to the node's log."""
 
@@ -66,6 +69,7 @@ class Incoming(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Some bytes of requests."""
         self._frames.feed(data)
+        self._shell.grown(self)
         self.proceed()
 
     def pause_writing(self) -> None:
@@ -115,6 +119,20 @@ class Incoming(asyncio.Protocol):
         """Send a response."""
         assert self._transport is not None
         self._transport.write(data)
+        self._shell.grown(self)
+
+    @property
+    def held_bytes(self) -> int:
+        """The size of incomplete requests and unread responses."""
+        assert self._transport is not None
+        return len(self._frames) + self._transport.get_write_buffer_size()
+
+    def abort(self, reason: str) -> None:
+        """Close the connection at once, without sending the rest."""
+        assert self._transport is not None
+        self._shell.note(f"closed {self.peer}: {reason}")
+        self._frames.clear()
+        self._transport.abort()
 
     def close(self) -> None:
         """End the connection after what was written."""

@@ -18,6 +18,7 @@ from reference_broker.core.metadata.cluster_metadata import MetadataFaultError
 from reference_broker.core.node import Node
 from reference_broker.core.quorum.quorum_state import QuorumStateError
 from reference_broker.server.clocks import Clocks
+from reference_broker.server.connection_memory import ConnectionMemory
 from reference_broker.server.incoming import Incoming
 from reference_broker.server.outgoing import Outgoing
 
@@ -25,6 +26,7 @@ from reference_broker.server.outgoing import Outgoing
 class Shell:
     """A node and its connections, in both directions.
 
+    :param request_max_bytes: `socket.request.max.bytes`.
     :param failed: called when the node cannot go on, with one line that says why.
     :param changed: called after every event.
     """
@@ -33,6 +35,7 @@ class Shell:
         self,
         node: Node,
         *,
+        request_max_bytes: int,
         clocks: Clocks,
         hosts_file: Path | None,
         failed: Callable[[str], None],
@@ -46,6 +49,7 @@ class Shell:
         self._timer: asyncio.TimerHandle | None = None
         self._is_writing = False
         self._incoming: dict[Connection, Incoming] = {}
+        self._memory = ConnectionMemory(request_max_bytes)
         self._outgoing = Outgoing(hosts_file, self._answered, self._lost)
         self._proceed(None)
 
@@ -59,6 +63,10 @@ class Shell:
         """A connection went."""
         del self._incoming[incoming.connection]
         self.node.disconnected(incoming.connection)
+
+    def grown(self, incoming: Incoming) -> None:
+        """Bound the memory of all connections."""
+        self._memory.bound(incoming, self._incoming.values())
 
     def handle(self, incoming: Incoming, frame: bytes) -> None:
         """Give the core a request, and do what it says."""

@@ -3,7 +3,7 @@
 import socket
 import statistics
 import threading
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -172,6 +172,59 @@ def test_thousands_of_requests_that_wait_for_no_response(broker, client):
                 size = int.from_bytes(responses.read(4), "big")
                 assert len(responses.read(size)) == size
         sender.join()
+
+
+def test_auto_creation_of_very_many_topics(broker, client):
+    topics = [{"name": f"auto-{number}"} for number in range(20_000)]
+    with others_are_served(broker):
+        errors = {topic.error_code.name for topic in client.send("Metadata", 12, topics=topics).topics}
+    assert errors == {"unknown_topic_or_partition"}
+    created = {}
+    while not created:
+        created = {t.name for t in client.send("Metadata", 12, topics=None).topics if t.name.startswith("auto-")}
+    assert created < {topic["name"] for topic in topics}
+
+
+def test_requests_that_are_never_complete(broker):
+    """Of eight halves of large requests, the node keeps what fits, and serves others."""
+    part = (100 * _MIB).to_bytes(4, "big") + bytes(60 * _MIB)
+    with ExitStack() as opened:
+        sockets = [opened.enter_context(closing(connection(broker))) for _ in range(8)]
+        with others_are_served(broker):
+            for each in sockets:
+                each.sendall(part)
+        assert {is_open(each) for each in sockets} == {True, False}
+        assert resident_bytes(broker) < 300 * _MIB
+
+
+def test_responses_that_are_never_read(broker, client):
+    """Of twenty clients that request 20 MB each, the node keeps the responses of some."""
+    create_topic(client, "large", max_message_bytes=str(30 * _MIB))
+    assert produce(client, "large", bomb(Compression.NONE, 20 * _MIB)) == "none"
+    partition = {"partition": 0, "fetch_offset": 0, "current_leader_epoch": -1, "partition_max_bytes": 2**30}
+    topics = [{"topic": "large", "partitions": [partition]}]
+    frame = encode_request(request("Fetch", 12, max_wait=0, min_bytes=0, max_bytes=2**30, topics=topics), 1, "test")
+    with ExitStack() as opened:
+        sockets = [opened.enter_context(closing(connection(broker))) for _ in range(20)]
+        for each in sockets:
+            each.sendall(len(frame).to_bytes(4, "big") + frame)
+            assert each.recv(4, socket.MSG_PEEK)
+        client.send("ApiVersions", 0)
+        assert resident_bytes(broker) < 300 * _MIB
+
+
+def connection(broker):
+    return socket.create_connection((broker.host, broker.port), timeout=120)
+
+
+def is_open(connection):
+    connection.setblocking(False)
+    try:
+        return connection.recv(1) != b""
+    except BlockingIOError:
+        return True
+    except ConnectionError:
+        return False
 
 
 _BROKER = {"resource_type": 4, "resource_name": "1", "configuration_keys": None}

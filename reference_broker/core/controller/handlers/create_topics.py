@@ -14,9 +14,11 @@ Gaps: no create-topic policy, no controller mutation quota (KIP-599).
 """
 
 from collections import Counter
+from functools import cache, partial
 from typing import Any
 
 from reference_broker.core.clock import Now
+from reference_broker.core.configuration.configuration import BrokerConfiguration
 from reference_broker.core.controller.controller import MAX_RECORDS_PER_USER_OP, Controller, require_active
 from reference_broker.core.controller.errors import ControllerError
 from reference_broker.core.controller.topics import USE_DEFAULT, CreationContext, NewTopic, PlannedTopic, create_topic
@@ -36,6 +38,7 @@ def handle(controller: Controller, request: Request, now: Now) -> Any:
     context = CreationContext(runtime.configuration, runtime.new_uuid, runtime.random_below)
     records: list[MetadataRecord] = []
     results = []
+    configs = cache(partial(_configs, request, runtime.configuration))
     for name, topic in topics.items():
         try:
             if count[name] > 1:
@@ -45,7 +48,7 @@ def handle(controller: Controller, request: Request, now: Now) -> Any:
             results.append(_rejected(request, name, error))
         else:
             records += planned.records
-            results.append(_created(request, name, planned, context))
+            results.append(_created(request, name, planned, configs(tuple(planned.overrides.items()))))
     response = request.replies.CreateTopicsResponse(topics=tuple(results))
     return controller.respond_when_committed(request, () if request.body.validate_only else records, response, now)
 
@@ -74,23 +77,27 @@ def _rejected(request: Request, name: str, error: ControllerError) -> Any:
     )
 
 
-def _created(request: Request, name: str, planned: PlannedTopic, context: CreationContext) -> Any:
-    new = request.replies
-    return new.CreatableTopicResult(
+def _created(request: Request, name: str, planned: PlannedTopic, configs: tuple[Any, ...]) -> Any:
+    return request.replies.CreatableTopicResult(
         name=name,
         topic_id=planned.topic_id,
         error_code=ErrorCode.none,
         error_message=None,
         num_partitions=planned.num_partitions,
         replication_factor=planned.replication_factor,
-        configs=tuple(
-            new.CreatableTopicConfigs(
-                name=entry.name,
-                value=entry.value,
-                read_only=False,
-                config_source=entry.source,
-                is_sensitive=False,
-            )
-            for entry in context.configuration.topic(planned.overrides).entries()
-        ),
+        configs=configs,
+    )
+
+
+def _configs(request: Request, broker: BrokerConfiguration, overrides: tuple[tuple[str, str], ...]) -> tuple[Any, ...]:
+    """Return the configuration of a topic; a request may create thousands that have the same."""
+    return tuple(
+        request.replies.CreatableTopicConfigs(
+            name=entry.name,
+            value=entry.value,
+            read_only=False,
+            config_source=entry.source,
+            is_sensitive=False,
+        )
+        for entry in broker.topic(dict(overrides)).entries()
     )
