@@ -163,7 +163,7 @@ def _replay_live(trial: Trial, target: str, run_dir: Path, disk: DiskKind | None
         raise TrialNotApplicableError(f"{target} cannot inject {fault!r}: {reason}")
     report = run_on(target, trial, run_dir, disk=disk)
     idle = [
-        WithoutEffect(each.timed, each.refused or "it found nothing to break")
+        WithoutEffect(each.timed, each.rejection or "it found nothing to break")
         for each in report.worked.injected
         if not each.found
     ]

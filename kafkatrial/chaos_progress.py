@@ -33,13 +33,13 @@ class ChaosProgress(LiveLine):
         match event:
             case ChaosStarted():
                 self._print(_banner(event))
-            case RoundStarted(target, trial, refused):
+            case RoundStarted(target, trial, unsupported):
                 self._noted = Text("")
                 self._doing = Text(f"round {len(results.rounds) + 1}: seed {trial.seed} on {target}")
-                for fault, reason in refused:
+                for fault, reason in unsupported:
                     self._print(Text(printable(f"  left out {fault}: {reason}"), "yellow"))
             case FaultInjected(injected):
-                missed = "" if injected.found else f" ({injected.refused or 'nothing to break'})"
+                missed = "" if injected.found else f" ({injected.rejection or 'nothing to break'})"
                 self._print(Text(printable(f"  {injected.timed}{missed}"), "dim"))
             case RoundJudged():
                 self._print(_judged(event))

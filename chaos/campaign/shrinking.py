@@ -120,21 +120,21 @@ class Shrinker:
 
     def _lower(self, path: Path, least: int) -> None:
         """Bring a number as near to the least as it goes; a large one to a round number on the way there."""
-        refused = least
-        while (value := _get(self.trial, path)) - refused not in {-1, 0, 1}:
-            half = refused + (value - refused) // 2
+        rejected = least
+        while (value := _get(self.trial, path)) - rejected not in {-1, 0, 1}:
+            half = rejected + (value - rejected) // 2
             if self.try_smaller(_put(self.trial, path, half)):
                 continue
             if abs(value - least) > _EXACT:
-                self._round(path, refused)
+                self._round(path, rejected)
                 return
-            refused = half
+            rejected = half
 
-    def _round(self, path: Path, refused: int) -> None:
+    def _round(self, path: Path, rejected: int) -> None:
         value = _get(self.trial, path)
         for unit in _ROUND:
             rounded = value - value % unit
-            if rounded == value or (rounded > refused and self.try_smaller(_put(self.trial, path, rounded))):
+            if rounded == value or (rounded > rejected and self.try_smaller(_put(self.trial, path, rounded))):
                 return
 
 

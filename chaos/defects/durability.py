@@ -37,7 +37,7 @@ def pass_over_flush_messages(self: UnifiedLog, header: BatchHeader, batch: Bytes
     self.epochs.assign(header.leader_epoch, header.base_offset)
     self._segments[-1].append(header, memoryview(batch)[HEADER_SIZE_BYTES : header.size_bytes])
     if header.producer_id != NO_PRODUCER_ID and not header.is_control:
-        self.producers.note(header)
+        self.producers.update(header)
 
 
 @_seeds(UnifiedLog, "append_placed", "lost-write", "recovery-point")
@@ -52,7 +52,7 @@ def flush_before_the_append(self: UnifiedLog, header: BatchHeader, batch: Bytes,
     self.epochs.assign(header.leader_epoch, header.base_offset)
     self._segments[-1].append(header, memoryview(batch)[HEADER_SIZE_BYTES : header.size_bytes])
     if header.producer_id != NO_PRODUCER_ID and not header.is_control:
-        self.producers.note(header)
+        self.producers.update(header)
 
 
 @_seeds(UnifiedLog, "flush", "quorum-durable", "lost-write", "quorum-committed-equal", "exception", source="KAFKA-3968")

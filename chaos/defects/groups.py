@@ -36,7 +36,7 @@ def load_up_to_the_high_watermark(self: GroupOffsets, partition: Partition) -> N
     self._load_to = partition.high_watermark
 
 
-@_seeds(GroupCoordinator, "resigned", "group-offsets-fit-log", "commit-regress", source="KAFKA-5600")
+@_seeds(GroupCoordinator, "on_resignation", "group-offsets-fit-log", "commit-regress", source="KAFKA-5600")
 def keep_offsets_when_deposed(self: GroupCoordinator, partition: Partition, now: Now) -> None:
     """A coordinator that is no longer the leader keeps its offsets, and uses them when it leads again.
 

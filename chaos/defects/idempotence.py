@@ -20,14 +20,14 @@ _seeds = Area.IDEMPOTENCE.seeds
 _append = UnifiedLog.append_validated
 _append_as_follower = UnifiedLog.append_as_follower
 _check_sequence = ProducerStateManager.check_sequence
-_note = ProducerStateManager.note
+_update = ProducerStateManager.update
 _rebuild_producer_state = UnifiedLog._rebuild_producer_state
 _snapshot = ProducerStateManager.snapshot
 
 
 @_seeds(
     ProducerStateManager,
-    "note",
+    "update",
     "duplicate",
     "idempotence/duplicate-is-acknowledged-once",
     "unavailable",
@@ -39,7 +39,7 @@ def remember_the_last_batch_only(self: ProducerStateManager, header: BatchHeader
     A pipelining producer that repeats its requests after a lost connection gets OUT_OF_ORDER_SEQUENCE_NUMBER for
     batches that are in the log, and fails.
     """
-    _note(self, header)
+    _update(self, header)
     state = self._states[header.producer_id]
     while len(state.batches) > 1:
         state.batches.popleft()
@@ -47,7 +47,7 @@ def remember_the_last_batch_only(self: ProducerStateManager, header: BatchHeader
 
 @_seeds(
     ProducerStateManager,
-    "duplicate_of",
+    "find_duplicate_batch",
     "duplicate",
     "idempotence/duplicate-is-acknowledged-once",
     source=_REDPANDA_3039,
@@ -88,7 +88,7 @@ def accept_gaps(self: ProducerStateManager, header: BatchHeader) -> None:
             _check_sequence(self, header)
 
 
-@_seeds(ProducerStateManager, "check_epoch", "idempotence/older-epoch-is-fenced", source="KIP-360")
+@_seeds(ProducerStateManager, "check_producer_epoch", "idempotence/older-epoch-is-fenced", source="KIP-360")
 def accept_any_producer_epoch(self: ProducerStateManager, header: BatchHeader) -> None:
     """A producer of an older epoch may continue to write.
 

@@ -13,7 +13,7 @@ from reference_broker.protocol.errors import ErrorCode
 _JEPSEN_2013 = "https://aphyr.com/posts/293-jepsen-kafka"
 
 _seeds = Area.ISR.seeds
-_answered = AlterPartitionManager._answered
+_handle_alter_partition_response = AlterPartitionManager._handle_alter_partition_response
 _check = alter_partition._check
 _shrunk = IsrState.shrunk
 
@@ -98,7 +98,7 @@ def let_a_fenced_broker_into_the_isr(proposal: Proposal, image: MetadataImage) -
     return None
 
 
-@_seeds(Partition, "isr_refused", "not-converged", source="KAFKA-12751")
+@_seeds(Partition, "handle_alter_partition_error", "not-converged", source="KAFKA-12751")
 def stay_pending_when_rejected(self: Partition, proposal: IsrState, error: ErrorCode, now: Now) -> None:
     """A leader whose ISR proposal was rejected continues to wait for it.
 

@@ -12,7 +12,7 @@ from reference_broker.protocol.record_batch import BatchHeader
 _seeds = Area.LOG.seeds
 _read = LogSegment.read
 _truncate_fully_and_start_at = UnifiedLog.truncate_fully_and_start_at
-_delete_records_before = UnifiedLog.delete_records_before
+_maybe_increment_log_start_offset = UnifiedLog.maybe_increment_log_start_offset
 _truncate_to = UnifiedLog.truncate_to
 
 
@@ -113,13 +113,22 @@ def keep_epochs_when_beginning_again(self: UnifiedLog, offset: int, now_ms: int)
     self.epochs.restore(entries)
 
 
-@_seeds(UnifiedLog, "delete_records_before", "watermark-within-log", "watermark-regress", "poll-skip", "lost-write")
+@_seeds(
+    UnifiedLog,
+    "maybe_increment_log_start_offset",
+    "watermark-within-log",
+    "watermark-regress",
+    "poll-skip",
+    "lost-write",
+)
 def delete_one_record_too_many(self: UnifiedLog, offset: int) -> None:
     """The log start offset is set after the first record that should be kept.
 
     DeleteRecords deletes one record more than requested.
     """
-    _delete_records_before(self, min(offset + 1, self.log_end_offset) if offset > self.log_start_offset else offset)
+    _maybe_increment_log_start_offset(
+        self, min(offset + 1, self.log_end_offset) if offset > self.log_start_offset else offset
+    )
 
 
 @_seeds(UnifiedLog, "_batch_at_or_after", "time-index-fits-log", "offsets/by-timestamp-is-the-first-not-earlier")

@@ -34,13 +34,15 @@ _validate = delete_records._validate
 _metadata_partition = metadata._partition
 
 
-@_seeds(DelayedProduce, "answer", "acknowledged-is-committed", "watermark-on-isr", "lost-write", "stale-end-offset")
-def acknowledge_after_the_timeout(self: DelayedProduce, now: Now, happened: object) -> bool:
+@_seeds(
+    DelayedProduce, "try_complete", "acknowledged-is-committed", "watermark-on-isr", "lost-write", "stale-end-offset"
+)
+def acknowledge_after_the_timeout(self: DelayedProduce, now: Now, changed_key: object) -> bool:
     """An append that was not committed in time is acknowledged, instead of an error REQUEST_TIMED_OUT.
 
     Records that a leader appended while it was isolated are lost after their acknowledgement.
     """
-    if not self.check() and happened is not None:
+    if not self.check() and changed_key is not None:
         return False
     self.errors.update(dict.fromkeys(self._required, ErrorCode.none))
     self._settled(self.errors, now)

@@ -120,7 +120,7 @@ def stand_again_after_a_restart(self: QuorumState, election: ElectionState, now:
     return state
 
 
-@_seeds(QuorumLog, "divergence_of", "quorum-log-matching", "exception", "quorum-response")
+@_seeds(QuorumLog, "diverging_epoch", "quorum-log-matching", "exception", "quorum-response")
 def see_no_divergence_of_the_quorum(self: QuorumLog, offset: int, epoch: int) -> OffsetAndEpoch | None:
     """The leader of the quorum does not compare a voter's last epoch with its own log.
 

@@ -18,8 +18,8 @@ from reference_broker.protocol.schemas import request_schema
 
 _seeds = Area.REPLICATION.seeds
 _apply = Partition.apply
-_fetched = FollowerProgress.fetched
-_replication_of = Partition.replication_of
+_update_fetch_state = FollowerProgress.update_fetch_state
+_check_enough_replicas_reach_offset = Partition.check_enough_replicas_reach_offset
 
 
 @_seeds(
@@ -91,7 +91,7 @@ def commit_by_majority(self: Followers, end_offset: int, maximal_isr: frozenset[
     return ends[len(ends) // 2]
 
 
-@_seeds(FollowerProgress, "fetched", "watermark-on-isr", "read-above-watermark", "lost-write")
+@_seeds(FollowerProgress, "update_fetch_state", "watermark-on-isr", "read-above-watermark", "lost-write")
 def count_the_fetch_offset_as_fetched(  # noqa: PLR0917 - the signature of the original
     self: FollowerProgress, offset: int, log_start_offset: int, leader_end_offset: int, broker_epoch: int, now_ms: int
 ) -> None:
@@ -100,7 +100,9 @@ def count_the_fetch_offset_as_fetched(  # noqa: PLR0917 - the signature of the o
     The last record below the high watermark may be on the leader alone. It is acknowledged, read, and lost at the next
     failover.
     """
-    _fetched(self, min(offset + 1, leader_end_offset), log_start_offset, leader_end_offset, broker_epoch, now_ms)
+    _update_fetch_state(
+        self, min(offset + 1, leader_end_offset), log_start_offset, leader_end_offset, broker_epoch, now_ms
+    )
 
 
 @_seeds(PartitionReader, "end_offset", "read-above-watermark", "divergent-offset", source="KAFKA-725")
@@ -114,7 +116,7 @@ def serve_above_the_high_watermark(self: PartitionReader, partition: Partition) 
 
 @_seeds(
     Partition,
-    "replication_of",
+    "check_enough_replicas_reach_offset",
     "acknowledged-is-committed",
     "watermark-on-isr",
     "lost-write",
@@ -129,13 +131,20 @@ def acknowledge_before_replication(self: Partition, required_offset: int) -> Err
     return ErrorCode.none if self.is_leader else ErrorCode.not_leader_or_follower
 
 
-@_seeds(Partition, "replication_of", "acknowledged-is-committed", "watermark-on-isr", "lost-write", "stale-end-offset")
+@_seeds(
+    Partition,
+    "check_enough_replicas_reach_offset",
+    "acknowledged-is-committed",
+    "watermark-on-isr",
+    "lost-write",
+    "stale-end-offset",
+)
 def acknowledge_the_last_record_early(self: Partition, required_offset: int) -> ErrorCode | None:
     """acks=all waits for the high watermark to reach the last record's offset, not the one after it.
 
     The last record of every request is acknowledged before it is committed.
     """
-    return _replication_of(self, required_offset - 1)
+    return _check_enough_replicas_reach_offset(self, required_offset - 1)
 
 
 @_seeds(Partition, "replicate", "watermark-within-log", "exception", source="KAFKA-14704")
@@ -150,7 +159,7 @@ def take_the_leaders_high_watermark_whole(
     if records:
         self.log.append_as_follower(records, leader_epoch=self.leader_epoch, now_ms=now.wall_ms)
     if log_start_offset > self.log_start_offset:
-        self.log.delete_records_before(min(log_start_offset, high_watermark))
+        self.log.maybe_increment_log_start_offset(min(log_start_offset, high_watermark))
     if high_watermark != self.high_watermark:
         self.high_watermark = max(high_watermark, self.log_start_offset)
         self._context.on_progress(self, now)

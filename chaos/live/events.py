@@ -24,7 +24,7 @@ class ChaosStarted(Event):
 
 @dataclass(frozen=True, slots=True)
 class RoundStarted(Event):
-    """A cluster is started for a round. `refused`: faults that the target does not support, with the reasons.
+    """A cluster is started for a round. `unsupported`: faults that the target does not support, with the reasons.
 
     `run_dir` may not exist yet.
     """
@@ -32,7 +32,7 @@ class RoundStarted(Event):
     event: ClassVar[str] = "round-started"
     target: str
     trial: Trial
-    refused: tuple[tuple[str, str], ...]
+    unsupported: tuple[tuple[str, str], ...]
     run_dir: str
 
 

@@ -82,7 +82,7 @@ def _round(
 
 def _has_all_faults(report: Report) -> bool:
     injected = report.worked.injected
-    return len(injected) == len(report.trial.schedule) and all(each.found and not each.refused for each in injected)
+    return len(injected) == len(report.trial.schedule) and all(each.found and not each.rejection for each in injected)
 
 
 def _has_killed(report: Report) -> bool:

@@ -52,12 +52,12 @@ class Injected:
     """One fault of the schedule after its injection.
 
     :ivar found: false if there was nothing to break.
-    :ivar refused: why the target did not apply it, such as a conflict with another one. Empty if it did.
+    :ivar rejection: why the target did not apply it, such as a conflict with another one. Empty if it did.
     """
 
     timed: Timed
     found: bool
-    refused: str = ""
+    rejection: str = ""
 
 
 @dataclass(slots=True)
@@ -136,13 +136,13 @@ class Injector:
             yield timed.at_ms + timed.for_ms, int(timed.for_ms == 0), number, True
 
     def _inject(self, timed: Timed, over: ExitStack) -> None:
-        heal, refused = None, ""
+        heal, rejection = None, ""
         try:
             heal = timed.fault.apply(self._fault_context)
         except TargetError as error:
-            refused = str(error)
+            rejection = str(error)
         if heal is not None:
             over.callback(heal)
-        injected = Injected(timed, heal is not None, refused)
+        injected = Injected(timed, heal is not None, rejection)
         self.injected.append(injected)
         self.on_injected(injected)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from reference_broker.core.broker_lifecycle_manager import UNKNOWN_EPOCH, AskController
+from reference_broker.core.broker_lifecycle_manager import UNKNOWN_EPOCH, ControllerChannel
 from reference_broker.core.clock import Now
 from reference_broker.core.identity import Identity
 from reference_broker.core.metadata.delta import MetadataDelta
@@ -36,18 +36,18 @@ class AssignmentsManager:
         self,
         identity: Identity,
         timers: Timers,
-        ask: AskController,
+        send_to_controller: ControllerChannel,
         image: Callable[[], MetadataImage],
         broker_epoch: Callable[[], int],
     ) -> None:
         self._identity = identity
         self._timers = timers
-        self._ask = ask
+        self._send_to_controller = send_to_controller
         self._image = image
         self._broker_epoch = broker_epoch
         self._is_in_flight = False
 
-    def metadata_changed(self, delta: MetadataDelta, now: Now) -> None:
+    def on_metadata_update(self, delta: MetadataDelta, now: Now) -> None:
         """Report the replicas whose directory in the metadata is another one."""
         changed = (self._image().partition_by_id(*key) for key in delta.partitions)
         is_new = delta.everything or self._identity.node_id in delta.brokers
@@ -60,7 +60,7 @@ class AssignmentsManager:
         misplaced = self._misplaced()
         if misplaced:
             self._is_in_flight = True
-            self._ask(self._request(misplaced), self._answered, timeout_ms=_TIMEOUT_MS, now=now)
+            self._send_to_controller(self._request(misplaced), self._handle_response, timeout_ms=_TIMEOUT_MS, now=now)
 
     def _request(self, misplaced: Mapping[UUID, Sequence[int]]) -> Any:
         module = request_schema(*_ASSIGN_REPLICAS_TO_DIRS)
@@ -89,6 +89,6 @@ class AssignmentsManager:
         position = partition.replicas.index(self._identity.node_id)
         return partition.directories[position] != self._identity.directory_id
 
-    def _answered(self, response: Any, now: Now) -> None:
+    def _handle_response(self, response: Any, now: Now) -> None:
         self._is_in_flight = False
         self._timers.set(now.monotonic_ms + _RETRY_MS, self._maybe_send)

@@ -13,7 +13,7 @@ from datetime import timedelta
 from itertools import islice
 from typing import Any
 
-from reference_broker.core.broker_lifecycle_manager import AskController
+from reference_broker.core.broker_lifecycle_manager import ControllerChannel
 from reference_broker.core.clock import Now
 from reference_broker.core.configuration.configuration import BrokerConfiguration
 from reference_broker.core.topic_names import CONSUMER_OFFSETS_TOPIC
@@ -29,11 +29,11 @@ _IN_FLIGHT_MAX = 1_000
 class AutoTopicCreationManager:
     """The topics that are requested and not there yet.
 
-    :param ask: sends a request to the active controller.
+    :param send_to_controller: sends a request to the active controller.
     """
 
-    def __init__(self, ask: AskController, configuration: BrokerConfiguration) -> None:
-        self._ask = ask
+    def __init__(self, send_to_controller: ControllerChannel, configuration: BrokerConfiguration) -> None:
+        self._send_to_controller = send_to_controller
         self._configuration = configuration
         self._under_way: set[str] = set()
 
@@ -48,7 +48,7 @@ class AutoTopicCreationManager:
         def on_response(response: Any, now: Now) -> None:
             self._under_way.difference_update(missing)
 
-        self._ask(_request(missing, self._configuration), on_response, timeout_ms=_TIMEOUT_MS, now=now)
+        self._send_to_controller(_request(missing, self._configuration), on_response, timeout_ms=_TIMEOUT_MS, now=now)
 
 
 def _request(names: Iterable[str], configuration: BrokerConfiguration) -> Any:

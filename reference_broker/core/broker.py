@@ -2,11 +2,11 @@
 
 Follows: kafka.server.BrokerServer, kafka.server.metadata.BrokerMetadataPublisher (KIP-500, KIP-631).
 
-Everything here is pure: requests reach it through the handlers, metadata through `metadata_changed`, files through the
-`Disk` port, time as an argument. Effects go out through its `Runtime`.
+Everything here is pure: requests reach it through the handlers, metadata through `on_metadata_update`, files through
+the `Disk` port, time as an argument. Effects go out through its `Runtime`.
 
 Rules of this file:
-- A broker changes no metadata. It sends requests to the active controller (`ask_controller`) and applies the result
+- A broker changes no metadata. It sends requests to the active controller (`send_to_controller`) and applies the result
   when the records are committed, as every other broker does.
 """
 
@@ -17,6 +17,7 @@ from typing import Any, Protocol
 from reference_broker.core.assignments_manager import AssignmentsManager
 from reference_broker.core.auto_topic_creation_manager import AutoTopicCreationManager
 from reference_broker.core.broker_lifecycle_manager import UNKNOWN_EPOCH, BrokerLifecycleManager, BrokerState
+from reference_broker.core.channels import ResponseHandler
 from reference_broker.core.clock import Now
 from reference_broker.core.configuration.configuration import BrokerConfiguration
 from reference_broker.core.connection import Channel
@@ -31,8 +32,6 @@ from reference_broker.core.runtime import Runtime
 
 ControllerEndpoint = Callable[[], tuple[int, str, int] | None]
 """Id, host and port of the active controller; null while none is known."""
-Answered = Callable[[Any, Now], None]
-"""Takes a response, or null if there is none."""
 
 FORWARDING = "forwarding"
 """Purpose of the channel for requests that the active controller handles in place of the broker."""
@@ -74,24 +73,27 @@ class Broker:
             on_metadata_applied=self._publish_offset,
             clean=runtime.previous_epoch is not None,
         )
-        self.topic_creation = AutoTopicCreationManager(partial(self.ask_controller, FORWARDING), runtime.configuration)
+        self.topic_creation = AutoTopicCreationManager(
+            partial(self.send_to_controller, FORWARDING), runtime.configuration
+        )
         self.groups = GroupCoordinator(runtime, self.replicas, lambda: metadata.image)
         self.producer_ids = ProducerIdManager(self.identity.node_id, lambda: self.epoch, self._allocate_producer_ids)
         self.lifecycle = BrokerLifecycleManager(
             runtime,
-            partial(self.ask_controller, _HEARTBEAT),
+            partial(self.send_to_controller, _HEARTBEAT),
             lambda: self.published_offset,
             UNKNOWN_EPOCH if runtime.previous_epoch is None else runtime.previous_epoch,
         )
         self._directories = AssignmentsManager(
             runtime.identity,
             runtime.timers,
-            partial(self.ask_controller, _DIRECTORY_ASSIGNMENTS),
+            partial(self.send_to_controller, _DIRECTORY_ASSIGNMENTS),
             lambda: metadata.image,
             lambda: self.epoch,
         )
         self.replicas.schedule(now)
-        runtime.timers.set(now.monotonic_ms, self.lifecycle.limit_registration)  # not before logs are recovered
+        # The timeout starts once the logs are recovered.
+        runtime.timers.set(now.monotonic_ms, self.lifecycle.schedule_registration_timeout)
 
     @property
     def identity(self) -> Identity:
@@ -125,11 +127,11 @@ class Broker:
         mine = registered is not None and registered.incarnation_id == self.identity.incarnation_id
         return registered.broker_epoch if registered is not None and mine else UNKNOWN_EPOCH
 
-    def metadata_changed(self, delta: MetadataDelta, now: Now) -> None:
+    def on_metadata_update(self, delta: MetadataDelta, now: Now) -> None:
         """Follow the metadata; the image has taken the change in already."""
-        self.replicas.metadata_changed(delta, now)
-        self._directories.metadata_changed(delta, now)
-        self.groups.metadata_changed(delta, now)
+        self.replicas.on_metadata_update(delta, now)
+        self._directories.on_metadata_update(delta, now)
+        self.groups.on_metadata_update(delta, now)
         if any(self._is_leaving(broker_id) for broker_id in delta.brokers):
             self.lifecycle.report(now)
 
@@ -145,19 +147,23 @@ class Broker:
     def _publish_offset(self) -> None:
         self.published_offset = self._metadata.offset
 
-    def ask_controller(self, purpose: str, request: Any, then: Answered, *, timeout_ms: int, now: Now) -> None:
+    def send_to_controller(
+        self, purpose: str, request: Any, then: ResponseHandler, *, timeout_ms: int, now: Now
+    ) -> None:
         """Send a request, kio's entity, to the active controller. `then` gets null without a controller or response."""
         endpoint = self._controller_endpoint()
         if endpoint is None:
             self.runtime.timers.set(now.monotonic_ms, lambda later: then(None, later))
         else:
-            self.runtime.channels.ask(Channel(purpose, *endpoint), request, then, timeout_ms=timeout_ms, now=now)
+            self.runtime.channels.send_request(
+                Channel(purpose, *endpoint), request, then, timeout_ms=timeout_ms, now=now
+            )
 
-    def _allocate_producer_ids(self, request: Any, then: Answered, now: Now) -> None:
-        self.ask_controller(_PRODUCER_IDS, request, then, timeout_ms=_PRODUCER_IDS_TIMEOUT_MS, now=now)
+    def _allocate_producer_ids(self, request: Any, then: ResponseHandler, now: Now) -> None:
+        self.send_to_controller(_PRODUCER_IDS, request, then, timeout_ms=_PRODUCER_IDS_TIMEOUT_MS, now=now)
 
-    def _alter_partition(self, request: Any, then: Answered, now: Now) -> None:
-        self.ask_controller(_ALTER_PARTITION, request, then, timeout_ms=_ALTER_PARTITION_TIMEOUT_MS, now=now)
+    def _alter_partition(self, request: Any, then: ResponseHandler, now: Now) -> None:
+        self.send_to_controller(_ALTER_PARTITION, request, then, timeout_ms=_ALTER_PARTITION_TIMEOUT_MS, now=now)
 
     def close(self) -> None:
         """Flush and close every log."""

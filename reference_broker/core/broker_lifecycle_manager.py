@@ -21,7 +21,7 @@ Follows: kafka.server.BrokerLifecycleManager (KIP-631).
   logged once; it may be transient, as while the session of a killed broker has not ended.
 - A broker that is not registered within `initial.broker.registration.timeout.ms` stops its node.
 - A controlled shutdown takes at most `broker.session.timeout.ms`, after which the broker would be fenced anyway, and
-  ends at once when there is no quorum (`give_up`). Kafka waits up to five minutes for both.
+  ends at once when there is no quorum (`begin_shutdown`). Kafka waits up to five minutes for both.
 """
 
 from collections.abc import Callable
@@ -43,7 +43,7 @@ _SHUTDOWN_POLL_MS = 50
 _FIRST_RETRY_MS, _LAST_RETRY_MS = 20, 1000
 _PLAINTEXT = 0
 
-_REFUSALS = {
+_REGISTRATION_ERRORS = {
     ErrorCode.duplicate_broker_registration: (
         "another broker with this id is alive, or this one was killed and its session has not ended yet"
     ),
@@ -76,7 +76,7 @@ class Trigger(Enum):
     CAUGHT_UP = auto()
     UNFENCED = auto()
     STOP = auto()
-    MAY_GO = auto()
+    SHOULD_SHUT_DOWN = auto()
 
 
 TRANSITIONS = {
@@ -84,7 +84,7 @@ TRANSITIONS = {
     (BrokerState.STARTING, Trigger.CAUGHT_UP): BrokerState.RECOVERY,
     (BrokerState.RECOVERY, Trigger.UNFENCED): BrokerState.RUNNING,
     (BrokerState.RUNNING, Trigger.STOP): BrokerState.PENDING_CONTROLLED_SHUTDOWN,
-    (BrokerState.PENDING_CONTROLLED_SHUTDOWN, Trigger.MAY_GO): BrokerState.SHUTTING_DOWN,
+    (BrokerState.PENDING_CONTROLLED_SHUTDOWN, Trigger.SHOULD_SHUT_DOWN): BrokerState.SHUTTING_DOWN,
     (BrokerState.NOT_RUNNING, Trigger.STOP): BrokerState.SHUTTING_DOWN,
     (BrokerState.STARTING, Trigger.STOP): BrokerState.SHUTTING_DOWN,
     (BrokerState.RECOVERY, Trigger.STOP): BrokerState.SHUTTING_DOWN,
@@ -92,7 +92,7 @@ TRANSITIONS = {
 """The next state; any other combination has no effect."""
 
 
-class AskController(Protocol):
+class ControllerChannel(Protocol):
     """Sends requests to the active controller."""
 
     def __call__(self, request: Any, then: Callable[[Any, Now], None], *, timeout_ms: int, now: Now) -> None:
@@ -102,7 +102,7 @@ class AskController(Protocol):
 class BrokerLifecycleManager:
     """State of a broker, and its registration and heartbeats.
 
-    :param ask: sends a request to the active controller.
+    :param send_to_controller: sends a request to the active controller.
     :param metadata_offset: returns the offset of the last metadata record that the broker has applied.
     :param previous_epoch: its epoch before a clean shutdown; -1 if the last shutdown was not clean.
     """
@@ -110,30 +110,30 @@ class BrokerLifecycleManager:
     def __init__(
         self,
         runtime: Runtime,
-        ask: AskController,
+        send_to_controller: ControllerChannel,
         metadata_offset: Callable[[], int],
         previous_epoch: int = UNKNOWN_EPOCH,
     ) -> None:
         self.state = BrokerState.NOT_RUNNING
         self.broker_epoch = UNKNOWN_EPOCH
         self._runtime = runtime
-        self._ask = ask
+        self._send_to_controller = send_to_controller
         self._metadata_offset = metadata_offset
         self._previous_epoch = previous_epoch
         self._heartbeat_ms = runtime.configuration.integer("broker.heartbeat.interval.ms")
         self._session_ms = runtime.configuration.integer("broker.session.timeout.ms")
-        self._is_asking = False
+        self._is_communication_in_flight = False
         self._is_urgent = False
         self._next: Timer | None = None
         self._retry_ms = _FIRST_RETRY_MS
         self._stopped: Callable[[Now], None] | None = None
-        self._registration_limit: Timer | None = None
-        self._last_refusal = "no controller has answered"
+        self._registration_timeout: Timer | None = None
+        self._last_registration_error = "no controller has responded"
 
     @property
     def is_request_in_flight(self) -> bool:
         """Whether a registration or a heartbeat waits for its response."""
-        return self._is_asking
+        return self._is_communication_in_flight
 
     @property
     def next_request_ms(self) -> int | None:
@@ -142,7 +142,7 @@ class BrokerLifecycleManager:
 
     # Calls of the broker
 
-    def limit_registration(self, now: Now) -> None:
+    def schedule_registration_timeout(self, now: Now) -> None:
         """Start the registration timeout, whether a controller is known or not.
 
         When it expires, the timer raises `RegistrationTimeoutError`.
@@ -154,27 +154,27 @@ class BrokerLifecycleManager:
         def end(now: Now) -> None:
             raise RegistrationTimeoutError(
                 f"broker {self._runtime.identity.node_id} could not register within {limit_ms} ms"
-                f" (initial.broker.registration.timeout.ms): {self._last_refusal}"
+                f" (initial.broker.registration.timeout.ms): {self._last_registration_error}"
             )
 
-        self._registration_limit = self._runtime.timers.set(now.monotonic_ms + limit_ms, end)
+        self._registration_timeout = self._runtime.timers.set(now.monotonic_ms + limit_ms, end)
 
     def start(self, now: Now) -> None:
         """Register, and send heartbeats until the broker is RUNNING, and after that."""
-        self._go(Trigger.START)
+        self._transition(Trigger.START)
         self._communicate(now)
 
-    def stop(self, stopped: Callable[[Now], None], now: Now) -> None:
+    def begin_controlled_shutdown(self, stopped: Callable[[Now], None], now: Now) -> None:
         """Begin a controlled shutdown if the broker is RUNNING; `stopped` is called at its end, perhaps at once."""
-        self._lift_registration_limit()
+        self._cancel_registration_timeout()
         self._stopped = stopped
-        self._go(Trigger.STOP)
+        self._transition(Trigger.STOP)
         if not self._runtime.configuration.value("controlled.shutdown.enable"):
-            self._go(Trigger.MAY_GO)
+            self._transition(Trigger.SHOULD_SHUT_DOWN)
         if self.state is BrokerState.SHUTTING_DOWN:
             self._end(now)
         else:
-            self._runtime.timers.set(now.monotonic_ms + self._session_ms, self._let_go)
+            self._runtime.timers.set(now.monotonic_ms + self._session_ms, self.begin_shutdown)
             self._communicate(now)
 
     def report(self, now: Now) -> None:
@@ -182,9 +182,11 @@ class BrokerLifecycleManager:
         if self.state is BrokerState.RUNNING:
             self._communicate(now)
 
-    def give_up(self, now: Now) -> None:
-        """End the controlled shutdown without the controller, because there is no quorum."""
-        self._let_go(now)
+    def begin_shutdown(self, now: Now) -> None:
+        """End the controlled shutdown: the controller permits it, or there is no quorum."""
+        if self.state is BrokerState.PENDING_CONTROLLED_SHUTDOWN:
+            self._transition(Trigger.SHOULD_SHUT_DOWN)
+            self._end(now)
 
     # Requests to the controller
 
@@ -192,25 +194,25 @@ class BrokerLifecycleManager:
         self._cancel_next()
         if self.state is BrokerState.SHUTTING_DOWN:
             return
-        if self._is_asking:
+        if self._is_communication_in_flight:
             self._is_urgent = True
             return
-        self._is_asking, self._is_urgent = True, False
+        self._is_communication_in_flight, self._is_urgent = True, False
         is_registered = self.broker_epoch != UNKNOWN_EPOCH
         request = self._heartbeat() if is_registered else self._registration()
-        then = self._heartbeat_answered if is_registered else self._registration_answered
+        then = self._handle_heartbeat_response if is_registered else self._handle_registration_response
 
-        def answered(response: Any, now: Now) -> None:
-            self._is_asking = False
+        def on_response(response: Any, now: Now) -> None:
+            self._is_communication_in_flight = False
             if response is None or response.error_code is not ErrorCode.none:
                 if response is not None and not is_registered:
-                    self._registration_refused(response.error_code)
-                self._failed(now)
+                    self._handle_registration_error(response.error_code)
+                self._schedule_next_communication_after_failure(now)
             else:
                 self._retry_ms = _FIRST_RETRY_MS
                 then(response, now)
 
-        self._ask(request, answered, timeout_ms=self._session_ms // 2, now=now)
+        self._send_to_controller(request, on_response, timeout_ms=self._session_ms // 2, now=now)
 
     def _registration(self) -> Any:
         identity = self._runtime.identity
@@ -241,15 +243,16 @@ class BrokerLifecycleManager:
             previous_broker_epoch=self._previous_epoch,  # type: ignore[arg-type]
         )
 
-    def _registration_refused(self, error: ErrorCode) -> None:
+    def _handle_registration_error(self, error: ErrorCode) -> None:
         name = error.name.upper()
-        self._last_refusal = f"{name} ({_REFUSALS[error]})" if error in _REFUSALS else name
+        reason = f"{name} ({_REGISTRATION_ERRORS[error]})" if error in _REGISTRATION_ERRORS else name
+        self._last_registration_error = reason
         if error is not ErrorCode.not_controller:
-            who = f"broker {self._runtime.identity.node_id}"
-            self._runtime.say_once(f"{who} is refused its registration, and asks again: {self._last_refusal}")
+            node_id = self._runtime.identity.node_id
+            self._runtime.log_once(f"the registration of broker {node_id} is rejected, and retried: {reason}")
 
-    def _registration_answered(self, response: Any, now: Now) -> None:
-        self._lift_registration_limit()
+    def _handle_registration_response(self, response: Any, now: Now) -> None:
+        self._cancel_registration_timeout()
         self.broker_epoch = int(response.broker_epoch)
         self._communicate(now)
 
@@ -262,37 +265,37 @@ class BrokerLifecycleManager:
             want_shut_down=self.state is BrokerState.PENDING_CONTROLLED_SHUTDOWN,
         )
 
-    def _heartbeat_answered(self, response: Any, now: Now) -> None:
+    def _handle_heartbeat_response(self, response: Any, now: Now) -> None:
         if self.state is BrokerState.STARTING:
             if response.is_caught_up:
-                self._go(Trigger.CAUGHT_UP)
-            self._communicate_in(0 if response.is_caught_up else _CATCH_UP_POLL_MS, now)
+                self._transition(Trigger.CAUGHT_UP)
+            self._schedule_next_communication(0 if response.is_caught_up else _CATCH_UP_POLL_MS, now)
         elif self.state is BrokerState.PENDING_CONTROLLED_SHUTDOWN:
             if response.should_shut_down:
-                self._let_go(now)
+                self.begin_shutdown(now)
             else:
-                self._communicate_in(_SHUTDOWN_POLL_MS, now)
+                self._schedule_next_communication(_SHUTDOWN_POLL_MS, now)
         else:
             if not response.is_fenced:
-                self._go(Trigger.UNFENCED)
-            self._communicate_in(self._heartbeat_ms, now)
+                self._transition(Trigger.UNFENCED)
+            self._schedule_next_communication(self._heartbeat_ms, now)
 
-    def _failed(self, now: Now) -> None:
+    def _schedule_next_communication_after_failure(self, now: Now) -> None:
         """Schedule a retry after an error, or without a response."""
         self._is_urgent = False
         delay_ms, self._retry_ms = self._retry_ms, min(2 * self._retry_ms, _LAST_RETRY_MS)
-        self._communicate_in(delay_ms, now)
+        self._schedule_next_communication(delay_ms, now)
 
-    def _communicate_in(self, delay_ms: int, now: Now) -> None:
+    def _schedule_next_communication(self, delay_ms: int, now: Now) -> None:
         """Send the next request after a delay, or at once if it became urgent while a request was in flight."""
         self._cancel_next()
         at_ms = now.monotonic_ms + (0 if self._is_urgent else delay_ms)
         self._next = self._runtime.timers.set(at_ms, self._communicate)
 
-    def _lift_registration_limit(self) -> None:
-        if self._registration_limit is not None:
-            self._runtime.timers.cancel(self._registration_limit)
-            self._registration_limit = None
+    def _cancel_registration_timeout(self) -> None:
+        if self._registration_timeout is not None:
+            self._runtime.timers.cancel(self._registration_timeout)
+            self._registration_timeout = None
 
     def _cancel_next(self) -> None:
         if self._next is not None:
@@ -301,13 +304,8 @@ class BrokerLifecycleManager:
 
     # Transitions
 
-    def _go(self, trigger: Trigger) -> None:
+    def _transition(self, trigger: Trigger) -> None:
         self.state = TRANSITIONS.get((self.state, trigger), self.state)
-
-    def _let_go(self, now: Now) -> None:
-        if self.state is BrokerState.PENDING_CONTROLLED_SHUTDOWN:
-            self._go(Trigger.MAY_GO)
-            self._end(now)
 
     def _end(self, now: Now) -> None:
         self._cancel_next()

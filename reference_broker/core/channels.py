@@ -4,7 +4,7 @@ Follows: org.apache.kafka.clients.NetworkClient.
 
 Rules of this file:
 - `then` is called once: with the response, or with null after a disconnection or timeout. It is never called from
-  inside `ask`, and not at all once the channel is dropped.
+  inside `send_request`, and not at all once the channel is dropped.
 - A request that times out disconnects its channel and fails all requests in flight there, as in Kafka: whatever is
   wrong with the connection, a new one replaces it.
 - Responses arrive in the order of the requests; one out of order disconnects the channel.
@@ -22,15 +22,17 @@ from reference_broker.core.tracer import ChannelDisconnected, RequestSent, Trace
 from reference_broker.protocol.errors import MalformedRequestError
 from reference_broker.protocol.messages import client_codec
 
-Then = Callable[[Any, Now], None]
-"""Takes kio's response entity, or null."""
+ResponseHandler = Callable[[Any, Now], None]
+"""Takes kio's response entity, or null (`ControllerRequestCompletionHandler`)."""
+SendToController = Callable[[Any, ResponseHandler, Now], None]
+"""Sends a request to the active controller."""
 
 
 @dataclass(frozen=True, slots=True)
 class _InFlightRequest:
     correlation_id: int
     request_type: type
-    then: Then
+    then: ResponseHandler
     deadline_ms: int
 
 
@@ -67,7 +69,7 @@ class Channels:
                 None if timer is None else timer.due_ms,
             )
 
-    def ask(self, channel: Channel, request: Any, then: Then, *, timeout_ms: int, now: Now) -> None:
+    def send_request(self, channel: Channel, request: Any, then: ResponseHandler, *, timeout_ms: int, now: Now) -> None:
         """Send a request, kio's entity, whose class determines API and version."""
         self._trace(RequestSent(channel, request))
         correlation_id = self._next_correlation_id
@@ -78,7 +80,7 @@ class Channels:
         self._emit(Send(channel, data))
         self._watch(channel)
 
-    def answered(self, channel: Channel, frame: bytes, now: Now) -> None:
+    def handle_response(self, channel: Channel, frame: bytes, now: Now) -> None:
         """Handle a response, given without its length."""
         under_way = self._under_way.get(channel)
         if not under_way:

@@ -43,7 +43,7 @@ class _Forwarded:
 
     def attempt(self, now: Now) -> None:
         envelope = wrap(self.request)
-        self.broker.ask_controller(FORWARDING, envelope, self._on_response, timeout_ms=_REQUEST_TIMEOUT_MS, now=now)
+        self.broker.send_to_controller(FORWARDING, envelope, self._on_response, timeout_ms=_REQUEST_TIMEOUT_MS, now=now)
 
     def _on_response(self, response: Any, now: Now) -> None:
         runtime = self.broker.runtime

@@ -82,14 +82,14 @@ class GroupCoordinator:
         """The offsets of each partition that this broker leads."""
         return self._led
 
-    def elected(self, partition: Partition, now: Now) -> None:
+    def on_election(self, partition: Partition, now: Now) -> None:
         """Load a partition of the topic, unless this broker led it in the previous epoch."""
         known = self._led.get(partition.index)
         if known is None or known.partition is not partition:
             self._led[partition.index] = GroupOffsets(partition)
             self._load(self._led[partition.index], now)
 
-    def resigned(self, partition: Partition, now: Now) -> None:
+    def on_resignation(self, partition: Partition, now: Now) -> None:
         """Unload a partition that this broker no longer leads."""
         self._led.pop(partition.index, None)
 
@@ -100,7 +100,7 @@ class GroupCoordinator:
             if not offsets.is_loaded:
                 self._runtime.timers.set(now.monotonic_ms, lambda later: self._load(offsets, later))
 
-    def metadata_changed(self, delta: MetadataDelta, now: Now) -> None:
+    def on_metadata_update(self, delta: MetadataDelta, now: Now) -> None:
         """Delete the offsets of deleted topics."""
         if delta.deleted_topics or delta.everything:
             for offsets in tuple(self._led.values()):
@@ -108,7 +108,7 @@ class GroupCoordinator:
                     self._forget_deleted_topics(offsets, now)
 
     def _forget_deleted_topics(self, offsets: GroupOffsets, now: Now) -> None:
-        gone = list(offsets.of_topics_without(self._image().topics))
+        gone = list(offsets.keys_outside(self._image().topics))
         if gone:
             self._append(offsets, [(key, None) for key in gone], lambda *_: None, now)
 

@@ -66,7 +66,7 @@ class GroupOffsets:
         self._take_over_committed()
         return self._committed.get(group, {})
 
-    def of_topics_without(self, topics: Iterable[str]) -> Iterator[OffsetCommitKey]:
+    def keys_outside(self, topics: Iterable[str]) -> Iterator[OffsetCommitKey]:
         """Yield the keys of offsets whose topic is not among these."""
         self._take_over_committed()
         for group, offsets in self._committed.items():

@@ -6,8 +6,8 @@ Follows: kafka.server.KafkaRaftServer, kafka.server.SharedServer (KIP-500, KIP-5
                                             ▲                          └──▶ controller (if it is one; active as leader)
                                             └──── records ── controller
 
-Everything here is pure: bytes reach it through `handle` and `answered`, files through the `Disk` port, time as an
-argument. Effects are collected (`take_effects`), because one event may complete many requests.
+Everything here is pure: bytes reach it through `handle` and `handle_response`, files through the `Disk` port, time as
+an argument. Effects are collected (`take_effects`), because one event may complete many requests.
 
 Rules of this file:
 - It decides nothing. It passes the output of one part to the others, in order, until no output is left.
@@ -123,9 +123,9 @@ class Node:
         if self._pending_quorum_requests.pop(connection, None) is not None:
             self.quorum.disconnect(connection)
 
-    def answered(self, channel: Channel, frame: bytes, now: Now) -> None:
+    def handle_response(self, channel: Channel, frame: bytes, now: Now) -> None:
         """Handle a response of another node, given without its length."""
-        self.runtime.channels.answered(channel, frame, now)
+        self.runtime.channels.handle_response(channel, frame, now)
         self._settle(now)
 
     def lost(self, channel: Channel, now: Now) -> None:
@@ -151,7 +151,7 @@ class Node:
         if self.broker is None:
             self._leave_quorum(now)
         else:
-            self.broker.lifecycle.stop(self._leave_quorum, now)
+            self.broker.lifecycle.begin_controlled_shutdown(self._leave_quorum, now)
             self._watch_quorum(now.monotonic_ms, now)
         self._settle(now)
 
@@ -162,7 +162,7 @@ class Node:
             return
         heard_ms = max(heard_ms, self.quorum.last_majority_contact_ms or 0)
         if now.monotonic_ms >= heard_ms + _ALONE_MAX_MS:
-            self.broker.lifecycle.give_up(now)
+            self.broker.lifecycle.begin_shutdown(now)
             self._is_stopped = True
         else:
             self.runtime.timers.set(now.monotonic_ms + _WATCH_MS, lambda now: self._watch_quorum(heard_ms, now))
@@ -304,7 +304,7 @@ class Node:
                 self._log_rejection(response)
                 self.quorum.handle_response(request_id, response, now)
 
-        self.runtime.channels.ask(
+        self.runtime.channels.send_request(
             Channel(_RAFT, voter.key.id, voter.host, voter.port),
             request_to_kio(effect.request, self.quorum.voters),
             on_response,
@@ -315,7 +315,7 @@ class Node:
     def _log_rejection(self, response: messages.Response) -> None:
         """Log a top-level error of a voter. The request is retried."""
         if response.top_level_error is not ErrorCode.none:
-            self.runtime.say_once(f"the quorum rejects this node: {response.top_level_error.name.upper()}")
+            self.runtime.log_once(f"the quorum rejects this node: {response.top_level_error.name.upper()}")
 
     def _change_leader(self, change: wanted.LeaderChanged, now: Now) -> None:
         self._stand_by(now)
@@ -352,12 +352,12 @@ class Node:
         if self.broker is None:
             return
         if self._has_caught_up:
-            self.broker.metadata_changed(delta, now)
+            self.broker.on_metadata_update(delta, now)
         elif self.quorum.is_caught_up and self.broker.epoch != UNKNOWN_EPOCH:
             # Before its registration of this run is committed, the image still has the leaderships of its last run,
             # and a power cut may have taken records from its logs that all others have.
             self._has_caught_up = True
-            self.broker.metadata_changed(MetadataDelta(everything=True), now)
+            self.broker.on_metadata_update(MetadataDelta(everything=True), now)
 
     def _apply_dynamic_configuration(self, delta: MetadataDelta) -> None:
         """Adopt this node's dynamic properties (KIP-226), before its roles act on the change."""

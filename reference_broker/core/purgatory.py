@@ -20,7 +20,7 @@ from reference_broker.core.timers import Timer, Timers
 from reference_broker.core.tracer import KeyChecked, OperationExpired, Tracer, no_tracer
 
 
-class Waiting(Protocol):
+class DelayedOperation(Protocol):
     """An operation that cannot be completed yet (`DelayedOperation`)."""
 
     @property
@@ -28,17 +28,17 @@ class Waiting(Protocol):
         """The client's connection; null for an operation of the broker itself."""
         ...
 
-    def answer(self, now: Now, happened: Hashable | None) -> bool:
+    def try_complete(self, now: Now, changed_key: Hashable | None) -> bool:
         """Complete the operation if possible, and return whether it was (`DelayedOperation.tryComplete`).
 
-        :param happened: the key that has changed; null at the deadline, at which the operation is always completed.
+        :param changed_key: the key that has changed; null at the deadline, at which the operation is always completed.
         """
         ...
 
 
 @dataclass(slots=True, eq=False)
 class _Watched:
-    operation: Waiting
+    operation: DelayedOperation
     keys: Sequence[Hashable]
     deadline: Timer | None = None
 
@@ -65,11 +65,11 @@ class Purgatory:
         """The connections whose operations wait."""
         return self._by_connection.keys()
 
-    def operations(self, key: Hashable) -> Iterator[Waiting]:
+    def operations(self, key: Hashable) -> Iterator[DelayedOperation]:
         """Return the operations that wait under a key."""
         return (watched.operation for watched in self._by_key.get(key, ()))
 
-    def wait(self, operation: Waiting, keys: Sequence[Hashable], deadline_ms: int) -> None:
+    def watch(self, operation: DelayedOperation, keys: Sequence[Hashable], deadline_ms: int) -> None:
         """Keep an operation until one of its keys lets it be answered, or until the deadline (monotonic)."""
         watched = _Watched(operation, tuple(keys))
         for key in watched.keys:
@@ -89,14 +89,14 @@ class Purgatory:
             if watched.deadline is not None:
                 self._remove(watched, watched.deadline)
 
-    def _try(self, watched: _Watched, now: Now, happened: Hashable | None) -> None:
+    def _try(self, watched: _Watched, now: Now, changed_key: Hashable | None) -> None:
         """Try to complete an operation; it has no deadline meanwhile, so that its own effects do not try it again."""
         deadline, watched.deadline = watched.deadline, None
         if deadline is None:
             return
-        if happened is None:
+        if changed_key is None:
             self._trace(OperationExpired())
-        if watched.operation.answer(now, happened):
+        if watched.operation.try_complete(now, changed_key):
             self._remove(watched, deadline)
         else:
             watched.deadline = deadline

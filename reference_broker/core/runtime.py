@@ -41,7 +41,7 @@ class Runtime:
     purgatory: Purgatory = field(init=False)
     work: Work = field(init=False)
     _outbox: list[Effect] = field(init=False, default_factory=list)
-    _said: set[str] = field(init=False, default_factory=set)
+    _logged: set[str] = field(init=False, default_factory=set)
 
     def __post_init__(self) -> None:
         self.timers = Timers()
@@ -53,10 +53,10 @@ class Runtime:
         """Add an effect."""
         self._outbox.append(effect)
 
-    def say_once(self, text: str) -> None:
+    def log_once(self, text: str) -> None:
         """Write a line to the node's log, unless it was written before: retries fail in few ways."""
-        if text not in self._said:
-            self._said.add(text)
+        if text not in self._logged:
+            self._logged.add(text)
             self.emit(Note(text))
 
     def take_effects(self) -> list[Effect]:

@@ -82,7 +82,7 @@ class Shell:
 
     def _answered(self, channel: Channel, frame: bytes) -> None:
         with self._guarded(lambda: self._outgoing.close(channel)):
-            self.node.answered(channel, frame, self._clocks.read())
+            self.node.handle_response(channel, frame, self._clocks.read())
         self._proceed(None)
 
     def _lost(self, channel: Channel) -> None:

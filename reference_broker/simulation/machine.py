@@ -354,7 +354,7 @@ class Machine:
         def received(data: bytes) -> None:
             def respond(node: Node, now: Now) -> None:
                 if is_current():
-                    node.answered(channel, data[_LENGTH_BYTES:], now)
+                    node.handle_response(channel, data[_LENGTH_BYTES:], now)
 
             self.post(respond)
 

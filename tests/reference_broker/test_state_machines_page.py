@@ -21,7 +21,7 @@ WORDS = {
     broker_lifecycle_manager.Trigger.CAUGHT_UP: "it has its registration",
     broker_lifecycle_manager.Trigger.UNFENCED: "the controller unfences it",
     broker_lifecycle_manager.Trigger.STOP: "SIGTERM",
-    broker_lifecycle_manager.Trigger.MAY_GO: "it may go",
+    broker_lifecycle_manager.Trigger.SHOULD_SHUT_DOWN: "it should shut down",
     broker_heartbeat_manager.DesiredState.SERVE: "wants to serve",
     broker_heartbeat_manager.DesiredState.BE_FENCED: "wants to be fenced",
     broker_heartbeat_manager.DesiredState.SHUT_DOWN: "wants to shut down",

@@ -9,7 +9,7 @@ CAUGHT = DefectRow(
     area="replication",
     story="acks=all is answered at once. Records are lost.",
     sources=("KAFKA-353",),
-    place="replication.partition.Partition.replication_of",
+    place="replication.partition.Partition.check_enough_replicas_reach_offset",
     expected=("lost-write",),
     caught_by="lost-write",
     text="value <7> is \x1b[31mgone",

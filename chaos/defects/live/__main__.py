@@ -55,8 +55,8 @@ def _run(names: tuple[str, ...], rounds_max: int) -> int:
 def described(tried: LiveTried) -> str:
     """One line."""
     runs = f"{tried.rounds} round{'' if tried.rounds == 1 else 's'}, {tried.seconds:.0f} s"
-    if tried.refused:
-        return f"{tried.target}: not run: {tried.refused}"
+    if tried.not_run:
+        return f"{tried.target}: not run: {tried.not_run}"
     names = ", ".join(dict.fromkeys(violation.name for violation in tried.violations))
     quiet = "silent" if tried.target == CLEAN else "missed"
     return f"{tried.target}: {names or quiet} ({runs})"

@@ -35,14 +35,14 @@ class LiveTried:
     :ivar target: `defective:NAME`, or the clean broker.
     :ivar violations: names of all that the last run violated, and the text of the first; empty: missed, or clean.
     :ivar rounds: how many were run.
-    :ivar refused: why it was not run: what this machine lacks, or why a cluster did not start. Empty where it was.
+    :ivar not_run: why it was not run: what this machine lacks, or why a cluster did not start. Empty where it was.
     """
 
     target: str
     violations: tuple[Violation, ...]
     rounds: int
     seconds: float
-    refused: str = ""
+    not_run: str = ""
 
 
 class Run(Protocol):

@@ -35,7 +35,7 @@ from reference_broker.core.tracer import ControllerActivated, RequestDecided
 from reference_broker.protocol.errors import ErrorCode
 from reference_broker.protocol.metadata_records import MetadataRecord
 
-Then = Callable[[Now], None]
+CommitHandler = Callable[[Now], None]
 MAX_RECORDS_PER_USER_OP = 10_000
 """Maximum number of records that one request may write, as `QuorumController.MAX_RECORDS_PER_USER_OP`."""
 TOO_MANY_RECORDS = "Unable to perform excessively large batch operation."
@@ -57,7 +57,7 @@ class _DeferredEvent:
     """A callback for when everything below an offset is committed, and the request that waits for it, if any."""
 
     end_offset: int
-    then: Then
+    then: CommitHandler
     request: Request | None
 
 
@@ -123,7 +123,9 @@ class Controller:
 
     # Writing
 
-    def write(self, records: Sequence[MetadataRecord], then: Then, now: Now, *, request: Request | None = None) -> None:
+    def write(
+        self, records: Sequence[MetadataRecord], then: CommitHandler, now: Now, *, request: Request | None = None
+    ) -> None:
         """Write records atomically, and call `then` once they are committed.
 
         Without records `then` is called once all earlier records are committed, which may be at once. It is never

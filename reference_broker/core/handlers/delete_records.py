@@ -49,7 +49,7 @@ def handle(broker: Broker, request: Request, now: Now) -> Any:
         return waiting.response()
     keys = [result.key for result in results if result.required_offset is not None]
     timeout_ms = milliseconds(request.body.timeout)
-    broker.runtime.purgatory.wait(waiting, keys, now.monotonic_ms + timeout_ms)
+    broker.runtime.purgatory.watch(waiting, keys, now.monotonic_ms + timeout_ms)
     return RequestOutcome.DEFERRED
 
 
@@ -62,7 +62,7 @@ def _delete(broker: Broker, topic: Any, requested: Any, now: Now) -> _Result:
     before_offset = partition.high_watermark if requested.offset == _HIGH_WATERMARK else requested.offset
     result.key, result.error = partition.key, _validate(partition, before_offset)
     if result.error is ErrorCode.none:
-        partition.delete_records_before(before_offset, now)
+        partition.delete_records_on_leader(before_offset, now)
         result.required_offset = before_offset
     return result
 
@@ -107,9 +107,9 @@ class _DelayedDeleteRecords:
         elif partition.low_watermark >= required_offset:
             result.low_watermark, result.required_offset = partition.low_watermark, None
 
-    def answer(self, now: Now, happened: Hashable | None) -> bool:
+    def try_complete(self, now: Now, changed_key: Hashable | None) -> bool:
         """Complete the request if all partitions are final or the time is over."""
-        if not self.is_settled() and happened is not None:
+        if not self.is_settled() and changed_key is not None:
             return False
         for result in self.results:
             if result.required_offset is not None:

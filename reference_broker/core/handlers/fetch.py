@@ -153,7 +153,7 @@ def _wait(
 ) -> RequestOutcome:
     requested = {status.partition.key: status.requested for status in statuses if status.partition is not None}
     waiting = DelayedFetch(broker, request, reader.again(), requested)
-    broker.purgatory.wait(waiting, tuple(requested), deadline_ms)
+    broker.purgatory.watch(waiting, tuple(requested), deadline_ms)
     return RequestOutcome.DEFERRED
 
 
@@ -171,14 +171,14 @@ class DelayedFetch:
         """The connection of the request."""
         return self.request.connection
 
-    def answer(self, now: Now, happened: Hashable | None) -> bool:
+    def try_complete(self, now: Now, changed_key: Hashable | None) -> bool:
         """Complete the fetch if it can be; other partitions are checked only if the changed one makes a difference."""
-        if happened is not None and not self._may_complete(happened, now):
+        if changed_key is not None and not self._may_complete(changed_key, now):
             return False
         statuses = _check_partitions(self.broker, self.request, self.reader, now)
         builder = _ResponseBuilder(self.broker, self.request, statuses)
         response = builder.response()
-        is_urgent = happened is None or any(status.is_urgent for status in statuses)
+        is_urgent = changed_key is None or any(status.is_urgent for status in statuses)
         if not is_urgent and builder.size_bytes < self.request.body.min_bytes:
             return False
         self.broker.runtime.respond(self.request, response)

@@ -32,7 +32,7 @@ def handle(broker: Broker, request: Request, now: Now) -> Any:
         error_response = _error_response(request, ErrorCode.coordinator_load_in_progress)
         broker.runtime.respond(request, error_response if producer_id is None else _response(request, producer_id))
 
-    broker.producer_ids.take(on_id, now)
+    broker.producer_ids.generate_producer_id(on_id, now)
     return RequestOutcome.DEFERRED
 
 

@@ -132,7 +132,7 @@ class TimeIndex(_Index):
 
     _entry = struct.Struct(">qi")
 
-    def append_if_later(self, largest: TimestampOffset) -> None:
+    def maybe_append(self, largest: TimestampOffset) -> None:
         """Note a largest timestamp; one that does not rise is not worth an entry."""
         if self._last is None or largest.timestamp_ms > self._last[0]:
             self._append(largest.timestamp_ms, largest.last_offset - self._base_offset)

@@ -70,7 +70,7 @@ class LeaderEpochFileCache:
         found = self._entries[following - 1][0] if following else epoch
         return found, self._entries[following][1]
 
-    def epoch_of(self, offset: int) -> int:
+    def epoch_for_offset(self, offset: int) -> int:
         """Epoch of the record at an offset."""
         following = bisect_right(self._entries, offset, key=lambda entry: entry[1])
         return self._entries[following - 1][0] if following else UNDEFINED_EPOCH

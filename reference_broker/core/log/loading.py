@@ -46,7 +46,7 @@ class SegmentLoader:
             if not is_trusted and segment.recover(observe):
                 break
             if is_trusted:
-                segment.ensure_indexes()
+                segment.sanity_check()
             if is_trusted and next_base is None:
                 segment.load_tail()
         for base_offset in bases[len(segments) :]:

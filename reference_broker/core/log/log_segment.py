@@ -126,7 +126,7 @@ class LogSegment:
         self.close()
         return cut_bytes
 
-    def ensure_indexes(self) -> None:
+    def sanity_check(self) -> None:
         """Kafka makes both again where one is missing; an empty one beside a long file tells of the same loss."""
         indexes = (self._offset_index, self._time_index)
         lost = not all(self._disk.exists(index.path) and index.is_whole for index in indexes)
@@ -147,7 +147,7 @@ class LogSegment:
         for position, header in self._file.headers():
             self._index(header, position)
         if self._largest:
-            self._time_index.append_if_later(self._largest)
+            self._time_index.maybe_append(self._largest)
 
     def _clear_indexes(self) -> None:
         self._offset_index.clear()
@@ -186,7 +186,7 @@ class LogSegment:
         if self._bytes_since_indexed > self._index_interval_bytes:
             self._offset_index.append(header.last_offset, position)
             if self._largest:
-                self._time_index.append_if_later(self._largest)
+                self._time_index.maybe_append(self._largest)
             self._bytes_since_indexed = 0
         self._bytes_since_indexed += header.size_bytes
 
@@ -203,7 +203,7 @@ class LogSegment:
             or header.last_offset - self.base_offset > RELATIVE_OFFSET_MAX
         )
 
-    def waited_ms(self, now_ms: int, timestamp_ms: int) -> int:
+    def time_waited_for_roll_ms(self, now_ms: int, timestamp_ms: int) -> int:
         """How long the segment has been filling, for `segment.ms`: by the records' own time, as far as they have one.
 
         :param timestamp_ms: of the batch that is next.
@@ -218,7 +218,7 @@ class LogSegment:
     def close(self) -> None:
         """No more will be appended for now: the time index says the largest timestamp."""
         if self._largest:
-            self._time_index.append_if_later(self._largest)
+            self._time_index.maybe_append(self._largest)
 
     def take_unflushed(self, *, with_indexes: bool) -> list[str]:
         """The paths of what is not durable. The caller flushes them at once. Indexes can wait until it is closed."""

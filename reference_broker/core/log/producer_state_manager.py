@@ -66,7 +66,7 @@ class ProducerStateManager:
         """What is known of a producer."""
         return self._states.get(producer_id)
 
-    def duplicate_of(self, header: BatchHeader) -> AppendedBatch | None:
+    def find_duplicate_batch(self, header: BatchHeader) -> AppendedBatch | None:
         """The batch that this one repeats."""
         state = self._states.get(header.producer_id)
         if state is None or state.epoch != header.producer_epoch:
@@ -74,7 +74,7 @@ class ProducerStateManager:
         wanted = (header.base_sequence, header.last_sequence)
         return next((batch for batch in state.batches if (batch.base_sequence, batch.last_sequence) == wanted), None)
 
-    def check_epoch(self, header: BatchHeader) -> None:
+    def check_producer_epoch(self, header: BatchHeader) -> None:
         """Raise `AppendError` for a batch of a fenced producer."""
         state = self._states.get(header.producer_id)
         if state is not None and header.producer_epoch < state.epoch:
@@ -96,7 +96,7 @@ class ProducerStateManager:
                 f"sequence {header.base_sequence} of producer {header.producer_id} where {expected} is next",
             )
 
-    def note(self, header: BatchHeader) -> None:
+    def update(self, header: BatchHeader) -> None:
         """A batch has its place in the log."""
         state = self._states.get(header.producer_id)
         if state is None or state.epoch != header.producer_epoch:

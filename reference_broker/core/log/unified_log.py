@@ -157,7 +157,7 @@ class UnifiedLog:
                 taken += self._take_snapshot(segment.base_offset)
             for header in segment.headers(max(from_offset, segment.base_offset)):
                 if header.producer_id != NO_PRODUCER_ID and not header.is_control:
-                    self.producers.note(header)
+                    self.producers.update(header)
         taken += self._take_snapshot(self.log_end_offset)
         if taken:
             self._disk.flush(*taken)
@@ -313,18 +313,18 @@ class UnifiedLog:
         self.epochs.assign(header.leader_epoch, header.base_offset)
         self._segments[-1].append(header, memoryview(batch)[HEADER_SIZE_BYTES : header.size_bytes])
         if header.producer_id != NO_PRODUCER_ID and not header.is_control:
-            self.producers.note(header)
+            self.producers.update(header)
         if self.log_end_offset - self.recovery_point >= self.config.flush_messages:
             self.flush()
 
-    def begin_epoch(self, leader_epoch: int) -> None:
+    def assign_epoch_start_offset(self, leader_epoch: int) -> None:
         """Lead from now on: what is appended is of this epoch, which begins at the end (KIP-101)."""
         self.epochs.assign(leader_epoch, self.log_end_offset)
 
     def _check_producer(self, header: BatchHeader) -> AppendedBatch | None:
-        duplicate = self.producers.duplicate_of(header)
+        duplicate = self.producers.find_duplicate_batch(header)
         if duplicate is None:
-            self.producers.check_epoch(header)
+            self.producers.check_producer_epoch(header)
             if header.is_transactional:
                 raise AppendError("INVALID_TXN_STATE", "Record was not part of an ongoing transaction")
             self.producers.check_sequence(header)
@@ -343,7 +343,7 @@ class UnifiedLog:
         active = self._segments[-1]
         if active.size_bytes and (
             active.is_full(header, self.config.segment_bytes, self.config.segment_index_bytes)
-            or active.waited_ms(now_ms, header.max_timestamp_ms) > self.config.segment_ms
+            or active.time_waited_for_roll_ms(now_ms, header.max_timestamp_ms) > self.config.segment_ms
         ):
             self.roll(now_ms)
 
@@ -397,7 +397,7 @@ class UnifiedLog:
 
     # Getting shorter
 
-    def delete_records_before(self, offset: int) -> None:
+    def maybe_increment_log_start_offset(self, offset: int) -> None:
         """Move the log start up (KIP-107); whole segments below it go with `delete_below_start`.
 
         :raises OffsetOutOfRangeError: above the log's end.
@@ -422,7 +422,7 @@ class UnifiedLog:
             first += over_age(self._segments[first:], self.config, high_watermark, now_ms)
             if first == len(self._segments):
                 self.roll(now_ms)
-            self.delete_records_before(self._segments[first].base_offset)
+            self.maybe_increment_log_start_offset(self._segments[first].base_offset)
         return first > 0
 
     def delete_below_start(self) -> None:

@@ -54,7 +54,7 @@ class SnapshotPolicy:
         values = [KeyValue(None, encode_metadata_record(record)) for record in metadata.image.records()]
         batches = [values[at : at + _BATCH_RECORDS_MAX] for at in range(0, len(values), _BATCH_RECORDS_MAX)]
         data = encode_snapshot(
-            self._quorum.log.epoch_of(metadata.offset),
+            self._quorum.log.epoch_for_offset(metadata.offset),
             batches,
             last_contained_log_timestamp_ms=metadata.timestamp_ms,
             now_ms=now.wall_ms,
@@ -66,7 +66,7 @@ class SnapshotPolicy:
     def _delete_old(self, now: Now) -> None:
         log = self._quorum.log
         while (successor := log.snapshots.second) is not None and self._is_expired(now):
-            log.delete_before(successor, now.wall_ms)
+            log.delete_before_snapshot(successor, now.wall_ms)
 
     def _is_expired(self, now: Now) -> bool:
         """Whether the oldest snapshot exceeds the retention."""

@@ -21,7 +21,7 @@ from reference_broker.protocol.uuids import format_uuid, parse_uuid
 
 QUORUM_STATE_FILE = "quorum-state"
 _VERSION = 1
-_NOBODY = -1
+_NOT_VOTED = -1
 _MAX_ID = 2**31 - 1
 _NO_DIRECTORY = UUID(int=0)
 
@@ -39,7 +39,7 @@ class ElectionState:
     voted: ReplicaKey | None = None
 
     def __post_init__(self) -> None:
-        voted_id = _NOBODY if self.voted is None else self.voted.id
+        voted_id = _NOT_VOTED if self.voted is None else self.voted.id
         if not (0 <= self.epoch <= MAX_EPOCH and all(-1 <= node <= _MAX_ID for node in (self.leader_id, voted_id))):
             raise ValueError(f"no epoch or node id: {self}")
 
@@ -61,14 +61,14 @@ class ElectionStateStore:
             if data["data_version"] not in {0, _VERSION}:
                 raise ValueError(f"version {data['data_version']}")
             voted_directory = parse_uuid(data["votedDirectoryId"]) if "votedDirectoryId" in data else _NO_DIRECTORY
-            voted = None if data["votedId"] == _NOBODY else ReplicaKey(data["votedId"], _known(voted_directory))
+            voted = None if data["votedId"] == _NOT_VOTED else ReplicaKey(data["votedId"], _known(voted_directory))
             return ElectionState(int(data["leaderEpoch"]), int(data["leaderId"]), voted)
         except (KeyError, TypeError, ValueError) as error:
             raise QuorumStateFileError(f"{self._path} cannot be read: {error}") from error
 
     def write(self, election: ElectionState) -> None:
         """Make it durable."""
-        voted = election.voted or ReplicaKey(_NOBODY)
+        voted = election.voted or ReplicaKey(_NOT_VOTED)
         data = {
             "leaderId": election.leader_id,
             "leaderEpoch": election.epoch,

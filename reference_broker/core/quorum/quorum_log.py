@@ -37,10 +37,10 @@ class QuorumLog:
             self._truncate_fully_and_start_at(latest, now_ms)
         else:
             if latest is not None:
-                self._log.delete_records_before(min(self._log.gapless_from_offset, latest.offset))
+                self._log.maybe_increment_log_start_offset(min(self._log.gapless_from_offset, latest.offset))
             self.snapshots.delete_before(OffsetAndEpoch(self.start_offset, 0))  # of an installation that was cut short
             if self.snapshots.earliest is not None:
-                self._log.delete_records_before(self.snapshots.earliest.offset)
+                self._log.maybe_increment_log_start_offset(self.snapshots.earliest.offset)
 
     @property
     def partition_log(self) -> UnifiedLog:
@@ -78,9 +78,9 @@ class QuorumLog:
         """Whether a log that ends there holds all that may have been committed here (Raft §5.4.1)."""
         return other.is_at_least(self.end)
 
-    def epoch_of(self, offset: int) -> int:
+    def epoch_for_offset(self, offset: int) -> int:
         """Epoch of the record at an offset that the log holds."""
-        return self._log.epochs.epoch_of(offset)
+        return self._log.epochs.epoch_for_offset(offset)
 
     def read(self, offset: int, max_bytes: int) -> bytes:
         """Whole batches from the one that holds `offset`; at least one, if there is any."""
@@ -126,14 +126,14 @@ class QuorumLog:
 
     # Where logs part
 
-    def divergence_of(self, offset: int, epoch: int) -> OffsetAndEpoch | None:
+    def diverging_epoch(self, offset: int, epoch: int) -> OffsetAndEpoch | None:
         """Where a log that ends at `offset` with a record of `epoch` may have parted from this one; null if it has not.
 
         The answer is the largest epoch here that is not above the other's, and where it ended.
         """
         if offset == 0:
             return None
-        end = self.end_of_epoch(epoch)
+        end = self.end_offset_for_epoch(epoch)
         return end if end.epoch != epoch or end.offset < offset else None
 
     def snapshot_for(self, offset: int, epoch: int) -> OffsetAndEpoch | None:
@@ -149,7 +149,7 @@ class QuorumLog:
         )
         return latest if is_cut_off else None
 
-    def end_of_epoch(self, epoch: int) -> OffsetAndEpoch:
+    def end_offset_for_epoch(self, epoch: int) -> OffsetAndEpoch:
         """The largest epoch not above this one, and where it ended."""
         found, end_offset = self._log.end_offset_for_epoch(epoch)
         earliest = self.snapshots.earliest
@@ -159,9 +159,9 @@ class QuorumLog:
             return earliest  # all that is left of such an epoch lies in the snapshot
         return OffsetAndEpoch(end_offset, found)
 
-    def truncate_to_end_of(self, divergence: OffsetAndEpoch, now_ms: int) -> None:
+    def truncate_to_end_offset(self, divergence: OffsetAndEpoch, now_ms: int) -> None:
         """Drop what a leader that answered this divergence cannot have (KIP-101, 279)."""
-        local = self.end_of_epoch(divergence.epoch)
+        local = self.end_offset_for_epoch(divergence.epoch)
         if divergence.epoch == 0:
             offset = min(divergence.offset, self.end_offset)
         elif local.epoch == divergence.epoch:
@@ -189,11 +189,11 @@ class QuorumLog:
         """Whether the snapshot's last record is the log's own, or lay before its start, where epochs are forgotten."""
         if snapshot_id.offset > self.end_offset:
             return False
-        return self.epoch_of(snapshot_id.offset - 1) in {snapshot_id.epoch, UNDEFINED_EPOCH}
+        return self.epoch_for_offset(snapshot_id.offset - 1) in {snapshot_id.epoch, UNDEFINED_EPOCH}
 
-    def delete_before(self, snapshot_id: OffsetAndEpoch, now_ms: int) -> None:
+    def delete_before_snapshot(self, snapshot_id: OffsetAndEpoch, now_ms: int) -> None:
         """Let the log begin at a snapshot that is there; older snapshots go first, then whole segments."""
         self.snapshots.delete_before(snapshot_id)
-        self._log.delete_records_before(snapshot_id.offset)
+        self._log.maybe_increment_log_start_offset(snapshot_id.offset)
         if self._log.apply_retention(now_ms, snapshot_id.offset):
             self._log.delete_below_start()

@@ -300,7 +300,7 @@ class KafkaRaftClient:
     def create_snapshot(self, end_offset: int, data: bytes) -> OffsetAndEpoch:
         """Store a snapshot of all records below a committed offset, as `encode_snapshot` makes it (KIP-630)."""
         assert self.log.start_offset < end_offset <= self.high_watermark
-        snapshot_id = OffsetAndEpoch(end_offset, self.log.epoch_of(end_offset - 1))
+        snapshot_id = OffsetAndEpoch(end_offset, self.log.epoch_for_offset(end_offset - 1))
         self.log.store_snapshot(snapshot_id, data)
         self._trace(SnapshotGenerated(end_offset))
         return snapshot_id
@@ -497,7 +497,7 @@ class KafkaRaftClient:
         diverging = None
         snapshot_id = log.snapshot_for(*end)
         if snapshot_id is None:
-            diverging = log.divergence_of(*end)
+            diverging = log.diverging_epoch(*end)
         if snapshot_id is None and diverging is None:
             records = log.read(request.fetch_offset, request.max_bytes)
             if state.update_replica_state(request.replica, request.fetch_offset, now):
@@ -604,7 +604,7 @@ class KafkaRaftClient:
                 raise InconsistentMessageError(
                     f"truncation to {response.diverging.offset}, below the high watermark {self.high_watermark}"
                 )
-            log.truncate_to_end_of(response.diverging, now.wall_ms)
+            log.truncate_to_end_offset(response.diverging, now.wall_ms)
             self._trace(QuorumLogTruncated(log.end_offset))
         elif response.snapshot_id is not None:
             state.snapshot_id = response.snapshot_id

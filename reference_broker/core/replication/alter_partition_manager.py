@@ -9,15 +9,13 @@ there is a response to it; an outdated one changes nothing, at the controller (b
 from collections.abc import Callable
 from typing import Any
 
+from reference_broker.core.channels import SendToController
 from reference_broker.core.clock import Now
 from reference_broker.core.replication.isr import IsrState
 from reference_broker.core.replication.partition import Partition
 from reference_broker.core.replication.requests import Proposal, alter_partition_request
 from reference_broker.core.timers import Timers
 from reference_broker.protocol.errors import ErrorCode
-
-SendToController = Callable[[Any, Callable[[Any, Now], None], Now], None]
-"""Sends a request to the active controller; the callback takes the response, or null."""
 
 _RETRY_MS = 50
 
@@ -47,9 +45,11 @@ class AlterPartitionManager:
         self._is_under_way = True
         sent = dict(self._proposals)
         request = alter_partition_request(self._node_id, self._broker_epoch(), sent.values())
-        self._send_to_controller(request, lambda response, then: self._answered(sent, response, then), now)
+        self._send_to_controller(
+            request, lambda response, then: self._handle_alter_partition_response(sent, response, then), now
+        )
 
-    def _answered(self, sent: dict[tuple[str, int], Proposal], response: Any, now: Now) -> None:
+    def _handle_alter_partition_response(self, sent: dict[tuple[str, int], Proposal], response: Any, now: Now) -> None:
         self._is_under_way = False
         if response is None or response.error_code is not ErrorCode.none:
             self._timers.set(now.monotonic_ms + _RETRY_MS, self._send)
@@ -68,9 +68,9 @@ class AlterPartitionManager:
 
 def _complete(partition: Partition, proposal: IsrState, result: Any, now: Now) -> None:
     if result.error_code is not ErrorCode.none:
-        partition.isr_refused(proposal, result.error_code, now)
+        partition.handle_alter_partition_error(proposal, result.error_code, now)
     else:
-        partition.isr_accepted(
+        partition.handle_alter_partition_update(
             proposal,
             isr=result.isr,
             leader_epoch=result.leader_epoch,

@@ -60,15 +60,17 @@ class DelayedProduce:
         """Check the waiting partitions, and return whether none is left."""
         for key, offset in tuple(self._required.items()):
             partition = self._find(key)
-            error = partition if isinstance(partition, ErrorCode) else partition.replication_of(offset)
+            error = (
+                partition if isinstance(partition, ErrorCode) else partition.check_enough_replicas_reach_offset(offset)
+            )
             if error is not None:
                 self.errors[key] = error
                 del self._required[key]
         return not self._required
 
-    def answer(self, now: Now, happened: Hashable | None) -> bool:
+    def try_complete(self, now: Now, changed_key: Hashable | None) -> bool:
         """Complete if all partitions are committed or have failed, or at the deadline."""
-        if not self.check() and happened is not None:
+        if not self.check() and changed_key is not None:
             return False
         self.errors.update(dict.fromkeys(self._required, ErrorCode.request_timed_out))
         self._settled(self.errors, now)

@@ -30,7 +30,7 @@ class FollowerProgress:
     last_caught_up_ms: int = NEVER_MS
     broker_epoch: int | None = None
 
-    def fetched(
+    def update_fetch_state(
         self, offset: int, log_start_offset: int, leader_end_offset: int, broker_epoch: int, now_ms: int
     ) -> None:
         """Update the progress for a fetch from `offset`, when the leader's log ends at `leader_end_offset`."""
@@ -53,7 +53,7 @@ class FollowerProgress:
         """Return the progress at a new leader: unknown, and an ISR member has the full lag time to fetch."""
         return cls(last_caught_up_ms=now_ms if is_in_sync else NEVER_MS)
 
-    def epoch_began(self, leader_end_offset: int, *, is_in_sync: bool, now_ms: int) -> None:
+    def reset_replica_state(self, leader_end_offset: int, *, is_in_sync: bool, now_ms: int) -> None:
         """Continue in a new epoch of the same leader; a replica outside of the ISR must fetch before it may join."""
         self.last_fetch_leader_end_offset = leader_end_offset
         self.last_fetch_ms = self.last_caught_up_ms = now_ms if is_in_sync else NEVER_MS

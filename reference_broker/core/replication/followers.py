@@ -52,14 +52,14 @@ class Followers:
         """Remove all followers: this broker no longer leads."""
         self._progress.clear()
 
-    def epoch_began(self, isr: frozenset[int], end_offset: int, *, is_new_leader: bool, now: Now) -> None:
+    def reset_replica_states(self, isr: frozenset[int], end_offset: int, *, is_new_leader: bool, now: Now) -> None:
         """Begin a leader epoch, with the leader's log end offset at its start."""
         for node, follower in self._progress.items():
             is_in_sync = node in isr
             if is_new_leader:
                 self._progress[node] = FollowerProgress.at_leadership(is_in_sync=is_in_sync, now_ms=now.monotonic_ms)
             else:
-                follower.epoch_began(end_offset, is_in_sync=is_in_sync, now_ms=now.monotonic_ms)
+                follower.reset_replica_state(end_offset, is_in_sync=is_in_sync, now_ms=now.monotonic_ms)
 
     def committed_offset(self, end_offset: int, maximal_isr: frozenset[int], now: Now) -> int:
         """The least end of the maximal ISR, and of replicas that are caught up and could join it."""

@@ -210,8 +210,10 @@ class Partition:
         self.followers.assign(self.replicas)
         if is_new_epoch:
             self.epoch_start_offset = self.log.log_end_offset
-            self.log.begin_epoch(self.leader_epoch)
-            self.followers.epoch_began(self.isr.isr, self.epoch_start_offset, is_new_leader=is_new_leader, now=now)
+            self.log.assign_epoch_start_offset(self.leader_epoch)
+            self.followers.reset_replica_states(
+                self.isr.isr, self.epoch_start_offset, is_new_leader=is_new_leader, now=now
+            )
         if self._maybe_advance_high_watermark(now) or is_new_epoch:
             self._context.on_progress(self, now)
 
@@ -253,7 +255,7 @@ class Partition:
         self._context.on_progress(self, now)
         return appended
 
-    def replication_of(self, required_offset: int) -> ErrorCode | None:
+    def check_enough_replicas_reach_offset(self, required_offset: int) -> ErrorCode | None:
         """Return no error if all records below this offset are committed, or an error; null while it has to wait."""
         if not self.is_leader:
             return ErrorCode.not_leader_or_follower
@@ -262,11 +264,13 @@ class Partition:
         enough = self._effective_min_isr <= len(self.isr.maximal)
         return ErrorCode.none if enough else ErrorCode.not_enough_replicas_after_append
 
-    def note_fetch(self, run: BrokerRun, offset: int, log_start_offset: int, leader_end_offset: int, now: Now) -> None:
+    def update_follower_fetch_state(
+        self, run: BrokerRun, offset: int, log_start_offset: int, leader_end_offset: int, now: Now
+    ) -> None:
         """Update a follower's progress for a fetch; `leader_end_offset` is the log end offset at that time."""
         node_id, follower = run.node_id, self.followers[run.node_id]
         end_before, start_before = follower.end_offset, follower.log_start_offset
-        follower.fetched(offset, log_start_offset, leader_end_offset, run.broker_epoch, now.monotonic_ms)
+        follower.update_fetch_state(offset, log_start_offset, leader_end_offset, run.broker_epoch, now.monotonic_ms)
         if node_id not in self.isr.isr and self._may_join(node_id):
             self._set_isr(self.isr.expanded(node_id))
             self._context.propose(self, self.isr, now)
@@ -296,7 +300,7 @@ class Partition:
             self._set_isr(self.isr.shrunk(lagging))
             self._context.propose(self, self.isr, now)
 
-    def isr_accepted(
+    def handle_alter_partition_update(
         self, proposal: IsrState, *, isr: tuple[int, ...], leader_epoch: int, partition_epoch: int, now: Now
     ) -> None:
         """Apply the AlterPartition response, unless newer metadata has arrived before it."""
@@ -307,7 +311,7 @@ class Partition:
         if self._maybe_advance_high_watermark(now):
             self._context.on_progress(self, now)
 
-    def isr_refused(self, proposal: IsrState, error: ErrorCode, now: Now) -> None:
+    def handle_alter_partition_error(self, proposal: IsrState, error: ErrorCode, now: Now) -> None:
         """Revert, keep or retry a rejected proposal (`REACTIONS`)."""
         if self.isr is not proposal:
             return
@@ -319,9 +323,9 @@ class Partition:
             case Reaction.AWAIT_METADATA:
                 pass
 
-    def delete_records_before(self, offset: int, now: Now) -> None:
+    def delete_records_on_leader(self, offset: int, now: Now) -> None:
         """Advance the log start offset; followers do the same at their next fetch."""
-        self.log.delete_records_before(offset)
+        self.log.maybe_increment_log_start_offset(offset)
         self._context.on_progress(self, now)
 
     @property
@@ -340,7 +344,7 @@ class Partition:
             self.log.append_as_follower(records, leader_epoch=self.leader_epoch, now_ms=now.wall_ms)
         moved = max(min(high_watermark, self.log.log_end_offset), self.log_start_offset)
         if log_start_offset > self.log_start_offset:
-            self.log.delete_records_before(min(log_start_offset, moved))
+            self.log.maybe_increment_log_start_offset(min(log_start_offset, moved))
         if moved != self.high_watermark:
             self._set_high_watermark(moved)
             self._context.on_progress(self, now)

@@ -94,6 +94,6 @@ class PartitionReader:
     def note_progress(self, partition: Partition, request: Any, now: Now) -> None:
         """Update the follower's progress at the leader."""
         if self.follower is not None and self.notes_progress:
-            partition.note_fetch(
+            partition.update_follower_fetch_state(
                 self.follower, request.fetch_offset, request.log_start_offset, partition.log.log_end_offset, now
             )

@@ -2,12 +2,12 @@
 
 Follows: kafka.server.AbstractFetcherThread, kafka.server.ReplicaFetcherThread (KIP-101, KIP-279, KIP-595).
 
-A state machine without IO, driven by metadata (`follow`, `leave`) and the leader's responses:
+A state machine without IO, driven by metadata (`add_partition`, `remove_partition`) and the leader's responses:
 - A Fetch contains every partition in phase FETCHING, without a session; a partition that had records moves to the end,
   so that a full response does not always serve the same partitions.
 - A response is used for a partition only if its leader epoch and fetch offset are still those of the request.
-- The table `OUTCOMES` gives the phase after an error. After FENCED_LEADER_EPOCH this broker waits for newer metadata;
-  after UNKNOWN_LEADER_EPOCH it retries until the leader has newer metadata.
+- The table `PHASE_AFTER_ERROR` gives the phase after an error. After FENCED_LEADER_EPOCH this broker waits for newer
+  metadata; after UNKNOWN_LEADER_EPOCH it retries until the leader has newer metadata.
 - A disconnection delays all partitions of the request.
 """
 
@@ -21,7 +21,7 @@ from reference_broker.core.log.errors import AppendError
 from reference_broker.core.replication.fetch_settings import FetchSettings
 from reference_broker.core.replication.fetch_state import FetchPhase, PartitionFetchState
 from reference_broker.core.replication.partition import Partition
-from reference_broker.core.replication.requests import Asked, fetch_request, list_offsets_request
+from reference_broker.core.replication.requests import RequestedPartition, fetch_request, list_offsets_request
 from reference_broker.core.timers import Timers
 from reference_broker.core.tracer import Event, Tracer, no_tracer
 from reference_broker.protocol.errors import ErrorCode
@@ -31,7 +31,7 @@ SendToLeader = Callable[[Any, Callable[[Any, Now], None], Now], bool]
 
 _EARLIEST, _LATEST = -2, -1
 
-OUTCOMES: Mapping[ErrorCode, FetchPhase] = MappingProxyType(
+PHASE_AFTER_ERROR: Mapping[ErrorCode, FetchPhase] = MappingProxyType(
     {
         ErrorCode.offset_out_of_range: FetchPhase.TRUNCATING,
         ErrorCode.fenced_leader_epoch: FetchPhase.FAILED,
@@ -58,8 +58,8 @@ class ReplicaFetcher:
         trace: Tracer = no_tracer,
     ) -> None:
         self.is_under_way = False
-        self.stirred: dict[tuple[str, int], None] = {}
-        """Partitions that had records in a response, in that order, until `leave` removes them."""
+        self.busy_partitions: dict[tuple[str, int], None] = {}
+        """Partitions that had records in a response, in that order, until `remove_partition` removes them."""
         self._settings = settings
         self._timers = timers
         self._send = send
@@ -68,8 +68,8 @@ class ReplicaFetcher:
         self._trace = trace
         self._states: dict[tuple[str, int], PartitionFetchState] = {}
         self._request: Any = None
-        self._named: tuple[Asked, ...] = ()
-        self._without_news: Any = None
+        self._named: tuple[RequestedPartition, ...] = ()
+        self._response_without_change: Any = None
         """The last response, if it changed nothing: an identical one to the same request is not processed again."""
 
     def __len__(self) -> int:
@@ -80,17 +80,17 @@ class ReplicaFetcher:
         """The fetch state of each partition."""
         return self._states
 
-    def follow(self, partition: Partition) -> None:
-        """Replicate a partition in its current leader epoch. Nothing is sent before `proceed`."""
+    def add_partition(self, partition: Partition) -> None:
+        """Replicate a partition in its current leader epoch. Nothing is sent before `maybe_fetch`."""
         state = self._states.get(partition.key)
         if state is None or state.leader_epoch != partition.leader_epoch or state.partition is not partition:
             self._states.pop(partition.key, None)
             self._states[partition.key] = PartitionFetchState(partition, partition.leader_epoch)
             self._request = None
 
-    def leave(self, key: tuple[str, int]) -> PartitionFetchState | None:
+    def remove_partition(self, key: tuple[str, int]) -> PartitionFetchState | None:
         """Stop replicating a partition, and return its fetch state."""
-        self.stirred.pop(key, None)
+        self.busy_partitions.pop(key, None)
         self._request = None
         return self._states.pop(key, None)
 
@@ -103,7 +103,7 @@ class ReplicaFetcher:
         """Build the next request again, because its fields have changed."""
         self._request = None
 
-    def calm_since(self, at_ms: int) -> list[tuple[str, int]]:
+    def idle_since(self, at_ms: int) -> list[tuple[str, int]]:
         """Return the partitions in phase FETCHING that have had no records since a time."""
         return [
             key
@@ -116,7 +116,7 @@ class ReplicaFetcher:
         state = self._states.get(key)
         return None if state is None else state.phase
 
-    def proceed(self, now: Now) -> None:
+    def maybe_fetch(self, now: Now) -> None:
         """Send the next Fetch, unless one is in flight."""
         if self.is_under_way:
             return
@@ -124,11 +124,11 @@ class ReplicaFetcher:
         if not named:
             return
         self.is_under_way = True
-        if not self._send(request, lambda response, then: self._answered(named, response, then), now):
+        if not self._send(request, lambda response, then: self._handle_fetch_response(named, response, then), now):
             self.is_under_way = False
-            self._delay((state for state, _ in named), now)
+            self._delay_partitions((state for state, _ in named), now)
 
-    def _request_for_all(self) -> tuple[Any, tuple[Asked, ...]]:
+    def _request_for_all(self) -> tuple[Any, tuple[RequestedPartition, ...]]:
         """Return the next request, unchanged while its fields are, and its fetch offsets."""
         epoch = self._broker_epoch()
         if self._request is None or self._request.replica_state.replica_epoch != epoch:
@@ -139,29 +139,31 @@ class ReplicaFetcher:
 
     # Responses
 
-    def _answered(self, named: tuple[Asked, ...], response: Any, now: Now) -> None:
+    def _handle_fetch_response(self, named: tuple[RequestedPartition, ...], response: Any, now: Now) -> None:
         self.is_under_way = False
         if response is None or response.error_code is not ErrorCode.none:
-            self._delay((state for state, _ in named), now)
-        elif response is not self._without_news or named is not self._named:
+            self._delay_partitions((state for state, _ in named), now)
+        elif response is not self._response_without_change or named is not self._named:
             self.process_fetch_response(named, response, now)
             self._trace(FetchResponseProcessed(self, named, response))
-            self._without_news = None if self._request is None else response
+            self._response_without_change = None if self._request is None else response
         self._turn(now)
-        self.proceed(now)
+        self.maybe_fetch(now)
 
-    def process_fetch_response(self, named: tuple[Asked, ...], response: Any, now: Now) -> None:
+    def process_fetch_response(self, named: tuple[RequestedPartition, ...], response: Any, now: Now) -> None:
         """Use a response for the partitions that have not changed since the request."""
         delayed = []
         for state, partition_response in self.usable_partitions(named, response):
-            phase = self._take_partition(state, partition_response, now)
+            phase = self._process_partition_data(state, partition_response, now)
             if phase is FetchPhase.DELAYED:
                 delayed.append(state)
             elif phase is not FetchPhase.FETCHING:
                 self._become(state, phase, now)
-        self._delay(delayed, now)
+        self._delay_partitions(delayed, now)
 
-    def usable_partitions(self, named: tuple[Asked, ...], response: Any) -> Iterator[tuple[PartitionFetchState, Any]]:
+    def usable_partitions(
+        self, named: tuple[RequestedPartition, ...], response: Any
+    ) -> Iterator[tuple[PartitionFetchState, Any]]:
         """Yield the partitions of a response that have not changed since the request; they may change in between."""
         requested = {(state.partition.topic_id, state.partition.index): (state, offset) for state, offset in named}
         for topic in response.responses:
@@ -178,25 +180,25 @@ class ReplicaFetcher:
             and state.partition.log.log_end_offset == offset
         )
 
-    def _take_partition(self, state: PartitionFetchState, answer: Any, now: Now) -> FetchPhase:
+    def _process_partition_data(self, state: PartitionFetchState, data: Any, now: Now) -> FetchPhase:
         """Process one partition of a response, and return the next phase."""
-        if answer.error_code is not ErrorCode.none:
-            return OUTCOMES.get(answer.error_code, FetchPhase.DELAYED)
-        partition, diverging = state.partition, answer.diverging_epoch
+        if data.error_code is not ErrorCode.none:
+            return PHASE_AFTER_ERROR.get(data.error_code, FetchPhase.DELAYED)
+        partition, diverging = state.partition, data.diverging_epoch
         if diverging.epoch >= 0:
             partition.truncate_to(partition.truncation_offset(diverging.epoch, diverging.end_offset), now)
             self._request = None
             return FetchPhase.FETCHING
         try:
             start_before = partition.log_start_offset
-            partition.replicate(answer.records or b"", answer.high_watermark, answer.log_start_offset, now)
+            partition.replicate(data.records or b"", data.high_watermark, data.log_start_offset, now)
         except AppendError:
             return FetchPhase.DELAYED
-        if answer.records:
+        if data.records:
             state.had_records_ms = now.monotonic_ms
-            self.stirred.setdefault(partition.key)
+            self.busy_partitions.setdefault(partition.key)
             self._states[partition.key] = self._states.pop(partition.key)
-        if answer.records or partition.log_start_offset != start_before:
+        if data.records or partition.log_start_offset != start_before:
             self._request = None
         return FetchPhase.FETCHING
 
@@ -204,9 +206,9 @@ class ReplicaFetcher:
         state.become(phase)
         self._request = None
         if phase is FetchPhase.TRUNCATING:
-            self._ask_range(state, now)
+            self._fetch_offset_and_truncate(state, now)
 
-    def _delay(self, states: Iterable[PartitionFetchState], now: Now) -> None:
+    def _delay_partitions(self, states: Iterable[PartitionFetchState], now: Now) -> None:
         delayed = [state for state in states if self._states.get(state.partition.key) is state]
         for state in delayed:
             state.become(FetchPhase.DELAYED)
@@ -219,30 +221,34 @@ class ReplicaFetcher:
         for state in delayed:
             state.become(FetchPhase.FETCHING)
         self._request = None
-        self.proceed(now)
+        self.maybe_fetch(now)
 
     # Out of range
 
-    def _ask_range(self, state: PartitionFetchState, now: Now, timestamp: int = _LATEST) -> None:
+    def _fetch_offset_and_truncate(self, state: PartitionFetchState, now: Now, timestamp: int = _LATEST) -> None:
         request = list_offsets_request(self._settings, state, timestamp)
-        if not self._send(request, lambda response, then: self._range_answered(state, timestamp, response, then), now):
-            self._delay([state], now)
+        if not self._send(
+            request, lambda response, then: self._handle_list_offsets_response(state, timestamp, response, then), now
+        ):
+            self._delay_partitions([state], now)
 
-    def _range_answered(self, state: PartitionFetchState, timestamp: int, response: Any, now: Now) -> None:
+    def _handle_list_offsets_response(
+        self, state: PartitionFetchState, timestamp: int, response: Any, now: Now
+    ) -> None:
         if self._states.get(state.partition.key) is not state or state.phase is not FetchPhase.TRUNCATING:
             return
-        answer = None if response is None else response.topics[0].partitions[0]
-        if answer is None or answer.error_code is not ErrorCode.none:
-            fenced = answer is not None and answer.error_code is ErrorCode.fenced_leader_epoch
+        data = None if response is None else response.topics[0].partitions[0]
+        if data is None or data.error_code is not ErrorCode.none:
+            fenced = data is not None and data.error_code is ErrorCode.fenced_leader_epoch
             if fenced:
                 self._become(state, FetchPhase.FAILED, now)
             else:
-                self._delay([state], now)
-        elif not self._fit(state.partition, timestamp, answer.offset, now):
-            self._ask_range(state, now, _EARLIEST)
+                self._delay_partitions([state], now)
+        elif not self._fit(state.partition, timestamp, data.offset, now):
+            self._fetch_offset_and_truncate(state, now, _EARLIEST)
         else:
             self._become(state, FetchPhase.FETCHING, now)
-            self.proceed(now)
+            self.maybe_fetch(now)
 
     def _fit(self, partition: Partition, timestamp: int, offset: int, now: Now) -> bool:
         """Make the log overlap the leader's. Return False if the leader's start offset is needed too.
@@ -268,5 +274,5 @@ class FetchResponseProcessed(Event):
     """
 
     fetcher: ReplicaFetcher
-    named: tuple[Asked, ...]
+    named: tuple[RequestedPartition, ...]
     response: Any

@@ -30,7 +30,7 @@ Key = tuple[str, int]
 Locate = Callable[[int], tuple[str, int] | None]
 """Returns host and port of a broker on the replication listener; null for a broker that is not in the metadata."""
 
-_CALM_AFTER_MS = 5_000
+_IDLE_AFTER_MS = 5_000
 _SHARE_MAX = 250
 """Partitions of a quiet fetcher: fewer cost more while they are idle, more cost more when records arrive."""
 
@@ -90,15 +90,15 @@ class ReplicaFetcherManager:
         return self._inhabitants
 
     def update(self, partition: Partition) -> None:
-        """Start or stop replicating a partition by its role. Nothing is sent before `proceed`."""
+        """Start or stop replicating a partition by its role. Nothing is sent before `maybe_fetch`."""
         place = self._places.get(partition.key)
         is_followed = partition.role is ReplicaRole.FOLLOWER and self._locate(partition.leader) is not None
         if place is not None and not (is_followed and place.leader == partition.leader):
-            self.leave(partition.key)
+            self.remove_partition(partition.key)
         if is_followed:
             if partition.key not in self._places:
                 self._settle(partition.key, partition.leader)
-            self._fetcher(self._places[partition.key]).follow(partition)
+            self._fetcher(self._places[partition.key]).add_partition(partition)
 
     def _settle(self, key: Key, leader: int) -> None:
         """Assign a partition to the first quiet fetcher with room."""
@@ -108,12 +108,12 @@ class ReplicaFetcherManager:
         self._inhabitants[home] += 1
         self._places[key] = self._homes[key] = home
 
-    def leave(self, key: Key) -> None:
+    def remove_partition(self, key: Key) -> None:
         """Stop replicating a partition."""
         place = self._places.pop(key, None)
         if place is not None:
             self._inhabitants[self._homes.pop(key)] -= 1
-            self._fetchers[place].leave(key)
+            self._fetchers[place].remove_partition(key)
 
     def renew(self, key: Key) -> None:
         """Build the next request of a partition's fetcher again, because its log start offset has changed."""
@@ -121,11 +121,11 @@ class ReplicaFetcherManager:
         if place is not None:
             self._fetchers[place].renew()
 
-    def proceed(self, now: Now) -> None:
+    def maybe_fetch(self, now: Now) -> None:
         """Let every fetcher send its next request."""
         for place, fetcher in tuple(self._fetchers.items()):
             if len(fetcher):
-                fetcher.proceed(now)
+                fetcher.maybe_fetch(now)
             else:
                 self._give_up(place)
 
@@ -138,15 +138,15 @@ class ReplicaFetcherManager:
         busy_place = Place(place.leader, Lane.BUSY)
         busy = self._fetchers.get(busy_place)
         if busy is not None and place.lane is Lane.QUIET:
-            calm = busy.calm_since(now.monotonic_ms - _CALM_AFTER_MS)
-            self._move([key for key in calm if self._homes[key] == place], place)
+            idle = busy.idle_since(now.monotonic_ms - _IDLE_AFTER_MS)
+            self._move([key for key in idle if self._homes[key] == place], place)
         own = [other for other in self._fetchers if other.leader == place.leader]
         for other in own if place.lane is Lane.BUSY else [place]:
-            stirred = tuple(self._fetchers[other].stirred) if other.lane is Lane.QUIET else ()
-            if stirred and (place.lane is Lane.BUSY or busy is None or not busy.is_under_way):
-                self._move(stirred, busy_place)
+            busy_partitions = tuple(self._fetchers[other].busy_partitions) if other.lane is Lane.QUIET else ()
+            if busy_partitions and (place.lane is Lane.BUSY or busy is None or not busy.is_under_way):
+                self._move(busy_partitions, busy_place)
                 if place.lane is Lane.QUIET:
-                    self._fetcher(busy_place).proceed(now)
+                    self._fetcher(busy_place).maybe_fetch(now)
         for other in (*own, busy_place):
             if other in self._fetchers and not len(self._fetchers[other]):
                 self._give_up(other)
@@ -155,7 +155,7 @@ class ReplicaFetcherManager:
         """Move partitions in phase FETCHING; any other phase must end in its fetcher."""
         for key in keys:
             fetcher = self._fetchers[self._places[key]]
-            state = fetcher.leave(key) if fetcher.phase(key) is FetchPhase.FETCHING else None
+            state = fetcher.remove_partition(key) if fetcher.phase(key) is FetchPhase.FETCHING else None
             if state is not None:
                 self._places[key] = place
                 self._fetcher(place).adopt(state)
@@ -184,7 +184,7 @@ class ReplicaFetcherManager:
         channel = self._channel(place)
         if channel is None:
             return False
-        self._runtime.channels.ask(channel, request, then, timeout_ms=self._settings.timeout_ms, now=now)
+        self._runtime.channels.send_request(channel, request, then, timeout_ms=self._settings.timeout_ms, now=now)
         return True
 
     def _channel(self, place: Place) -> Channel | None:

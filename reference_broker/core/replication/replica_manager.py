@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol
 from uuid import UUID
 
+from reference_broker.core.channels import SendToController
 from reference_broker.core.clock import Now
 from reference_broker.core.configuration.configuration import TopicConfiguration
 from reference_broker.core.configuration.key import LONG_MAX
@@ -23,7 +24,7 @@ from reference_broker.core.log.append_validation import validate
 from reference_broker.core.log.unified_log import Appended
 from reference_broker.core.metadata.delta import MetadataDelta
 from reference_broker.core.metadata.image import MetadataImage, TopicImage
-from reference_broker.core.replication.alter_partition_manager import AlterPartitionManager, SendToController
+from reference_broker.core.replication.alter_partition_manager import AlterPartitionManager
 from reference_broker.core.replication.brokers import Brokers
 from reference_broker.core.replication.delayed_produce import DelayedProduce
 from reference_broker.core.replication.fetch_settings import FetchSettings
@@ -48,11 +49,11 @@ Committed = Callable[[ErrorCode, Now], None]
 class LeadershipListener(Protocol):
     """Listener for the leadership of a topic's partitions on this broker."""
 
-    def elected(self, partition: Partition, now: Now) -> None:
+    def on_election(self, partition: Partition, now: Now) -> None:
         """Begin an epoch in which this broker leads the partition."""
         ...
 
-    def resigned(self, partition: Partition, now: Now) -> None:
+    def on_resignation(self, partition: Partition, now: Now) -> None:
         """End the leadership; the replica may have been deleted."""
         ...
 
@@ -155,7 +156,7 @@ class ReplicaManager:
         keys = waiting.keys
         if waiting.check():
             return False
-        self._runtime.purgatory.wait(waiting, keys, now.monotonic_ms + timeout_ms)
+        self._runtime.purgatory.watch(waiting, keys, now.monotonic_ms + timeout_ms)
         return True
 
     # Metadata
@@ -165,7 +166,7 @@ class ReplicaManager:
         """Whether there are replicas here whose latest metadata is not applied yet."""
         return bool(self._unapplied)
 
-    def metadata_changed(self, delta: MetadataDelta, now: Now) -> None:
+    def on_metadata_update(self, delta: MetadataDelta, now: Now) -> None:
         """Follow the metadata, in pieces if the change is large. The image contains the change already."""
         self._delete([partition for partition in self._touched(delta) if not self._is_assigned(partition)], now)
         self._reconfigure(delta)
@@ -194,7 +195,7 @@ class ReplicaManager:
                 self._has_strays = False
                 self._logs.delete_strays(self._partitions.values())
             self._on_metadata_applied()
-        self._fetchers.proceed(now)
+        self._fetchers.maybe_fetch(now)
 
     def _apply_latest(self, key: tuple[UUID, int], now: Now) -> None:
         """Apply the image's record of a replica, unless the image has none for this broker any more."""
@@ -244,9 +245,9 @@ class ReplicaManager:
         listener = self._listeners.get(topic.name)
         if listener is not None and is_new_epoch:
             if partition.is_leader:
-                listener.elected(partition, now)
+                listener.on_election(partition, now)
             elif was_leader:
-                listener.resigned(partition, now)
+                listener.on_resignation(partition, now)
 
     def _open(self, topic: TopicImage, index: int, now: Now) -> Partition:
         configuration = self.configuration(topic.name)
@@ -269,12 +270,12 @@ class ReplicaManager:
             return
         for partition in gone:
             del self._partitions[partition.key]
-            self._fetchers.leave(partition.key)
+            self._fetchers.remove_partition(partition.key)
         self._logs.delete([partition.key for partition in gone], self._partitions.values())
         for partition in gone:
             listener = self._listeners.get(partition.topic)
             if listener is not None and partition.is_leader:
-                listener.resigned(partition, now)
+                listener.on_resignation(partition, now)
             self._runtime.purgatory.check_and_complete(partition.key, now)
 
     def _reconfigure(self, delta: MetadataDelta) -> None:

@@ -15,7 +15,7 @@ from reference_broker.core.replication.isr import IsrState
 from reference_broker.core.replication.partition import Partition
 from reference_broker.protocol.schemas import request_schema
 
-Asked = tuple[PartitionFetchState, int]
+RequestedPartition = tuple[PartitionFetchState, int]
 """A partition and its fetch offset."""
 
 
@@ -46,7 +46,7 @@ _ALTER_PARTITION = (56, 3)
 _READ_UNCOMMITTED = 0
 
 
-def fetch_request(settings: FetchSettings, broker_epoch: int, asked: Sequence[Asked]) -> Any:
+def fetch_request(settings: FetchSettings, broker_epoch: int, requested: Sequence[RequestedPartition]) -> Any:
     """Fetch (1), version 18, of a follower, outside of a session; partitions in this order."""
     module = request_schema(*_FETCH)
     return module.FetchRequest(
@@ -61,7 +61,7 @@ def fetch_request(settings: FetchSettings, broker_epoch: int, asked: Sequence[As
                     _fetch_partition(state, offset, settings.partition_max_bytes) for state, offset in some
                 ),
             )
-            for topic_id, some in groupby(asked, key=lambda one: one[0].partition.topic_id)
+            for topic_id, some in groupby(requested, key=lambda one: one[0].partition.topic_id)
         ),
         forgotten_topics_data=(),
     )
@@ -82,13 +82,13 @@ def _fetch_partition(state: PartitionFetchState, offset: int, max_bytes: int) ->
 def list_offsets_request(settings: FetchSettings, state: PartitionFetchState, timestamp: int) -> Any:
     """ListOffsets (2), version 11, of a follower: one partition."""
     module = request_schema(*_LIST_OFFSETS)
-    asked = module.ListOffsetsPartition(
+    requested = module.ListOffsetsPartition(
         partition_index=state.partition.index, current_leader_epoch=state.leader_epoch, timestamp=timestamp
     )
     return module.ListOffsetsRequest(
         replica_id=settings.node_id,
         isolation_level=_READ_UNCOMMITTED,
-        topics=(module.ListOffsetsTopic(name=state.partition.topic, partitions=(asked,)),),
+        topics=(module.ListOffsetsTopic(name=state.partition.topic, partitions=(requested,)),),
         timeout=timedelta(milliseconds=settings.timeout_ms),
     )
 

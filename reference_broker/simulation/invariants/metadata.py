@@ -145,7 +145,7 @@ class MetadataInvariants(Observer):
             for log in holding
             if snapshot is None
             or log is node.quorum.log
-            or (snapshot.offset <= log.end_offset and log.epoch_of(snapshot.offset - 1) == snapshot.epoch)
+            or (snapshot.offset <= log.end_offset and log.epoch_for_offset(snapshot.offset - 1) == snapshot.epoch)
         )
         return next(agreeing, node.quorum.log)
 

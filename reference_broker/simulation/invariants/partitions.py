@@ -235,7 +235,7 @@ class PartitionInvariants(Observer):
             before = batch
         last, partition = added[-1], replica.partition
         assert partition is not None
-        known = partition.log.epochs.epoch_of(last.base_offset)
+        known = partition.log.epochs.epoch_for_offset(last.base_offset)
         if last.base_offset >= replica.start_offset and known != last.epoch:
             raise InvariantViolation("epochs-fit-log", f"{replica} has epoch {known} for {last}")
         # Below an announced log start, a power cut may restore some of the deleted segments.

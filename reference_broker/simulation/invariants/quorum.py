@@ -245,7 +245,7 @@ class QuorumInvariants:
         earliest = log.snapshots.earliest
         is_right = log.start_offset == 0 if earliest is None else log.start_offset in {0, earliest.offset}
         if is_right and earliest is not None and log.start_offset == earliest.offset:
-            is_right = log.divergence_of(*earliest) is None
+            is_right = log.diverging_epoch(*earliest) is None
         latest = log.snapshots.latest
         is_right = is_right and (latest is None or latest.offset <= log.end_offset)
         require(

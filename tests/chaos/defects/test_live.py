@@ -66,7 +66,7 @@ def test_a_power_cut_needs_the_disk_that_loses_directory_entries():
     """On ext4 the defect has no effect, so it would count as missed."""
     ran = []
     tried, clean = try_defects(["flush-no-directory"], rounds_max=3, run=lambda *_, **__: ran.append(1))
-    assert (tried.refused, clean.refused, ran) == ("no FUSE here",) * 2 + ([],)
+    assert (tried.not_run, clean.not_run, ran) == ("no FUSE here",) * 2 + ([],)
     assert not reasons_not_to_run(CLEAN, ROUNDS["end-with-a-connection"])
 
 
@@ -80,7 +80,7 @@ def test_a_cluster_that_does_not_start_detects_nothing():
         raise TargetError("node 1 did not listen in time")
 
     tried, _ = try_defects(["flush-no-directory"], rounds_max=3, run=run)
-    assert (tried.violations, tried.rounds, tried.refused) == ((), 1, "node 1 did not listen in time")
+    assert (tried.violations, tried.rounds, tried.not_run) == ((), 1, "node 1 did not listen in time")
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ def test_that_nothing_is_lost_shows_only_where_all_faults_came_to_be(keeping):
     assert keeping.shows(report(keeping))
     assert not keeping.shows(report(keeping, kept=0))
     assert not keeping.shows(report(keeping, injected=()))
-    for broken in (Injected(schedule[0], found=False), Injected(schedule[0], found=True, refused="it clashes")):
+    for broken in (Injected(schedule[0], found=False), Injected(schedule[0], found=True, rejection="it clashes")):
         others = tuple(Injected(timed, found=True) for timed in schedule[1:])
         assert not keeping.shows(report(keeping, injected=(broken, *others)))
 

@@ -258,7 +258,7 @@ def test_a_fault_that_fails_is_recorded_and_the_schedule_continues(inject, targe
 
     monkeypatch.setattr(target, "clocks", SimpleNamespace(drift=fail), raising=False)
     ran = inject(Timed(0, ClockDrift(1, 500), 100), Timed(200, Kill(1), 100))
-    assert [each.refused for each in ran.injected] == ["the clock of node 1 drifts already", ""]
+    assert [each.rejection for each in ran.injected] == ["the clock of node 1 drifts already", ""]
     assert [row[0] for row in ran.rows] == ["clock", "kill"], "the row of a failed fault ends at once"
     assert ran.rows[0][3] == ran.rows[0][4]
 
@@ -452,5 +452,5 @@ def test_a_node_that_cannot_be_killed_in_time_is_not_kept_down(inject, target, m
 
     monkeypatch.setattr(Target, "kill", kill)
     ran = inject(Timed(0, Kill(1), 500))
-    assert ran.injected[0].refused.startswith("process 7")
+    assert ran.injected[0].rejection.startswith("process 7")
     assert target.down == {}

@@ -58,7 +58,7 @@ def kills_while_written(run_dir: Path) -> int:
 def test_no_record_is_written_twice_but_where_a_restarted_leader_forgot_the_retry(seed, pytestconfig, tmp_path, capsys):
     (target,) = pytestconfig.getoption("kafkatrial_target") or ["reference"]
     report = run_on(target, trial(seed), tmp_path / "run")
-    killed = sum(each.found and not each.refused for each in report.worked.injected)
+    killed = sum(each.found and not each.rejection for each in report.worked.injected)
     while_written = kills_while_written(tmp_path / "run")
     with capsys.disabled():
         acknowledged = report.produced[ALL, Kept.ACKNOWLEDGED]

@@ -67,7 +67,7 @@ DEFECTS = (
     (
         "metadata after a long idle time",
         broker_lifecycle_manager.BrokerLifecycleManager,
-        "_lift_registration_limit",
+        "_cancel_registration_timeout",
         nothing,
     ),
     ("topics that Metadata creates", metadata, "_create_missing", nothing),

@@ -33,7 +33,7 @@ class Caller:
         request = BrokerHeartbeatRequest(
             broker_id=1, broker_epoch=5, current_metadata_offset=3, want_fence=False, want_shut_down=False
         )
-        self.channels.ask(channel, request, self.on_response(name), timeout_ms=timeout_ms, now=now)
+        self.channels.send_request(channel, request, self.on_response(name), timeout_ms=timeout_ms, now=now)
 
     def on_response(self, name: str) -> Callable[[Any, Now], None]:
         return lambda response, now: self.received.append((name, response))
@@ -54,8 +54,8 @@ def test_responses_are_matched_to_requests_in_order() -> None:
     caller.send("first", at(0))
     caller.send("second", at(1))
     first, second = caller.effects
-    caller.channels.answered(PEER, encoded_response(first, error=ErrorCode.not_controller), at(2))
-    caller.channels.answered(PEER, encoded_response(second), at(3))
+    caller.channels.handle_response(PEER, encoded_response(first, error=ErrorCode.not_controller), at(2))
+    caller.channels.handle_response(PEER, encoded_response(second), at(3))
     assert [(name, response.error_code) for name, response in caller.received] == [
         ("first", ErrorCode.not_controller),
         ("second", ErrorCode.none),
@@ -72,7 +72,7 @@ def test_a_lost_channel_fails_its_own_requests_only() -> None:
     caller.send("elsewhere", at(0), channel=other)
     caller.channels.lost(PEER, at(5))
     assert caller.received == [("first", None), ("second", None)]
-    caller.channels.answered(other, encoded_response(caller.effects[2]), at(6))
+    caller.channels.handle_response(other, encoded_response(caller.effects[2]), at(6))
     assert caller.received[-1][0] == "elsewhere"
 
 
@@ -89,7 +89,7 @@ def test_a_later_request_times_out_after_an_earlier_response() -> None:
     caller = Caller()
     caller.send("first", at(0), timeout_ms=100)
     caller.send("second", at(50), timeout_ms=100)
-    caller.channels.answered(PEER, encoded_response(caller.effects[0]), at(60))
+    caller.channels.handle_response(PEER, encoded_response(caller.effects[0]), at(60))
     caller.timers.fire(at(100))
     assert [name for name, _ in caller.received] == ["first"]
     assert caller.timers.next_ms == 150
@@ -100,7 +100,7 @@ def test_a_later_request_times_out_after_an_earlier_response() -> None:
 def test_an_unexpected_correlation_id_closes_the_channel() -> None:
     caller = Caller()
     caller.send("request", at(0))
-    caller.channels.answered(PEER, encoded_response(caller.effects[0], correlation_id=77), at(1))
+    caller.channels.handle_response(PEER, encoded_response(caller.effects[0], correlation_id=77), at(1))
     assert caller.received == [("request", None)]
     assert caller.effects[-1] == Disconnect(PEER)
 
@@ -108,7 +108,7 @@ def test_an_unexpected_correlation_id_closes_the_channel() -> None:
 def test_a_malformed_response_closes_the_channel() -> None:
     caller = Caller()
     caller.send("request", at(0))
-    caller.channels.answered(PEER, b"\x00\x00", at(1))
+    caller.channels.handle_response(PEER, b"\x00\x00", at(1))
     assert caller.received == [("request", None)]
     assert caller.effects[-1] == Disconnect(PEER)
 
@@ -117,7 +117,7 @@ def test_a_dropped_channel_completes_no_request() -> None:
     caller = Caller()
     caller.send("request", at(0))
     caller.channels.drop(PEER)
-    caller.channels.answered(PEER, encoded_response(caller.effects[0]), at(1))
+    caller.channels.handle_response(PEER, encoded_response(caller.effects[0]), at(1))
     caller.channels.lost(PEER, at(2))
     caller.timers.fire(at(10_000))
     assert caller.received == []

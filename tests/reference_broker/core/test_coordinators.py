@@ -118,10 +118,10 @@ def test_loading_offsets_returns_coordinator_load_in_progress(cluster, monkeypat
     next_leader = next_coordinator(cluster, "g", leader)
     groups = cluster.nodes[next_leader].broker.groups
     partition = groups.find("g").partition
-    groups.resigned(partition, cluster.now)
+    groups.on_resignation(partition, cluster.now)
     with monkeypatch.context() as patch:
         patch.setattr(groups._runtime.timers, "set", lambda *_: None)
-        groups.elected(partition, cluster.now)
+        groups.on_election(partition, cluster.now)
     assert commit(cluster, next_leader, "g", 1) == ErrorCode.coordinator_load_in_progress
     assert committed(cluster, next_leader, "g") == (ErrorCode.coordinator_load_in_progress, [])
     groups._load(groups._led[partition.index], cluster.now)
@@ -135,8 +135,8 @@ def test_a_node_handles_requests_while_it_loads_offsets(cluster, monkeypatch):
     monkeypatch.setattr(group_offsets, "_LOAD_SIZE_BYTES", 1)
     node = cluster.nodes[leader]
     partition = node.broker.groups.find("g").partition
-    node.broker.groups.resigned(partition, cluster.now)
-    node.broker.groups.elected(partition, cluster.now)
+    node.broker.groups.on_resignation(partition, cluster.now)
+    node.broker.groups.on_election(partition, cluster.now)
     node.fire(cluster.now)
     assert node.broker.groups.find("g") is ErrorCode.coordinator_load_in_progress
     cluster.run_until(lambda: committed(cluster, leader, "g") == (0, [4]))

@@ -84,7 +84,7 @@ class Story:
         def stopped(now):
             self.stopped_at_ms = now.monotonic_ms
 
-        self.lifecycle.stop(stopped, self.now)
+        self.lifecycle.begin_controlled_shutdown(stopped, self.now)
 
     @property
     def state(self):
@@ -182,13 +182,13 @@ def test_heartbeat_errors_are_not_registration_errors():
 @pytest.mark.parametrize("error", [None, "inconsistent_cluster_id"])
 def test_a_broker_without_a_registration_times_out(error):
     story = Story(initial_broker_registration_timeout_ms="5000")
-    story.lifecycle.limit_registration(story.now)
+    story.lifecycle.schedule_registration_timeout(story.now)
     if error is not None:
         story.advance(1_000)
         story.lifecycle.start(story.now)
         story.respond(rejected(error))
     story.advance(4_999 - story.now.monotonic_ms)
-    reason = "no controller has answered" if error is None else "INCONSISTENT_CLUSTER_ID"
+    reason = "no controller has responded" if error is None else "INCONSISTENT_CLUSTER_ID"
     with pytest.raises(RegistrationTimeoutError, match=f"broker 1 .* 5000 ms .*: {reason}"):
         story.advance(1)
 
@@ -196,7 +196,7 @@ def test_a_broker_without_a_registration_times_out(error):
 @pytest.mark.parametrize("ending", ["registered", "stopped"])
 def test_a_registered_or_stopping_broker_has_no_registration_timeout(ending):
     story = Story()
-    story.lifecycle.limit_registration(story.now)
+    story.lifecycle.schedule_registration_timeout(story.now)
     story.advance(59_999)
     if ending == "registered":
         story.run()
@@ -210,7 +210,7 @@ def test_a_registered_or_stopping_broker_has_no_registration_timeout(ending):
 
 def test_an_already_registered_broker_has_no_registration_timeout():
     story = Story().run()
-    story.lifecycle.limit_registration(story.now)
+    story.lifecycle.schedule_registration_timeout(story.now)
     while story.now.monotonic_ms < 120_000:
         story.advance(1_000)
         if story.pending is not None:
@@ -270,11 +270,11 @@ def test_without_controlled_shutdown_a_broker_stops_at_once():
 
 def test_a_shutdown_without_a_quorum_is_not_controlled():
     story = Story().run()
-    story.lifecycle.give_up(story.now)
+    story.lifecycle.begin_shutdown(story.now)
     assert story.state is BrokerState.RUNNING
     story.stop()
     story.respond(None)
-    story.lifecycle.give_up(story.now)
+    story.lifecycle.begin_shutdown(story.now)
     assert (story.state, story.stopped_at_ms) == (BrokerState.SHUTTING_DOWN, 0)
 
 

@@ -20,9 +20,9 @@ class Waiting:
     checked: list[Hashable | None] = field(default_factory=list)
     on_complete: Callable[[], None] = lambda: None
 
-    def answer(self, now: Now, happened: Hashable | None) -> bool:
-        self.checked.append(happened)
-        if self.ready or happened is None:
+    def try_complete(self, now: Now, changed_key: Hashable | None) -> bool:
+        self.checked.append(changed_key)
+        if self.ready or changed_key is None:
             self.on_complete()
             return True
         return False
@@ -30,7 +30,7 @@ class Waiting:
 
 def waiting_under(purgatory: Purgatory, *keys: str, **fields: object) -> Waiting:
     operation = Waiting(**fields)
-    purgatory.wait(operation, keys, NOW.monotonic_ms + 500)
+    purgatory.watch(operation, keys, NOW.monotonic_ms + 500)
     return operation
 
 

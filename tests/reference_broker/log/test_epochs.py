@@ -67,7 +67,7 @@ def test_against_a_list(runs, start, end, asked):
         return
     latest = max(left.values())
     assert epochs.latest == latest
-    assert all(epochs.epoch_of(offset) == epoch for offset, epoch in left.items())
+    assert all(epochs.epoch_for_offset(offset) == epoch for offset, epoch in left.items())
     if asked == -1 or asked > latest:
         assert epochs.end_offset_for(asked, end) == (-1, -1)
     else:

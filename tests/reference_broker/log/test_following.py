@@ -139,7 +139,7 @@ def test_an_older_epoch_is_refused_and_one_above_the_leaders_is_left():
     follower = appended(opened(), epoch=4)
     follow(follower, everything(leader), leader_epoch=4)
     assert (follower.log_end_offset, follower.latest_epoch) == (2, 3)
-    follower.begin_epoch(6)
+    follower.assign_epoch_start_offset(6)
     before = state(follower)
     with pytest.raises(AppendError, match="with epoch 6"):
         follow(follower, everything(leader)[len(first_batch(everything(leader))) :], leader_epoch=7)
@@ -148,18 +148,18 @@ def test_an_older_epoch_is_refused_and_one_above_the_leaders_is_left():
 
 def test_an_empty_log_begins_with_the_batch_that_its_start_lies_in():
     leader = appended(opened(), plain(4), plain(3))
-    leader.delete_records_before(2)
+    leader.maybe_increment_log_start_offset(2)
     follower = opened()
     follower.truncate_fully_and_start_at(leader.log_start_offset, NOW_MS)
     follow(follower, leader.read(2, 10_000, 7))
     assert (follower.log_start_offset, follower.log_end_offset) == (0, 7)
-    follower.delete_records_before(leader.log_start_offset)
+    follower.maybe_increment_log_start_offset(leader.log_start_offset)
     assert offsets(follower.read(2, 10_000, 7)) == list(range(7))
 
 
 def test_an_epoch_begun_without_records_goes_with_the_next_truncation():
     log = appended(opened(), plain(2), epoch=1)
-    log.begin_epoch(4)
+    log.assign_epoch_start_offset(4)
     assert (log.latest_epoch, log.end_offset_for_epoch(1), log.end_offset_for_epoch(4)) == (4, (1, 2), (4, 2))
     log.truncate_to(2, NOW_MS)
     assert (log.latest_epoch, log.log_end_offset) == (1, 2)

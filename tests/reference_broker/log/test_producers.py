@@ -156,7 +156,7 @@ def test_a_producer_whose_batches_are_all_below_the_log_start_is_unknown_after_a
         log.send(sequence)
     log.log.roll(NOW_MS)
     log.send(0, producer_id=6)
-    log.log.delete_records_before(3)
+    log.log.maybe_increment_log_start_offset(3)
     log.log.delete_below_start()
     log.log.close()
     log.log = UnifiedLog.open(log.disk, DIRECTORY, log.config, NOW_MS, clean=True, log_start_offset=3)

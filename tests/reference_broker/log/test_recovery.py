@@ -190,6 +190,6 @@ def test_epochs_that_a_log_start_took_are_known_again_where_the_start_goes_back(
     log = crashed(disk, config=config)
     entries = log.epochs.entries
     log.flush()
-    log.delete_records_before(LAST_OFFSETS[1] + 1)
+    log.maybe_increment_log_start_offset(LAST_OFFSETS[1] + 1)
     assert log.epochs.entries == entries[2:]
     assert crashed(disk, log.recovery_point, config).epochs.entries == entries  # nobody wrote the new start down

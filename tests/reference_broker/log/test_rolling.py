@@ -145,7 +145,7 @@ def test_a_compacted_topic_keeps_what_lies_above_its_start():
     log = UnifiedLog.open(MemoryDisk(), DIRECTORY, config, NOW_MS)
     for _ in range(4):
         log.append(plain(), leader_epoch=0, now_ms=NOW_MS)
-    log.delete_records_before(2)
+    log.maybe_increment_log_start_offset(2)
     log.apply_retention(NOW_MS + DAY_MS, 4)
     log.delete_below_start()
     assert (log.log_start_offset, log.size_bytes) == (2, 2 * len(plain()))

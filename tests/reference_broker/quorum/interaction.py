@@ -291,7 +291,7 @@ def snapshot(quorum: Interaction, node_id: str, end_offset: str) -> None:
     node = quorum.nodes[int(node_id)]
     data = encode_snapshot(0, [[KeyValue(None, b"state")]], last_contained_log_timestamp_ms=0, now_ms=WALL_START_MS)
     snapshot_id = node.create_snapshot(int(end_offset), data)
-    node.log.delete_before(snapshot_id, quorum.now().wall_ms)
+    node.log.delete_before_snapshot(snapshot_id, quorum.now().wall_ms)
     quorum.say(f"snapshot {show(snapshot_id)}, log starts at {node.log.start_offset}")
 
 

@@ -31,7 +31,7 @@ def opened(disk, epochs=()):
 
 
 def epochs_of(log):
-    return [log.epoch_of(offset) for offset in range(log.start_offset, log.end_offset)]
+    return [log.epoch_for_offset(offset) for offset in range(log.start_offset, log.end_offset)]
 
 
 def follow(follower, leader, epoch):
@@ -39,10 +39,10 @@ def follow(follower, leader, epoch):
     truncations = 0
     while True:
         end = follower.end
-        parted = leader.divergence_of(end.offset, end.epoch)
+        parted = leader.diverging_epoch(end.offset, end.epoch)
         if parted is not None:
             truncations += 1
-            follower.truncate_to_end_of(parted, NOW_MS)
+            follower.truncate_to_end_offset(parted, NOW_MS)
             assert follower.end_offset < end.offset
         elif end.offset == leader.end_offset:
             return truncations
@@ -86,7 +86,7 @@ def test_a_truncation_outlives_a_power_cut():
     for seed in range(20):
         disk = SimulatedDisk()
         log = opened(disk, [1, 1, 2, 2, 2, 2, 2, 2])
-        log.truncate_to_end_of(OffsetAndEpoch(2, 1), NOW_MS)
+        log.truncate_to_end_offset(OffsetAndEpoch(2, 1), NOW_MS)
         disk.cut_power(Random(seed))
         assert opened(disk).end == OffsetAndEpoch(2, 1)
 
@@ -107,7 +107,7 @@ def test_a_log_begins_at_its_snapshot():
     log = opened(disk, [1, 1, 2, 2, 2, 5])
     log.store_snapshot(OffsetAndEpoch(2, 1), SNAPSHOT)
     log.store_snapshot(OffsetAndEpoch(5, 2), SNAPSHOT)
-    log.delete_before(OffsetAndEpoch(5, 2), NOW_MS)
+    log.delete_before_snapshot(OffsetAndEpoch(5, 2), NOW_MS)
     for found in (log, opened(disk)):
         assert (found.start_offset, found.end) == (5, OffsetAndEpoch(6, 5))
         assert found.snapshots.earliest == OffsetAndEpoch(5, 2)
@@ -115,8 +115,8 @@ def test_a_log_begins_at_its_snapshot():
         assert found.snapshot_for(3, 2) == OffsetAndEpoch(5, 2)
         assert found.snapshot_for(5, 1) == OffsetAndEpoch(5, 2)
         assert found.snapshot_for(5, 2) is None
-        assert found.divergence_of(5, 2) is None
-        assert found.divergence_of(7, 5) == OffsetAndEpoch(6, 5)
+        assert found.diverging_epoch(5, 2) is None
+        assert found.diverging_epoch(7, 5) == OffsetAndEpoch(6, 5)
 
 
 @pytest.mark.parametrize("epochs", [[], [1, 1], [1, 7, 7], [1, 7, 7, 7, 7, 7, 7, 7]])
@@ -175,7 +175,7 @@ def test_segments_below_the_log_that_are_back_take_nothing_from_it(back, start):
     log.store_snapshot(OffsetAndEpoch(4, 5), SNAPSHOT)
     log.store_snapshot(OffsetAndEpoch(8, 5), SNAPSHOT)
     older = copied(disk)
-    log.delete_before(OffsetAndEpoch(8, 5), NOW_MS)
+    log.delete_before_snapshot(OffsetAndEpoch(8, 5), NOW_MS)
     gone = {path for path in older if path not in disk.files}
     segments = {f"{QUORUM_LOG_DIRECTORY}/{base:020d}.log" for base in (0, 4)}
     assert segments <= gone

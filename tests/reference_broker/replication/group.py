@@ -219,7 +219,7 @@ class Group:
         is_first = member.metadata.offset < 0
         member.metadata.offset = len(self.records) - 1
         delta = MetadataDelta(everything=True) if is_first else MetadataDelta.of(news)
-        member.broker.metadata_changed(delta, self.now)
+        member.broker.on_metadata_update(delta, self.now)
         self._collect(node)
 
     def _decide(self, body: Any) -> Any:
@@ -354,7 +354,7 @@ class Group:
             if self.is_controller_reachable:
                 response = self._decide(body)
                 data = message_codec(56, 3).write(header.correlation_id, response)
-                self.members[sender].broker.runtime.channels.answered(channel, data[4:], self.now)
+                self.members[sender].broker.runtime.channels.handle_response(channel, data[4:], self.now)
                 self._collect(sender)
                 self._later(self.tell)
             return
@@ -389,7 +389,7 @@ class Group:
     def _deliver(self, member: Member | None, leader: int, follower: int, purpose: str, frame: bytes) -> None:
         if member is None or self.members.get(follower) is not member or frozenset({leader, follower}) in self.cuts:
             return
-        member.broker.runtime.channels.answered(_channel(leader, purpose), frame, self.now)
+        member.broker.runtime.channels.handle_response(_channel(leader, purpose), frame, self.now)
         self._collect(follower)
 
     def _settle(self, produced: Produced, frame: bytes) -> None:

@@ -87,7 +87,7 @@ def test_what_is_committed_by_too_small_an_isr_after_the_append_is_told_so() -> 
     group.produce("a")
     group.run()
     group.change(isr=(1,))
-    assert group.partition(1).replication_of(1) is ErrorCode.not_enough_replicas_after_append
+    assert group.partition(1).check_enough_replicas_reach_offset(1) is ErrorCode.not_enough_replicas_after_append
 
 
 def test_the_minimum_is_never_more_than_the_number_of_replicas() -> None:
@@ -294,7 +294,9 @@ def test_an_answer_that_comes_after_newer_metadata_changes_nothing() -> None:
     group.step_until(lambda: group.partition(1).isr.is_pending)
     proposal = group.partition(1).isr
     group.elect(1, isr=(1, 2))
-    group.partition(1).isr_accepted(proposal, isr=(1, 2, 3), leader_epoch=0, partition_epoch=9, now=group.now)
+    group.partition(1).handle_alter_partition_update(
+        proposal, isr=(1, 2, 3), leader_epoch=0, partition_epoch=9, now=group.now
+    )
     assert (group.partition(1).isr.phase, group.partition(1).isr.isr) == (IsrPhase.COMMITTED, {1, 2})
 
 

@@ -89,7 +89,7 @@ def test_a_follower_that_ends_below_the_leaders_start_begins_again_there() -> No
     group.cut(1, 2)
     group.produce("a", "b")
     group.produce("c")
-    group.partition(1).delete_records_before(2, group.now)
+    group.partition(1).delete_records_on_leader(2, group.now)
     group.heal()
     group.run(for_ms=1_500)
     assert (group.log(2), group.partition(2).log_start_offset) == ([(2, 0, "c")], 2)

@@ -22,7 +22,7 @@ def forget_the_vote(self, election):
     _write(self, ElectionState(election.epoch, election.leader_id, None))
 
 
-@_seeds(QuorumLog, "truncate_to_end_of", "quorum-log-matching", source="KIP-595")
+@_seeds(QuorumLog, "truncate_to_end_offset", "quorum-log-matching", source="KIP-595")
 def keep_records_that_the_leader_lacks(_self, _divergence, _now_ms):
     pass
 

@@ -352,14 +352,14 @@ class Simulation:
         if offsets:
             end_offset = self.random.choice(offsets)
             state = KeyValue(None, str(self.invariants.digests[end_offset]).encode())
-            epoch = node.log.epoch_of(end_offset - 1)
+            epoch = node.log.epoch_for_offset(end_offset - 1)
             data = encode_snapshot(epoch, [[state]], last_contained_log_timestamp_ms=0, now_ms=self._now().wall_ms)
             self._do(node_id, lambda node: self._keep_snapshot(node, end_offset, data), is_snapshot=True)
 
     def _keep_snapshot(self, node: KafkaRaftClient, end_offset: int, data: bytes) -> None:
         snapshot_id = node.create_snapshot(end_offset, data)
         if self.random.random() < 0.7:
-            node.log.delete_before(snapshot_id, self._now().wall_ms)
+            node.log.delete_before_snapshot(snapshot_id, self._now().wall_ms)
 
     def _heal(self) -> None:
         self._cuts.clear()

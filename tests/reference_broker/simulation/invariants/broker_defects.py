@@ -174,7 +174,7 @@ BROKER_DEFECTS = (
     Defect(
         "segments-rolled",
         LogSegment,
-        "waited_ms",
+        "time_waited_for_roll_ms",
         lambda *_: 0,
         faults=0,
         properties={"log.roll.ms": "300"},
@@ -230,7 +230,13 @@ BROKER_DEFECTS = (
     ),
     Defect("quorum-response", KafkaRaftClient, "_end_epoch_election_backoff_ms", wait_like_the_last, kinds=("stop",)),
     Defect("ready-is-running", node.Node, "is_ready", property(lambda self: self.is_serving), faults=0, faulty_ms=500),
-    Defect("broker-heartbeats", BrokerLifecycleManager, "_failed", nothing, kinds=("isolate",)),
+    Defect(
+        "broker-heartbeats",
+        BrokerLifecycleManager,
+        "_schedule_next_communication_after_failure",
+        nothing,
+        kinds=("isolate",),
+    ),
     Defect("inactive-is-fenced", PeriodicTasks, "schedule_session_expiry", nothing, for_ms=9_000, faulty_ms=10_000),
     Defect(
         "flushed-in-time",
@@ -251,7 +257,7 @@ BROKER_DEFECTS = (
     Defect(
         "backs-off",
         ReplicaFetcher,
-        "_delay",
+        "_delay_partitions",
         fetch_again_at_once,
         kinds=("cut", "kill"),
         faults=8,
@@ -275,7 +281,12 @@ BROKER_DEFECTS = (
     ),
     Defect("record-effect", MetadataImage, "_apply_to_broker", forget_directories(MetadataImage._apply_to_broker)),
     Defect("role-applied", Partition, "apply", drop_replicas(Partition.apply), faults=0),
-    Defect("fetchers-applied", ReplicaFetcherManager, "leave", leave_without_counting(ReplicaFetcherManager.leave)),
+    Defect(
+        "fetchers-applied",
+        ReplicaFetcherManager,
+        "remove_partition",
+        leave_without_counting(ReplicaFetcherManager.remove_partition),
+    ),
     Defect("fetchers-applied", ReplicaFetcherManager, "update", lambda _self, _partition: None, faults=0),
     Defect("stale-response", ReplicaFetcher, "_is_current", is_current_wherever_the_log_ends, faults=0),
     Defect(

@@ -61,11 +61,11 @@ def _complete_all_waiting(self, _high_watermark, now):
 
 
 def _lose_the_partition_epoch(original):
-    def isr_accepted(self, proposal, *, isr, leader_epoch, partition_epoch, now):
+    def handle_alter_partition_update(self, proposal, *, isr, leader_epoch, partition_epoch, now):
         original(self, proposal, isr=isr, leader_epoch=leader_epoch, partition_epoch=partition_epoch, now=now)
         self.partition_epoch = 0
 
-    return isr_accepted
+    return handle_alter_partition_update
 
 
 def _leave_a_gap(original):
@@ -299,8 +299,8 @@ DEFECTS = (
     Defect(
         "epochs-only-grow",
         Partition,
-        "isr_accepted",
-        _around(Partition, "isr_accepted", _lose_the_partition_epoch),
+        "handle_alter_partition_update",
+        _around(Partition, "handle_alter_partition_update", _lose_the_partition_epoch),
         kinds=("isolate",),
         seed=1,
     ),
@@ -376,7 +376,13 @@ DEFECTS = (
     Defect(
         "recovery-keeps", BatchFile, "valid_batches", _around(BatchFile, "valid_batches", _recover_all_but_the_last)
     ),
-    Defect("acknowledged-is-committed", Partition, "replication_of", _acknowledge_at_once, kinds=("isolate",)),
+    Defect(
+        "acknowledged-is-committed",
+        Partition,
+        "check_enough_replicas_reach_offset",
+        _acknowledge_at_once,
+        kinds=("isolate",),
+    ),
     Defect("metadata-agree", ClusterMetadata, "_apply", _around(ClusterMetadata, "_apply", _forget_a_record)),
     Defect(
         "snapshot-is-image", image.MetadataImage, "records", _around(image.MetadataImage, "records", _drop_the_last)
@@ -427,8 +433,8 @@ DEFECTS = (
     Defect(
         "time-index-fits-log",
         TimeIndex,
-        "append_if_later",
-        _around(TimeIndex, "append_if_later", _index_a_time_late),
+        "maybe_append",
+        _around(TimeIndex, "maybe_append", _index_a_time_late),
         faults=0,
         faulty_ms=1_500,
     ),
@@ -446,8 +452,8 @@ DEFECTS = (
     Defect(
         "producers-fit-log",
         ProducerStateManager,
-        "note",
-        _around(ProducerStateManager, "note", _note_the_next_offset),
+        "update",
+        _around(ProducerStateManager, "update", _note_the_next_offset),
         faults=0,
         faulty_ms=1_500,
     ),
