@@ -10,9 +10,8 @@ from rich.text import Text
 
 import chaos.targets  # noqa: F401 - registers the target `simulation`
 from fixtures.disk.kinds import DiskKind, why_not
-from fixtures.network.toxiproxy_binary import find_toxiproxy
 from fixtures.targets.catalogue import target_kinds
-from fixtures.targets.machine import Prerequisite
+from fixtures.targets.machine import Prerequisite, why_no_mesh
 from fixtures.targets.probe import BrokerFacts
 
 
@@ -26,10 +25,11 @@ def render_kinds() -> RenderableType:
             nodes = ", ".join(map(str, kind.nodes)) or "as it is"
             table.add_row(name, kind.starts, nodes, _installed(kind.is_installed(version), install))
     table.add_section()
-    mesh = _installed(find_toxiproxy() is not None, "kafkatrial targets install toxiproxy")
-    table.add_row("toxiproxy", "the link mesh: without it no link can be cut", "", mesh)
-    missing = why_not(DiskKind.FUSE)
-    table.add_row("disk in FUSE", "disks that lose, fail and fill up", "", _installed(missing is None, missing or ""))
+    for what, gives, missing in (
+        ("toxiproxy", "the link mesh: without it no link can be cut", why_no_mesh()),
+        ("disk in FUSE", "disks that lose, fail and fill up", why_not(DiskKind.FUSE)),
+    ):
+        table.add_row(what, gives, "", _installed(missing is None, missing or ""))
     return table
 
 

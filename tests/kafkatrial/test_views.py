@@ -75,11 +75,11 @@ def test_an_installation_in_a_log_has_few_lines(capsys):
     assert 3 <= len(capsys.readouterr().out.splitlines()) <= 15
 
 
-@pytest.mark.parametrize("installed", [True, False])
-def test_targets_say_how_to_install_them(monkeypatch, installed):
-    monkeypatch.setattr(target_tables, "find_toxiproxy", lambda: "/bin/toxiproxy" if installed else None)
-    (row,) = [line for line in as_text(render_kinds(), width=160).splitlines() if line.startswith("toxiproxy")]
-    assert row.endswith("yes" if installed else "no; kafkatrial targets install toxiproxy")
+@pytest.mark.parametrize("missing", [None, "rejected toxiproxy-server: wrong hash; run: kafkatrial targets install"])
+def test_targets_say_how_to_install_them(monkeypatch, missing):
+    monkeypatch.setattr(target_tables, "why_no_mesh", lambda: missing)
+    (row,) = [line for line in as_text(render_kinds(), width=240).splitlines() if line.startswith("toxiproxy")]
+    assert row.endswith("yes" if missing is None else f"no; {missing}")
 
 
 @pytest.mark.parametrize(("controller", "word"), [(1, "node 1"), (-1, "unknown"), (None, "unknown")])
