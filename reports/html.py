@@ -31,8 +31,8 @@ SIGNS = {
     Standing.NOT_APPLICABLE: "-",
 }
 _WORDS = {Standing.EXPECTED: "expected", Standing.NOT_APPLICABLE: "n/a"}
-"""Short words for cells; the others say their standing."""
-_TOLD = (Standing.VIOLATION, Standing.FIXED, Standing.UNKNOWN, Standing.EXPECTED)
+"""Short texts for cells; the others have the text of their standing."""
+_WITH_SECTION = (Standing.VIOLATION, Standing.FIXED, Standing.UNKNOWN, Standing.EXPECTED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +68,13 @@ def write_html(results: Results, run_dir: Path) -> Path:
 
 
 def render_html(results: Results, run_dir: Path | None = None) -> str:
-    """The page; with a run directory, it leads to the pictures of failures that are there."""
+    """Return the page; with a run directory, it links to the pictures of failures in it."""
     return render(
         "report.html.j2",
         place=place,
         results=results,
         counts=[(css_class(s), SIGNS[s], s, count) for s, count in results.counts().items()],
-        told={css_class(standing) for standing in _TOLD},
+        sections={css_class(standing) for standing in _WITH_SECTION},
         areas=list(_areas(results)),
         findings=list(_findings(results, run_dir)),
         differences=list(results.differences()),
@@ -99,14 +99,14 @@ def _cell(finding: Finding | None) -> Cell:
         return Cell("not-run", "·", "not run", "the run ended before it", "")
     standing = finding.standing
     word = "flaky" if finding.flaky else _WORDS.get(standing, str(standing))
-    anchor = _anchor(finding) if standing in _TOLD else ""
+    anchor = _anchor(finding) if standing in _WITH_SECTION else ""
     title = finding.reason or f"{finding.scripts} scripts in {finding.seconds:.1f} s"
     return Cell(css_class(standing), SIGNS[standing], word, title, anchor)
 
 
 def _findings(results: Results, run_dir: Path | None) -> Iterator[FindingSection]:
-    """Worst first."""
-    for standing in _TOLD:
+    """Yield the sections of findings, worst first."""
+    for standing in _WITH_SECTION:
         for finding in results.with_standing(standing):
             requirement = results.requirement(finding.requirement)
             yield FindingSection(

@@ -1,9 +1,9 @@
 """junit.xml: one test suite per target, one test case per requirement.
 
-A violation is a `failure`, an unknown an `error` (something is wrong that is no verdict), what does not apply is
-`skipped` with its reason. An expected violation passes, with a property that says so; one that did not happen fails,
-because the expectations file is stale. What a run that was interrupted did not reach is an `error`: to leave it out
-would show an unfinished run as passed.
+A violation is a `failure`, an unknown verdict an `error`, and a requirement that does not apply is `skipped` with its
+reason. An expected violation passes, with a property for it; if it no longer occurs, the case fails, because the
+expectations file is stale. A requirement that an interrupted run did not reach is an `error`: without it, an unfinished
+run would be shown as passed.
 """
 
 from pathlib import Path

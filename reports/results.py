@@ -23,7 +23,7 @@ FILE_NAME = "results.json"
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where a promise is written down."""
+    """The document that contains a promise."""
 
     title: str
     url: str | None = None
@@ -94,12 +94,12 @@ class Results:
     format: Literal[1] = FORMAT
 
     def finding(self, requirement: str, target: str) -> Finding | None:
-        """The cell of the matrix; None if it was not judged before the run ended."""
+        """Return the cell of the matrix; None if it was not judged before the run ended."""
         found = (o for o in self.outcomes if (o.requirement, o.target) == (requirement, target))
         return next(found, None)
 
     def requirement(self, requirement_id: str) -> RequirementInfo:
-        """What was selected under that id."""
+        """Return the selected requirement with that id."""
         return next(r for r in self.requirements if r.id == requirement_id)
 
     def with_standing(self, *standings: Standing) -> tuple[Finding, ...]:
@@ -107,12 +107,12 @@ class Results:
         return tuple(finding for finding in self.outcomes if finding.standing in standings)
 
     def counts(self) -> dict[Standing, int]:
-        """Findings by standing, in the order of the enum, without zeros."""
+        """Return the number of findings by standing, in the order of the enum, without zeros."""
         counted = Counter(finding.standing for finding in self.outcomes)
         return {standing: counted[standing] for standing in Standing if counted[standing]}
 
     def differences(self) -> Iterator[tuple[Finding, Difference]]:
-        """Each difference between two targets once: the side that comes first in the run tells it."""
+        """Yield each difference between two targets once, with the finding of the target that is first in the run."""
         order = {target.name: number for number, target in enumerate(self.targets)}
         for finding in self.outcomes:
             for difference in finding.differences:
@@ -133,12 +133,12 @@ class Results:
         return "" if self.complete else unfinished_text(len(self.outcomes), len(self.targets) * len(self.requirements))
 
     def concluded(self, exit_code: int, conclusion: str) -> "Results":
-        """The same results with the run's end written in."""
+        """Return the same results with the end of the run."""
         return replace(self, exit_code=exit_code, conclusion=conclusion)
 
 
 def unfinished_text(judged: int, planned: int) -> str:
-    """Return the progress of a run in words: one verdict for each requirement and target is planned."""
+    """Return the progress of a run as text: one verdict for each requirement and target is planned."""
     return f"unfinished: {judged} of {planned} requirements judged"
 
 

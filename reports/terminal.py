@@ -1,7 +1,7 @@
-"""Results and judgements as Rich renderables: the picture that a person sees at the end of a run.
+"""Results and judgements as Rich renderables: the output at the end of a run.
 
-Order of a violation: requirement, level and source; Expected and Actual; evidence; the shrunk program; where it is
-kept; and last the one line that shows it again. Colour only repeats what a word or a sign already says.
+A violation has, in this order: requirement, level and source; Expected and Actual; evidence; the shrunk program; its
+file; and last the one command that reproduces it. Colour only repeats the meaning of a word or a sign.
 """
 
 from collections.abc import Iterator, Sequence
@@ -31,7 +31,7 @@ CELLS = {
     Standing.UNKNOWN: ("? unknown", "yellow"),
     Standing.NOT_APPLICABLE: ("- n/a", "dim"),
 }
-"""What a cell of the matrix says, and its colour."""
+"""Text and colour of a cell of the matrix."""
 
 _VERDICT_STYLES = {Verdict.OK: "green", Verdict.VIOLATION: "bold red", Verdict.UNKNOWN: "yellow"}
 _TOPIC_SHOWN = 249
@@ -41,7 +41,7 @@ _EVIDENCE_SHOWN = 3
 
 
 def render_results(results: Results, run_dir: Path) -> RenderableType:
-    """The whole picture: matrix, findings, differences, footer."""
+    """Return the whole output: matrix, findings, differences, footer."""
     parts: list[RenderableType] = []
     if results.outcomes:
         parts.append(_matrix(results))
@@ -56,7 +56,7 @@ def render_results(results: Results, run_dir: Path) -> RenderableType:
 
 
 def render_finding(finding: Finding, requirement: RequirementInfo) -> RenderableType:
-    """Everything about one finding that is not ok."""
+    """Return everything about one finding that is not ok."""
     sign, style = CELLS[finding.standing]
     title = Text.assemble((f"{sign} ", style), (finding.requirement, "bold"), f"  on {finding.target}")
     if finding.flaky:

@@ -11,8 +11,8 @@ While our writer runs, and after it was killed, there is also `history/_journal/
 - `_journal/NAME-NUMBER.parquet` holds what had begun but not ended at that flush: operations (complete_ns null,
   outcome info) with their sends, and faults (heal_ns null). A row counts unless the closed files have its operation
   or fault.
-- At the end each table, `operations` first, is rewritten as `NAME.parquet` and then its folder removed. With a journal
-  the file alone counts where both are there, and an `operations.parquet` says that every flush was whole.
+- At the end each table, `operations` first, is rewritten as `NAME.parquet`, and then its folder is removed. With a
+  journal, the file takes precedence over the folder, and an `operations.parquet` means that every flush is complete.
 
 A run that ended has no journal.
 """
@@ -62,9 +62,8 @@ def table_files(history_dir: Path, name: str) -> list[Path]:
     Raises HistoryError for something else in the place of a table.
     """
     single = table_file(history_dir, name)
-    # A folder `NAME.parquet` is what Spark writes; its closed files are the table's just as well.
-    # A dangling link is a table that cannot be read, not an absent one: hence lexists.
-    whole = _of_spark(single) if single.is_dir() else [single] if os.path.lexists(single) else []
+    # Spark writes a folder `NAME.parquet`. A dangling link is an unreadable table, not an absent one: hence lexists.
+    whole = _files_of_spark_table(single) if single.is_dir() else [single] if os.path.lexists(single) else []
     folder = history_dir / name
     if os.path.lexists(folder) and not folder.is_dir():
         raise HistoryError(
@@ -79,7 +78,7 @@ def table_files(history_dir: Path, name: str) -> list[Path]:
     return [path for path in parts if last is None or path.stem <= last]
 
 
-def _of_spark(folder: Path) -> list[Path]:
+def _files_of_spark_table(folder: Path) -> list[Path]:
     """Return the files in a folder `NAME.parquet`; Spark leaves a marker if it wrote none."""
     files = _closed(folder)
     if not files and not (folder / "_SUCCESS").exists():

@@ -229,7 +229,7 @@ def _is_pair(value: object) -> bool:
     return isinstance(value, tuple) and len(value) == 2
 
 
-def _of_key(call: LoggedCall, value: Any, key: Any = UNKNOWN) -> tuple[Any, Any]:
+def _split_key(call: LoggedCall, value: Any, key: Any = UNKNOWN) -> tuple[Any, Any]:
     """Return the key of a value, checked against `key` if that is given, and the rest of the value."""
     if not _is_pair(value):
         raise ValueError(f"{call.f} has the value {shown(value)}, no pair of a key and a value as others have")
@@ -241,7 +241,7 @@ def _of_key(call: LoggedCall, value: Any, key: Any = UNKNOWN) -> tuple[Any, Any]
 def _logged(call: LoggedCall, model: NamedModel, number: int, has_keys: bool) -> tuple[Event, Event | None]:
     """Return the two events of a call."""
     kind, invoked = model.call(call.f), _value(call.invoked.get("value"))
-    key, invoked = _of_key(call, invoked) if has_keys else (None, invoked)
+    key, invoked = _split_key(call, invoked) if has_keys else (None, invoked)
     arguments = invoked if len(kind.parameters) > 1 and isinstance(invoked, tuple) else (invoked,)
     given = kind.input(arguments if kind.parameters else ())
     if has_keys:
@@ -253,7 +253,7 @@ def _logged(call: LoggedCall, model: NamedModel, number: int, has_keys: bool) ->
     if call.outcome == Outcome.OK:
         result = _value(call.completed.get("value"))
         if has_keys and kind.result:
-            _, result = _of_key(call, result, key)
+            _, result = _split_key(call, result, key)
         value = kind.output(True if kind.result == DONE and result == invoked else result)
     end = EventKind(call.outcome)
     return begin, Event(kind=end, op_id=number, value=value, process=call.process, time_ns=call.complete_ns)

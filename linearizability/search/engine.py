@@ -1,7 +1,7 @@
 """Search engine: a generator that works until its allowance is used up, yields, and is resumed.
 
-`engine.send(None)` starts it; it yields whenever it has taken as many steps as `progress.allowance` says, and ends by
-returning a `SearchResult`. A step is one attempt to place one operation in one configuration.
+`engine.send(None)` starts it; it yields after the number of steps in `progress.allowance`, and ends by returning a
+`SearchResult`. A step is one attempt to place one operation in one configuration.
 """
 
 from collections.abc import Generator

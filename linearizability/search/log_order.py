@@ -157,11 +157,11 @@ def _senders(sends: SendColumns, reads: ReadColumns) -> Ints:
 def _unsent(sends: SendColumns, reads: ReadColumns, sender: Ints) -> LogConflict | None:
     unsent = np.flatnonzero(sender < 0)
     if len(unsent):
-        return _of_read(reads, int(unsent[0]), (), "no operation sent it")
+        return _bad_read(reads, int(unsent[0]), (), "no operation sent it")
     failed = np.flatnonzero(sends.ending[sender] == Ending.FAIL)
     if len(failed):
         row = int(failed[0])
-        return _of_read(reads, row, (int(sender[row]),), "its send failed")
+        return _bad_read(reads, row, (int(sender[row]),), "its send failed")
     return None
 
 
@@ -171,7 +171,7 @@ def _misplaced(sends: SendColumns, fetches: FetchColumns, reads: ReadColumns, se
     moved = np.flatnonzero((acknowledged != UNKNOWN_OFFSET) & (acknowledged != reads.offset))
     if len(moved):
         row = int(moved[0])
-        return _of_read(reads, row, (int(sender[row]),), f"it was acknowledged at offset {acknowledged[row]}")
+        return _bad_read(reads, row, (int(sender[row]),), f"it was acknowledged at offset {acknowledged[row]}")
     seen = np.full(len(sends.value), UNKNOWN_OFFSET)
     seen[sender] = reads.offset
     moved = np.flatnonzero(seen[sender] != reads.offset)
@@ -179,13 +179,13 @@ def _misplaced(sends: SendColumns, fetches: FetchColumns, reads: ReadColumns, se
         row = int(moved[0])
         other = int(np.flatnonzero((sender == sender[row]) & (reads.offset == seen[sender[row]]))[0])
         text = f"fetch {{fetches[1]}} read it at offset {reads.offset[other]}"
-        return _of_read(reads, row, (int(sender[row]),), text, int(reads.fetch[other]))
+        return _bad_read(reads, row, (int(sender[row]),), text, int(reads.fetch[other]))
     before, after, watermark = (column[reads.fetch] for column in (fetches.before, fetches.after, fetches.watermark))
     outside = (reads.offset < before) | ((after != UNKNOWN_OFFSET) & (reads.offset >= after))
     outside |= (watermark != UNKNOWN_OFFSET) & (reads.offset >= watermark)
     wrong = np.flatnonzero(outside)
     if len(wrong):
-        return _of_read(reads, int(wrong[0]), (), "the fetch did not cover that offset, or its watermark is lower")
+        return _bad_read(reads, int(wrong[0]), (), "the fetch did not cover that offset, or its watermark is lower")
     past = np.flatnonzero((fetches.watermark != UNKNOWN_OFFSET) & (fetches.after > fetches.watermark))
     if len(past):
         fetch = int(past[0])
@@ -194,7 +194,7 @@ def _misplaced(sends: SendColumns, fetches: FetchColumns, reads: ReadColumns, se
         return LogConflict((), (fetch,), int(fetches.watermark[fetch]), text)
     wrong = np.flatnonzero((np.diff(reads.fetch) == 0) & (np.diff(reads.offset) <= 0))
     if len(wrong):
-        return _of_read(reads, int(wrong[0]) + 1, (), "the same fetch had returned that offset or a higher one before")
+        return _bad_read(reads, int(wrong[0]) + 1, (), "the same fetch had returned that offset or a higher one before")
     return None
 
 
@@ -297,7 +297,7 @@ def _behind(fetches: FetchColumns, stale: int, what: str) -> str:
     return f"fetch {{fetches[0]}} showed a watermark of {fetches.watermark[stale]}, but began after {what} had ended"
 
 
-def _of_read(reads: ReadColumns, row: int, sends: tuple[int, ...], why: str, *others: int) -> LogConflict:
+def _bad_read(reads: ReadColumns, row: int, sends: tuple[int, ...], why: str, *others: int) -> LogConflict:
     fetch = int(reads.fetch[row])
     text = f"fetch {{fetches[0]}} returned value {reads.value[row]} at offset {reads.offset[row]}, but {why}"
     return LogConflict(sends, (fetch, *others), int(reads.offset[row]), text)

@@ -23,7 +23,7 @@ The tables that `kafkatrial report` writes as `tables/NAME.parquet` and `tables/
   and identical on every engine. Of n values the quantile q is the one at place ⌈q n⌉.
 - Faults in force are those of the table `faults` by kind: `cut+kill`, or `none`.
 - Reads of replicas' disks after the run (operations `read_replica`) are not responses to a client; they are left out
-  unless a table says otherwise.
+  except where a table includes them explicitly.
 - If a run has no table `positions`, a read passed the offsets between its first record and its last: a little less than
   the format defines.
 """

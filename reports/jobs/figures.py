@@ -184,7 +184,7 @@ EVIDENCE: Final = Table(
 )
 
 
-def of_run(tables: Tables, run_id: str) -> dict[str, pa.Table]:
+def tables_of_run(tables: Tables, run_id: str) -> dict[str, pa.Table]:
     """Return the rows of one run."""
     return {name: _where(table, {"run_id": run_id}) for name, table in tables.items()}
 

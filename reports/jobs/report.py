@@ -18,7 +18,16 @@ from reports.jobs.catalogue import JOBS
 from reports.jobs.comparison import CHANGES, TREND, change_rows, trend_rows
 from reports.jobs.definition import Table
 from reports.jobs.engine import Engine, compute
-from reports.jobs.figures import ANOMALIES, EVIDENCE, RUNS, anomaly_rows, evidence_rows, figures_of, of_run, run_row
+from reports.jobs.figures import (
+    ANOMALIES,
+    EVIDENCE,
+    RUNS,
+    anomaly_rows,
+    evidence_rows,
+    figures_of,
+    run_row,
+    tables_of_run,
+)
 from reports.jobs.in_force import Period
 from reports.jobs.inputs import Run, open_runs
 
@@ -66,7 +75,7 @@ def make_report(
         judgements.append(judge(run.history.run_dir))
     with engine() as opened:
         computed = compute(opened, runs, progress)
-    own = [of_run(computed.tables, run.name) for run in runs]
+    own = [tables_of_run(computed.tables, run.name) for run in runs]
     rows = [
         run_row(run, judgement, end_ns, figures_of(tables))
         for run, judgement, end_ns, tables in zip(runs, judgements, computed.end_ns, own, strict=True)

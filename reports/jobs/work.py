@@ -56,7 +56,7 @@ LATENCY: Final = Job(
     "latency",
     "Latency by second, operation and node",
     "Time from call to return of operations that succeeded, by the second in which they were called.",
-    (SECOND, _OPERATION, small("node", "broker that answered; null if unknown"), *_LATENCY),
+    (SECOND, _OPERATION, small("node", "broker that responded; null if unknown"), *_LATENCY),
     _latency(("run", "second", "f", "node")),
     ("second", "f", "node"),
     Beside.SECOND,

@@ -57,7 +57,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """A fault: from here to there, with its label in a row of its own at the top."""
+    """A fault as a stretch of time, with its label in a separate row at the top."""
 
     label: str
     x: float

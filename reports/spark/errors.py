@@ -14,7 +14,7 @@ from linearizability.history.errors import HistoryError, one_line
 
 
 class EngineUnavailableError(Exception):
-    """Spark cannot be used here; the message says what to install or what does not respond."""
+    """Spark cannot be used here; the message names what to install or what does not respond."""
 
 
 class EngineFailedError(Exception):

@@ -2,7 +2,7 @@
 (() => {
   const form = document.querySelector("form.filter");
   const rows = [...document.querySelectorAll(".defects tr[data-standing]")];
-  const told = form.querySelector("output");
+  const count = form.querySelector("output");
   const apply = () => {
     const wanted = form.elements.text.value.toLowerCase().split(/\s+/).filter(Boolean);
     const standings = new Set([...form.querySelectorAll("[name=standing]:checked")].map((box) => box.value));
@@ -14,7 +14,7 @@
       body.hidden = ![...body.querySelectorAll("tr[data-standing]")].some((row) => !row.hidden);
     }
     const shown = rows.filter((row) => !row.hidden).length;
-    told.textContent = shown === rows.length ? "" : `${shown} of ${rows.length} defects`;
+    count.textContent = shown === rows.length ? "" : `${shown} of ${rows.length} defects`;
   };
   form.hidden = false;
   form.addEventListener("input", apply);

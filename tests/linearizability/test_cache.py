@@ -1,4 +1,4 @@
-"""What was built into the cache is used as it was built, or not at all."""
+"""Cache: an entry is used only if it is unchanged since it was built."""
 
 import pytest
 
@@ -16,7 +16,7 @@ def build(directory, text="built"):
     return final
 
 
-def test_a_directory_is_what_was_built_and_is_replaced_whole(tmp_path):
+def test_directory_is_accepted_unchanged_and_replaced_as_a_whole(tmp_path):
     final = build(tmp_path)
     assert rejection_reason(final) is None
     (final / "Three.class").touch()
@@ -46,7 +46,7 @@ def test_a_changed_directory_is_rejected(tmp_path, change):
     assert rejection_reason(final)
 
 
-def test_what_every_user_could_write_when_it_was_built_is_closed(tmp_path):
+def test_permissions_of_other_users_are_removed(tmp_path):
     draft = tmp_path / "draft"
     draft.touch()
     draft.chmod(0o777)

@@ -1,4 +1,4 @@
-"""Kafka's own objects in a history, judged for being linearizable."""
+"""Linearizability of Kafka's objects in a history: partition logs and committed offsets."""
 
 import random
 
@@ -21,7 +21,7 @@ def judged(tables, name, **budget):
 
 
 def commits(*steps):
-    """One after the other: (f, offset), with the outcome if it is not ok."""
+    """Return a history of successive operations: (f, offset), and the outcome if it is not ok."""
     tables = Tables(topics={TOPIC: {}})
     for at, (f, offset, *outcome) in enumerate(steps):
         op = tables.op(at, f, 10 * at, 10 * at + 5, *outcome, group="g")
@@ -32,7 +32,7 @@ def commits(*steps):
     return tables
 
 
-def test_a_log_in_order_and_one_against_time():
+def test_log_in_order_and_log_against_real_time():
     assert judged(two_in_turn(0, 1, 2), "append-log").verdict is Verdict.OK
     judgement = judged(two_in_turn(1, 0, 2), "append-log")
     (anomaly,) = judgement.anomalies
@@ -43,13 +43,13 @@ def test_a_log_in_order_and_one_against_time():
     )
 
 
-def test_the_watermark_is_the_end_only_if_that_is_asked_for():
+def test_watermark_is_the_end_of_the_log_only_for_the_linearizable_log():
     stale = two_in_turn(0, 1, 1)
     assert judged(stale, "append-log").verdict is Verdict.OK
     assert judged(stale, "linearizable-log").verdict is Verdict.VIOLATION
 
 
-def test_what_is_not_judged_makes_it_unknown():
+def test_unjudged_partition_makes_the_verdict_unknown():
     tables = two_in_turn(0, 1, 2)
     tables.rows["records"][0]["value"] = None
     judgement = judged(tables, "append-log")
@@ -107,14 +107,14 @@ def test_offsets_that_were_deleted_are_not_lost(f):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_a_lawful_application_is_linearizable(seed):
+def test_valid_application_is_linearizable(seed):
     judgement = judged(Pipeline(random.Random(seed)).run(40), "committed-offset")
     assert not judgement.anomalies
     assert all("group g, " in reason for reason in judgement.reasons)
     assert judged(Pipeline(random.Random(seed)).run(40), "append-log").verdict is Verdict.OK
 
 
-def test_a_kafka_history_shows_some_objects_only(tmp_path):
+def test_kafka_history_contains_only_kafka_objects(tmp_path):
     run_dir = two_in_turn(0, 1, 2).write(tmp_path / "run")
     assert {name: judge_object(run_dir, name).verdict for name in KAFKA_OBJECTS} == {
         "append-log": Verdict.OK,

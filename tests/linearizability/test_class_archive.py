@@ -1,4 +1,4 @@
-"""An archive of classes is used as it was made, for the Java and the jars that it was made for, or not at all."""
+"""Class data archive: used only if unchanged, and only for the Java and the jars that it was created for."""
 
 import os
 from pathlib import Path
@@ -10,7 +10,7 @@ from linearizability.class_archive import ClassArchive, ClassArchiveError
 
 @pytest.fixture
 def files(tmp_path, monkeypatch):
-    """A Java and two jars, beside an empty cache."""
+    """Java, two jars, and an empty cache."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     paths = [tmp_path / name for name in ("java", "alpha.jar", "beta.jar")]
     for path in paths:
@@ -24,7 +24,7 @@ def archive(files):
 
 
 def jvm(options):
-    """Stand for a JVM that ends as it should."""
+    """Simulate a JVM that writes the archive."""
     (draft,) = (option.partition("=")[2] for option in options if option.startswith("-XX:ArchiveClassesAtExit="))
     Path(draft).write_bytes(b"classes")
     return "a warning"
@@ -34,7 +34,7 @@ def jvm_without_archives(options):
     return "Unrecognized VM option 'ArchiveClassesAtExit'"
 
 
-def test_archive_is_used_once_it_was_made_and_is_made_once(files):
+def test_archive_is_created_once_and_then_used(files):
     assert archive(files).options() == ()
     path = archive(files).make(jvm)
     assert archive(files).options()[0] == f"-XX:SharedArchiveFile={path}"
@@ -42,7 +42,7 @@ def test_archive_is_used_once_it_was_made_and_is_made_once(files):
     assert {entry.name for entry in path.parent.iterdir()} == {path.name, path.name + ".sha256"}
 
 
-def test_archive_that_was_changed_is_not_used_and_is_made_again(files):
+def test_changed_archive_is_not_used_but_created_again(files):
     path = archive(files).make(jvm)
     path.write_bytes(b"changed")
     assert archive(files).options() == ()
@@ -52,7 +52,7 @@ def test_archive_that_was_changed_is_not_used_and_is_made_again(files):
 
 @pytest.mark.parametrize("replaced", range(3), ids=("java", "first jar", "second jar"))
 @pytest.mark.parametrize("field", ["size", "time"])
-def test_file_that_was_replaced_in_place_has_another_archive(files, replaced, field):
+def test_replaced_java_or_jar_has_another_archive(files, replaced, field):
     archive(files).make(jvm)
     status = files[replaced].stat()
     files[replaced].write_bytes(b"second" if field == "size" else b"other")

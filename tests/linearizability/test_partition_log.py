@@ -17,7 +17,7 @@ def conflict_of(tables, folder, **options):
 
 
 def two_in_turn(first, second, watermark):
-    """Two acknowledged records, one after the other, and a poll that begins once both are there."""
+    """Return a history of two acknowledged records, one after the other, and a later poll."""
     tables = Tables(topics={TOPIC: {}})
     for op_id, offset in enumerate((first, second)):
         tables.op(op_id, "produce", 10 * op_id, 10 * op_id + 5, acks=-1)
@@ -30,9 +30,9 @@ def two_in_turn(first, second, watermark):
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_lawful_cluster_in_trouble_has_an_order_and_a_lost_record_takes_it_away(tmp_path, seed):
+def test_valid_cluster_under_faults_is_linearizable_until_a_record_is_lost(tmp_path, seed):
     tables = Trouble(random.Random(seed)).run(20)
-    assert conflict_of(tables, tmp_path / "lawful") is None
+    assert conflict_of(tables, tmp_path / "valid") is None
     final = tables.rows["operations"][-1]["op_id"]
     lost = next(row for row in tables.rows["records"] if row["op_id"] == final)
     acknowledged = any(row["offset"] == lost["offset"] and row["direction"] == "send" for row in tables.rows["records"])
@@ -42,7 +42,7 @@ def test_lawful_cluster_in_trouble_has_an_order_and_a_lost_record_takes_it_away(
     assert (conflict is not None) is acknowledged
 
 
-def test_op_ids_as_far_apart_as_they_can_be(tmp_path):
+def test_extreme_op_ids(tmp_path):
     tables = two_in_turn(0, 1, 2)
     for name in ("operations", "records", "positions"):
         for row in tables.rows[name]:
@@ -50,14 +50,14 @@ def test_op_ids_as_far_apart_as_they_can_be(tmp_path):
     assert conflict_of(tables, tmp_path / "run") is None
 
 
-def test_offsets_against_time_are_a_conflict_of_two_operations(tmp_path):
+def test_offsets_against_real_time_are_a_conflict_of_two_operations(tmp_path):
     conflict = conflict_of(two_in_turn(1, 0, 2), tmp_path)
     assert conflict is not None
     assert set(conflict.sends) == {0, 1}
     assert "acknowledged before" in conflict.text
 
 
-def test_the_end_of_the_log_is_only_asked_for_as_an_option(tmp_path):
+def test_end_of_the_log_is_checked_only_with_the_option(tmp_path):
     tables = two_in_turn(0, 1, 1)
     assert conflict_of(tables, tmp_path / "default") is None
     conflict = conflict_of(tables, tmp_path / "option", linearizable=True)
@@ -66,7 +66,7 @@ def test_the_end_of_the_log_is_only_asked_for_as_an_option(tmp_path):
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_lawful_transactions_have_an_order(seed):
+def test_valid_transactions_are_linearizable(seed):
     rng = random.Random(seed)
     tables = Simulation(rng, weak=False, positions=seed % 3 > 0).run(rng.randrange(5, 60))
     tombstones = {row["op_id"] for row in tables.rows["records"] if row["value"] is None}
@@ -80,8 +80,8 @@ def test_lawful_transactions_have_an_order(seed):
 
 @pytest.mark.parametrize("end", ["commit_txn", "abort_txn"])
 @pytest.mark.parametrize("isolation", ["read_committed", "read_uncommitted", None])
-def test_what_did_not_commit_may_be_passed_over_by_readers_of_what_did(end, isolation):
-    """The poll passes over the second record, which is part of a transaction."""
+def test_read_committed_may_skip_only_aborted_records(end, isolation):
+    """The poll skips the second record, which belongs to a transaction."""
     tables = two_in_turn(0, 1, 2)
     tables.rows["operations"][1].update(txn_id="x", txn_seq=7)
     tables.rows["operations"][2]["isolation"] = isolation
@@ -93,7 +93,7 @@ def test_what_did_not_commit_may_be_passed_over_by_readers_of_what_did(end, isol
         assert conflict.text == "fetch 2 passed offset 1 without returning the record of send 1"
 
 
-def test_a_record_that_was_read_nobody_tells_where_was_not_passed_over():
+def test_record_read_at_an_unknown_offset_was_not_skipped():
     tables = two_in_turn(0, 1, 2)
     tables.rows["positions"][0]["after"] = 2
     tables.record(2, 1, "read", TOPIC, 0, None, 101)
@@ -103,7 +103,7 @@ def test_a_record_that_was_read_nobody_tells_where_was_not_passed_over():
 
 
 @pytest.mark.parametrize("row", [1, 2])
-def test_what_took_effect_and_never_returned_did_so_at_any_time(row):
+def test_operation_that_never_returned_may_take_effect_at_any_later_time(row):
     tables = two_in_turn(0, 1, 2)
     tables.rows["operations"][row]["complete_ns"] = None
     assert partition_columns(tables.in_memory("made-up"), TOPIC, 0).find_conflict(linearizable=True) is None
@@ -113,7 +113,7 @@ def test_what_took_effect_and_never_returned_did_so_at_any_time(row):
     assert partition_columns(against_time.in_memory("made-up"), TOPIC, 0).find_conflict() is None
 
 
-def test_what_is_not_judged_is_refused_in_a_line(tmp_path):
+def test_tombstones_and_recreated_topics_are_rejected(tmp_path):
     tables = two_in_turn(0, 1, 1)
     tables.rows["records"][0]["value"] = None
     with pytest.raises(HistoryError, match="operation 0 has a tombstone"):
@@ -126,7 +126,7 @@ def test_what_is_not_judged_is_refused_in_a_line(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("deletion", "is_refused"),
+    ("deletion", "is_rejected"),
     [
         (("delete_topic", 6, 8, "ok", TOPIC), True),
         (("delete_topic", 6, 8, "info", None), True),
@@ -136,22 +136,22 @@ def test_what_is_not_judged_is_refused_in_a_line(tmp_path):
         (("delete_topic", 50, 60, "ok", TOPIC), False),
     ],
 )
-def test_a_topic_that_may_have_been_created_again(deletion, is_refused):
-    """Two records at offset 0, which a topic of two lives has lawfully."""
+def test_topic_that_may_have_been_recreated(deletion, is_rejected):
+    """Two records have offset 0, which is valid for a topic that was deleted and created again."""
     f, begin_ns, end_ns, outcome, topic = deletion
     tables = two_in_turn(0, 0, 1)
     tables.rows["positions"].clear()
     tables.rows["records"].pop()
     tables.rows["records"][1]["value"] = 101
     op_id = tables.op(5, f, begin_ns, end_ns, outcome, topic=topic)
-    if is_refused:
+    if is_rejected:
         with pytest.raises(HistoryError, match=f"operation {op_id} may have deleted topic {TOPIC}, and no topic id"):
             partition_columns(tables.in_memory("made-up"), TOPIC, 0)
         tables.rows["records"][0]["topic_id"] = "A"
     assert partition_columns(tables.in_memory("made-up"), TOPIC, 0).find_conflict() is not None
 
 
-def test_the_extremes_of_numbers():
+def test_extreme_offsets_and_op_ids():
     tables = two_in_turn(0, 1, 1)
     tables.rows["records"][1]["offset"] = 2**63 - 1
     with pytest.raises(HistoryError, match="operation 1 has the offset 9223372036854775807"):

@@ -1,4 +1,4 @@
-"""Temporary folders are removed after their process has ended; those of other processes and users stay."""
+"""Temporary folders: removed after the end of their process; those of other processes and users are kept."""
 
 import os
 import subprocess
@@ -24,7 +24,7 @@ print(folder.path, flush=True)
 
 @pytest.fixture(autouse=True)
 def place(tmp_path, monkeypatch):
-    """A folder for temporary files of this test's own."""
+    """Folder for the temporary files of this test."""
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     remove_abandoned.cache_clear()
@@ -47,7 +47,7 @@ def test_a_folder_is_removed_with_its_context_and_with_the_process(place):
     assert list(place.iterdir()) == []
 
 
-def test_folders_of_a_killed_process_are_removed_by_the_next_start(place):
+def test_folder_of_a_killed_process_is_removed_by_the_next_start(place):
     left = run(KILLED)
     assert [str(path) for path in place.iterdir()] == [left]
     with TemporaryFolder() as path:
@@ -85,7 +85,7 @@ def test_links_are_neither_followed_nor_removed(place):
     assert (place / "kafkatrial-held-link").is_symlink()
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="giving a directory away takes root")
+@pytest.mark.skipif(os.geteuid() != 0, reason="changing the owner of a directory needs root")
 def test_folders_of_other_users_stay(place):
     left = run(KILLED)
     os.chown(left, 12345, 12345)

@@ -1,4 +1,4 @@
-"""One run with everything in it that a report can show."""
+"""Fixture: the results of one run with everything that a report can show."""
 
 from typing import Any
 

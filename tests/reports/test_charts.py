@@ -1,4 +1,4 @@
-"""Charts of any length: bounded, in place, and broken where nothing was measured."""
+"""Charts: a bounded number of points inside the plane, with gaps where there is no value."""
 
 import re
 
@@ -11,7 +11,7 @@ SERIES = st.dictionaries(st.integers(0, 400_000), st.floats(0, 1e12), max_size=3
 
 
 @given(SERIES, st.booleans(), st.floats(1, 400_000))
-def test_every_value_is_drawn_inside_of_few_points(points, log, seconds):
+def test_every_line_is_inside_and_has_few_points(points, log, seconds):
     axis = TimeAxis(seconds)
     binned = axis.binned([(at, value) for at, value in sorted(points.items()) if at <= seconds], max)
     drawn = chart("t", "n", "u", axis, {"one": binned}, log=log)
@@ -29,20 +29,20 @@ def test_every_value_is_drawn_inside_of_few_points(points, log, seconds):
     assert 1 <= len(axis.ticks) <= 12
 
 
-def test_a_second_without_neighbours_is_a_dot():
+def test_second_without_neighbours_is_a_dot():
     drawn = chart("t", "", "u", TimeAxis(10), {"one": {1: 5.0, 4: 2.0, 5: 10.0}})
     (line,) = drawn.lines
     assert line.path.count("M") == 2
     assert line.dots == ((TimeAxis(10).x(1.5), PLANE_HEIGHT / 2),)
 
 
-def test_the_seconds_of_a_bin_are_put_together():
+def test_seconds_of_a_bin_are_combined():
     axis = TimeAxis(2 * POINTS_MAX - 1)
     assert axis.bin_s == 2
     assert axis.binned([(0, 1.0), (1, 5.0), (2, 3.0)], max) == {0: 5.0, 1: 3.0}
 
 
-def test_a_span_can_be_seen_and_is_named_where_there_is_room():
+def test_span_is_visible_and_has_its_label_if_it_fits():
     axis = TimeAxis(100)
     assert span(axis, 50, 50, label="b1", title="").width > 1
     assert span(axis, 50, 50, label="b1", title="").label == ""
@@ -50,6 +50,6 @@ def test_a_span_can_be_seen_and_is_named_where_there_is_room():
     assert span(axis, -5, 200, label="b1", title="").width == PLANE_WIDTH
 
 
-def test_numbers_for_people():
+def test_figures_as_text():
     numbers = (None, 0.0, 0.1234, 12.345, 1234.0, 12_345_678.0, 5e10)
     assert [figure(value) for value in numbers] == ["-", "0", "0.123", "12.3", "1,234", "12.3M", "50G"]

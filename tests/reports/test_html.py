@@ -1,4 +1,4 @@
-"""report.html: one page that needs nothing else."""
+"""report.html: one self-contained page."""
 
 import re
 from dataclasses import replace
@@ -13,7 +13,7 @@ VOID = {"meta", "input", "br", "hr", "img", "link"}
 
 
 class Page(HTMLParser):
-    """Ids, links, text, and whether every element was closed."""
+    """Parser that collects ids, links, text and unclosed elements."""
 
     def __init__(self, html):
         super().__init__()
@@ -43,7 +43,7 @@ def page(results):
     return Page(render_html(results))
 
 
-def test_it_is_well_formed_and_links_lead_somewhere(page):
+def test_page_is_well_formed_and_every_link_has_a_target(page):
     assert page.open == []
     assert len(set(page.ids)) == len(page.ids)
     assert {href.removeprefix("#") for href in page.hrefs} <= set(page.ids)
@@ -56,12 +56,12 @@ def test_nothing_is_fetched(page, results):
     assert not re.search(r"@import|url\(|fetch\(|XMLHttpRequest", html)
 
 
-def test_every_verdict_is_a_word(page):
+def test_every_verdict_has_a_text(page):
     for word in ("ok", "violation", "expected", "unexpectedly ok", "unknown", "n/a", "flaky", "not run"):
         assert word in page.text
 
 
-def test_a_violation_has_its_script_evidence_and_reproduction(page):
+def test_violation_has_its_script_evidence_and_reproduction(page):
     for text in (
         "offsets 40 to 51 of orders-0 are gone",
         "orders-0@49",
@@ -73,12 +73,12 @@ def test_a_violation_has_its_script_evidence_and_reproduction(page):
         assert text in page.text
 
 
-def test_a_difference_is_told_once(page):
+def test_difference_is_shown_once(page):
     differences = page.text.partition("Differences between targets")[2]
     assert differences.count("base_offset=3") == 1
 
 
-def test_hostile_text_stays_text(results):
+def test_hostile_text_is_escaped(results):
     hostile = "<script>alert(1)</script>\x1b[31m</pre>"
     outcomes = tuple(replace(o, reason=hostile, actual=hostile, program=hostile) for o in results.outcomes)
     html = render_html(replace(results, outcomes=outcomes))
@@ -87,6 +87,6 @@ def test_hostile_text_stays_text(results):
     assert Page(html).open == []
 
 
-def test_a_run_without_a_verdict_has_a_page(results, tmp_path):
+def test_run_without_a_verdict_has_a_page(results, tmp_path):
     empty = Results("0", "2026-01-02T03:04:05+00:00", 1, "ci", results.targets[:1], results.requirements)
     assert "The run has not ended." in write_html(empty, tmp_path).read_text()

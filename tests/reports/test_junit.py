@@ -1,4 +1,4 @@
-"""junit.xml: what a CI server reads."""
+"""junit.xml: suites, cases and results for CI servers."""
 
 from dataclasses import replace
 from xml.etree import ElementTree as ET
@@ -24,7 +24,7 @@ def facts(element):
     return [(fact.get("name"), fact.get("value")) for fact in element.find("properties")]
 
 
-def test_a_suite_per_target_with_its_counts(suites):
+def test_suite_of_each_target_has_its_counts(suites):
     assert list(suites) == ["kafkatrial.reference", "kafkatrial.apache-kafka:4.3.1"]
     counts = [[suite.get(n) for n in ("tests", "failures", "errors", "skipped")] for suite in suites.values()]
     assert counts == [["5", "1", "1", "1"], ["5", "2", "0", "0"]]
@@ -32,7 +32,7 @@ def test_a_suite_per_target_with_its_counts(suites):
     assert ("version.broker", "4.3.1") in facts(suites["kafkatrial.apache-kafka:4.3.1"])
 
 
-def test_a_violation_is_a_failure_with_the_whole_finding(suites):
+def test_violation_is_a_failure_with_the_whole_finding(suites):
     found = case(suites["kafkatrial.reference"], "produce/acks-all-survives")
     failure = found.find("failure")
     assert failure.get("message") == "12 acknowledged records were lost"
@@ -66,14 +66,14 @@ def test_notes_on_expected_and_flaky_violations(suites):
     assert ("flaky", "true") in facts(flaky)
 
 
-def test_whatever_a_broker_answers_stays_xml(results, tmp_path):
+def test_any_text_of_a_broker_gives_valid_xml(results, tmp_path):
     hostile = "".join(map(chr, [*range(32), 0x7F, 0x85, 0xFFFE, *b']]><&"']))
     outcomes = tuple(replace(o, reason=hostile, actual=hostile, program=hostile) for o in results.outcomes)
     ET.parse(write_junit(replace(results, outcomes=outcomes), tmp_path))
 
 
 @given(st.text())
-def test_printable_text_has_nothing_that_a_terminal_obeys(text):
+def test_printable_text_has_no_control_characters(text):
     shown = printable(text)
     assert all(c in "\n\t" or c.isprintable() or ord(c) >= 0xA0 for c in shown)
     assert printable(shown) == shown

@@ -1,4 +1,4 @@
-"""A program that is printed can be copied, compiled and run, on a console of any width."""
+"""Printed programs: they can be copied, compiled and run, whatever the width of the console."""
 
 import io
 from dataclasses import replace
@@ -45,7 +45,7 @@ def copied(text):
 @pytest.mark.parametrize("source", PROGRAMS)
 @pytest.mark.parametrize("width", [40, 400])
 @pytest.mark.parametrize("is_terminal", [False, True])
-def test_a_console_shows_it_as_it_is(results, source, width, is_terminal):
+def test_console_prints_the_program_unchanged(results, source, width, is_terminal):
     console = Console(file=io.StringIO(), width=width, force_terminal=is_terminal, color_system=None)
     show(console, render_finding(*violation(results, source)))
     shown = copied(console.file.getvalue())
@@ -54,7 +54,7 @@ def test_a_console_shows_it_as_it_is(results, source, width, is_terminal):
 
 
 @pytest.mark.parametrize("source", PROGRAMS)
-def test_pytest_and_junit_show_it_as_it_is(results, source, tmp_path):
+def test_pytest_and_junit_print_the_program_unchanged(results, source, tmp_path):
     outcome, requirement = violation(results, source)
     assert copied(as_text(render_finding(outcome, requirement), width=40)) == source.rstrip()
     outcomes = tuple(outcome if found.standing is Standing.VIOLATION else found for found in results.outcomes)
@@ -63,12 +63,12 @@ def test_pytest_and_junit_show_it_as_it_is(results, source, tmp_path):
     assert source.rstrip() in [copied(text) for text in texts]
 
 
-def test_colour_changes_no_character():
+def test_colour_does_not_change_the_text():
     console = Console(file=io.StringIO(), width=30, force_terminal=True, color_system="truecolor")
     console.print(render_program(PROGRAMS[0]), crop=False)
     assert Text.from_ansi(console.file.getvalue()).plain.rstrip() == PROGRAMS[0].rstrip()
 
 
-def test_a_command_stays_one_line():
+def test_command_is_one_line():
     command = "kafkatrial run " + "--target reference " * 9
     assert as_text(render_command("Reproduce: ", command), width=40) == f"Reproduce: {command}".rstrip()

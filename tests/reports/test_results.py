@@ -1,4 +1,4 @@
-"""results.json: written, read again, refused when it is not one."""
+"""results.json: written and read back; other files are rejected."""
 
 import json
 from pathlib import Path
@@ -14,17 +14,17 @@ from reports.results import ResultsError, read_results, write_results
 GOLDEN = Path(__file__).parent / "golden"
 
 
-def test_what_is_written_is_read_again(results, tmp_path):
+def test_written_results_are_read_back(results, tmp_path):
     write_results(results, tmp_path)
     assert read_results(tmp_path) == results
     assert [path.name for path in tmp_path.iterdir()] == ["results.json"]
 
 
-def test_format_1_stays_the_same_to_the_byte(results, tmp_path):
+def test_format_1_is_unchanged_to_the_byte(results, tmp_path):
     assert write_results(results, tmp_path).read_bytes() == (GOLDEN / "results.json").read_bytes()
 
 
-def test_the_format_is_the_public_one(results, tmp_path):
+def test_results_have_the_public_format(results, tmp_path):
     written = json.loads(write_results(results, tmp_path).read_text())
     assert written["format"] == 1
     assert set(written) == {
@@ -50,7 +50,7 @@ def test_the_format_is_the_public_one(results, tmp_path):
         ({"outcomes": [{"verdict": "ok", "target": "t"}]}, "outcomes: Value error, a requirement, a target and"),
     ],
 )
-def test_another_format_is_refused_in_one_line(results, tmp_path, change, line):
+def test_other_format_is_rejected_in_one_line(results, tmp_path, change, line):
     path = write_results(results, tmp_path)
     path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
     with pytest.raises(ResultsError) as caught:
@@ -59,7 +59,7 @@ def test_another_format_is_refused_in_one_line(results, tmp_path, change, line):
     assert "\n" not in str(caught.value)
 
 
-def test_damaged_and_missing_files_are_refused(tmp_path):
+def test_damaged_and_missing_files_are_rejected(tmp_path):
     with pytest.raises(ResultsError, match="No such file"):
         read_results(tmp_path)
     (tmp_path / "results.json").write_text('{"format": 1,')
@@ -71,7 +71,7 @@ VERDICTS = st.sampled_from([verdict for verdict in Verdict if verdict is not Ver
 
 
 @given(VERDICTS, st.booleans())
-def test_only_ok_and_an_expected_violation_stand_well(verdict, expected):
+def test_only_ok_and_an_expected_violation_are_successes(verdict, expected):
     standing = Finding(verdict, expected_violation=expected).standing
     assert (standing in {Standing.OK, Standing.EXPECTED}) == (
         (verdict, expected) in {("ok", False), ("violation", True)}

@@ -1,4 +1,4 @@
-"""The page and the terminal's summary of a report: bounded, and safe from what brokers and users write."""
+"""Page and terminal summary of a report: bounded in size, with all foreign text escaped."""
 
 import pytest
 
@@ -22,7 +22,7 @@ def report_of(tmp_path, *histories):
     )
 
 
-def test_what_others_write_stays_text(tmp_path):
+def test_foreign_text_is_escaped(tmp_path):
     tables = Tables(run_id=HOSTILE, seed=2**90, target=HOSTILE, topics={HOSTILE: {"x": HOSTILE}})
     op = tables.op(1, "produce", 0, SECOND, acks=-1, error=HOSTILE)
     tables.record(op, 0, "send", HOSTILE, 0, 0, 1, key=HOSTILE)
@@ -41,7 +41,7 @@ def test_what_others_write_stays_text(tmp_path):
     assert "[red]" in shown
 
 
-def test_a_long_run_with_much_in_it_has_a_small_page(tmp_path):
+def test_page_of_a_long_run_is_small(tmp_path):
     tables = Tables(run_id="long")
     for number in range(4000):
         begin = number * 20 * SECOND
@@ -60,13 +60,13 @@ def test_a_long_run_with_much_in_it_has_a_small_page(tmp_path):
     assert f"{report.tables['partition_load'].num_rows - ROWS_MAX} more in tables/partition_load.csv" in page
 
 
-def test_an_engine_that_breaks_down_says_so_in_one_line(tmp_path):
+def test_engine_failure_is_one_line(tmp_path):
     with local_engine(tmp_path) as engine, pytest.raises(LocalEngineError, match="DuckDB: ") as raised:
         engine.query("SELECT *\nFROM nowhere")
     assert "\n" not in str(raised.value)
 
 
-def test_an_engine_without_room_says_where_to_get_more(tmp_path):
+def test_engine_without_room_names_the_options(tmp_path):
     engine = local_engine(tmp_path, memory_mb=64)
     with engine as opened, pytest.raises(LocalEngineError, match=r"had no room.*--memory-limit.*--out"):
         opened.query("SELECT list(x) AS all_of_them FROM range(100000000) AS numbers(x)")

@@ -1,4 +1,4 @@
-"""The page of seeded defects says what was caught and what was not, and holds whatever a broker may have answered."""
+"""Page of seeded defects: detected and missed ones, with the text of brokers escaped."""
 
 from html.parser import HTMLParser
 
@@ -7,7 +7,7 @@ from reports.sensitivity import DefectRow, FalseAlarmRow, Sensitivity, render_se
 CAUGHT = DefectRow(
     name="acknowledge-early",
     area="replication",
-    story="acks=all is answered at once. Records are lost.",
+    story="A produce with acks=all is acknowledged at once. Records are lost.",
     sources=("KAFKA-353",),
     place="replication.partition.Partition.check_enough_replicas_reach_offset",
     expected=("lost-write",),
@@ -23,7 +23,7 @@ CAUGHT = DefectRow(
 MISSED = DefectRow(
     name="never-shrink",
     area="isr",
-    story="Nobody leaves the ISR. Writes time out.",
+    story="The ISR never shrinks. Writes time out.",
     sources=(),
     place="replication.partition.Partition.maybe_shrink_isr",
     expected=("unavailable",),
@@ -40,7 +40,7 @@ def results(*rows: DefectRow, **fields: object) -> Sensitivity:
     return Sensitivity("0.1.0", 0, 60.0, 2, len(rows), rows=list(rows), complete=True, **fields)
 
 
-def test_it_says_what_was_caught_by_what_and_what_was_missed():
+def test_page_has_detected_and_missed_defects():
     page = render_sensitivity(results(CAUGHT, MISSED, clean_scripts=515))
     assert "1 of 2 defects caught" in page
     assert "kafkatrial simulate --seeds 41 --defect acknowledge-early" in page
@@ -48,7 +48,7 @@ def test_it_says_what_was_caught_by_what_and_what_was_missed():
     assert "not expected" not in page
 
 
-def test_what_was_caught_by_something_else_is_marked():
+def test_defect_detected_by_an_unexpected_anomaly_is_marked():
     other = DefectRow(**{**fields_of(CAUGHT), "caught_by": "exception", "is_expected": False})
     assert "not expected" in render_sensitivity(results(other))
 
@@ -64,7 +64,7 @@ def test_text_is_escaped_and_printable():
     assert "value &lt;7&gt; is \\x1b[31mgone" in page
 
 
-def test_nothing_is_fetched_and_every_tag_is_closed():
+def test_nothing_is_fetched_and_every_element_is_closed():
     page = render_sensitivity(results(CAUGHT, MISSED))
     reader = Reader()
     reader.feed(page)
@@ -72,15 +72,15 @@ def test_nothing_is_fetched_and_every_tag_is_closed():
     assert not {"src", "href"} & {name for name, value in reader.attributes if value and not value.startswith("#")}
 
 
-def test_it_is_written_into_a_directory_that_is_made(tmp_path):
+def test_page_is_written_into_a_new_directory(tmp_path):
     path = write_sensitivity(results(CAUGHT), tmp_path / "new" / "one")
     assert path.read_text(encoding="utf-8").startswith("<!doctype html>")
 
 
-def test_json_has_everything_and_the_names_of_what_was_missed():
-    told = results(CAUGHT, MISSED).as_json()
-    assert (told["caught"], told["missed"]) == (1, ["never-shrink"])
-    assert told["rows"][0]["caught_by"] == "lost-write"
+def test_json_has_every_row_and_the_names_of_missed_defects():
+    document = results(CAUGHT, MISSED).as_json()
+    assert (document["caught"], document["missed"]) == (1, ["never-shrink"])
+    assert document["rows"][0]["caught_by"] == "lost-write"
 
 
 def fields_of(row: DefectRow) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""The picture on a terminal, against a golden copy. UPDATE_GOLDEN=1 rewrites it: read the change before committing."""
+"""Terminal output compared with golden files. UPDATE_GOLDEN=1 rewrites them: read the change before committing."""
 
 import os
 from pathlib import Path
@@ -46,12 +46,12 @@ def test_place(known, shown):
     assert place(*known) == shown
 
 
-def test_a_reproduce_line_is_never_broken(results):
+def test_reproduce_line_is_never_broken(results):
     outcome = results.outcomes[2]
     text = as_text(render_finding(outcome, results.requirement(outcome.requirement)), width=40)
     assert any(line.endswith(outcome.reproduce) for line in text.splitlines())
 
 
-def test_escape_sequences_of_a_broker_are_shown_not_obeyed(results):
+def test_escape_sequences_of_a_broker_are_escaped(results):
     flaky = results.outcomes[5]
     assert r"\x00" in as_text(render_finding(flaky, results.requirement(flaky.requirement)))

@@ -1,4 +1,4 @@
-"""Histories written as a foreign tool would: rows as plain dictionaries, one `pq.write_table` per table."""
+"""Histories as a foreign tool writes them: rows as plain dictionaries, and one Parquet file per table."""
 
 import json
 from pathlib import Path
@@ -24,8 +24,8 @@ RUN = {
 }
 
 
-def lawful_tables() -> Tables:
-    """Two producers and a consumer, a transaction of produces that overlap, and one row or more in every table."""
+def valid_tables() -> Tables:
+    """Return a history of two producers and a consumer, with overlapping produces and a row or more in every table."""
     a, b = (
         {"topic": "orders", "topic_id": "ID-A", "partition": 0},
         {"topic": "orders", "topic_id": None, "partition": 1},

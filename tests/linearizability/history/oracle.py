@@ -1,24 +1,24 @@
-"""The rules of the format once more, row by row in plain Python: slow, and obvious."""
+"""Oracle for the validator: the rules of the history format, checked row by row in plain Python."""
 
 from itertools import combinations
 
 from linearizability.history.schema import COLUMNS
 
 
-def is_lawful(tables) -> bool:
+def is_valid(tables) -> bool:
     rows = {name: tables.get(name, []) for name in COLUMNS}
     return (
-        all(_columns_are_lawful(name, rows[name]) for name in COLUMNS)
-        and _periods_are_lawful(rows)
-        and _operations_are_lawful(rows["operations"])
+        all(_columns_are_valid(name, rows[name]) for name in COLUMNS)
+        and _periods_are_valid(rows)
+        and _operations_are_valid(rows["operations"])
         and _rows_belong_to_operations(rows)
-        and _topics_are_clear(rows)
-        and _records_are_lawful(rows)
+        and _topics_are_unambiguous(rows)
+        and _records_are_valid(rows)
         and all(row["cause"] == "read" or row["before"] == row["after"] for row in rows["positions"])
     )
 
 
-def _columns_are_lawful(name, rows):
+def _columns_are_valid(name, rows):
     for row in rows:
         if name == "operations" and row["outcome"] == "ok" and row.get("complete_ns") is None:
             return False
@@ -26,12 +26,12 @@ def _columns_are_lawful(name, rows):
             value = row.get(column.name)
             if value is None and column.required:
                 return False
-            if value is not None and not _may_stand(column, value):
+            if value is not None and not _is_permitted(column, value):
                 return False
     return True
 
 
-def _may_stand(column, value):
+def _is_permitted(column, value):
     if column.name.endswith("_ns") and abs(value) > 2**62:
         return False
     if column.unknown is not None and value == column.unknown:
@@ -41,7 +41,7 @@ def _may_stand(column, value):
     return column.values is None or value in column.values
 
 
-def _periods_are_lawful(rows):
+def _periods_are_valid(rows):
     periods = {
         "operations": ("invoke_ns", "complete_ns"),
         "states": ("asked_ns", "answered_ns"),
@@ -52,7 +52,7 @@ def _periods_are_lawful(rows):
     )
 
 
-def _operations_are_lawful(operations):
+def _operations_are_valid(operations):
     for one, other in combinations(operations, 2):
         if one["op_id"] == other["op_id"]:
             return False
@@ -80,13 +80,13 @@ def _ids(rows):
     return ids
 
 
-def _topics_are_clear(rows):
+def _topics_are_unambiguous(rows):
     ids = _ids(rows)
     read = rows["records"] + rows["positions"]
     return all(row.get("topic_id") is not None or len(ids.get(row["topic"], ())) <= 1 for row in read)
 
 
-def _records_are_lawful(rows):
+def _records_are_valid(rows):
     ids = _ids(rows)
 
     def partition(row):

@@ -1,4 +1,4 @@
-"""Five million records, with operations and positions to match, pass through a recorder in bounded memory."""
+"""Memory of a recorder: five million records with their operations and positions stay below a fixed peak."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""The public page of the format says what `schema` says, and its example runs."""
+"""Page of the history format: its tables of columns match `schema`, and its example runs."""
 
 import re
 import subprocess
@@ -28,16 +28,16 @@ def columns_of(name):
 
 
 @pytest.mark.parametrize("name", COLUMNS)
-def test_the_page_has_every_column(name):
+def test_page_has_every_column(name):
     section = PAGE.split(f"\n## {name}\n")[1].split("\n## ")[0]
     assert f"<!-- columns of {name} -->\n{columns_of(name)}\n" in section
 
 
-def test_the_page_has_no_other_tables():
+def test_page_has_no_other_tables():
     assert re.findall(r"<!-- columns of (\w+) -->", PAGE) == list(COLUMNS)
 
 
-def test_the_example_of_the_page_writes_a_lawful_history(tmp_path):
+def test_example_of_the_page_writes_a_valid_history(tmp_path):
     example = re.search(r"```python\n(.*?)```", PAGE, re.DOTALL).group(1)
     subprocess.run([sys.executable, "-c", example], cwd=tmp_path, check=True, env={"PYTHONPATH": str(ROOT)})
     history = open_history(tmp_path / "my-run")

@@ -1,4 +1,4 @@
-"""What stands in the place of a file, and files that claim or repeat too much: one line, in bounded time and memory."""
+"""Hostile input files: special files, false footers and endless repeats are rejected in one line, in bounded memory."""
 
 import os
 import shutil
@@ -27,14 +27,14 @@ def run(tmp_path):
     return Path(shutil.copytree(EXAMPLES / "clean", tmp_path / "run"))
 
 
-def put(what, path, monkeypatch):
-    """Something that is no regular file."""
+def create(kind, path, monkeypatch):
+    """Create something other than a regular file."""
     path.unlink(missing_ok=True)
-    match what:
+    match kind:
         case "FIFO":
             os.mkfifo(path)
         case "socket":
-            monkeypatch.chdir(path.parent)  # since the path of a socket is short
+            monkeypatch.chdir(path.parent)  # because the length of a socket's path is limited
             with socket.socket(socket.AF_UNIX) as listener:
                 listener.bind(path.name)
         case "device":
@@ -54,27 +54,27 @@ SHOWN = {
 }
 
 
-@pytest.mark.parametrize("what", SHOWN)
+@pytest.mark.parametrize("kind", SHOWN)
 @pytest.mark.parametrize("place", ["run.json", "history/operations/00001.parquet", "history/records.parquet"])
-def test_no_regular_file_is_one_line_that_names_it(run, capsys, monkeypatch, what, place):
-    put(what, run / place, monkeypatch)
-    if (what, place) == ("directory", "history/records.parquet"):
-        return  # which is a table as Spark writes it
+def test_special_file_is_rejected_in_one_line_that_names_it(run, capsys, monkeypatch, kind, place):
+    create(kind, run / place, monkeypatch)
+    if (kind, place) == ("directory", "history/records.parquet"):
+        return  # as Spark writes a table
     assert exit_code(["check", str(run)]) is ExitCode.USAGE
     (line,) = capsys.readouterr().err.splitlines()
     assert place in line
-    assert SHOWN[what] in line
+    assert SHOWN[kind] in line
 
 
-@pytest.mark.parametrize("what", ["FIFO", "socket", "device", "dangling", "directory"])
+@pytest.mark.parametrize("kind", ["FIFO", "socket", "device", "dangling", "directory"])
 @pytest.mark.parametrize(
     "command",
     [["check"], ["report"], ["check", "--model", "register"], ["export"], ["run", "--expectations"]],
     ids=" ".join,
 )
-def test_every_command_rejects_it(tmp_path, capsys, monkeypatch, command, what):
+def test_every_command_rejects_special_files(tmp_path, capsys, monkeypatch, command, kind):
     path = tmp_path / "input"
-    put(what, path, monkeypatch)
+    create(kind, path, monkeypatch)
     more = [str(tmp_path / "out")] if command == ["export"] else []
     assert exit_code([*command, str(path), *more]) is ExitCode.USAGE
     (line,) = capsys.readouterr().err.splitlines()
@@ -104,7 +104,7 @@ def claim(path, rows, *, everywhere):
 
 
 @pytest.mark.parametrize(("rows", "everywhere"), [(10**12, False), (10**12, True), (10**7, True), (200, True)])
-def test_a_footer_that_claims_other_rows_than_there_are_is_rejected(run, rows, everywhere):
+def test_footer_with_a_false_number_of_rows_is_rejected(run, rows, everywhere):
     path = run / "history" / "records.parquet"
     table = pq.read_table(path)
     pq.write_table(table, path, write_statistics=False)
@@ -115,7 +115,7 @@ def test_a_footer_that_claims_other_rows_than_there_are_is_rejected(run, rows, e
 
 @pytest.mark.parametrize("name", ["operations", "records"])
 @pytest.mark.parametrize("distinct", [1, 200_000])
-def test_rows_that_repeat_without_end_are_rejected_before_they_are_judged(run, monkeypatch, name, distinct):
+def test_endlessly_repeated_rows_are_rejected_before_judgement(run, monkeypatch, name, distinct):
     monkeypatch.setattr("linearizability.check.LARGE_ROWS", 1000)
     monkeypatch.setattr("linearizability.shards.laying_out._distributed", None)
     row = pq.read_table(run / "history" / "records.parquet").slice(0, 1)
@@ -143,7 +143,7 @@ ROWS = {
 
 @pytest.mark.parametrize("name", ROWS)
 @pytest.mark.parametrize("distinct", [1, 300])
-def test_equal_rows_of_a_table_without_a_key_are_rejected_before_they_are_judged(run, name, distinct):
+def test_equal_rows_of_a_table_without_a_key_are_rejected_before_judgement(run, name, distinct):
     table = pa.Table.from_pylist([ROWS[name]] * distinct, SCHEMAS[name])
     table = table.set_column(0, table.schema.field(0).name, pa.array(np.arange(distinct)))
     table = table.take(pa.array(np.arange(100_000) % distinct)).cast(SCHEMAS[name])
@@ -171,7 +171,7 @@ def test_a_sample_finds_no_repeat_where_there_is_none_and_stays_small():
     assert sample.find_repeat(1_000_000, np.arange(50_000) // 7, np.arange(50_000) % 7) is not None
 
 
-def test_more_faults_than_any_run_has_are_rejected(run):
+def test_too_many_faults_are_rejected(run):
     row = {"fault_id": 1, "kind": "kill", "target": "1", "inject_ns": 1, "heal_ns": 2}
     table = pa.Table.from_pylist([row], SCHEMAS["faults"])
     table = table.take(pa.array(np.zeros(100_001, np.int64)))

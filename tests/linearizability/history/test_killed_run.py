@@ -1,4 +1,4 @@
-"""A run that is killed reads back: all but the last second, with what was open, and lawful at every step."""
+"""History of a killed run: it is valid at every step and lacks at most the last second; open operations are kept."""
 
 import contextlib
 import os
@@ -41,8 +41,8 @@ for number in range(10**9):
 """
 
 
-def test_after_sigkill_all_but_the_last_second_reads_back(tmp_path):
-    """What had ended before a flush began is there once that flush is over, and flushes follow each other quickly."""
+def test_after_sigkill_at_most_the_last_second_is_missing(tmp_path):
+    """A flush contains every operation completed before it began, and two flushes take less than a second."""
     assert 2 * writer_module.FLUSH_INTERVAL_S < 1
     command = [sys.executable, "-c", CHILD, str(tmp_path / "run")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=Path(__file__).parents[3]) as child:
@@ -57,7 +57,7 @@ def test_after_sigkill_all_but_the_last_second_reads_back(tmp_path):
 
     operations = history.table("operations").to_pylist()
     completed = [row for row in operations if row["complete_ns"] is not None]
-    # One flush may have been under way when a step ended: the next one had it, and is over if a third one is numbered.
+    # A step may end during a flush: then the next flush contains it, which is over when a third one has a number.
     assert len(completed) >= 2 * sum(1 for flush in flushes if flush + 2 <= flushes[-1]) > 0
 
     opened = next(row for row in operations if row["process"] == 9)
@@ -84,7 +84,7 @@ with HistoryWriter(Path(sys.argv[1]), RunInfo("r")) as writer:
 
 
 @pytest.mark.parametrize("delay_s", [0.0, 0.011, 0.1, 0.37])
-def test_after_ctrl_c_everything_reads_back(tmp_path, delay_s):
+def test_after_ctrl_c_the_history_is_complete(tmp_path, delay_s):
     command = [sys.executable, "-c", INTERRUPTED, str(tmp_path / "run")]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, cwd=Path(__file__).parents[3]) as child:
@@ -100,8 +100,8 @@ def test_after_ctrl_c_everything_reads_back(tmp_path, delay_s):
     assert not (tmp_path / "run" / "history" / "_journal").exists()
 
 
-def test_at_every_step_of_the_writer_a_kill_leaves_a_lawful_history(tmp_path, monkeypatch):
-    """Copies the directory around every change of a name in it, which is what a kill there would leave."""
+def test_kill_at_any_step_of_the_writer_leaves_a_valid_history(tmp_path, monkeypatch):
+    """After each rename or removal the directory is copied: the state that a kill at that step leaves."""
     run_dir, copies = tmp_path / "run", []
 
     def copying(change):
@@ -135,7 +135,7 @@ def test_at_every_step_of_the_writer_a_kill_leaves_a_lawful_history(tmp_path, mo
 
 @contextlib.contextmanager
 def flushed(writer):
-    """Wait until what happens inside the block, or the first of it, was flushed."""
+    """Wait until the first rows that the block records are flushed."""
     before = writer._flusher._number
     yield
     while writer._flusher._number == before:
@@ -153,7 +153,7 @@ def one_step(recorder, writer, number):
 
 
 def judged(run_dir, at_least):
-    """A prefix of the run, not shorter than the one before, and whole: no completed operation lacks its rows."""
+    """Check a prefix of the run: no completed operation lacks its rows; return the number of operations."""
     history = open_history(run_dir)
     validate(history)
     operations = history.table("operations").to_pylist()
@@ -173,56 +173,56 @@ def judged(run_dir, at_least):
     return len(operations)
 
 
-def test_a_disk_that_is_full_is_one_line_for_every_caller(tmp_path, monkeypatch):
+def test_full_disk_is_one_line_for_every_caller(tmp_path, monkeypatch):
     monkeypatch.setattr(writer_module, "FLUSH_INTERVAL_S", 0.005)
     writer = HistoryWriter(tmp_path / "run", RUN)
     (tmp_path / "run" / "history" / "_journal" / "part.tmp").symlink_to("/dev/full")
     recorder = Recorder(writer)
     with pytest.raises(HistoryError, match="run: cannot write the history: No space left on device"):
-        poll_until_refused(recorder)
+        poll_until_rejected(recorder)
     with pytest.raises(HistoryError, match="No space left on device"):
         writer.close()
     assert not open_history(tmp_path / "run").run.complete
 
 
-def poll_until_refused(recorder):
+def poll_until_rejected(recorder):
     for _ in range(2000):
         recorder.invoke(1, "poll")
         time.sleep(0.005)
 
 
-def test_a_caller_that_waits_for_the_disk_is_told_that_it_is_gone(tmp_path, monkeypatch):
+def test_caller_waiting_for_a_removed_directory_gets_an_error(tmp_path, monkeypatch):
     monkeypatch.setattr(writer_module, "QUEUE_ROWS_MAX", 10)
     writer = HistoryWriter(tmp_path / "run", RUN)
     shutil.rmtree(tmp_path / "run" / "history")
     recorder = Recorder(writer)
     with pytest.raises(HistoryError, match="cannot write the history: No such file or directory"):
-        poll_until_refused(recorder)
+        poll_until_rejected(recorder)
     with pytest.raises(HistoryError):
         writer.close()
 
 
-def test_a_value_of_a_wrong_type_is_named(tmp_path):
+def test_value_of_a_wrong_type_is_named(tmp_path):
     writer = HistoryWriter(tmp_path / "run", RUN)
     writer.append_rows("operations", [{"op_id": "one"}])
     with pytest.raises(HistoryError, match=r"operations: column op_id: .*'one'"):
         writer.close()
 
 
-def test_a_directory_that_holds_a_run_is_not_written_over(tmp_path):
+def test_directory_with_a_run_is_not_overwritten(tmp_path):
     HistoryWriter(tmp_path / "run", RUN).close()
     with pytest.raises(HistoryError, match="holds a run already"):
         HistoryWriter(tmp_path / "run", RUN)
     assert open_history(tmp_path / "run").run.complete
 
 
-def test_a_directory_that_cannot_be_made_is_one_line(tmp_path):
+def test_directory_that_cannot_be_created_is_one_line(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(HistoryError, match="file/run: cannot write the history: Not a directory"):
         HistoryWriter(tmp_path / "file" / "run", RUN)
 
 
-def test_the_flusher_ends_with_the_writer(tmp_path):
+def test_flusher_ends_with_the_writer(tmp_path):
     writer = HistoryWriter(tmp_path / "run", RUN)
     thread = writer._thread
     assert thread.is_alive()

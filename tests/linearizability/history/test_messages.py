@@ -1,4 +1,4 @@
-"""A history as messages says what it said as tables."""
+"""Histories as Kafka messages: the same rows as the tables."""
 
 import pyarrow as pa
 import pytest
@@ -18,7 +18,7 @@ def inputs(count):
 
 
 @given(count=st.integers(1, 300), limit=st.integers(900, 4000), first=st.integers(0, 9))
-def test_rows_cut_into_small_messages_are_the_same_rows(count, limit, first):
+def test_rows_split_into_small_messages_are_unchanged(count, limit, first):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(messages, "VALUE_BYTES_MAX", limit)
         sent = list(table_messages("r", first, "inputs", inputs(count)))
@@ -29,7 +29,7 @@ def test_rows_cut_into_small_messages_are_the_same_rows(count, limit, first):
     assert pa.concat_tables([message.rows for message in read]).equals(inputs(count))
 
 
-def test_run_is_a_message_too():
+def test_run_json_is_a_message():
     info = RunInfo("r", seed=3, topics={"t": {"a": "b"}}, complete=True)
     message = decoded(run_message(info, 7).encoded())
     assert (message.run_id, message.number, message.table) == ("r", 7, "run")
@@ -37,12 +37,12 @@ def test_run_is_a_message_too():
 
 
 @pytest.mark.parametrize("value", [None, b"", b"{}", pa.BufferOutputStream().getvalue().to_pybytes()])
-def test_value_of_somebody_else_is_refused(value):
+def test_value_in_another_format_is_rejected(value):
     with pytest.raises(HistoryError, match="not a history of kafkatrial"):
         decoded(value)
 
 
-def test_table_that_is_unknown_or_has_other_columns_is_refused():
+def test_unknown_table_or_other_columns_are_rejected():
     for name, rows in (("nonsense", inputs(1)), ("records", inputs(1))):
         with pytest.raises(HistoryError, match=f"table {name} of another version"):
             decoded(Message("r", 0, name, rows).encoded())

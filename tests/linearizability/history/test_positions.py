@@ -1,4 +1,4 @@
-"""Derived positions agree with the rule, read row by row, and with what careful clients recorded."""
+"""Derived positions: compared with the rule applied row by row, and with positions that clients recorded."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ EXAMPLES = Path(__file__).parents[3] / "examples" / "histories"
 
 
 def derived_by_hand(tables):
-    """The rule of the format, one read at a time, in the order of op_ids."""
+    """Apply the rule of the format, one read at a time, in the order of op_ids."""
     last, rows = {}, []
     for op in sorted(tables["operations"], key=lambda row: row["op_id"]):
         if op["f"] in MOVES:
@@ -38,7 +38,7 @@ def derived_by_hand(tables):
 
 @st.composite
 def readers(draw):
-    """Consumers that poll, seek and are assigned partitions, and read at any offsets."""
+    """Generate consumers that poll, seek, are assigned partitions, and read at any offsets."""
     tables = {"operations": [], "records": [], "assignments": []}
     for op_id in range(1, draw(st.integers(1, 14))):
         process, f = draw(st.integers(0, 1)), draw(st.sampled_from(["poll", "poll", "poll", "poll", "seek", "assign"]))
@@ -57,7 +57,7 @@ def readers(draw):
 
 
 def derived(tables):
-    """By the module: partition by partition, as the checks call it."""
+    """Derive the positions with the module under test, partition by partition."""
     moves = [(row["process"], row["at_ns"]) for row in tables["assignments"]]
     moves += [(row["process"], row["invoke_ns"]) for row in tables["operations"] if row["f"] in MOVES]
     moves_ns = {process: np.array(sorted(at for of, at in moves if of == process)) for process, _ in moves}
@@ -65,8 +65,8 @@ def derived(tables):
     for topic, partition in sorted({(row["topic"], row["partition"]) for row in tables["records"]}):
         reads = []
         for op in sorted(tables["operations"], key=lambda row: (row["process"], row["op_id"])):
-            place = op["op_id"], topic, partition
-            own = [row for row in tables["records"] if (row["op_id"], row["topic"], row["partition"]) == place]
+            key = op["op_id"], topic, partition
+            own = [row for row in tables["records"] if (row["op_id"], row["topic"], row["partition"]) == key]
             own = [row for row in own if row["direction"] == "read" and row["offset"] is not None]
             if own:
                 own.sort(key=lambda row: row["seq"])
@@ -86,7 +86,7 @@ def test_derived_positions_follow_the_rule(tables):
 
 
 @pytest.mark.parametrize("name", ["clean", "clean.acks-1-old-leader"])
-def test_derived_reads_lie_inside_those_that_careful_clients_recorded(name):
+def test_derived_reads_lie_inside_the_recorded_ones(name):
     history = open_history(EXAMPLES / name)
     tables = {table: history.table(table).to_pylist() for table in ("operations", "records", "assignments")}
     recorded = {
@@ -99,5 +99,5 @@ def test_derived_reads_lie_inside_those_that_careful_clients_recorded(name):
     for op_id, topic, partition, begin, end in rows:
         before, after = recorded[op_id, topic, partition]
         assert end <= after
-        # What lies between is a transaction marker, which only the client's position passes over.
+        # Between them lies a transaction marker, which only the client's position includes.
         assert begin >= before or begin >= before - 3

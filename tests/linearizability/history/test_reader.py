@@ -1,3 +1,5 @@
+"""Reader of histories: tables are converted to the format; missing or damaged files are named."""
+
 import json
 import shutil
 from pathlib import Path
@@ -9,14 +11,14 @@ import pytest
 from linearizability.history.reader import HistoryError, NotARunError, open_history
 from linearizability.history.schema import SCHEMAS
 from linearizability.history.validate import validate
-from tests.linearizability.history.foreign import arrow, lawful_tables, write_history
+from tests.linearizability.history.foreign import arrow, valid_tables, write_history
 
 EXAMPLES = sorted(path for path in (Path(__file__).parents[3] / "examples" / "histories").iterdir() if path.is_dir())
 
 
 @pytest.fixture
 def run_dir(tmp_path):
-    return write_history(tmp_path / "run", lawful_tables())
+    return write_history(tmp_path / "run", valid_tables())
 
 
 def rewrite(run_dir, name, change):
@@ -29,7 +31,7 @@ def with_column(name, values):
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
-def test_the_examples_are_lawful(example):
+def test_examples_are_valid(example):
     assert len(EXAMPLES) == 4
     history = open_history(example)
     validate(history)
@@ -39,19 +41,19 @@ def test_the_examples_are_lawful(example):
         assert history.dataset(name).to_table().equals(history.table(name))
 
 
-def test_every_table_reads_as_it_was_written(run_dir):
+def test_every_table_is_read_as_written(run_dir):
     history = open_history(run_dir)
-    for name, rows in lawful_tables().items():
+    for name, rows in valid_tables().items():
         assert history.table(name).equals(arrow(name, rows))
         assert history.dataset(name).to_table().equals(arrow(name, rows))
     assert history.run.clients == {1: {"acks": "all"}}
 
 
-def test_the_columns_asked_for_in_the_order_asked_for(run_dir):
+def test_requested_columns_are_returned_in_the_requested_order(run_dir):
     assert open_history(run_dir).table("records", ["value", "op_id"]).column_names == ["value", "op_id"]
 
 
-def test_a_table_may_be_a_folder_of_files_and_drafts_do_not_count(run_dir):
+def test_table_may_be_a_folder_of_files_and_drafts_are_ignored(run_dir):
     history_dir = run_dir / "history"
     whole = pq.read_table(history_dir / "records.parquet")
     (history_dir / "records.parquet").unlink()
@@ -76,14 +78,14 @@ def test_an_absent_table_is_empty(run_dir):
     assert open_history(run_dir).table("operations").num_rows == 0
 
 
-def test_what_else_a_run_keeps_is_not_looked_at(run_dir):
+def test_other_files_of_a_run_are_ignored(run_dir):
     (run_dir / "history" / "by_partition.parquet").write_bytes(b"an index")
     (run_dir / "history" / "sorted").mkdir()
     validate(open_history(run_dir))
 
 
 def loosely(table):
-    """The same rows as a tool with other habits writes them."""
+    """Return the same rows with other types, another column order, and an additional column."""
     columns = {}
     for field in reversed(table.schema):
         column = table[field.name]
@@ -97,18 +99,18 @@ def loosely(table):
     return pa.table({"note": ["x"] * len(table), **columns})
 
 
-def test_other_types_orders_and_columns_are_brought_to_the_format(run_dir):
+def test_compatible_types_and_other_columns_are_converted(run_dir):
     for name in SCHEMAS:
         rewrite(run_dir, name, loosely)
     history = open_history(run_dir)
     validate(history)
-    for name, rows in lawful_tables().items():
+    for name, rows in valid_tables().items():
         assert history.table(name).equals(arrow(name, rows))
         assert history.dataset(name).to_table().equals(arrow(name, rows))
 
 
 @pytest.mark.parametrize("lists", [pa.large_list(pa.int64()), pa.list_(pa.field("item", pa.int16()))])
-def test_the_isr_may_be_another_kind_of_list(run_dir, lists):
+def test_isr_may_be_another_list_type(run_dir, lists):
     rewrite(run_dir, "states", with_column("isr", lambda column: column.cast(lists)))
     states = open_history(run_dir).table("states")
     assert states["isr"].to_pylist() == [[1, 2], None]
@@ -124,7 +126,7 @@ def test_a_missing_column_is_named(run_dir, name):
 
 
 @pytest.mark.parametrize(
-    ("name", "column", "values", "said"),
+    ("name", "column", "values", "message"),
     [
         ("records", "offset", lambda column: column.cast(pa.string()), "column offset is of type string, not int64"),
         ("records", "offset", lambda column: column.cast(pa.float64()), "column offset is of type double, not int64"),
@@ -133,13 +135,13 @@ def test_a_missing_column_is_named(run_dir, name):
         ("states", "isr", lambda column: pa.array(["1,2"] * len(column)), "column isr is of type string, not list"),
     ],
 )
-def test_a_wrong_type_is_named(run_dir, name, column, values, said):
+def test_a_wrong_type_is_named(run_dir, name, column, values, message):
     rewrite(run_dir, name, with_column(column, values))
-    with pytest.raises(HistoryError, match=said):
+    with pytest.raises(HistoryError, match=message):
         open_history(run_dir)
 
 
-def test_a_column_that_is_there_twice_is_named(run_dir):
+def test_duplicate_column_is_named(run_dir):
     rewrite(run_dir, "records", lambda table: table.append_column("offset", table["offset"]))
     with pytest.raises(HistoryError, match="column offset 2 times"):
         open_history(run_dir)
@@ -170,7 +172,7 @@ def test_a_truncated_file_is_named(run_dir, keep):
     assert "\n" not in str(caught.value)
 
 
-def test_a_page_that_is_damaged_is_found_by_the_validator(run_dir):
+def test_damaged_page_is_found_by_the_validator(run_dir):
     path = run_dir / "history" / "records.parquet"
     content = bytearray(path.read_bytes())
     content[4:400] = b"\xff" * 396
@@ -179,7 +181,7 @@ def test_a_page_that_is_damaged_is_found_by_the_validator(run_dir):
         validate(open_history(run_dir))
 
 
-def test_no_run(tmp_path):
+def test_directory_without_a_run_is_rejected(tmp_path):
     with pytest.raises(NotARunError):
         open_history(tmp_path)
     (tmp_path / "run.json").write_text(json.dumps({"format": 3}))
@@ -187,7 +189,7 @@ def test_no_run(tmp_path):
         open_history(tmp_path)
 
 
-def test_history_that_is_a_file(run_dir):
+def test_history_must_be_a_directory(run_dir):
     shutil.rmtree(run_dir / "history")
     (run_dir / "history").touch()
     with pytest.raises(HistoryError, match="history: not a directory"):
@@ -196,7 +198,7 @@ def test_history_that_is_a_file(run_dir):
 
 @pytest.mark.parametrize("target", ["nowhere.parquet", "records.parquet"])
 @pytest.mark.parametrize("name", ["records", "faults"])
-def test_a_link_that_leads_nowhere_is_no_absent_table(run_dir, name, target):
+def test_dangling_link_is_not_an_absent_table(run_dir, name, target):
     path = run_dir / "history" / f"{name}.parquet"
     path.unlink()
     path.symlink_to(target if name == "records" else "nowhere.parquet")
@@ -204,7 +206,7 @@ def test_a_link_that_leads_nowhere_is_no_absent_table(run_dir, name, target):
         open_history(run_dir)
 
 
-def test_a_folder_in_a_table_s_place_that_holds_none(run_dir):
+def test_folder_without_parquet_files_is_not_a_table(run_dir):
     path = run_dir / "history" / "records.parquet"
     path.unlink()
     path.mkdir()
@@ -214,13 +216,13 @@ def test_a_folder_in_a_table_s_place_that_holds_none(run_dir):
     assert open_history(run_dir).table("records").num_rows == 0
 
 
-def test_a_table_s_folder_that_is_none(run_dir):
+def test_table_folder_must_not_be_a_dangling_link(run_dir):
     (run_dir / "history" / "records").symlink_to("nowhere")
     with pytest.raises(HistoryError, match=r"records: neither a table's folder nor a link to one"):
         open_history(run_dir)
 
 
-def test_a_history_that_leads_nowhere(tmp_path, run_dir):
+def test_history_must_not_be_a_dangling_link(tmp_path, run_dir):
     (tmp_path / "linked").mkdir()
     (tmp_path / "linked" / "run.json").write_text((run_dir / "run.json").read_text())
     (tmp_path / "linked" / "history").symlink_to("nowhere")

@@ -1,4 +1,4 @@
-"""What is recorded is read back, whatever the threads do; what has not ended is told of as it stands."""
+"""Recorder: rows are read back as recorded, from any number of threads; open operations are written as info."""
 
 import itertools
 import threading
@@ -24,7 +24,7 @@ def ticking():
     return itertools.count(1000).__next__
 
 
-def test_an_operation_of_each_kind(tmp_path):
+def test_operation_of_each_kind(tmp_path):
     with HistoryWriter(tmp_path / "run", RUN) as writer:
         recorder = Recorder(writer, clock=ticking())
         recorder.topic("orders", {"cleanup.policy": "delete"})
@@ -80,7 +80,7 @@ def test_an_operation_of_each_kind(tmp_path):
     assert history.run.clients == {1: {"acks": "all"}}
 
 
-def test_what_has_not_ended_is_written_as_it_stands(tmp_path):
+def test_open_operations_are_written_as_info(tmp_path):
     with HistoryWriter(tmp_path / "run", RUN) as writer:
         recorder = Recorder(writer)
         recorder.invoke(1, "produce", [Sent(1), Sent(2)], **WHERE, acks=1)
@@ -101,7 +101,7 @@ def test_what_has_not_ended_is_written_as_it_stands(tmp_path):
     assert history.table("faults")["heal_ns"].to_pylist() == [None]
 
 
-def test_a_run_that_ended_by_an_exception_is_not_complete(tmp_path):
+def test_run_that_ended_with_an_exception_is_not_complete(tmp_path):
     def run():
         with HistoryWriter(tmp_path / "run", RUN) as writer:
             Recorder(writer).invoke(1, "poll")
@@ -114,7 +114,7 @@ def test_a_run_that_ended_by_an_exception_is_not_complete(tmp_path):
     assert history.table("operations").num_rows == 1
 
 
-def test_a_finished_history_is_one_file_per_table(tmp_path, monkeypatch):
+def test_finished_history_is_one_file_per_table(tmp_path, monkeypatch):
     monkeypatch.setattr(writer_module, "FLUSH_INTERVAL_S", 0.001)
     flushed = threading.Event()
     with HistoryWriter(tmp_path / "run", RUN) as writer:
@@ -134,8 +134,8 @@ steps = st.lists(
 
 @settings(max_examples=40)
 @given(steps=steps, rows_max=st.integers(1, 20))
-def test_what_is_recorded_is_read_back(steps, rows_max, tmp_path_factory):
-    """Produces and polls of some processes, flushed after any of them; `None` leaves one open."""
+def test_recorded_rows_are_read_back(steps, rows_max, tmp_path_factory):
+    """Each step is a process, a number of records, and an outcome; None leaves the operation open."""
     run_dir = tmp_path_factory.mktemp("recorded") / "run"
     expected_operations, expected_records = [], []
     with pytest.MonkeyPatch.context() as patch, HistoryWriter(run_dir, RUN) as writer:
@@ -181,7 +181,7 @@ def test_threads_lose_nothing_and_ids_ascend_by_invocation(tmp_path, monkeypatch
     assert len({(row["partition"], row["value"]) for row in history.table("records").to_pylist()}) == calls * threads
 
 
-def test_a_column_that_is_not_there_is_named(tmp_path):
+def test_unknown_column_is_named(tmp_path):
     with HistoryWriter(tmp_path / "run", RUN) as writer:
         recorder = Recorder(writer)
         with pytest.raises(TypeError, match="operations has no column ack "):
@@ -201,7 +201,7 @@ def test_a_column_that_is_not_there_is_named(tmp_path):
     assert open_history(tmp_path / "run").table("operations")["outcome"].to_pylist() == ["ok"]
 
 
-def test_an_operation_completes_once(tmp_path):
+def test_operation_completes_once(tmp_path):
     with HistoryWriter(tmp_path / "run", RUN) as writer:
         recorder = Recorder(writer)
         op = recorder.invoke(1, "poll")
@@ -210,7 +210,7 @@ def test_an_operation_completes_once(tmp_path):
             recorder.complete(op, "ok")
 
 
-def test_a_closed_history_takes_no_more(tmp_path):
+def test_closed_history_accepts_no_rows(tmp_path):
     writer = HistoryWriter(tmp_path / "run", RUN)
     recorder = Recorder(writer)
     op = recorder.invoke(1, "poll")
@@ -221,7 +221,7 @@ def test_a_closed_history_takes_no_more(tmp_path):
     assert open_history(tmp_path / "run").table("operations")["outcome"].to_pylist() == ["info"]
 
 
-def test_the_schema_of_what_we_write_is_the_formats(tmp_path):
+def test_written_schema_is_that_of_the_format(tmp_path):
     with HistoryWriter(tmp_path / "run", RUN) as writer:
         for name in SCHEMAS:
             writer.append_rows(name, [{}])

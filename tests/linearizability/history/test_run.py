@@ -1,3 +1,5 @@
+"""run.json: written and read back; files in another format or with wrong members are rejected."""
+
 import dataclasses
 import json
 
@@ -23,7 +25,7 @@ runs = st.builds(
 
 
 @given(run=runs)
-def test_what_is_written_is_read(run, tmp_path_factory):
+def test_written_run_is_read_back(run, tmp_path_factory):
     run_dir = tmp_path_factory.mktemp("run")
     run.write(run_dir)
     assert RunInfo.read(run_dir) == run
@@ -37,7 +39,7 @@ def test_a_rewrite_leaves_one_file(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["run.json"]
 
 
-def test_a_foreign_tool_may_leave_out_what_it_does_not_know(tmp_path):
+def test_members_other_than_format_are_optional(tmp_path):
     (tmp_path / "run.json").write_text('{"format": 1, "cluster": {"brokers": 3, "x": true, "y": "z"}, "more": []}')
     run = RunInfo.read(tmp_path)
     assert run == RunInfo(tmp_path.name, cluster={"brokers": "3", "x": "true", "y": "z"})
@@ -45,7 +47,7 @@ def test_a_foreign_tool_may_leave_out_what_it_does_not_know(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ('{"format": 2}', "format is 2"),
         ('{"format": "1"}', 'format is "1"'),
@@ -53,14 +55,14 @@ def test_a_foreign_tool_may_leave_out_what_it_does_not_know(tmp_path):
         ("{}", "format is null"),
     ],
 )
-def test_another_format_is_not_a_run(tmp_path, text, said):
+def test_other_format_is_not_a_run(tmp_path, text, message):
     (tmp_path / "run.json").write_text(text)
-    with pytest.raises(NotARunError, match=said):
+    with pytest.raises(NotARunError, match=message):
         RunInfo.read(tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("document", "said"),
+    ("document", "message"),
     [
         ({"run_id": 3}, "run_id is 3, not a string"),
         ({"seed": "three"}, 'seed is "three", not an integer'),
@@ -72,23 +74,23 @@ def test_another_format_is_not_a_run(tmp_path, text, said):
         ({"clients": {"one": {}}}, "'one' is not a process number"),
     ],
 )
-def test_a_wrong_member_is_named(tmp_path, document, said):
+def test_a_wrong_member_is_named(tmp_path, document, message):
     (tmp_path / "run.json").write_text(json.dumps({"format": 1, **document}))
-    with pytest.raises(HistoryError, match=said) as caught:
+    with pytest.raises(HistoryError, match=message) as caught:
         RunInfo.read(tmp_path)
     assert not isinstance(caught.value, NotARunError)
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[1]", b"\xff\xfe", b"[" * 100_000])
-def test_a_run_file_that_is_no_json_object_is_damaged(tmp_path, content):
+def test_file_that_is_not_a_json_object_is_rejected(tmp_path, content):
     (tmp_path / "run.json").write_bytes(content)
     with pytest.raises(HistoryError, match=r"run\.json") as caught:
         RunInfo.read(tmp_path)
     assert "\n" not in str(caught.value)
 
 
-def test_a_directory_that_is_no_run(tmp_path):
+def test_directory_without_a_run(tmp_path):
     with pytest.raises(NotARunError, match=r"it has no run\.json"):
         RunInfo.read(tmp_path)
     with pytest.raises(NotARunError, match="no such directory"):

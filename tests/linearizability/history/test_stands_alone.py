@@ -1,4 +1,4 @@
-"""The history package is useful on its own: it needs pyarrow and NumPy, and nothing else of ours or of others."""
+"""Imports of `linearizability.history`: pyarrow, NumPy and the standard library only."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Each rule of the validator refuses, with the row named; and nothing that keeps the rules is refused."""
+"""Validator of histories: a row that breaks a rule is rejected and named; every valid history passes."""
 
 import copy
 import re
@@ -15,43 +15,43 @@ from linearizability.history.reader import HistoryError, history_of_tables, open
 from linearizability.history.rows import first_repeat
 from linearizability.history.schema import COLUMNS
 from linearizability.history.validate import checks, validate
-from tests.linearizability.history.foreign import arrow, lawful_tables, operation, record, write_history
-from tests.linearizability.history.oracle import is_lawful
+from tests.linearizability.history.foreign import arrow, operation, record, valid_tables, write_history
+from tests.linearizability.history.oracle import is_valid
 
 A = {"topic": "orders", "topic_id": "ID-A", "partition": 0}
 
 
 def changed(name, row, **columns):
-    tables = lawful_tables()
+    tables = valid_tables()
     tables[name][row] = {**tables[name][row], **columns}
     return tables
 
 
 def added(name, *rows):
-    tables = lawful_tables()
+    tables = valid_tables()
     tables[name] += rows
     return tables
 
 
-def refusal(tmp_path, tables):
+def rejection(tmp_path, tables):
     with pytest.raises(HistoryError) as caught:
         validate(open_history(write_history(tmp_path / "run", tables)))
-    assert not is_lawful(tables)
+    assert not is_valid(tables)
     assert "\n" not in str(caught.value)
     return str(caught.value)
 
 
-def test_a_lawful_history_passes(tmp_path):
-    validate(open_history(write_history(tmp_path / "run", lawful_tables())))
-    assert is_lawful(lawful_tables())
+def test_valid_history_passes(tmp_path):
+    validate(open_history(write_history(tmp_path / "run", valid_tables())))
+    assert is_valid(valid_tables())
 
 
-def test_an_empty_history_passes(tmp_path):
+def test_empty_history_passes(tmp_path):
     validate(open_history(write_history(tmp_path / "run", {})))
 
 
-def test_the_order_of_rows_does_not_matter(tmp_path):
-    tables = {name: rows[::-1] for name, rows in lawful_tables().items()}
+def test_row_order_does_not_matter(tmp_path):
+    tables = {name: rows[::-1] for name, rows in valid_tables().items()}
     validate(open_history(write_history(tmp_path / "run", tables)))
 
 
@@ -59,32 +59,32 @@ REQUIRED = [(name, column.name) for name, columns in COLUMNS.items() for column 
 
 
 @pytest.mark.parametrize(("name", "column"), REQUIRED)
-def test_a_null_that_may_not_be(tmp_path, name, column):
-    row = len(lawful_tables()[name]) - 1
-    said = refusal(tmp_path, changed(name, row, **{column: None}))
-    assert said.startswith(f"table {name}, row {row} (")
-    assert said.endswith(f"): {column} is null; it may not be")
+def test_null_in_a_required_column(tmp_path, name, column):
+    row = len(valid_tables()[name]) - 1
+    message = rejection(tmp_path, changed(name, row, **{column: None}))
+    assert message.startswith(f"table {name}, row {row} (")
+    assert message.endswith(f"): {column} is null; it may not be")
 
 
 CLOSED = [(name, column.name) for name, columns in COLUMNS.items() for column in columns if column.values]
 
 
 @pytest.mark.parametrize(("name", "column"), CLOSED)
-def test_a_value_that_is_not_known(tmp_path, name, column):
-    said = refusal(tmp_path, changed(name, 0, **{column: "OK"}))
-    assert said.startswith(f"table {name}, row 0 (")
-    assert f"): {column} is 'OK'; known are " in said
+def test_unknown_value_of_an_enumerated_column(tmp_path, name, column):
+    message = rejection(tmp_path, changed(name, 0, **{column: "OK"}))
+    assert message.startswith(f"table {name}, row 0 (")
+    assert f"): {column} is 'OK'; known are " in message
 
 
 BOUNDED = [(name, column.name) for name, columns in COLUMNS.items() for column in columns if column.minimum is not None]
 
 
 @pytest.mark.parametrize(("name", "column"), BOUNDED)
-def test_a_number_below_the_lowest(tmp_path, name, column):
+def test_number_below_the_minimum(tmp_path, name, column):
     below = -2 if (name, column) in [*UNKNOWN, ("operations", "producer_id")] else -1
-    said = refusal(tmp_path, changed(name, 0, **{column: below}))
-    assert said.startswith(f"table {name}, row 0 (")
-    assert f"): {column} is {below}; it is never below " in said
+    message = rejection(tmp_path, changed(name, 0, **{column: below}))
+    assert message.startswith(f"table {name}, row 0 (")
+    assert f"): {column} is {below}; it is never below " in message
 
 
 COUNTED = [
@@ -96,35 +96,35 @@ COUNTED = [
 
 
 @pytest.mark.parametrize(("name", "column"), COUNTED)
-def test_a_number_above_the_highest(tmp_path, name, column):
-    said = refusal(tmp_path, changed(name, 0, **{column: 2**62 + 1}))
-    assert f"): {column} is {2**62 + 1}; it is never above " in said
+def test_number_above_the_maximum(tmp_path, name, column):
+    message = rejection(tmp_path, changed(name, 0, **{column: 2**62 + 1}))
+    assert f"): {column} is {2**62 + 1}; it is never above " in message
 
 
 UNKNOWN = [(name, column.name) for name, columns in COLUMNS.items() for column in columns if column.unknown is not None]
 
 
 @pytest.mark.parametrize(("name", "column"), UNKNOWN)
-def test_kafkas_minus_one_is_unknown(tmp_path, name, column):
+def test_minus_one_is_read_as_null(tmp_path, name, column):
     tables = changed(name, 0, **{column: -1})
     history = open_history(write_history(tmp_path / "run", tables))
     validate(history)
-    assert is_lawful(tables)
+    assert is_valid(tables)
     assert history.table(name, [column])[column][0].as_py() is None
     arrows = {table: arrow(table, rows) for table, rows in tables.items()}
     in_memory = history_of_tables(tmp_path, history.run, arrows)
     assert all(in_memory.table(table).equals(history.table(table)) for table in tables)
 
 
-def test_every_offset_watermark_and_epoch_that_may_be_null_has_that_unknown():
-    told = {"offset", "leader_epoch", "producer_epoch", "generation"}
+def test_every_nullable_offset_watermark_and_epoch_reads_minus_one_as_null():
+    returned = {"offset", "leader_epoch", "producer_epoch", "generation"}
     wanted = {
         (name, column.name)
         for name, columns in COLUMNS.items()
         for column in columns
-        if not column.required and (column.name in told or column.name.endswith(("watermark", "_offset")))
+        if not column.required and (column.name in returned or column.name.endswith(("watermark", "_offset")))
     }
-    # What an operation was about is a question: delete_records asks for -1, the high watermark.
+    # `offset` of an operation is a request's parameter: DeleteRecords sends -1 for the high watermark.
     assert set(UNKNOWN) == wanted - {("operations", "offset")}
 
 
@@ -218,18 +218,18 @@ BROKEN = [
 ]
 
 
-@pytest.mark.parametrize(("tables", "said"), BROKEN)
-def test_a_rule_that_is_broken(tmp_path, tables, said):
-    assert refusal(tmp_path, tables) == said
+@pytest.mark.parametrize(("tables", "message"), BROKEN)
+def test_broken_rule_is_reported(tmp_path, tables, message):
+    assert rejection(tmp_path, tables) == message
 
 
 @pytest.mark.parametrize(
     "tables",
     [
-        changed("records", 0, intact=None, timestamp_ms=None),  # of a send nobody asks
+        changed("records", 0, intact=None, timestamp_ms=None),  # both are optional for sends
         changed("records", 5, offset=None),
-        changed("records", 7, seq=5),  # gaps are no harm
-        changed("operations", 5, complete_ns=70),  # ends as the next begins
+        changed("records", 7, seq=5),  # gaps are permitted
+        changed("operations", 5, complete_ns=70),  # ends when the next begins
         changed("operations", 0, complete_ns=10_000),  # produces are pipelined
         changed("operations", 0, complete_ns=None, outcome="info"),
         changed("operations", 0, invoke_ns=-(2**62)),
@@ -238,7 +238,7 @@ def test_a_rule_that_is_broken(tmp_path, tables, said):
         changed("operations", 0, invoke_ns=-5),
         changed("operations", 0, partition=-1, offset=-1),
         changed("operations", 3, f="produce", complete_ns=10_000),
-        changed("positions", 1, before=3, after=1, log_start_offset=-1),  # a client that went back
+        changed("positions", 1, before=3, after=1, log_start_offset=-1),  # the client moved back
         changed("offsets", 0, offset=None, direction="fetched"),
         changed("assignments", 0, group=None, member_id=None),
         changed("states", 0, topic=None, topic_id=None, partition=None, isr=None, source="describe_topic_partitions"),
@@ -246,19 +246,19 @@ def test_a_rule_that_is_broken(tmp_path, tables, said):
         added("records", record(2, 1, "send", {**A, "topic": "orders", "topic_id": "ID-A", "partition": 1}, 9, 102)),
     ],
 )
-def test_what_is_strange_and_lawful_passes(tmp_path, tables):
-    assert is_lawful(tables)
+def test_unusual_but_valid_history_passes(tmp_path, tables):
+    assert is_valid(tables)
     validate(open_history(write_history(tmp_path / "run", tables)))
 
 
-def test_a_topic_created_again_may_carry_the_same_values(tmp_path):
-    tables = lawful_tables()
+def test_recreated_topic_may_contain_the_same_values(tmp_path):
+    tables = valid_tables()
     for name in ("records", "positions"):
         tables[name] = [{**row, "topic_id": "ID-A"} for row in tables[name]]
     tables["records"] += [record(2, 1, "send", {"topic": "orders", "topic_id": "ID-A", "partition": 1}, 1, 7)]
     tables["operations"] += [operation(8, 1, "produce", 90, 91)]
     tables["records"] += [record(8, 0, "send", {"topic": "orders", "topic_id": "ID-B", "partition": 0}, 0, 100)]
-    assert is_lawful(tables)
+    assert is_valid(tables)
     validate(open_history(write_history(tmp_path / "run", tables)))
 
 
@@ -269,8 +269,8 @@ TEXTS = st.sampled_from(["ok", "produce", "poll", "send", "read", "orders", "ID-
 
 @st.composite
 def mutations(draw):
-    """A lawful history in which a few cells were changed and a few rows doubled."""
-    tables = copy.deepcopy(lawful_tables())
+    """Generate a valid history in which a few cells are changed and a few rows duplicated."""
+    tables = copy.deepcopy(valid_tables())
     for _ in range(draw(st.integers(1, 3))):
         name = draw(st.sampled_from(sorted(tables)))
         row = dict(draw(st.sampled_from(tables[name])))
@@ -289,13 +289,13 @@ def mutations(draw):
 
 @settings(max_examples=150)
 @given(tables=mutations(), batch_rows=st.sampled_from([1, 2, 100]))
-@example(tables=lawful_tables(), batch_rows=1)
-def test_the_validator_refuses_exactly_what_breaks_a_rule(tables, batch_rows, tmp_path_factory):
+@example(tables=valid_tables(), batch_rows=1)
+def test_validator_agrees_with_the_oracle(tables, batch_rows, tmp_path_factory):
     history = open_history(write_history(tmp_path_factory.mktemp("mutated") / "run", tables))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(reader, "BATCH_ROWS", batch_rows)
         patch.setattr("linearizability.history.validate.SHARE_ROWS", batch_rows)
-        if is_lawful(tables):
+        if is_valid(tables):
             validate(history)
         else:
             with pytest.raises(HistoryError, match=r"^table \w+, row \d+ \(") as caught:
@@ -304,15 +304,15 @@ def test_the_validator_refuses_exactly_what_breaks_a_rule(tables, batch_rows, tm
             assert int(row) < len(tables[name])
 
 
-@pytest.mark.parametrize(("tables", "said"), BROKEN)
-def test_the_row_is_the_same_however_a_table_is_read(tmp_path, monkeypatch, tables, said):
+@pytest.mark.parametrize(("tables", "message"), BROKEN)
+def test_reported_row_does_not_depend_on_the_batch_size(tmp_path, monkeypatch, tables, message):
     monkeypatch.setattr(reader, "BATCH_ROWS", 2)
     monkeypatch.setattr("linearizability.history.validate.SHARE_ROWS", 3)
-    assert refusal(tmp_path, tables) == said
+    assert rejection(tmp_path, tables) == message
 
 
 def test_text_that_is_not_utf8(tmp_path):
-    run_dir = write_history(tmp_path / "run", lawful_tables())
+    run_dir = write_history(tmp_path / "run", valid_tables())
     path = run_dir / "history" / "records.parquet"
     table = pq.read_table(path)
     keys = pa.chunked_array([pa.array([b"k", None, b"\xff", *[b"k"] * 5], pa.binary()).view(pa.string())])
@@ -322,32 +322,32 @@ def test_text_that_is_not_utf8(tmp_path):
 
 
 @pytest.mark.parametrize("column", ["topic", "topic_id"])
-def test_a_topic_that_is_not_utf8_whichever_check_sees_it_first(tmp_path, column):
-    run_dir = write_history(tmp_path / "run", lawful_tables())
+def test_topic_that_is_not_utf8_is_reported_by_every_check(tmp_path, column):
+    run_dir = write_history(tmp_path / "run", valid_tables())
     path = run_dir / "history" / "records.parquet"
     table = pq.read_table(path)
     topics = pa.chunked_array([pa.array([*[b"orders"] * 7, b"\xff"], pa.binary()).view(pa.string())])
     pq.write_table(table.set_column(table.column_names.index(column), column, topics), path)
     history = open_history(run_dir)
-    refused = []
+    messages = []
     for check in checks(history):
         try:
             check()
         except HistoryError as error:
-            refused.append(str(error))
-    assert set(refused) == {f"table records, row 7: {column} is not UTF-8"}
-    assert len(refused) > 1
+            messages.append(str(error))
+    assert set(messages) == {f"table records, row 7: {column} is not UTF-8"}
+    assert len(messages) > 1
 
 
 edges = st.sampled_from([-(2**63), -(2**62), -1, 0, 1, 2**31, 2**62, 2**63 - 1])
 
 
 @given(rows=st.lists(st.tuples(edges, edges, edges), max_size=30))
-def test_the_first_repeat_is_found_whatever_the_numbers(rows):
+def test_first_repeat_is_found_for_any_numbers(rows):
     seen, expected = {}, None
-    for place, row in enumerate(rows):
+    for index, row in enumerate(rows):
         if expected is None and row in seen:
-            expected = (seen[row], place)
-        seen[row] = place
+            expected = (seen[row], index)
+        seen[row] = index
     columns = np.array(rows, np.int64).reshape(len(rows), 3).T
     assert first_repeat(*columns) == expected

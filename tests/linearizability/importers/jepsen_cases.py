@@ -1,6 +1,6 @@
-"""Small histories of Jepsen's Kafka workload, each with one thing wrong (or nothing), and what we call it.
+"""Small histories of Jepsen's Kafka workload, each with at most one defect, and the names of our anomalies.
 
-Jepsen's own unit tests have a case for each of its anomalies; these show the same things, in histories of our own.
+Jepsen's unit tests have a case for each of its anomalies; these histories contain the same anomalies.
 A line is `PROCESS TYPE F VALUE`; times are line numbers.
 """
 
@@ -178,7 +178,7 @@ CASES = {
     "an unknown send is no conflict": (UNKNOWN_SEND_OVERWRITTEN, set()),
     "G1a": (ABORTED, {"aborted-read"}),
     "G1a, without a transaction": (FAILED, {"aborted-read"}),
-    "a value from nowhere": (NEVER_SENT, {"phantom-read"}),
+    "a value that was never sent": (NEVER_SENT, {"phantom-read"}),
     "duplicate": (TWICE, {"duplicate"}),
     "duplicate, of the acknowledged offset": (ELSEWHERE, {"offset-mismatch"}),
     "poll-skip": (SKIPS_BETWEEN, {"poll-skip"}),
@@ -197,4 +197,4 @@ CASES = {
     "G1c": (EACH_READS_THE_OTHER, {"cycle-G1c"}),
     "G0, which Kafka permits": (EACH_WRITES_BEFORE_THE_OTHER, set()),
 }
-"""Jepsen's name of it: the history, and the names that we give (violations and unknown, permitted ones left out)."""
+"""By Jepsen's name: the history, and the names of our anomalies, without permitted ones."""

@@ -1,4 +1,4 @@
-"""Histories of any object, in each form that a model is named for."""
+"""Histories of any object, in each format that is judged by a named model."""
 
 import json
 import random
@@ -51,7 +51,7 @@ def verdict_of(tmp_path):
 
 
 def plain(value):
-    """As it stands in a file: of a set its members."""
+    """Return a value as it is written to a file: tuples and sets become lists."""
     if isinstance(value, tuple | frozenset):
         return [plain(one) for one in value]
     return value
@@ -70,7 +70,7 @@ def as_event_rows(operations):
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_every_model_judges_a_file_as_it_judges_the_operations(verdict_of, name):
+def test_every_model_returns_the_same_verdict_for_a_file_and_for_operations(verdict_of, name):
     seen = set()
     for seed in range(25):
         rng = random.Random(f"file {name} {seed}")
@@ -85,14 +85,14 @@ def test_every_model_judges_a_file_as_it_judges_the_operations(verdict_of, name)
     assert seen == {Verdict.OK, Verdict.VIOLATION}
 
 
-def test_a_log_of_jepsens(verdict_of):
+def test_log_jepsen_rows(verdict_of):
     assert verdict_of(CAS, "compare-and-set") is Verdict.OK
     assert verdict_of(CAS.replace(":value 2, :time 60", ":value 9, :time 60"), "compare-and-set") is Verdict.OK
     assert verdict_of(CAS.replace(":value 2, :time 60", ":value 1, :time 60"), "compare-and-set") is Verdict.VIOLATION
     assert verdict_of(CAS.replace(":type :fail, :f :cas", ":type :info, :f :cas"), "compare-and-set") is Verdict.OK
 
 
-def test_a_set_of_jepsens(verdict_of):
+def test_set_jepsen_rows(verdict_of):
     rows = [
         {"process": 0, "type": "invoke", "f": "add", "value": 7},
         {"process": 0, "type": "ok", "f": "add", "value": 7},
@@ -104,7 +104,7 @@ def test_a_set_of_jepsens(verdict_of):
     assert verdict_of(lines(*rows), "set") is Verdict.VIOLATION
 
 
-def test_a_log_of_porcupines_by_another_model(verdict_of):
+def test_log_of_porcupine_with_another_model(verdict_of):
     without_cas = "".join(line for line in REGISTER.splitlines(True) if ":cas" not in line)
     assert verdict_of(without_cas, "register") is Verdict.VIOLATION
     assert verdict_of(without_cas.replace(":read\t4", ":read\t3"), "register") is Verdict.OK
@@ -115,17 +115,17 @@ def test_a_log_of_porcupines_by_another_model(verdict_of):
         verdict_of(REGISTER, "register")
 
 
-def test_budgets_hold(verdict_of):
+def test_exhausted_budget_is_unknown(verdict_of):
     assert verdict_of(lines(WRITE, READ), "register", time_s=0) is Verdict.UNKNOWN
     assert verdict_of(lines(WRITE, READ), "register", steps=0) is Verdict.UNKNOWN
 
 
 @pytest.mark.parametrize("outcome", ["fail", "info"])
-def test_what_did_nothing_for_certain_is_no_proof(verdict_of, outcome):
+def test_history_without_completed_operations_is_unknown(verdict_of, outcome):
     assert verdict_of(lines({**READ, "outcome": outcome}), "register") is Verdict.UNKNOWN
 
 
-def test_how_a_file_is_recognised(tmp_path):
+def test_operations_are_recognised_and_need_a_model(tmp_path):
     path = tmp_path / "log"
     for row in (WRITE, READ, {"kind": "invoke", "op_id": 1, "value": ["read"]}):
         path.write_text(lines(row))
@@ -134,7 +134,7 @@ def test_how_a_file_is_recognised(tmp_path):
         judge_file(path)
 
 
-def test_what_is_left_out_has_its_default(tmp_path):
+def test_omitted_members_have_defaults(tmp_path):
     path = tmp_path / "log"
     path.write_text("\n" + lines({"op_id": "x", "input": ["read"], "invoke_ns": -5, "outcome": "info"}))
     (operation,), own_lines = read_operations(path, MODELS["register"])
@@ -173,7 +173,7 @@ def test_what_is_left_out_has_its_default(tmp_path):
         ({"kind": "invoke", "op_id": 2, "value": ["read"]}, "line 2: 'kind' is none of complete_ns, input, "),
     ],
 )
-def test_a_bad_line_is_named(tmp_path, row, message):
+def test_invalid_line_is_named(tmp_path, row, message):
     path = tmp_path / "log"
     path.write_text(lines(WRITE) + (row if isinstance(row, str) else json.dumps(row)))
     with pytest.raises(HistoryError) as error:
@@ -194,7 +194,7 @@ def test_a_bad_line_is_named(tmp_path, row, message):
         ([{"kind": "begin", "op_id": 1}], "line 1: kind is begin, none of invoke, ok, fail, info"),
     ],
 )
-def test_bad_events_are_named(tmp_path, rows, message):
+def test_invalid_event_is_named(tmp_path, rows, message):
     path = tmp_path / "log"
     path.write_text(lines(*rows))
     with pytest.raises(HistoryError) as error:
@@ -202,7 +202,7 @@ def test_bad_events_are_named(tmp_path, rows, message):
     assert message in str(error.value)
 
 
-def test_what_a_model_does_not_take_is_an_error_of_the_file(tmp_path):
+def test_values_rejected_by_the_model_are_errors_of_the_file(tmp_path):
     path = tmp_path / "log"
     put, append = {**WRITE, "input": ["put", "k", 3]}, {**READ, "input": ["append", "k", "x"]}
     path.write_text(lines(put, append, {**READ, "op_id": 3, "input": ["get", "k"], "output": "x"}))
@@ -213,7 +213,7 @@ def test_what_a_model_does_not_take_is_an_error_of_the_file(tmp_path):
         judge_file(path, model="set")
 
 
-def test_models_are_told_with_their_operations():
+def test_models_are_listed_with_their_operations():
     text = models_text()
     assert all(f"{name}: " in text for name in MODELS)
     assert "    cas(expected, new) -> true or false" in text
@@ -248,7 +248,7 @@ def test_models_are_told_with_their_operations():
         ("key-value", ["append", "k", 1], None, "append: text is 1, not a string"),
     ],
 )
-def test_what_an_operation_does_not_take_or_answer_is_refused(tmp_path, model, given, output, message):
+def test_invalid_arguments_and_results_are_rejected(tmp_path, model, given, output, message):
     path = tmp_path / "log"
     path.write_text(lines({**READ, "input": given, "output": output}))
     with pytest.raises(HistoryError) as error:
@@ -263,7 +263,7 @@ def in_turn(*calls):
     return lines(*rows)
 
 
-def test_values_that_look_like_a_models_own_are_values(verdict_of):
+def test_values_equal_to_those_of_a_model_are_values(verdict_of):
     taken = ["acquire", "r", None], 0
     assert verdict_of(in_turn(taken, (["acquire", "r", "b"], 1)), "leadership-lease") is Verdict.VIOLATION
     assert verdict_of(in_turn(taken, (["acquire", "r", "b"], None)), "leadership-lease") is Verdict.OK
@@ -273,7 +273,7 @@ def test_values_that_look_like_a_models_own_are_values(verdict_of):
     assert verdict_of(in_turn((["enqueue", 1], None), (["dequeue"], None)), "queue") is Verdict.VIOLATION
 
 
-def test_long_values_are_told_by_their_beginning(tmp_path):
+def test_long_values_are_abbreviated(tmp_path):
     path = tmp_path / "log"
     path.write_text(in_turn((["write", "x" * 9_000], None), (["read"], "y" * 9_000)))
     found = judge_file(path, model="register")
@@ -281,22 +281,22 @@ def test_long_values_are_told_by_their_beginning(tmp_path):
     assert len(found.explanation) + len(found.judgement.anomalies[0].evidence[0].text) < 3_000
 
 
-def of_jepsen(*calls):
-    """One after the other: (f, as invoked, as answered)."""
-    for at, (f, asked, told) in enumerate(calls):
-        yield {"process": at, "type": "invoke", "f": f, "value": asked}
-        yield {"process": at, "type": "ok", "f": f, "value": told}
+def jepsen_rows(*calls):
+    """Yield the rows of successive calls: (f, value of the invocation, value of the completion)."""
+    for at, (f, invoked, completed) in enumerate(calls):
+        yield {"process": at, "type": "invoke", "f": f, "value": invoked}
+        yield {"process": at, "type": "ok", "f": f, "value": completed}
 
 
-def test_independent_keys_are_judged_apart(verdict_of):
+def test_independent_keys_are_judged_separately(verdict_of):
     writes = ("write", [0, 3], [0, 3]), ("write", [1, 4], [1, 4])
-    assert verdict_of(lines(*of_jepsen(*writes, ("read", [0, None], [0, 3]))), "register") is Verdict.OK
-    assert verdict_of(lines(*of_jepsen(*writes, ("read", [0, None], [0, 4]))), "register") is Verdict.VIOLATION
+    assert verdict_of(lines(*jepsen_rows(*writes, ("read", [0, None], [0, 3]))), "register") is Verdict.OK
+    assert verdict_of(lines(*jepsen_rows(*writes, ("read", [0, None], [0, 4]))), "register") is Verdict.VIOLATION
     cas = *writes, ("cas", [0, [3, 5]], [0, [3, 5]])
-    assert verdict_of(lines(*of_jepsen(*cas, ("read", [0, None], [0, 5]))), "compare-and-set") is Verdict.OK
-    assert verdict_of(lines(*of_jepsen(*cas, ("read", [1, None], [1, 5]))), "compare-and-set") is Verdict.VIOLATION
+    assert verdict_of(lines(*jepsen_rows(*cas, ("read", [0, None], [0, 5]))), "compare-and-set") is Verdict.OK
+    assert verdict_of(lines(*jepsen_rows(*cas, ("read", [1, None], [1, 5]))), "compare-and-set") is Verdict.VIOLATION
     pairs = ("write", [0, 3], [0, 3]), ("read", None, [0, 3])
-    assert verdict_of(lines(*of_jepsen(*pairs)), "register") is Verdict.OK
+    assert verdict_of(lines(*jepsen_rows(*pairs)), "register") is Verdict.OK
 
 
 @pytest.mark.parametrize(
@@ -314,9 +314,9 @@ def test_independent_keys_are_judged_apart(verdict_of):
         ([("cas", [0, 1], None)], "compare-and-set", "line 1: cas returns true or false, not None"),
     ],
 )
-def test_keys_that_do_not_fit_are_refused(tmp_path, calls, model, message):
+def test_inconsistent_keys_are_rejected(tmp_path, calls, model, message):
     path = tmp_path / "log"
-    path.write_text(lines(*of_jepsen(*calls)))
+    path.write_text(lines(*jepsen_rows(*calls)))
     with pytest.raises(HistoryError) as error:
         judge_file(path, model=model)
     assert message in str(error.value)

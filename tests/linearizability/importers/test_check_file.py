@@ -1,4 +1,4 @@
-"""What a file is taken for, and what is found in logs that are judged by a model."""
+"""Check of a file: recognition of its format, and verdicts on logs that are judged by a model."""
 
 import gzip
 import json
@@ -49,7 +49,7 @@ FORMS = [
 
 
 @pytest.mark.parametrize(("text", "form"), FORMS)
-def test_a_file_is_known_by_how_it_begins(tmp_path, text, form):
+def test_file_is_recognised_by_its_beginning(tmp_path, text, form):
     path = tmp_path / "misleading.parquet"
     path.write_text(text, encoding="utf-8")
     assert recognise(path) is form
@@ -69,21 +69,21 @@ def test_a_file_is_known_by_how_it_begins(tmp_path, text, form):
         (b"{:a 1}", "not a history of a known form"),
     ],
 )
-def test_what_is_no_history(tmp_path, content, message):
+def test_other_files_are_rejected(tmp_path, content, message):
     path = tmp_path / "file"
     path.write_bytes(content)
     with pytest.raises(NotARunError, match=rf"^{path}: {message}"):
         judge_file(path)
 
 
-def test_a_table_of_a_run_is_not_one(tmp_path):
+def test_single_table_of_a_run_is_rejected(tmp_path):
     path = tmp_path / "operations.parquet"
     pq.write_table(pa.table({"op_id": [1]}), path)
     with pytest.raises(NotARunError, match=r"one table of a run; name the directory that holds the run\.json"):
         judge_file(path)
 
 
-def test_a_register(tmp_path):
+def test_register(tmp_path):
     path = tmp_path / "log"
     path.write_text(REGISTER)
     found = judge_file(path)
@@ -117,7 +117,7 @@ def test_a_register(tmp_path):
     assert found.explanation.splitlines()[0] == "operation 2 cannot be placed: read() -> 5"
 
 
-def test_each_key_of_a_store_is_judged(tmp_path):
+def test_every_key_of_a_store_is_judged(tmp_path):
     path = tmp_path / "log"
     path.write_text(STORE)
     assert judge_file(path).judgement.verdict is Verdict.OK
@@ -129,7 +129,7 @@ def test_each_key_of_a_store_is_judged(tmp_path):
     assert (anomaly.count, [row.op_ids[-1] for row in anomaly.evidence]) == (2, [2, 1])
 
 
-def test_what_runs_out_of_time_is_unknown(tmp_path):
+def test_exhausted_time_budget_is_unknown(tmp_path):
     path = tmp_path / "log"
     path.write_text(STORE)
     judgement = judge_file(path, Budget(time_s=0)).judgement
@@ -153,7 +153,7 @@ def test_damage_is_named_with_its_line(tmp_path, text, message):
         judge_file(path)
 
 
-def test_a_compressed_file_that_is_cut(tmp_path):
+def test_truncated_compressed_file(tmp_path):
     path = tmp_path / "log.gz"
     path.write_bytes(gzip.compress(b"".join(json.dumps(n).encode() for n in range(90_000)))[:-900])
     with pytest.raises(HistoryError, match=f"{path}"):
@@ -183,7 +183,7 @@ def test_only_kafka_histories_have_tables(tmp_path):
         ("{:process 0, :type :ok, :f :poll, :value [[:poll {0 [[0 1]], 0 [[1 7]]}]]}", None, "the key 0 twice"),
     ],
 )
-def test_a_member_that_is_there_twice_is_refused(tmp_path, text, model, message):
+def test_duplicate_member_is_rejected(tmp_path, text, model, message):
     path = tmp_path / "log"
     path.write_text(text)
     with pytest.raises(HistoryError, match=rf"^{path}, line \d: .* has the (member|key).*twice") as error:
@@ -191,7 +191,7 @@ def test_a_member_that_is_there_twice_is_refused(tmp_path, text, model, message)
     assert message in str(error.value)
 
 
-def test_json_may_call_the_nemesis_minus_one(tmp_path):
+def test_process_minus_one_is_the_nemesis_in_json(tmp_path):
     path = tmp_path / "log"
     rows = [{"process": -1, "type": "info", "f": "start", "value": None}]
     rows += [{"process": 0, "type": kind, "f": "write", "value": 1} for kind in ("invoke", "ok")]

@@ -1,4 +1,4 @@
-"""Histories of Jepsen's Kafka workload: the anomalies that Jepsen names, and each kind of damage."""
+"""Importer of Jepsen's Kafka workload: anomalies by Jepsen's names, and every kind of damage."""
 
 import json
 
@@ -35,7 +35,7 @@ def names(path):
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_the_names_that_jepsen_gives(tmp_path, case):
+def test_anomalies_that_jepsen_names(tmp_path, case):
     text, expected = CASES[case]
     if not expected <= KNOWN:
         pytest.skip(f"not judged yet: {', '.join(sorted(expected - KNOWN))}")
@@ -46,7 +46,7 @@ def test_the_names_that_jepsen_gives(tmp_path, case):
     assert names(path) == expected
 
 
-def test_every_case_but_the_empty_ones_says_what_is_wrong():
+def test_most_cases_have_an_anomaly():
     assert sum(bool(expected) for _, expected in CASES.values()) > len(CASES) // 2
 
 
@@ -60,13 +60,13 @@ def test_every_case_but_the_empty_ones_says_what_is_wrong():
         lambda text: text.replace("{:index", '{#_ignored :error #error {:cause "a \\"b\\"" :via #{1 \\a}}, :index'),
     ],
 )
-def test_other_ways_to_write_it(tmp_path, wrap):
+def test_other_forms_of_edn(tmp_path, wrap):
     path = tmp_path / "history.edn"
     path.write_text(wrap(edn(LOST)))
     assert names(path) == {"lost-write"}
 
 
-def test_what_a_nemesis_did_becomes_faults(tmp_path):
+def test_actions_of_the_nemesis_become_faults(tmp_path):
     path = tmp_path / "history.edn"
     path.write_text(
         edn(f"""{LOST.strip()}
@@ -89,7 +89,7 @@ nemesis info check-offsets nil""")
     ]
 
 
-def test_a_run_whose_log_ends_early_is_not_complete(tmp_path):
+def test_run_with_open_operations_is_not_complete(tmp_path):
     path = tmp_path / "history.edn"
     path.write_text(edn(FIVE_SENT))
     assert import_history(path).run.complete
@@ -173,14 +173,14 @@ def test_damaged_json(tmp_path):
         judge_file(path)
 
 
-def test_the_history_of_another_workload_is_no_history_of_this(tmp_path):
+def test_history_of_another_workload_is_rejected(tmp_path):
     path = tmp_path / "history.edn"
     path.write_text(edn("0 invoke read nil\n0 ok read 4"))
     with pytest.raises(NotARunError, match="not of Jepsen's Kafka workload"):
         judge_file(path)
 
 
-def test_keys_beyond_the_first_plane_and_half_of_one(tmp_path):
+def test_surrogate_pairs_and_half_of_one(tmp_path):
     row = '{:process 0, :type :invoke, :f :send, :value [[:send "%s" 1]]}\n'
     path = tmp_path / "history.edn"
     path.write_text(row % r"\ud83d\ude00")

@@ -1,4 +1,4 @@
-"""Histories as text and back: nothing is lost, and what is wrong is named with its line."""
+"""Histories as NDJSON: a round trip changes nothing, and errors are reported with their line."""
 
 import io
 import json
@@ -49,11 +49,11 @@ def valid(history):
 
 
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
-@given(seed=st.integers(0, 2**32), lawful=st.booleans())
-def test_round_trip(tmp_path_factory, seed, lawful):
+@given(seed=st.integers(0, 2**32), valid_run=st.booleans())
+def test_round_trip(tmp_path_factory, seed, valid_run):
     folder = tmp_path_factory.mktemp("history")
     rng = random.Random(seed)
-    made = Simulation(rng).run(rng.randrange(1, 40)) if lawful else nonsense(rng)
+    made = Simulation(rng).run(rng.randrange(1, 40)) if valid_run else nonsense(rng)
     history = open_history(made.write(folder / "run"))
     path = folder / "history.ndjson"
     path.write_text(written(history))
@@ -74,7 +74,7 @@ def test_round_trip(tmp_path_factory, seed, lawful):
     number=st.integers(-(2**63), 2**63 - 1),
     isr=st.lists(st.integers(0, 9)),
 )
-def test_every_value_survives(tmp_path_factory, text, number, isr):
+def test_every_value_is_preserved(tmp_path_factory, text, number, isr):
     folder = tmp_path_factory.mktemp("history")
     tables = Tables(topics={text: {"cleanup.policy": "delete"}}, seed=number, clients={"7": {"acks": "all"}})
     op_id = tables.op(7, "produce", 1, None, "info", error=text)
@@ -85,7 +85,7 @@ def test_every_value_survives(tmp_path_factory, text, number, isr):
     assert_same(history, read_ndjson(folder / "history.ndjson"))
 
 
-def test_a_table_that_is_there_without_rows(tmp_path):
+def test_table_without_rows_is_not_absent(tmp_path):
     path = tmp_path / "history.ndjson"
     path.write_text(f'{RUN}\n{{"table": "positions"}}\n\n{PRODUCE}\n')
     history = read_ndjson(path)
@@ -129,7 +129,7 @@ def test_damage_is_named_with_its_line(tmp_path, lines, message):
     assert "\n" not in str(caught.value)
 
 
-def test_what_lacks_its_run(tmp_path):
+def test_file_without_a_run_is_rejected(tmp_path):
     path = tmp_path / "history.ndjson"
     path.write_text(PRODUCE)
     with pytest.raises(HistoryError, match="it has no line"):
@@ -139,7 +139,7 @@ def test_what_lacks_its_run(tmp_path):
         read_ndjson(path)
 
 
-def test_saving_replaces_nothing(tmp_path):
+def test_saving_overwrites_nothing(tmp_path):
     path = tmp_path / "history.ndjson"
     path.write_text(RUN)
     history = read_ndjson(path)

@@ -1,4 +1,4 @@
-"""Lines of foreign files have a bounded length, and compressed files a bounded size."""
+"""Limits for foreign files: the length of a line, and the unpacked size of a compressed file."""
 
 import gzip
 
@@ -9,7 +9,7 @@ from linearizability.importers import source
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress])
-def test_a_line_without_an_end_is_not_read_into_memory(tmp_path, monkeypatch, pack):
+def test_line_longer_than_the_limit_is_rejected(tmp_path, monkeypatch, pack):
     monkeypatch.setattr(source, "LINE_BYTES_MAX", 100)
     (tmp_path / "short").write_bytes(pack(b"x" * 99 + b"\n" + b"y"))
     assert list(source.read_lines(tmp_path / "short")) == [(1, "x" * 99 + "\n"), (2, "y")]
@@ -18,7 +18,7 @@ def test_a_line_without_an_end_is_not_read_into_memory(tmp_path, monkeypatch, pa
         list(source.read_lines(tmp_path / "long"))
 
 
-def test_a_compressed_file_is_unpacked_up_to_a_limit(tmp_path, monkeypatch):
+def test_compressed_file_larger_than_the_limit_is_rejected(tmp_path, monkeypatch):
     monkeypatch.setattr(source, "UNPACKED_BYTES_MAX", 100)
     lines = b"x" * 9 + b"\n"
     (tmp_path / "plain").write_bytes(lines * 11)

@@ -1,4 +1,4 @@
-"""Small random histories, lawful and not, for every model: a plan for what is asked, and times that overlap a lot."""
+"""Small random histories for every model, linearizable or not, with many concurrent operations."""
 
 import random
 from collections.abc import Callable
@@ -17,24 +17,26 @@ from linearizability.models.register import register
 from linearizability.models.value_set import value_set
 from linearizability.operation import UNKNOWN, Event, EventKind, Operation, Outcome
 
-Ask = Callable[[random.Random], tuple]
-Answers = Callable[[tuple], list]
+Input = Callable[[random.Random], tuple]
+"""Generates the input of an operation."""
+Outputs = Callable[[tuple], list]
+"""Returns the outputs that an operation with this input may have."""
 
 
 def two_coins() -> Model:
-    """Nondeterministic: a toss lands either way, a look shows how."""
+    """Return a nondeterministic model: a toss has either result, and a look returns it."""
 
     def step(state, given, output):
         if given[0] == "toss":
             return (0, 1)
-        return (state,) if output in (UNKNOWN, state) else Rejected("it lies the other way")
+        return (state,) if output in (UNKNOWN, state) else Rejected("the coin shows the other side")
 
     return Model(
         name="coin", init=lambda: (0,), step=step, nondeterministic=True, pure=lambda given, _: given[0] == "look"
     )
 
 
-def _log_answers(given):
+def _log_outputs(given):
     if given[0] == "append":
         return [0, 1, 2, 3]
     return [((1,), 1), ((2,), 1), ((), 0), ((1, 2), 2), ((2,), 2), ((), 1), ((3,), 3)]
@@ -44,7 +46,7 @@ def _pick(*choices):
     return lambda rng: rng.choice(choices)
 
 
-PLANS: dict[str, tuple[Callable[[], Model], Ask, Answers]] = {
+PLANS: dict[str, tuple[Callable[[], Model], Input, Outputs]] = {
     "register": (
         lambda: register(0),
         lambda rng: rng.choice([("read",), ("write", rng.randrange(3))]),
@@ -75,12 +77,12 @@ PLANS: dict[str, tuple[Callable[[], Model], Ask, Answers]] = {
     "append-log": (
         append_log,
         lambda rng: rng.choice([("append", 0, (rng.randrange(1, 3),)), ("read", 0, rng.randrange(2))]),
-        _log_answers,
+        _log_outputs,
     ),
     "linearizable-log": (
         lambda: append_log(linearizable=True),
         lambda rng: rng.choice([("append", 0, (rng.randrange(1, 3),)), ("read", 0, rng.randrange(2))]),
-        _log_answers,
+        _log_outputs,
     ),
     "committed-offset": (
         committed_offset,
@@ -118,29 +120,29 @@ PLANS: dict[str, tuple[Callable[[], Model], Ask, Answers]] = {
 
 
 def random_history(plan: str, rng: random.Random, size: int) -> list[Operation]:
-    """Half of them answered as a lawful system would, of which some are then spoilt; half answered at random."""
-    make, ask, answers = PLANS[plan]
+    """Generate a history with random outputs, or with those of a correct system of which some are then changed."""
+    make, generate_input, outputs = PLANS[plan]
     ticks = rng.choice([size, 2 * size, 4 * size])
     history = []
     for op_id in range(size):
         invoke_ns = rng.randrange(ticks)
         complete_ns = invoke_ns + rng.randrange(max(2, ticks // 2))
-        history.append(Operation(op_id=op_id, input=ask(rng), invoke_ns=invoke_ns, complete_ns=complete_ns))
-    lawful = rng.random() < 0.5
-    history = _answered_lawfully(history, make(), answers, rng) if lawful else history
-    spoilt = [
-        replace(op, output=rng.choice(answers(op.input))) if not lawful or rng.random() < 0.1 else op for op in history
+        history.append(Operation(op_id=op_id, input=generate_input(rng), invoke_ns=invoke_ns, complete_ns=complete_ns))
+    correct = rng.random() < 0.5
+    history = _with_correct_outputs(history, make(), outputs, rng) if correct else history
+    changed = [
+        replace(op, output=rng.choice(outputs(op.input))) if not correct or rng.random() < 0.1 else op for op in history
     ]
-    return [_with_outcome(op, rng) for op in spoilt]
+    return [_with_outcome(op, rng) for op in changed]
 
 
-def _answered_lawfully(history, model, answers, rng):
-    """Take effect in order of a random moment inside each interval."""
+def _with_correct_outputs(history, model, outputs, rng):
+    """Apply the operations to the model in the order of a random moment inside each interval."""
     states, done = {}, []
     for op in sorted(history, key=lambda op: rng.uniform(op.invoke_ns, op.complete_ns)):
         key = model.partition(op.input) if model.partition else None
         state = states.get(key, model.first_states()[0])
-        choices = answers(op.input)
+        choices = outputs(op.input)
         rng.shuffle(choices)
         for output in choices:
             after = model.next_states(state, op.input, output, pure=False)
@@ -162,7 +164,7 @@ def _with_outcome(op: Operation, rng: random.Random) -> Operation:
 
 
 def as_events(history: list[Operation]) -> list:
-    """The same history as events, in the order that closed intervals have."""
+    """Return the history as events in the order of time, invocations before completions at the same time."""
     moments = []
     for op in history:
         moments.append((op.invoke_ns, 0, Event(kind=EventKind.INVOKE, op_id=op.op_id, value=op.input)))

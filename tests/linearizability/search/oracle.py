@@ -1,41 +1,41 @@
-"""Every order there is, tried one after the other: slow, and obvious."""
+"""Oracle for linearizability: tries every order of the operations."""
 
 from linearizability.model import Model, Rejected
 from linearizability.operation import UNKNOWN, Operation, Outcome
 
 
 def is_linearizable(history: list[Operation], model: Model) -> bool:
-    """True if some order, with or without each unknown operation, is lawful and keeps to real time."""
+    """Whether the model permits an order that respects real time, with or without each operation of unknown outcome."""
     operations = [op for op in history if op.outcome is not Outcome.FAIL]
     firsts = model.init() if model.nondeterministic else [model.init()]
-    return any(_can_go_on(operations, state, model) for state in firsts)
+    return any(_can_complete(operations, state, model) for state in firsts)
 
 
-def _can_go_on(left: list[Operation], state: object, model: Model) -> bool:
+def _can_complete(left: list[Operation], state: object, model: Model) -> bool:
     if all(op.outcome is Outcome.INFO for op in left):
         return True
     for number, operation in enumerate(left):
         others = left[:number] + left[number + 1 :]
-        # A completion at 20 and an invocation at 20 are concurrent: only what ended before comes before.
+        # A completion at 20 and an invocation at 20 are concurrent.
         if any(op.outcome is Outcome.OK and op.complete_ns < operation.invoke_ns for op in others):
             continue
         output = operation.output if operation.outcome is Outcome.OK else UNKNOWN
-        answer = model.step(state, operation.input, output)
-        if isinstance(answer, Rejected):
+        after = model.step(state, operation.input, output)
+        if isinstance(after, Rejected):
             continue
-        if any(_can_go_on(others, after, model) for after in (answer if model.nondeterministic else [answer])):
+        if any(_can_complete(others, each, model) for each in (after if model.nondeterministic else [after])):
             return True
     return False
 
 
 def earliest_blocked(history: list[Operation], model: Model) -> set[object]:
-    """The ids that may be named as the earliest completion that cannot be placed; several if they complete together."""
+    """Return the ids of the operations with the earliest completion that cannot be placed."""
     done = sorted((op for op in history if op.outcome is Outcome.OK), key=lambda op: op.complete_ns)
-    for place in range(len(done)):
-        now_ns = done[place].complete_ns
+    for index in range(len(done)):
+        now_ns = done[index].complete_ns
         begun = [op for op in history if op.invoke_ns <= now_ns]
         known = [op if op.complete_ns is not None and op.complete_ns <= now_ns else _open(op) for op in begun]
-        if not is_linearizable(known, _knowing_open(model)):
+        if not is_linearizable(known, _with_known_outputs(model)):
             return {op.op_id for op in done if op.complete_ns == now_ns}
     return set()
 
@@ -51,8 +51,8 @@ def _open(operation: Operation) -> Operation:
     )
 
 
-def _knowing_open(model: Model) -> Model:
-    """The model, for operations that may be unfinished and yet whose answer is known: it is in their input."""
+def _with_known_outputs(model: Model) -> Model:
+    """Return the model for open operations whose output is known: their input is the pair of input and output."""
 
     def step(state: object, given: tuple, output: object) -> object:
         if isinstance(given[0], tuple):

@@ -1,4 +1,4 @@
-"""The engines against every order there is, on small random histories of every model."""
+"""Engines compared with the oracle on small random histories of every model."""
 
 import random
 
@@ -9,7 +9,7 @@ from linearizability.model import Model
 from linearizability.operation import Operation
 from linearizability.search.contest import EngineName
 from linearizability.verify import BOTH, Budget, check
-from tests.linearizability.many import takes
+from tests.linearizability.many import parametrize_count
 from tests.linearizability.search.histories import PLANS, as_events, random_history
 from tests.linearizability.search.oracle import earliest_blocked, is_linearizable
 
@@ -39,12 +39,12 @@ def compare(plan: str, seeds: range) -> set[Verdict]:
         seen.add(verdict)
         for engines in (FRONTIER, DEPTH_FIRST, BOTH):
             found = check(history, model, NO_LIMIT, engines=engines).verdict
-            assert found is verdict, f"{plan}, seed {seed}, {engines}: {found}, the oracle says {verdict}"
+            assert found is verdict, f"{plan}, seed {seed}, {engines}: {found}, the oracle returns {verdict}"
         assert check(as_events(history), model, NO_LIMIT).verdict is verdict, f"{plan}, seed {seed}, as events"
     return seen
 
 
-@takes(5_000, nightly=200_000)
+@parametrize_count(5_000, nightly=200_000)
 @pytest.mark.parametrize("plan", PLANS)
 def test_every_model(plan: str, count: int):
     assert compare(plan, range(count // len(PLANS))) == {Verdict.OK, Verdict.VIOLATION}
@@ -52,7 +52,7 @@ def test_every_model(plan: str, count: int):
 
 @pytest.mark.parametrize("engines", [FRONTIER, DEPTH_FIRST, BOTH])
 @pytest.mark.parametrize("plan", ["compare-and-set", "queue", "coin"])
-def test_the_blocked_operation_is_the_earliest(plan: str, engines: tuple[EngineName, ...]):
+def test_blocked_operation_is_the_earliest(plan: str, engines: tuple[EngineName, ...]):
     violations = 0
     for seed in range(150):
         rng = random.Random(f"blocked {plan} {seed}")

@@ -1,4 +1,4 @@
-"""What is no history is refused with the operation named; a model that raises is named with state and operation."""
+"""Bad input of the generic checker: invalid histories and failing models are rejected, with the operation named."""
 
 import math
 
@@ -74,12 +74,12 @@ def event(kind, op_id, value=READ, **more):
         (5, r"not a history: 5; a list"),
     ],
 )
-def test_no_history(history, message):
+def test_invalid_history_is_rejected(history, message):
     with pytest.raises(HistoryError, match=message):
         check(history, register(0))
 
 
-def test_what_looks_odd_and_is_allowed():
+def test_unusual_but_valid_histories():
     never_returned = op("a", 0, None, process=1, outcome=Outcome.INFO)
     assert check([never_returned, op("b", 4, 6, process=1)], register(0)).verdict is Verdict.OK
     touching = [op("a", 0, 5, process=1), op("b", 5, 6, process=1), op("c", 6, 6, process=1)]
@@ -94,7 +94,7 @@ def test_what_looks_odd_and_is_allowed():
         check(unhashable, register(0))
 
 
-def test_values_that_cannot_be_hashed_are_judged():
+def test_values_without_a_hash_are_judged():
     model = Model(
         name="list",
         init=tuple,
@@ -106,12 +106,12 @@ def test_values_that_cannot_be_hashed_are_judged():
     assert check(history, model).verdict is Verdict.VIOLATION
 
 
-def test_texts_that_equal_an_outcome_are_one():
-    """Both are enums of texts, so a text equal to a member is as good as the member."""
+def test_text_equal_to_an_outcome_is_accepted():
+    """Outcomes and event kinds are enums of strings, so that an equal string is equivalent to the member."""
     write, read = op(1, 0, 1, given=("write", 1), output=None), op(2, 2, 3, output=0)
     assert check([write, read], register(0)).verdict is Verdict.VIOLATION
-    told = [op(1, 0, 1, given=("write", 1), output=None, outcome="ok"), op(2, 2, 3, output=0, outcome="ok")]
-    verification = check(told, register(0))
+    succeeded = [op(1, 0, 1, given=("write", 1), output=None, outcome="ok"), op(2, 2, 3, output=0, outcome="ok")]
+    verification = check(succeeded, register(0))
     assert verification.verdict is Verdict.VIOLATION
     assert verification.outcomes[0].blocked.outcome is Outcome.OK
     failed = [op(1, 0, 1, given=("write", 1), output=None, outcome="fail"), op(2, 2, 3, output=1)]
@@ -127,7 +127,7 @@ ENGINES = [(EngineName.FRONTIER,), (EngineName.DEPTH_FIRST,)]
 
 @pytest.mark.parametrize("engines", ENGINES)
 @pytest.mark.parametrize("pure", [True, False])
-def test_a_model_that_raises(engines, pure):
+def test_model_that_raises(engines, pure):
     def step(state, given, output):
         if given == "bad":
             raise ZeroDivisionError("by nothing\nat all")
@@ -141,7 +141,7 @@ def test_a_model_that_raises(engines, pure):
 
 
 @pytest.mark.parametrize("engines", ENGINES)
-def test_a_pure_operation_that_is_none(engines):
+def test_operation_wrongly_declared_pure(engines):
     model = Model(name="liar", init=lambda: 0, step=lambda state, given, output: state + 1, pure=lambda *_: True)
     with pytest.raises(
         ModelError, match=r"model liar, state 0, operation .*: declared pure, but changed the state to 1"
@@ -149,20 +149,20 @@ def test_a_pure_operation_that_is_none(engines):
         check([op(1, 0, 1)], model, engines=engines)
 
 
-REFUSED = Rejected("no")
+REJECTED = Rejected("no")
 
 
 @pytest.mark.parametrize("engines", ENGINES)
 @pytest.mark.parametrize("pure", [True, False])
 @pytest.mark.parametrize(
-    ("answer", "message"),
+    ("returned", "message"),
     [
         (lambda state: Rejected, "step returned the class Rejected; return an instance"),
         (lambda state: (False, state), r"step returned \(False, the state before\); to reject return Rejected"),
     ],
 )
-def test_what_is_surely_meant_to_refuse_is_no_state(engines, pure, answer, message):
-    step = lambda state, given, output: answer(state)  # noqa: E731
+def test_rejection_in_a_wrong_form_is_an_error(engines, pure, returned, message):
+    step = lambda state, given, output: returned(state)  # noqa: E731
     model = Model(name="slip", init=lambda: "new", step=step, pure=lambda *_: pure)
     with pytest.raises(ModelError, match=rf"^model slip, state 'new', operation .*: {message}"):
         check([op(1, 0, 1), op(2, 2, 3)], model, engines=engines)
@@ -170,30 +170,30 @@ def test_what_is_surely_meant_to_refuse_is_no_state(engines, pure, answer, messa
 
 @pytest.mark.parametrize("engines", ENGINES)
 @pytest.mark.parametrize(
-    ("init", "answer", "message"),
+    ("init", "returned", "message"),
     [
-        (("new",), (REFUSED,), r"operation .*: step returned Rejected\(reason='no'\) as a state"),
+        (("new",), (REJECTED,), r"operation .*: step returned Rejected\(reason='no'\) as a state"),
         (("new",), "other", r"operation .*: TypeError: .* returns a tuple of states, not a string"),
         ((), (), "init: it returned no state"),
-        ((REFUSED,), (), "init: it returned Rejected"),
+        ((REJECTED,), (), "init: it returned Rejected"),
     ],
 )
-def test_states_that_a_nondeterministic_model_cannot_mean(engines, init, answer, message):
-    model = Model(name="slip", init=lambda: init, step=lambda *_: answer, nondeterministic=True)
+def test_invalid_states_of_a_nondeterministic_model(engines, init, returned, message):
+    model = Model(name="slip", init=lambda: init, step=lambda *_: returned, nondeterministic=True)
     with pytest.raises(ModelError, match=rf"^model slip.*{message}"):
         check([op(1, 0, 1)], model, engines=engines)
 
 
-def test_refused_is_no_first_state_and_has_no_subclass():
+def test_rejected_is_not_an_initial_state_and_has_no_subclass():
     with pytest.raises(ModelError, match="init: it returned Rejected"):
-        check([op(1, 0, 1)], Model(name="slip", init=lambda: REFUSED, step=lambda *_: 0))
+        check([op(1, 0, 1)], Model(name="slip", init=lambda: REJECTED, step=lambda *_: 0))
     with pytest.raises(TypeError, match="Mine: Rejected has no subclasses"):
         type("Mine", (Rejected,), {})
 
 
 @pytest.mark.parametrize("engines", ENGINES)
-def test_a_state_may_be_a_list_of_answers(engines):
-    """`(False, before)` is a lawful state of a model whose states are nothing, or an answer and what was before it."""
+def test_state_may_be_a_pair_that_begins_with_false(engines):
+    """`(False, state)` is valid for a model whose states are such pairs: it is not mistaken for a rejection."""
     for first in ((), None):
         model = Model(name="list", init=lambda first=first: first, step=lambda state, given, output: (False, state))
         assert check([op(1, 0, 1), op(2, 2, 3)], model, engines=engines).verdict is Verdict.OK
@@ -204,22 +204,22 @@ class Mute(Exception):
         raise ValueError("in str")
 
 
-def test_a_model_whose_words_fail_keeps_its_verdict():
+def test_model_with_failing_descriptions_keeps_its_verdict():
     def fails(*_):
         raise Mute
 
-    words = {"describe_operation": fails, "describe_state": fails}
-    verification = check([op(1, 0, 1)], Model(name="mute", init=lambda: 7, step=lambda *_: REFUSED, **words))
+    descriptions = {"describe_operation": fails, "describe_state": fails}
+    verification = check([op(1, 0, 1)], Model(name="mute", init=lambda: 7, step=lambda *_: REJECTED, **descriptions))
     assert verification.outcomes[0].reason.startswith("operation 1, ('read',), 0, cannot be placed")
     assert "in state 7, after 0 operations: no" in verification.explain().text()
     with pytest.raises(ModelError, match=r"^model mute, state 7, .*: Mute: its text cannot be formatted$"):
-        check([op(1, 0, 1)], Model(name="mute", init=lambda: 7, step=fails, **words))
+        check([op(1, 0, 1)], Model(name="mute", init=lambda: 7, step=fails, **descriptions))
     with pytest.raises(ModelError, match=r"^model mute: init: Mute: its text cannot be formatted$"):
         check([op(1, 0, 1)], Model(name="mute", init=fails, step=fails))
 
 
 @pytest.mark.parametrize("history", [[op(1, 0, 1, process=1)], [event("invoke", 1, process=1)]])
-def test_pipelined_that_raises(history):
+def test_pipelined_function_that_raises(history):
     model = Model(name="fragile", init=lambda: 0, step=lambda state, *_: state, pipelined=lambda given: given.none)
     with pytest.raises(ModelError, match=r"^model fragile: pipelined: input \('read',\): AttributeError: "):
         check(history, model)
@@ -235,6 +235,6 @@ def test_other_functions_that_raise(broken):
         check([op(1, 0, 1)], Model(name="fragile", **functions))
 
 
-def test_an_input_that_a_model_does_not_know():
+def test_input_unknown_to_the_model():
     with pytest.raises(ModelError, match=r"ValueError: no such operation: 'swap'; known are read, write, cas"):
         check([op(1, 0, 1, given=("swap", 1))], compare_and_set(0))

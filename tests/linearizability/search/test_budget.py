@@ -1,4 +1,4 @@
-"""Budgets hold, and what they leave undecided is unknown: never ok, never a violation."""
+"""Budgets of the generic checker: they are kept, and an undecided history is unknown, neither ok nor a violation."""
 
 import math
 import random
@@ -20,7 +20,7 @@ FRONTIER, DEPTH_FIRST = (EngineName.FRONTIER,), (EngineName.DEPTH_FIRST,)
 
 
 def hard_queue(size: int = 24) -> list[Operation]:
-    """Everything at one time, and an answer that no order gives: all of them have to be tried."""
+    """Return concurrent operations and an impossible output, so that every order has to be tried."""
     enqueues = [("enqueue", number) for number in range(size)]
     history = [
         Operation(op_id=op_id, input=given, output=None, invoke_ns=0, complete_ns=100)
@@ -39,19 +39,19 @@ def test_steps(engines):
 
 @pytest.mark.parametrize("engines", [FRONTIER, DEPTH_FIRST, BOTH])
 def test_time(engines):
-    """A clock that goes on ten milliseconds whenever it is looked at."""
-    looks = iter(range(0, 10**15, 10_000_000))
+    """The clock advances ten milliseconds with each reading."""
+    readings = iter(range(0, 10**15, 10_000_000))
     outcome = check(
-        hard_queue(), fifo_queue(), Budget(time_s=0.2, memory_mb=None), engines=engines, clock=looks.__next__
+        hard_queue(), fifo_queue(), Budget(time_s=0.2, memory_mb=None), engines=engines, clock=readings.__next__
     ).outcomes[0]
     assert outcome.verdict is Verdict.UNKNOWN
     assert outcome.reason == "the time budget of 0.2 s was used up"
-    assert 200_000_000 <= next(looks) <= 230_000_000
+    assert 200_000_000 <= next(readings) <= 230_000_000
 
 
 @pytest.mark.parametrize("engines", [FRONTIER, DEPTH_FIRST])
 def test_memory(engines):
-    """The estimate is near what is really allocated, and the search stops there."""
+    """The search stops at the limit, and its estimate is near the allocated memory."""
     tracemalloc.start()
     try:
         outcome = check(hard_queue(), fifo_queue(), Budget(memory_mb=16, time_s=None), engines=engines).outcomes[0]
@@ -71,8 +71,8 @@ class Held:
 
 @pytest.mark.parametrize("engines", [FRONTIER, DEPTH_FIRST])
 @pytest.mark.parametrize("box", [lambda texts: texts, Held, lambda texts: Held(texts) if len(texts) % 2 else texts])
-def test_memory_of_what_only_states_hold(engines, box):
-    """Each step makes a text of its own, in a tuple or deeper: it weighs, and what is shared with others does not."""
+def test_memory_of_objects_referenced_only_by_states(engines, box):
+    """Each step creates a new text, in a tuple or deeper: it counts once, however many states share it."""
 
     def step(state, given, output):
         texts = state.texts if isinstance(state, Held) else state
@@ -112,8 +112,8 @@ def test_memory_of_sets_of_states_that_double_with_each_step(engines):
 
 
 @pytest.mark.parametrize("engines", [FRONTIER, DEPTH_FIRST])
-def test_what_states_share_with_the_history_weighs_nothing(engines):
-    """Texts of a hundred megabytes in all, in every state, are the history's: the budget is not for these."""
+def test_objects_of_the_history_do_not_count(engines):
+    """Every state refers to texts of a hundred megabytes in total, which belong to the history, not to the search."""
     texts = [str(number) + "x" * 5_000_000 for number in range(20)]
     history = [
         Operation(op_id=number, input=("enqueue", text), output=None, invoke_ns=9 * number, complete_ns=9 * number + 8)
@@ -126,24 +126,24 @@ def test_what_states_share_with_the_history_weighs_nothing(engines):
 
 @pytest.mark.parametrize("limit", ["steps", "time_s", "memory_mb"])
 @pytest.mark.parametrize("value", [math.nan, -1, "7"])
-def test_what_is_no_limit(limit, value):
+def test_invalid_limit(limit, value):
     with pytest.raises(ValueError, match=rf"the budget's {limit} is .*, neither None nor a number from 0 on"):
         Budget(**{limit: value})
 
 
 @pytest.mark.parametrize("value", [math.inf, 1e300])
-def test_without_end(value):
+def test_unlimited_budget(value):
     history = [Operation(op_id=1, input=("get", "a"), output="?", invoke_ns=0, complete_ns=1)]
     budget = Budget(steps=value, time_s=value, memory_mb=value)
     assert check(history, key_value(), budget).verdict is Verdict.VIOLATION
 
 
-def test_a_part_of_a_megabyte():
+def test_fraction_of_a_megabyte():
     outcome = check(hard_queue(), fifo_queue(), Budget(memory_mb=0.5, time_s=None)).outcomes[0]
     assert outcome.reason == "the memory budget of 0.5 MB was used up"
 
 
-def test_the_other_engine_goes_on_when_one_has_used_the_memory():
+def test_one_engine_continues_after_the_other_has_used_up_the_memory():
     outcome = check(hard_queue(9), fifo_queue(), Budget(memory_mb=1, time_s=None)).outcomes[0]
     assert (outcome.verdict, outcome.reason) != (Verdict.OK, "")
 
@@ -157,9 +157,9 @@ def test_easy_subhistories_are_decided_beside_a_hard_one():
         )
         easy = ("append", f"easy {number}", "x")
         history.append(Operation(op_id=f"a{number}", input=easy, output=None, invoke_ns=0, complete_ns=1))
-        answer = "x" if number != 13 else "y"
+        output = "x" if number != 13 else "y"
         get = ("get", f"easy {number}")
-        history.append(Operation(op_id=f"g{number}", input=get, output=answer, invoke_ns=2, complete_ns=3))
+        history.append(Operation(op_id=f"g{number}", input=get, output=output, invoke_ns=2, complete_ns=3))
     history.append(Operation(op_id="get", input=("get", "hard"), output="?", invoke_ns=0, complete_ns=99))
     rng.shuffle(history)
     verification = check(history, key_value(), Budget(steps=20_000, time_s=None))
@@ -171,7 +171,7 @@ def test_easy_subhistories_are_decided_beside_a_hard_one():
     assert verification.verdict is Verdict.VIOLATION
 
 
-def test_it_may_end_at_the_first_violation():
+def test_check_may_end_at_the_first_violation():
     history = [
         Operation(op_id=key, input=("get", key), output="?", invoke_ns=0, complete_ns=1) for key in ("a", "b", "c")
     ]
@@ -185,7 +185,7 @@ def test_it_may_end_at_the_first_violation():
 
 
 @pytest.mark.parametrize("engines", [FRONTIER, DEPTH_FIRST])
-def test_memory_does_not_follow_the_length(engines):
+def test_memory_does_not_grow_with_the_length(engines):
     """Twenty thousand operations one after the other, three at a time."""
     history = []
     for number in range(20_000):

@@ -1,4 +1,4 @@
-"""Histories too long for the oracle: the engines must say the same, and name the same operation."""
+"""Engines compared with each other on longer histories: the same verdict and the same blocked operation."""
 
 import random
 
@@ -6,7 +6,7 @@ import pytest
 
 from linearizability.search.contest import EngineName
 from linearizability.verify import BOTH, Budget, check
-from tests.linearizability.many import takes
+from tests.linearizability.many import parametrize_count
 from tests.linearizability.search.histories import PLANS, random_history
 
 BUDGET = Budget(time_s=None, memory_mb=None)
@@ -29,7 +29,7 @@ def compare(plan: str, seeds: range) -> set[str]:
     return seen
 
 
-@takes(1_200, nightly=100_000)
+@parametrize_count(1_200, nightly=100_000)
 @pytest.mark.parametrize("plan", PLANS)
 def test_longer_histories(plan: str, count: int):
     assert compare(plan, range(count // len(PLANS))) == {"ok", "violation"}

@@ -1,4 +1,4 @@
-"""What a violation is shown with: it must fail by itself, need every part, and tell paths that are really possible."""
+"""Explanations of violations: the shrunk history is a minimal violation, and the partial linearizations are valid."""
 
 import random
 from itertools import combinations
@@ -29,7 +29,7 @@ def violations(plan: str, count: int, size: int):
 
 @pytest.mark.parametrize("plan", PLANS)
 def test_shrunk_histories_fail_and_need_each_operation(plan: str):
-    """Whatever the other operations did, they fail; and without any one of them, the others can explain the rest."""
+    """It is a violation with any of the other operations, and no longer if one of its operations is removed."""
     for name, model, history, outcome, explanation in violations(plan, 12, 7):
         key = model.partition or (lambda given: None)
         own = [op for op in history if key(op.input) == outcome.key and op.outcome is not Outcome.FAIL]
@@ -45,7 +45,7 @@ def test_shrunk_histories_fail_and_need_each_operation(plan: str):
 
 
 def explainable(needed: list[Operation], others: list[Operation], model) -> bool:
-    """True if there is an order of these operations and some of the others."""
+    """Whether these operations and some of the others are linearizable."""
     return any(
         check([*needed, *some], model, BUDGET).verdict is Verdict.OK
         for count in range(len(others) + 1)
@@ -54,7 +54,7 @@ def explainable(needed: list[Operation], others: list[Operation], model) -> bool
 
 
 @pytest.mark.parametrize("plan", PLANS)
-def test_partial_linearizations_are_lawful_and_end_before_the_blocked_operation(plan: str):
+def test_partial_linearizations_are_valid_and_end_before_the_blocked_operation(plan: str):
     for name, model, _, outcome, explanation in violations(plan, 15, 10):
         assert explanation.partial_linearizations, name
         lengths = [len(path.operations) for path in explanation.partial_linearizations]
@@ -69,14 +69,14 @@ def test_partial_linearizations_are_lawful_and_end_before_the_blocked_operation(
                     after for state in states for after in model.next_states(state, op.input, op.output, pure=pure)
                 }
             assert path.state in {model.describe_state(state) for state in states}, name
-            for place, op in enumerate(path.operations):
-                for later in path.operations[place + 1 :]:
+            for index, op in enumerate(path.operations):
+                for later in path.operations[index + 1 :]:
                     ended_before = later.outcome is Outcome.OK and later.complete_ns < op.invoke_ns
                     assert not ended_before, f"{name}: {later.op_id} ended before {op.op_id} was invoked"
 
 
-def test_a_stale_read_among_many_operations():
-    """The write that was missed and the read that missed it are enough; other clients have nothing to do with it."""
+def test_stale_read_among_many_operations():
+    """The explanation contains only the stale read and the write that it missed."""
     history = []
     for number in range(40):
         history.append(
@@ -104,6 +104,6 @@ def test_a_stale_read_among_many_operations():
     assert "in state 30, after 61 operations: the register holds another value" in explanation.text()
 
 
-def test_there_is_nothing_to_explain_in_a_lawful_history():
+def test_valid_history_has_no_explanation():
     with pytest.raises(ValueError, match="no violation to explain"):
         check([], register()).explain()

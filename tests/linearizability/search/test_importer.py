@@ -1,4 +1,4 @@
-"""Logs in the two forms that porcupine's tests read, written here by hand."""
+"""Importers of the two log formats that porcupine's tests read."""
 
 import pytest
 
@@ -35,7 +35,7 @@ STORE = """\
 """
 
 
-def test_a_register(tmp_path):
+def test_register(tmp_path):
     log = tmp_path / "register.log"
     log.write_text(ETCD)
     events = read_etcd_log(log)
@@ -49,7 +49,7 @@ def test_a_register(tmp_path):
     assert check(read_etcd_log(log), compare_and_set()).verdict is Verdict.VIOLATION
 
 
-def test_a_store(tmp_path):
+def test_key_value_store(tmp_path):
     log = tmp_path / "store.txt"
     log.write_text(STORE)
     verification = check(read_key_value_log(log), key_value())
@@ -70,7 +70,7 @@ def test_a_store(tmp_path):
         (ETCD + "INFO  jepsen.util - 9\t:invoke\t:cas\t[1]\n", r"line 11: not a line of such a log"),
     ],
 )
-def test_what_is_no_such_log(tmp_path, text, message):
+def test_invalid_log_is_rejected(tmp_path, text, message):
     log = tmp_path / "short.log"
     log.write_text(text)
     with pytest.raises(HistoryError, match=message):
@@ -91,18 +91,18 @@ def etcd(*lines):
     return "".join(f"INFO  jepsen.util - {line.replace(' :', chr(9) + ':')}\n" for line in lines)
 
 
-def test_a_completion_is_of_what_was_invoked_and_of_its_outcome(verdict_of):
+def test_outcome_of_a_completion_is_respected(verdict_of):
     begun = ("0 :invoke :write\t1", "0 :ok :write\t1", "1 :invoke :cas\t[1 2]")
-    # One that failed was answered "another value", which it was not.
+    # A failed CAS means that the register had another value, which is false here: always a violation.
     for end, may_read in ((":info", {1, 2}), (":ok", {2}), (":fail", set())):
         for value in (1, 2):
             text = etcd(*begun, f"1 {end} :cas\t[1 2]", "2 :invoke :read\tnil", f"2 :ok :read\t{value}")
-            lawful = value in may_read
-            assert verdict_of(text) is (Verdict.OK if lawful else Verdict.VIOLATION), (end, value)
+            expected = Verdict.OK if value in may_read else Verdict.VIOLATION
+            assert verdict_of(text) is expected, (end, value)
 
 
 @pytest.mark.parametrize(
-    ("asked", "told", "message"),
+    ("invocation", "completion", "message"),
     [
         (":write\t1", ":ok :read\t7", r"line 2: process 0 completes read\(\), but invoked write\(1\) on line 1"),
         (":write\t1", ":ok :write\t2", r"line 2: process 0 completes write\(2\), but invoked write\(1\) on line 1"),
@@ -113,9 +113,9 @@ def test_a_completion_is_of_what_was_invoked_and_of_its_outcome(verdict_of):
         (":write\t:timed-out", ":ok :write\t1", "line 1: not a line of such a log"),
     ],
 )
-def test_a_completion_of_something_else_is_refused(verdict_of, asked, told, message):
+def test_completion_of_another_operation_is_rejected(verdict_of, invocation, completion, message):
     with pytest.raises(HistoryError, match=message):
-        verdict_of(etcd(f"0 :invoke {asked}", f"0 {told}"))
+        verdict_of(etcd(f"0 :invoke {invocation}", f"0 {completion}"))
 
 
 @pytest.mark.parametrize(
@@ -126,25 +126,25 @@ def test_a_completion_of_something_else_is_refused(verdict_of, asked, told, mess
         (':ok, :f :put, :key "0", :value nil', "not a line of such a log"),
     ],
 )
-def test_in_a_store_too(verdict_of, end, message):
+def test_completion_of_another_operation_of_a_store_is_rejected(verdict_of, end, message):
     invoked = '{:process 0, :type :invoke, :f :put, :key "0", :value "a"}\n'
     with pytest.raises(HistoryError, match=f"line 2: .*{message}"):
         verdict_of(f"{invoked}{{:process 0, :type {end}}}\n")
 
 
-def test_what_other_loggers_and_the_nemesis_wrote_is_passed_over(verdict_of):
+def test_lines_of_other_loggers_and_of_the_nemesis_are_skipped(verdict_of):
     foreign = "INFO  jepsen.core - Worker 0 starting\nINFO  jepsen.util - :nemesis\t:info\t:start\tnil\n"
     text = foreign + etcd("0 :invoke :write\t-3", "0 :ok :write\t-3") + foreign + etcd("1 :invoke :read\tnil")
     assert verdict_of(text + etcd("1 :ok :read\t-3")) is Verdict.OK
     assert verdict_of(text + etcd("1 :ok :read\t3")) is Verdict.VIOLATION
 
 
-@pytest.mark.parametrize(("end", "lawful"), [("info", {"", "a"}), ("fail", {""}), ("ok", {"a"})])
-def test_a_store_with_calls_of_unknown_outcome(verdict_of, end, lawful):
+@pytest.mark.parametrize(("end", "permitted"), [("info", {"", "a"}), ("fail", {""}), ("ok", {"a"})])
+def test_store_with_calls_of_unknown_outcome(verdict_of, end, permitted):
     put = ':f :put, :key "k", :value "a"}\n'
     for value in ("", "a"):
         text = f"{{:process 0, :type :invoke, {put}{{:process 0, :type :{end}, {put}"
         text = "{:process :nemesis, :type :info, :f :start, :value nil}\n" + text
         text += '{:process 1, :type :invoke, :f :get, :key "k", :value nil}\n'
         text += f'{{:process 1, :type :ok, :f :get, :key "k", :value "{value}"}}\n'
-        assert verdict_of(text) is (Verdict.OK if value in lawful else Verdict.VIOLATION), value
+        assert verdict_of(text) is (Verdict.OK if value in permitted else Verdict.VIOLATION), value

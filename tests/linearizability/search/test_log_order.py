@@ -1,4 +1,4 @@
-"""The log of a partition, judged from its columns, against every order there is."""
+"""Conflicts of a partition log found from its columns, compared with a search of every order."""
 
 import random
 from dataclasses import replace
@@ -10,7 +10,7 @@ import pytest
 from linearizability.history.errors import HistoryError
 from linearizability.search.log_order import UNKNOWN_OFFSET, FetchColumns, ReadColumns, SendColumns, find_log_conflict
 from linearizability.search.zones import Ending
-from tests.linearizability.many import takes
+from tests.linearizability.many import parametrize_count
 
 OFFSETS = 5
 
@@ -18,7 +18,7 @@ OFFSETS = 5
 class History:
     """Sends: (value, offset or -1, invoke, complete, ending); fetches: (invoke, complete, before, after, watermark).
 
-    Of some values it is not known whether they were committed, and some fetches ask for what is.
+    The values in `may_abort` may belong to aborted transactions; the fetches in `committed_only` are read_committed.
     """
 
     def __init__(self, sends, fetches, reads, may_abort=(), committed_only=()):
@@ -39,15 +39,15 @@ class History:
 
 
 def random_history(rng):
-    """Near the truth: a log, fetches of parts of it, and a few lies."""
+    """Generate a log, fetches of parts of it, and a few wrong results."""
     log, sends, taken = {}, [], 0
     for value in range(rng.randrange(1, 4)):
         invoke, ending = rng.randrange(8), rng.choice([Ending.OK] * 5 + [Ending.INFO] * 2 + [Ending.FAIL])
         offset = taken + (rng.random() < 0.2)
         if ending is not Ending.FAIL and rng.random() < 0.9:
             log[offset], taken = value, offset + 1
-        told = rng.choice([offset] * 8 + [UNKNOWN_OFFSET, rng.randrange(OFFSETS)]) if ending is Ending.OK else -1
-        sends.append((value, told, invoke, invoke + rng.randrange(6), ending))
+        returned = rng.choice([offset] * 8 + [UNKNOWN_OFFSET, rng.randrange(OFFSETS)]) if ending is Ending.OK else -1
+        sends.append((value, returned, invoke, invoke + rng.randrange(6), ending))
     may_abort = [value for value, *_ in sends if rng.random() < 0.3]
     fetches, reads, committed_only = [], [], []
     for _ in range(rng.randrange(1, 4)):
@@ -67,7 +67,7 @@ def random_history(rng):
     return History(sends, fetches, reads, may_abort, committed_only)
 
 
-def is_lawful(history, linearizable):
+def is_valid(history, linearizable):
     """Try every offset for a record of unknown offset, and then every order that time allows."""
     choices = []
     for _, offset, _, _, ending in history.sends:
@@ -77,32 +77,32 @@ def is_lawful(history, linearizable):
             choices.append([offset])
         else:
             choices.append([None, *range(OFFSETS)])
-    return any(_has_order(history, places, linearizable) for places in product(*choices))
+    return any(_has_order(history, offsets, linearizable) for offsets in product(*choices))
 
 
-def _has_order(history, places, linearizable):
+def _has_order(history, offsets, linearizable):
     steps = [
-        (send[2], send[3] if send[4] is Ending.OK else 10**9, "append", (place, send[0]))
-        for send, place in zip(history.sends, places, strict=True)
-        if place is not None
+        (send[2], send[3] if send[4] is Ending.OK else 10**9, "append", (offset, send[0]))
+        for send, offset in zip(history.sends, offsets, strict=True)
+        if offset is not None
     ]
     steps += [
         (fetch[0], fetch[1], "fetch", (fetch, own, history.may_abort if at in history.committed_only else ()))
         for at, (fetch, own) in enumerate(zip(history.fetches, history.reads, strict=True))
     ]
 
-    def go(left, log, taken):
+    def can_complete(left, log, taken):
         if not left:
             return True
         first_end = min(steps[at][1] for at in left)
         for at in left:
             if steps[at][0] <= first_end:
                 after = _apply(steps[at], log, taken, linearizable)
-                if after is not None and go(left - {at}, *after):
+                if after is not None and can_complete(left - {at}, *after):
                     return True
         return False
 
-    return go(frozenset(range(len(steps))), {}, 0)
+    return can_complete(frozenset(range(len(steps))), {}, 0)
 
 
 def _apply(step, log, taken, linearizable):
@@ -134,21 +134,22 @@ def compare(seeds):
         rng = random.Random(f"log {seed}")
         history, linearizable = random_history(rng), rng.random() < 0.5
         conflict = history.conflict(linearizable=linearizable)
-        lawful = is_lawful(history, linearizable)
-        assert (conflict is None) is lawful, f"seed {seed}, linearizable {linearizable}: {conflict}"
-        seen.add((linearizable, lawful))
+
+        valid = is_valid(history, linearizable)
+        assert (conflict is None) is valid, f"seed {seed}, linearizable {linearizable}: {conflict}"
+        seen.add((linearizable, valid))
         if conflict is not None:
             assert 1 <= len(conflict.sends) + len(conflict.fetches) <= 3
     return seen
 
 
-@takes(4_000, nightly=200_000)
+@parametrize_count(4_000, nightly=200_000)
 def test_small_histories(count: int):
     assert compare(range(count)) == {*product((True, False), repeat=2)}
 
 
 def large(count, fetched=1000):
-    """A send each tick, and a fetch of what has been acknowledged every so many."""
+    """Return a log with a send in each tick, and a fetch of `fetched` acknowledged records at a time."""
     tick = np.arange(count, dtype=np.int64)
     sends = SendColumns(tick.copy(), tick.copy(), tick * 10, tick * 10 + 25, np.zeros(count, np.int8))
     after = np.arange(fetched, count, fetched)
@@ -158,7 +159,7 @@ def large(count, fetched=1000):
     return sends, fetches, reads
 
 
-def test_a_large_log_and_what_is_wrong_with_it():
+def test_large_log_and_its_conflicts():
     sends, fetches, reads = large(100_000)
     assert find_log_conflict(sends, fetches, reads) is None
     for fetch, text in ((50, "passed offset"), (51, "returned value")):
@@ -179,7 +180,7 @@ def test_a_large_log_and_what_is_wrong_with_it():
     assert conflict.fetches == (70,)
 
 
-def test_bad_input_is_refused_and_the_row_named():
+def test_bad_input_is_rejected_and_the_row_named():
     twice = History([(5, 0, 0, 1, 0), (5, 1, 2, 3, 0)], [], [])
     with pytest.raises(HistoryError, match="sends 0 and 1 both have value 5"):
         twice.conflict()
@@ -192,7 +193,7 @@ def test_bad_input_is_refused_and_the_row_named():
 
 
 @pytest.mark.parametrize("linearizable", [True, False])
-def test_offsets_may_be_as_high_as_they_get(linearizable):
+def test_highest_possible_offsets(linearizable):
     high = 2**63 - 4
     sends = [(5, high, 0, 1, 0), (6, high + 1, 2, 3, 0)]
     whole = History(sends, [(4, 5, high, high + 2, high + 2)], [[(high, 5), (high + 1, 6)]])

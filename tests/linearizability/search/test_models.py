@@ -1,4 +1,4 @@
-"""Every model: a lawful history, and its nearest unlawful neighbour, which differs in one answer or one moment."""
+"""Models: for each a linearizable history, and one that differs in one output or time and is not."""
 
 import pytest
 
@@ -23,7 +23,7 @@ Row = tuple[tuple, object, int, int | None]
 
 
 def history(rows: list[Row]) -> list[Operation]:
-    """(input, output, invoked, completed); one that never completed is unknown."""
+    """Return operations from (input, output, invoked, completed); without completion the outcome is unknown."""
     return [
         Operation(
             op_id=op_id,
@@ -40,8 +40,8 @@ def history(rows: list[Row]) -> list[Operation]:
 OWNED_BY_A = (1, frozenset({(0, "a")}))
 OWNED_BY_B = (2, frozenset({(0, "b")}))
 
-NEIGHBOURS: dict[str, tuple[Model, list[Row], list[Row]]] = {
-    "register: a read during the write may miss it, one after may not": (
+PAIRS: dict[str, tuple[Model, list[Row], list[Row]]] = {
+    "register: a read during the write may miss it, a later one may not": (
         register(0),
         [(("write", 1), None, 0, 5), (("read",), 0, 3, 4)],
         [(("write", 1), None, 0, 5), (("read",), 0, 6, 7)],
@@ -56,12 +56,12 @@ NEIGHBOURS: dict[str, tuple[Model, list[Row], list[Row]]] = {
         [(("cas", 0, 1), True, 0, 5), (("cas", 0, 2), False, 0, 5)],
         [(("cas", 0, 1), True, 0, 5), (("cas", 0, 2), True, 0, 5)],
     ),
-    "compare-and-set: an unknown one may win much later, and only once": (
+    "compare-and-set: one of unknown outcome may take effect much later, and only once": (
         compare_and_set(0),
         [(("cas", 0, 1), None, 0, None), (("read",), 0, 5, 6), (("read",), 1, 7, 8)],
         [(("cas", 0, 1), None, 0, None), (("read",), 1, 5, 6), (("read",), 0, 7, 8)],
     ),
-    "key-value: appends in one order for everyone": (
+    "key-value: all reads see one order of appends": (
         key_value(),
         [(("append", "k", "a"), None, 0, 9), (("append", "k", "b"), None, 0, 9), (("get", "k"), "ba", 10, 11)],
         [
@@ -71,7 +71,7 @@ NEIGHBOURS: dict[str, tuple[Model, list[Row], list[Row]]] = {
             (("get", "k"), "ab", 10, 11),
         ],
     ),
-    "set: what is removed stays away": (
+    "set: a removed element stays removed": (
         value_set(),
         [(("add", 1), None, 0, 1), (("remove", 1), None, 2, 3), (("contains", 1), False, 4, 5)],
         [(("add", 1), None, 0, 1), (("remove", 1), None, 2, 3), (("read",), frozenset({1}), 4, 5)],
@@ -81,12 +81,12 @@ NEIGHBOURS: dict[str, tuple[Model, list[Row], list[Row]]] = {
         [(("enqueue", 1), None, 0, 1), (("enqueue", 2), None, 2, 3), (("dequeue",), 1, 4, 5), (("dequeue",), 2, 6, 7)],
         [(("enqueue", 1), None, 0, 1), (("enqueue", 2), None, 2, 3), (("dequeue",), 2, 4, 5), (("dequeue",), 1, 6, 7)],
     ),
-    "queue: empty only while nothing is in it": (
+    "queue: a dequeue returns empty only if the queue is empty": (
         fifo_queue(),
         [(("enqueue", 1), None, 0, 3), (("dequeue",), EMPTY, 2, 4)],
         [(("enqueue", 1), None, 0, 1), (("dequeue",), EMPTY, 2, 4)],
     ),
-    "append log: the watermark follows, and does not go back": (
+    "append log: the watermark may lag, and never decreases": (
         append_log(),
         [(("append", 0, ("a",)), 0, 0, 1), (("read", 0, 0), ((), 0), 2, 3), (("read", 0, 0), (("a",), 1), 4, 5)],
         [(("append", 0, ("a",)), 0, 0, 1), (("read", 0, 0), (("a",), 1), 2, 3), (("read", 0, 0), ((), 0), 4, 5)],
@@ -96,7 +96,7 @@ NEIGHBOURS: dict[str, tuple[Model, list[Row], list[Row]]] = {
         [(("append", 0, ("a",)), 1, 0, 9), (("append", 0, ("b",)), 0, 0, 9), (("read", 0, 0), (("b", "a"), 2), 10, 11)],
         [(("append", 0, ("a",)), 1, 0, 9), (("append", 0, ("b",)), 0, 0, 9), (("read", 0, 0), (("a", "b"), 2), 10, 11)],
     ),
-    "append log: a linearizable watermark is the end": (
+    "append log: a linearizable watermark is the log end offset": (
         append_log(linearizable=True),
         [(("append", 0, ("a",)), 0, 0, 3), (("read", 0, 0), ((), 0), 2, 4)],
         [(("append", 0, ("a",)), 0, 0, 1), (("read", 0, 0), ((), 0), 2, 4)],
@@ -106,12 +106,12 @@ NEIGHBOURS: dict[str, tuple[Model, list[Row], list[Row]]] = {
         [(("commit", "g", 5), None, 0, 1), (("commit", "g", 3), None, 2, 3), (("fetch", "g"), 3, 4, 5)],
         [(("commit", "g", 5), None, 0, 1), (("commit", "g", 3), None, 2, 3), (("fetch", "g"), 5, 4, 5)],
     ),
-    "fenced producer: an old epoch writes no more": (
+    "fenced producer: produce with an old epoch is rejected": (
         fenced_producer(),
         [(("init", "t"), (7, 0), 0, 1), (("init", "t"), (7, 1), 2, 3), (("produce", "t", 7, 0), False, 4, 5)],
         [(("init", "t"), (7, 0), 0, 1), (("init", "t"), (7, 1), 2, 3), (("produce", "t", 7, 0), True, 4, 5)],
     ),
-    "fenced producer: an init that nobody saw may have fenced, and then stays": (
+    "fenced producer: an init of unknown outcome may fence, and then remains in effect": (
         fenced_producer(),
         [(("init", "t"), (7, 0), 0, 1), (("init", "t"), None, 2, None), (("produce", "t", 7, 0), False, 4, 5)],
         [
@@ -121,7 +121,7 @@ NEIGHBOURS: dict[str, tuple[Model, list[Row], list[Row]]] = {
             (("produce", "t", 7, 0), True, 6, 7),
         ],
     ),
-    "group: the owner of the newest generation is served": (
+    "group: only the owner in the newest generation may act": (
         group_membership(),
         [
             (("rebalance", "g"), OWNED_BY_A, 0, 1),
@@ -139,17 +139,17 @@ NEIGHBOURS: dict[str, tuple[Model, list[Row], list[Row]]] = {
         [(("rebalance", "g"), OWNED_BY_A, 0, 1), (("act", "g", "b", 1, 0), False, 2, 3)],
         [(("rebalance", "g"), (1, frozenset({(0, "a"), (0, "b")})), 0, 1), (("act", "g", "b", 1, 0), True, 2, 3)],
     ),
-    "lease: the next holder waits until it is over": (
+    "lease: it is acquired again only after its end": (
         leadership_lease(),
         [(("acquire", "r", "a"), 0, 0, 1), (("expire", "r", 0), None, 2, None), (("acquire", "r", "b"), 1, 4, 5)],
         [(("acquire", "r", "a"), 0, 0, 1), (("acquire", "r", "b"), 1, 4, 5)],
     ),
-    "lease: what an old holder does is refused": (
+    "lease: the action of a previous holder is rejected": (
         leadership_lease(),
         [(("acquire", "r", "a"), 0, 0, 1), (("release", "r", 0), None, 2, 3), (("act", "r", 0), False, 4, 5)],
         [(("acquire", "r", "a"), 0, 0, 1), (("release", "r", 0), None, 2, 3), (("act", "r", 0), True, 4, 5)],
     ),
-    "nondeterministic: either side, and then it lies": (
+    "nondeterministic: either result, which then stays the same": (
         two_coins(),
         [(("toss",), None, 0, 1), (("look",), 1, 2, 3), (("look",), 1, 4, 5)],
         [(("toss",), None, 0, 1), (("look",), 1, 2, 3), (("look",), 0, 4, 5)],
@@ -157,11 +157,11 @@ NEIGHBOURS: dict[str, tuple[Model, list[Row], list[Row]]] = {
 }
 
 
-@pytest.mark.parametrize("name", NEIGHBOURS)
-def test_neighbours(name: str):
-    model, lawful, unlawful = NEIGHBOURS[name]
-    assert check(history(lawful), model).verdict is Verdict.OK
-    verification = check(history(unlawful), model)
+@pytest.mark.parametrize("name", PAIRS)
+def test_pair_of_histories(name: str):
+    model, valid, invalid = PAIRS[name]
+    assert check(history(valid), model).verdict is Verdict.OK
+    verification = check(history(invalid), model)
     assert verification.verdict is Verdict.VIOLATION
     text = verification.explain().text()
     assert "cannot be placed" in text
@@ -177,22 +177,22 @@ def test_neighbours(name: str):
         (fifo_queue(), [(("enqueue", EMPTY), None, 0, 1)]),
     ],
 )
-def test_what_would_be_taken_for_something_else_is_an_error(model, rows):
+def test_reserved_values_are_errors(model, rows):
     with pytest.raises(ModelError, match=r"ValueError: .*(is -[12], not a whole number from 0|cannot be enqueued)"):
         check(history(rows), model)
 
 
-def test_a_holder_may_be_anything():
+def test_holder_may_be_any_value():
     taken = (("acquire", "r", None), 0, 0, 1)
     assert check(history([taken, (("acquire", "r", "b"), None, 2, 3)]), leadership_lease()).verdict is Verdict.OK
     assert check(history([taken, (("acquire", "r", "b"), 1, 2, 3)]), leadership_lease()).verdict is Verdict.VIOLATION
 
 
-@pytest.mark.parametrize("name", NEIGHBOURS)
-def test_neighbours_with_a_key_each(name: str):
-    """The same under one key is judged the same, and what another key's object does makes no difference."""
-    model, lawful, unlawful = NEIGHBOURS[name]
-    for rows, verdict in ((lawful, Verdict.OK), (unlawful, Verdict.VIOLATION)):
+@pytest.mark.parametrize("name", PAIRS)
+def test_pair_of_histories_under_two_keys(name: str):
+    """The objects of two keys are judged independently, each with the same verdict as without keys."""
+    model, valid, invalid = PAIRS[name]
+    for rows, verdict in ((valid, Verdict.OK), (invalid, Verdict.VIOLATION)):
         keyed = [((key, given), *rest) for given, *rest in rows for key in ("k", "l")]
         verification = check(history(keyed), each_key(model))
         assert [outcome.verdict for outcome in verification.outcomes] == [verdict, verdict]

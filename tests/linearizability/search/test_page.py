@@ -1,4 +1,4 @@
-"""The example of docs/linearizability.md runs, and prints what the page shows."""
+"""Example of docs/linearizability.md: it prints the output that the page shows."""
 
 import re
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 PAGE = Path(__file__).parents[3] / "docs" / "linearizability.md"
 
 
-def test_the_first_example(capsys):
+def test_first_example(capsys):
     text = PAGE.read_text(encoding="utf-8")
     example, shown = re.search(r"```python\n(.*?)```\n```\n(.*?)```", text, re.DOTALL).groups()
     exec(compile(example, PAGE.name, "exec"), {})

@@ -1,4 +1,4 @@
-"""The generic checker is useful on its own: of what is not Python's, importing it needs NumPy at most."""
+"""Imports of the generic checker: the standard library, and NumPy."""
 
 import subprocess
 import sys

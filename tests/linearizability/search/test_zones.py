@@ -1,4 +1,4 @@
-"""The zones of a register with unique writes against the depth-first search, and its evidence against itself."""
+"""Zones of a register with unique writes, compared with the depth-first search; the evidence alone is a violation."""
 
 import random
 
@@ -12,7 +12,7 @@ from linearizability.operation import Operation, Outcome
 from linearizability.search.contest import EngineName
 from linearizability.search.zones import NEVER, Ending, RegisterColumns, find_conflict
 from linearizability.verify import Budget, check
-from tests.linearizability.many import takes
+from tests.linearizability.many import parametrize_count
 
 ENDING = {Outcome.OK: Ending.OK, Outcome.FAIL: Ending.FAIL, Outcome.INFO: Ending.INFO}
 
@@ -55,10 +55,10 @@ def compare(seeds: range) -> set[bool]:
         history = random_register(rng, rng.randrange(1, 9))
         verdict = check(history, register(0), Budget(time_s=None), engines=(EngineName.DEPTH_FIRST,)).verdict
         conflict = find_conflict(columns_of(history), 0)
-        assert (conflict is None) is (verdict is Verdict.OK), f"seed {seed}: {conflict}, the search says {verdict}"
+        assert (conflict is None) is (verdict is Verdict.OK), f"seed {seed}: {conflict}, the search returns {verdict}"
         seen.add(conflict is None)
         if conflict is not None:
-            # The rows alone, with the writes of the values they read, are a violation.
+            # The rows alone, with the writes of the values that they read, are a violation.
             values = {columns_of(history).value[row] for row in conflict.rows}
             few = [
                 op
@@ -69,13 +69,13 @@ def compare(seeds: range) -> set[bool]:
     return seen
 
 
-@takes(4_000, nightly=200_000)
+@parametrize_count(4_000, nightly=200_000)
 def test_small_histories(count: int):
     assert compare(range(count)) == {True, False}
 
 
-def test_a_million_operations_of_one_register():
-    """One writer and its readers in turn: lawful; then one stale read in the middle."""
+def test_million_operations_of_one_register():
+    """Check a valid history of a writer and its readers, then the same with a stale read in the middle."""
     size = 1_000_000
     begin = np.arange(size, dtype=np.int64) * 10
     is_write = np.arange(size) % 4 == 0
@@ -89,7 +89,7 @@ def test_a_million_operations_of_one_register():
     assert 500_003 in conflict.rows
 
 
-def test_a_value_written_twice_is_refused():
+def test_value_written_twice_is_rejected():
     history = [
         Operation(op_id=op_id, input=("write", value), output=None, invoke_ns=op_id, complete_ns=op_id)
         for op_id, value in enumerate([4, 5, 4])

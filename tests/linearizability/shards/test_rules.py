@@ -13,7 +13,7 @@ from linearizability.shards import laying_out
 from linearizability.shards.laying_out import lay_out
 from linearizability.shards.rules import overlaps
 from linearizability.shards.running import run_here
-from tests.linearizability.history.foreign import lawful_tables, operation, record, write_history
+from tests.linearizability.history.foreign import operation, record, valid_tables, write_history
 from tests.linearizability.history.test_validate import BROKEN, mutations
 
 ROWS = st.sampled_from([1, 2, 3, 10**6])
@@ -42,7 +42,7 @@ def assert_refused_as_by_the_definition(folder, tables, rows):
 
 @settings(max_examples=60)
 @given(tables=mutations(), rows=st.tuples(ROWS, ROWS, ROWS, ROWS))
-@example(tables=lawful_tables(), rows=(1, 1, 1, 1))
+@example(tables=valid_tables(), rows=(1, 1, 1, 1))
 def test_layout_refuses_what_the_definition_refuses(tmp_path_factory, tables, rows):
     assert_refused_as_by_the_definition(tmp_path_factory.mktemp("mutated"), tables, rows)
 
@@ -56,7 +56,7 @@ def test_every_rule_is_held_to(tmp_path, tables, rows):
 @pytest.mark.parametrize("value", [100, 999])
 @pytest.mark.parametrize("rows", [1, 10**6])
 def test_topic_id_of_two_names_is_one_topic(tmp_path, value, rows):
-    tables = lawful_tables()
+    tables = valid_tables()
     renamed = {"topic": "orders-of-old", "topic_id": "ID-A", "partition": 0}
     tables["operations"].append(operation(8, 1, "produce", 90, 91))
     tables["records"].append(record(8, 0, "send", renamed, 3, value))
@@ -66,7 +66,7 @@ def test_topic_id_of_two_names_is_one_topic(tmp_path, value, rows):
 
 def test_lawful_history_is_not_read_again(tmp_path, monkeypatch):
     monkeypatch.setattr(laying_out, "_validate", lambda *_: pytest.fail("read again"))
-    lay_out(open_history(write_history(tmp_path / "run", lawful_tables())), run_here)
+    lay_out(open_history(write_history(tmp_path / "run", valid_tables())), run_here)
 
 
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 8)).map(lambda span: (span[0], span[0] + span[1]))))

@@ -1,15 +1,15 @@
-"""Many small histories as runs on disk: strange ones, spread over seconds, with groups and reads of replicas."""
+"""Small random histories for the jobs: spread over seconds, with groups and reads of replicas."""
 
 import random
 
 from tests.linearizability.anomalies.nonsense import nonsense, well_formed
 
 TICK_NS = 97_000_003
-"""What was a nanosecond: so that operations fall into many seconds, and latencies into many buckets."""
+"""Replaces a nanosecond, so that operations fall into many seconds, and latencies into many buckets."""
 
 
 def strange(seed):
-    """A history that keeps the rules of the format and no others."""
+    """Generate a history that satisfies only the rules of the format."""
     rng = random.Random(seed)
     tables = well_formed(nonsense(rng))
     tables.run["run_id"] = f"strange-{seed}"

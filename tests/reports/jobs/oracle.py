@@ -1,4 +1,4 @@
-"""Every job of the report once more, slow and obvious: loops over rows, one function for each table."""
+"""Oracle for the jobs of the report: each table computed by loops over rows."""
 
 import math
 from collections import Counter, defaultdict
@@ -8,7 +8,7 @@ QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999}
 
 
 class History:
-    """The rows of a history, with what the format leaves open settled as the report does."""
+    """The rows of a history, with optional values filled in as in the report."""
 
     def __init__(self, rows):
         starts = [row["invoke_ns"] for row in rows["operations"]] + [row["asked_ns"] for row in rows["states"]]
@@ -49,7 +49,7 @@ class History:
         ]
 
     def faults_at(self, moment, until=None):
-        """At a moment, or at any time in [moment, until)."""
+        """Return the label of the faults in force at a moment, or at any time in [moment, until)."""
         kinds = set()
         for fault in self.faults:
             begin, end = max(fault["inject_ns"], 0), self.end + 1 if fault["heal_ns"] is None else fault["heal_ns"]
@@ -75,7 +75,7 @@ def ended(operation):
 
 
 def bucket(value):
-    """The middle of all numbers with the same first three digits and as many more."""
+    """Return the middle of all numbers with the same first three digits and the same length."""
     digits = len(str(value))
     if digits <= 3:
         return value
@@ -124,10 +124,10 @@ def latency_by_fault(history):
 
 def throughput(history):
     found = defaultdict(Counter)
-    words = {"ok": "ok", "fail": "failed", "info": "unknown"}
+    columns = {"ok": "ok", "fail": "failed", "info": "unknown"}
     for o in history.operations:
         if o["f"] != "read_replica":
-            found[ended(o) // SECOND][words[o["outcome"]]] += 1
+            found[ended(o) // SECOND][columns[o["outcome"]]] += 1
     for row in history.records:
         o = history.of[row["op_id"]]
         if o["f"] == "read_replica":
@@ -206,21 +206,21 @@ ENDS = ("high_watermark", "last_stable_offset", "log_start_offset", "log_end_off
 
 
 def progress(history):
-    told = []
+    values = []
     for row in history.states:
         if row["topic"] is not None and row["partition"] is not None:
-            told += [(place(row), row["answered_ns"], name, row[name]) for name in ENDS[:4]]
+            values += [(place(row), row["answered_ns"], name, row[name]) for name in ENDS[:4]]
     for row in filter(history.by_clients, history.positions):
         at = ended(history.of[row["op_id"]])
-        told += [(place(row), at, name, row[name]) for name in ENDS[:3]]
+        values += [(place(row), at, name, row[name]) for name in ENDS[:3]]
         if row["cause"] == "read":
-            told.append((place(row), at, "read_end", row["after"]))
+            values.append((place(row), at, "read_end", row["after"]))
     for row in history.records:
         o = history.of[row["op_id"]]
         if row["direction"] == "send" and o["outcome"] == "ok" and row["offset"] is not None:
-            told.append((place(row), ended(o), "acknowledged_end", row["offset"] + 1))
+            values.append((place(row), ended(o), "acknowledged_end", row["offset"] + 1))
     found = defaultdict(lambda: dict.fromkeys(ENDS))
-    for key, at, name, value in told:
+    for key, at, name, value in values:
         if value is not None:
             row = found[key, at // SECOND]
             row[name] = value if row[name] is None else max(row[name], value)
@@ -258,21 +258,21 @@ def leadership(history):
             isr = ",".join(map(str, sorted(row["isr"])))
             by_partition[place(row)].append({**row, "isr": isr, "isr_size": len(row["isr"])})
     rows = []
-    for key, answers in by_partition.items():
+    for key, responses in by_partition.items():
         order = ("answered_ns", "asked_ns", "node", "leader_epoch", "leader", "isr")
         spells, newest = [], -1
-        for row in sorted(answers, key=lambda row: _none_first(row[name] for name in order)):
+        for row in sorted(responses, key=lambda row: _none_first(row[name] for name in order)):
             if row["leader_epoch"] is not None and row["leader_epoch"] < newest:
                 continue
             newest = max(newest, row["leader_epoch"] or 0) if row["leader_epoch"] is not None else newest
-            said = {name: row[name] for name in ("leader", "leader_epoch", "isr", "isr_size")}
-            if spells and spells[-1]["said"] == said:
+            state = {name: row[name] for name in ("leader", "leader_epoch", "isr", "isr_size")}
+            if spells and spells[-1]["state"] == state:
                 spells[-1]["at"].append(row["answered_ns"])
             else:
-                spells.append({"said": said, "at": [row["answered_ns"]]})
+                spells.append({"state": state, "at": [row["answered_ns"]]})
         for number, spell in enumerate(spells):
             end = spells[number + 1]["at"][0] if number + 1 < len(spells) else spell["at"][-1]
-            row = {**named_place(key), "begin_ns": spell["at"][0], "end_ns": end, **spell["said"]}
+            row = {**named_place(key), "begin_ns": spell["at"][0], "end_ns": end, **spell["state"]}
             rows.append({**row, "answers": len(spell["at"])})
     return rows
 
@@ -291,7 +291,7 @@ def keys(history):
 
 
 def sends(history):
-    """Every send with a value: its operation, its fate, where reads returned it."""
+    """Yield every send with a value: its row, its operation, its fate, and the offsets at which reads returned it."""
     reads = defaultdict(list)
     for row in filter(history.by_clients, history.records):
         if row["direction"] == "read" and row["value"] is not None:
@@ -358,6 +358,6 @@ TABLES = (
 
 
 def table(name, history, order):
-    """The rows of a table, in its order, null first."""
+    """Return the rows of a table in its order, null first."""
     made = {function.__name__: function for function in TABLES}[name](history)
     return sorted(made, key=lambda row: _none_first(row[column] for column in order))

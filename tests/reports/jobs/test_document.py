@@ -1,4 +1,4 @@
-"""The page says what the definitions say."""
+"""Page of the report's tables: generated from the definitions."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What changed from one run to the next."""
+"""Comparison of runs: changes of figures and settings."""
 
 import pytest
 
@@ -25,7 +25,7 @@ from reports.jobs.figures import FIGURES, Better
         (None, None, Better.LOW, False, Moved.SAME),
     ],
 )
-def test_how_a_figure_moved(value, before, better, is_count, wanted):
+def test_change_of_a_figure(value, before, better, is_count, wanted):
     assert moved(value, before, better, is_count=is_count) is wanted
 
 
@@ -33,18 +33,18 @@ def run_of(run_id, **figures):
     return {"run_id": run_id, **dict.fromkeys((figure.name for figure in FIGURES), 1.0), **figures}
 
 
-def test_a_trend_has_every_figure_and_anomaly_of_every_run():
+def test_trend_has_every_figure_and_anomaly_of_every_run():
     found = Judgement(1, 1, (Anomaly("lost-write", Verdict.VIOLATION, 3, ()), Anomaly("x", Verdict.PERMITTED, 2, ())))
     rows = list(trend_rows([run_of("a"), run_of("b", lost=4.0)], [Judgement(1, 1, ()), found]))
-    told = {(row["run_id"], row["figure"]): (row["value"], row["before"], row["change"], row["moved"]) for row in rows}
-    assert told["a", "lost"] == (1.0, None, None, "first")
-    assert told["b", "lost"] == (4.0, 1.0, 3.0, "worse")
-    assert told["b", "lost-write (violation)"] == (3.0, 0.0, None, "worse")
-    assert told["b", "x (permitted)"] == (2.0, 0.0, None, "different")
+    trend = {(row["run_id"], row["figure"]): (row["value"], row["before"], row["change"], row["moved"]) for row in rows}
+    assert trend["a", "lost"] == (1.0, None, None, "first")
+    assert trend["b", "lost"] == (4.0, 1.0, 3.0, "worse")
+    assert trend["b", "lost-write (violation)"] == (3.0, 0.0, None, "worse")
+    assert trend["b", "x (permitted)"] == (2.0, 0.0, None, "different")
     assert len(rows) == 2 * (len(FIGURES) + 2)
 
 
-def test_settings_are_compared_and_ids_of_clients_are_not():
+def test_settings_are_compared_without_ids_of_clients():
     before = RunInfo(
         "a",
         target="reference",

@@ -1,4 +1,4 @@
-"""When which faults were in force: periods and slots, held against a look at every moment."""
+"""Periods and slots of faults in force, compared with the faults in force at every moment."""
 
 from itertools import pairwise
 
@@ -26,7 +26,7 @@ def in_force(faults, moment):
 
 
 @given(FAULTS)
-def test_each_moment_of_the_run_has_the_kinds_in_force(faults):
+def test_periods_have_the_kinds_in_force_at_each_moment(faults):
     periods = periods_of(faults, END)
     for moment in range(END + 1):
         found = [period.kinds for period in periods if period.begin_ns <= moment < period.end_ns]
@@ -36,13 +36,13 @@ def test_each_moment_of_the_run_has_the_kinds_in_force(faults):
 
 
 @given(FAULTS, st.integers(0, END), st.integers(1, END))
-def test_a_time_has_the_kinds_of_all_its_moments(faults, begin, took):
+def test_label_of_an_interval_has_the_kinds_of_all_its_moments(faults, begin, took):
     kinds = set().union(*(in_force(faults, moment) for moment in range(begin, min(begin + took, END + 1))))
     assert label_within(periods_of(faults, END), begin, begin + took) == ("+".join(sorted(kinds)) or NONE)
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(1, 4 * SECOND_NS)), max_size=4), st.integers(1, 3))
-def test_slots_are_the_periods_cut_at_their_bounds(lengths, slot_s):
+def test_slots_are_the_periods_cut_at_slot_bounds(lengths, slot_s):
     faults, at = [], 0
     for gap, took in lengths:
         faults.append(Fault("kill", at + gap * SECOND_NS // 3, at + gap * SECOND_NS // 3 + took))
@@ -56,7 +56,7 @@ def test_slots_are_the_periods_cut_at_their_bounds(lengths, slot_s):
         assert label_within(periods, row["begin_ns"], row["end_ns"]) == row["faults"]
 
 
-def test_a_run_of_a_century_has_a_bounded_number_of_slots():
+def test_run_of_a_century_has_a_bounded_number_of_slots():
     end = 2**62
     whole = periods_of([Fault("kill", 0, None)], end)
     slots = fault_slots(0, whole, slot_seconds(end))

@@ -1,4 +1,4 @@
-"""The runs of a report: foreign types, what is unfinished, what is still being written, and what is refused."""
+"""Inputs of a report: foreign types, unfinished runs, runs that are still written, and rejected runs."""
 
 import os
 
@@ -35,7 +35,7 @@ def tables_of(run_dir, scratch):
     return computed([run_dir], scratch)[1].tables
 
 
-def test_foreign_types_mean_the_same(tmp_path):
+def test_foreign_types_give_the_same_tables(tmp_path):
     ours = some_run().write(tmp_path / "ours")
     theirs = some_run().write(tmp_path / "theirs") / "history"
 
@@ -54,17 +54,17 @@ def test_foreign_types_mean_the_same(tmp_path):
     assert tables_of(theirs.parent, tmp_path / "2") == tables_of(ours, tmp_path / "1")
 
 
-def test_minus_one_is_unknown(tmp_path):
+def test_minus_one_is_null(tmp_path):
     run_dir = some_run().write(tmp_path / "run")
     path = run_dir / "history" / "positions.parquet"
-    place = SCHEMAS["positions"].names.index("last_stable_offset")
-    rewrite(path, lambda table: table.set_column(place, table.schema.field(place), pa.array([-1], pa.int64())))
+    index = SCHEMAS["positions"].names.index("last_stable_offset")
+    rewrite(path, lambda table: table.set_column(index, table.schema.field(index), pa.array([-1], pa.int64())))
     (row,) = [row for row in tables_of(run_dir, tmp_path / "x")["progress"].to_pylist() if row["high_watermark"]]
     assert row["last_stable_offset"] is None
 
 
 def unfinished(tmp_path):
-    """As a killed run leaves it: closed files, and a journal with a produce that never returned."""
+    """Write the files of a killed run: closed files, and a journal with a produce that never returned."""
     run_dir = some_run().write(tmp_path / "run", files=2)
     history = run_dir / "history"
     (history / layout.JOURNAL_FOLDER).mkdir()
@@ -81,13 +81,13 @@ def unfinished(tmp_path):
     return run_dir
 
 
-def test_what_had_begun_and_not_ended_counts(tmp_path):
+def test_open_operations_of_the_journal_count(tmp_path):
     (row,) = tables_of(unfinished(tmp_path), tmp_path / "scratch")["delivery"].to_pylist()
     assert (row["sent"], row["acknowledged"], row["unknown"], row["read"]) == (4, 3, 1, 3)
 
 
-def test_a_run_that_is_written_meanwhile_is_read_as_it_was(tmp_path, monkeypatch):
-    """Its writer ends while files are linked: those that are left are no history, and it is looked at again."""
+def test_run_that_is_being_written_is_read_as_a_snapshot(tmp_path, monkeypatch):
+    """The writer ends while files are linked: the links are incomplete, so the run is read again."""
     run_dir, link, seen = unfinished(tmp_path), os.link, []
 
     def ending(source, target):
@@ -107,20 +107,20 @@ def test_a_run_that_is_written_meanwhile_is_read_as_it_was(tmp_path, monkeypatch
     assert run.history.table("operations").num_rows == 5
 
 
-def test_more_than_two_runs_stand_oldest_first(tmp_path):
+def test_more_than_two_runs_are_sorted_oldest_first(tmp_path):
     dirs = [some_run(name, at).write(tmp_path / name) for name, at in (("b", 2000), ("c", 3000), ("a", 1000))]
     assert [run.name for run in open_runs(dict.fromkeys(dirs, ""), tmp_path / "x")] == ["a", "b", "c"]
     assert [run.name for run in open_runs(dict.fromkeys(dirs[:2][::-1], ""), tmp_path / "y")] == ["c", "b"]
 
 
-def test_two_runs_of_one_id_are_refused(tmp_path):
+def test_two_runs_with_the_same_id_are_rejected(tmp_path):
     dirs = [some_run().write(tmp_path / name) for name in ("one", "two")]
     with pytest.raises(NotARunError, match=r"two: its id is r, like that of .*one"):
         open_runs(dict.fromkeys(dirs, ""), tmp_path / "scratch")
 
 
 @pytest.mark.parametrize("what", ["cut short", "a column less", "a foreign type", "no operations"])
-def test_a_broken_history_is_one_line(tmp_path, what):
+def test_broken_history_is_one_line(tmp_path, what):
     run_dir = some_run().write(tmp_path / "run")
     path = run_dir / "history" / "records.parquet"
     wanted = "records.parquet"

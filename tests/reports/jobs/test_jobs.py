@@ -1,4 +1,4 @@
-"""The tables of a report: each against a slow one over strange histories, and the same from DuckDB and from Spark."""
+"""Tables of a report: compared with the oracle on random histories, and those of DuckDB with those of Spark."""
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -36,20 +36,20 @@ def many(tmp_path_factory):
 
 
 @pytest.mark.parametrize("job", JOBS, ids=lambda job: job.name)
-def test_a_table_is_what_loops_over_the_rows_make_it(many, job):
+def test_table_equals_the_oracle(many, job):
     tables, found = many
     rows = found.tables[job.name].to_pylist()
-    met = 0
+    compared = 0
     for name, made in tables.items():
         own = [{key: value for key, value in row.items() if key != "run_id"} for row in rows if row["run_id"] == name]
         wanted = oracle.table(job.name, oracle.History(made.rows), job.order)
         assert own == wanted, name
-        met += len(wanted)
-    assert met > 20, "the histories have too little of this to tell"
+        compared += len(wanted)
+    assert compared > 20, "the histories have too few rows for this table"
 
 
 @pytest.mark.parametrize("job", JOBS, ids=lambda job: job.name)
-def test_a_table_has_the_schema_that_is_documented(many, job):
+def test_table_has_the_documented_schema(many, job):
     _, found = many
     assert found.tables[job.name].schema == job.schema
 
@@ -76,11 +76,11 @@ def test_spark_gives_the_same_tables(tmp_path):
         _, spark = computed(dirs, tmp_path / "spark", spark_engine("local[2]"))
         with spark_engine("local[2]") as opened:
             files = [path for run in runs for path in run.files["states"]]
-            opened.add_files("of_files", SCHEMAS["states"], files)
-            assert opened.query("SELECT * FROM of_files").num_rows == sum(
+            opened.add_files("state_files", SCHEMAS["states"], files)
+            assert opened.query("SELECT * FROM state_files").num_rows == sum(
                 pq.read_table(path).num_rows for path in files
             )
-            (row,) = opened.query("SELECT MAX(cardinality(isr)) AS largest FROM of_files").to_pylist()
+            (row,) = opened.query("SELECT MAX(cardinality(isr)) AS largest FROM state_files").to_pylist()
             assert row == {"largest": 3}
     for job in JOBS:
         assert spark.tables[job.name].equals(local.tables[job.name]), job.name
@@ -94,7 +94,7 @@ def engine(tmp_path_factory):
 
 
 @given(st.lists(st.integers(0, 2**62) | st.integers(0, 20_000), min_size=1))
-def test_a_bucket_is_near_what_lies_in_it_and_keeps_the_order(engine, values):
+def test_bucket_is_close_to_its_values_and_preserves_their_order(engine, values):
     values = sorted(values)
     engine.add_table("given_values", pa.table({"x": pa.array(values, pa.int64())}))
     found = engine.query(f"SELECT {bucket_of('x')} AS bucket FROM given_values ORDER BY x")["bucket"].to_pylist()

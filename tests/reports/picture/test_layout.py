@@ -1,4 +1,4 @@
-"""Where things stand: never in another order than in time, and never on top of each other."""
+"""Layout of a picture: everything is in the order of time, and nothing overlaps."""
 
 from itertools import pairwise
 
@@ -51,7 +51,7 @@ def test_time_runs_to_the_right(picture):
 
 
 @given(pictures())
-def test_bars_of_a_lane_do_not_lie_on_top_of_each_other_and_stay_inside(picture):
+def test_bars_of_a_lane_do_not_overlap_and_are_inside(picture):
     plane = lay_out(picture)
     for row_number, row in enumerate(plane.rows):
         own = [shape for shape in plane.bars if shape.lane == row_number]
@@ -81,6 +81,6 @@ def test_every_step_of_an_order_is_within_its_bar(picture):
     ("span_ns", "time"),
     [(100, "1,234,567 ns"), (5_000, "1,234.567 µs"), (5_000_000, "1.235 ms"), (60 * 10**9, "0.001 s")],
 )
-def test_times_have_a_unit_that_fits_the_window(span_ns, time):
+def test_unit_of_times_fits_the_window(span_ns, time):
     picture = Picture(title="", statement="", facts=(), origin_ns=1_000, begin_ns=0, end_ns=span_ns, lanes=())
     assert Clock(picture).time(1_235_567) == time

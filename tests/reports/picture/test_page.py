@@ -1,4 +1,4 @@
-"""The page of a violation: one file that needs nothing else, small, and not blank in a real browser."""
+"""Page of a violation: one small self-contained file, which a real browser shows."""
 
 import re
 import shutil
@@ -24,7 +24,7 @@ VOID = {"meta", "input", "br", "hr", "img", "link"}
 
 
 class Page(HTMLParser):
-    """What a page would fetch, whether every element was closed, and its text."""
+    """Parser that collects the resources that a page fetches, its unclosed elements, and its text."""
 
     def __init__(self, html):
         super().__init__()
@@ -83,7 +83,7 @@ def html(request, tmp_path):
     return {"anomaly": lost_write, "generic": generic, "hostile": lambda: hostile(tmp_path)}[request.param]()
 
 
-def test_it_is_well_formed_and_fetches_nothing(html):
+def test_page_is_well_formed_and_fetches_nothing(html):
     page = Page(html)
     assert page.open == []
     assert page.fetched == []
@@ -98,7 +98,7 @@ def test_it_is_well_formed_and_fetches_nothing(html):
     assert scripts
 
 
-def test_what_a_history_holds_stays_text(tmp_path):
+def test_text_of_a_history_is_escaped(tmp_path):
     html = hostile(tmp_path)
     assert "<script>alert" not in html
     assert "<img" not in html
@@ -106,7 +106,7 @@ def test_what_a_history_holds_stays_text(tmp_path):
     assert html.count("</script>") == 2
 
 
-def test_nothing_depends_on_colour(tmp_path):
+def test_no_information_depends_on_colour(tmp_path):
     page = Page(lost_write())
     for word in (
         "✗ poll 65→74, 8 records",
@@ -121,7 +121,7 @@ def test_nothing_depends_on_colour(tmp_path):
     assert "prefers-color-scheme: dark" in page.text
 
 
-def test_it_says_how_to_go_through_it_by_keyboard():
+def test_page_describes_its_keyboard_control():
     html = generic()
     for text in ("ArrowLeft", "ArrowRight", "step through operations", "jump to the first bad operation"):
         assert text in html
@@ -129,13 +129,13 @@ def test_it_says_how_to_go_through_it_by_keyboard():
 
 
 @pytest.mark.parametrize("text", ["v", "long " * 400, "\u20ac<&" * 300])
-def test_it_stays_small_whatever_is_in_the_history(text):
+def test_page_is_small_for_any_history(text):
     assert len(generic(300, text).encode()) < SIZE_MAX
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="no chromium on PATH: the page is not looked at in a browser")
+@pytest.mark.skipif(CHROMIUM is None, reason="no chromium on PATH: the page is not opened in a browser")
 @pytest.mark.parametrize(("make", "scheme"), [(lost_write, "light"), (generic, "dark")])
-def test_a_browser_shows_it(make, scheme, tmp_path):
+def test_browser_shows_the_page(make, scheme, tmp_path):
     page, shot = tmp_path / "page.html", tmp_path / "page.png"
     page.write_text(make(), encoding="utf-8")
     subprocess.run(
@@ -161,23 +161,23 @@ def test_a_browser_shows_it(make, scheme, tmp_path):
     background, bad = ((16, 20, 27), (86, 28, 37)) if scheme == "dark" else ((247, 248, 250), (251, 213, 216))
     assert max(colours, key=colours.get) in {background, (24, 30, 40) if scheme == "dark" else (255, 255, 255)}
     assert colours[background] > 10_000
-    assert colours.get(bad, 0) > 300, "the first bad operation is not in sight"
+    assert colours.get(bad, 0) > 300, "the first bad operation is not visible"
     assert len(colours) > 30
 
 
 WALK = """<script>
-const said = [];
+const steps = [];
 for (const key of ["", "ArrowLeft", "ArrowLeft", "ArrowRight", "Home", "End", "b", "2"]) {
   if (key) dispatchEvent(new KeyboardEvent("keydown", {key}));
   const order = document.querySelector("[name=order]:checked").value;
-  said.push(document.getElementById("details-title").textContent.split(" ")[1] + "/" + order);
+  steps.push(document.getElementById("details-title").textContent.split(" ")[1] + "/" + order);
 }
-document.title = said.join(" ");
+document.title = steps.join(" ");
 </script>"""
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="no chromium on PATH: the page is not walked through in a browser")
-def test_keys_walk_through_the_operations(tmp_path):
+@pytest.mark.skipif(CHROMIUM is None, reason="no chromium on PATH: the page is not opened in a browser")
+def test_keys_step_through_the_operations(tmp_path):
     history = [
         Operation(op_id=1, process=1, input=("write", 1), output=None, invoke_ns=0, complete_ns=9),
         Operation(op_id=2, process=2, input=("write", 2), output=None, invoke_ns=1, complete_ns=10),
@@ -192,7 +192,7 @@ def test_keys_walk_through_the_operations(tmp_path):
 
 
 def colours_of(png):
-    """Pixels by colour, of an 8-bit RGB or RGBA file without interlacing."""
+    """Count the pixels of each colour of an 8-bit RGB or RGBA file without interlacing."""
     import zlib
     from collections import Counter
 

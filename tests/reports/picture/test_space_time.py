@@ -1,4 +1,4 @@
-"""A space-time diagram: what is earlier stands above, and the page is whole by itself."""
+"""Space-time diagrams: earlier events are above later ones, and the page is self-contained."""
 
 import re
 from itertools import pairwise
@@ -55,7 +55,7 @@ def test_time_runs_downwards_and_everything_is_inside(diagram):
 
 
 @given(diagrams())
-def test_faults_that_last_at_once_stand_beside_each_other(diagram):
+def test_overlapping_faults_are_side_by_side(diagram):
     bars = lay_out_space_time(diagram).faults
     for one in bars:
         for other in bars:
@@ -63,7 +63,7 @@ def test_faults_that_last_at_once_stand_beside_each_other(diagram):
                 assert one.y2 < other.y1 or other.y2 < one.y1
 
 
-def test_the_page_is_whole_by_itself_and_escapes_what_it_is_told():
+def test_page_is_self_contained_and_escapes_text():
     diagram = SpaceTime(
         title="lost-write",
         statement="<script>alert(1)</script>",

@@ -1,4 +1,4 @@
-"""Spark's own servers from the pip package, on loopback, each under a guard that ends it with this process."""
+"""Spark's servers from the pip package, on loopback, each under a guard that ends it with this process."""
 
 import contextlib
 import re
@@ -36,7 +36,7 @@ START_TIMEOUT_S = 60
 
 @contextmanager
 def standalone(folder, workers=2):
-    """The URL of a master, and its workers, of one core each."""
+    """Yield the URL of a master, and its workers with one core each."""
     with ExitStack() as stack:
         master = _started(stack, folder, "master", "org.apache.spark.deploy.master.Master", *_listening())
         url = _logged(master, r"Starting Spark master at (spark://\S+)")
@@ -52,7 +52,7 @@ def standalone(folder, workers=2):
 
 @contextmanager
 def connect_server(folder):
-    """The URL of a Spark Connect server on `local[2]`."""
+    """Yield the URL of a Spark Connect server on `local[2]`."""
     folder.mkdir(exist_ok=True)
     settings = {
         "spark.connect.grpc.binding.port": "0",
@@ -85,7 +85,7 @@ def connect_server(folder):
 
 
 def executors_of(worker):
-    """The JVMs that a worker has started for applications."""
+    """Return the JVMs that a worker has started for applications."""
     found = []
     for child in psutil.Process(worker.pid).children(recursive=True):
         with contextlib.suppress(psutil.Error):
@@ -107,7 +107,7 @@ def _started(stack, folder, name, java_class, *arguments):
 
 
 def _logged(process, pattern):
-    """What a line of its log says, once it does."""
+    """Return the text that a pattern captures in the log, as soon as a line matches."""
     deadline = time.monotonic() + START_TIMEOUT_S
     while time.monotonic() < deadline and process.running:
         found = re.search(pattern, process.log.read_text(errors="replace"))

@@ -1,4 +1,4 @@
-"""Where Spark runs makes no difference to what it says: a standalone cluster that loses an executor, Spark Connect."""
+"""Judgements on a standalone cluster that loses an executor, and on Spark Connect: equal to the local ones."""
 
 import json
 import os
@@ -22,7 +22,7 @@ from tests.reports.spark.clusters import ENVIRONMENT, HOME, SETTINGS, connect_se
 
 pytestmark = [
     pytest.mark.spark,
-    # PySpark's own, at its shutdown.
+    # PySpark emits these at its shutdown.
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
 ]
 
@@ -64,7 +64,7 @@ def _kill_an_executor_at_work(spark, workers, killed):
         time.sleep(0.01)
 
 
-def test_cluster_judges_with_the_code_it_was_sent_though_an_executor_is_killed_at_work(cluster, run):
+def test_cluster_judges_with_the_shipped_code_although_an_executor_is_killed(cluster, run):
     url, workers = cluster
     killed = []
     with spark_session(url, SETTINGS) as spark:
@@ -93,7 +93,7 @@ def test_submitted_job_prints_the_judgement_and_exits_as_check_does(cluster, run
     assert json.loads(done.stdout) == {"run": str(run), **judge(run).as_json()}
 
 
-def test_spark_connect_judges_with_the_code_it_was_sent(run, tmp_path):
+def test_spark_connect_judges_with_the_shipped_code(run, tmp_path):
     program = """
         import json, sys
         from pathlib import Path
@@ -110,7 +110,7 @@ def test_spark_connect_judges_with_the_code_it_was_sent(run, tmp_path):
     assert json.loads(done.stdout) == judge(run).as_json()
 
 
-def test_workers_that_have_not_what_an_executor_asks_for_are_told(cluster, monkeypatch):
+def test_workers_without_the_required_memory_are_reported(cluster, monkeypatch):
     url, _ = cluster
     monkeypatch.setattr("reports.spark.session._EXECUTOR_TIMEOUT_S", 1.0)
     with (

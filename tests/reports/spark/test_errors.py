@@ -1,4 +1,4 @@
-"""What Spark says in a hundred lines is told in one, and wrong masters before anything starts."""
+"""Errors of Spark: each is one line; invalid masters are rejected before anything starts."""
 
 import socket
 
@@ -15,7 +15,7 @@ ABORTED = """An error occurred while calling o61.collectToPython.
 
 
 @pytest.mark.parametrize(
-    ("said", "meant"),
+    ("text", "message"),
     [
         (ABORTED.format("java.io.IOException: No space left on device"), "a disk is full.* spark.local.dir"),
         (
@@ -35,22 +35,22 @@ ABORTED = """An error occurred while calling o61.collectToPython.
         ("", "no message"),
     ],
 )
-def test_long_text_becomes_one_line(said, meant):
-    error = error_of(said)
+def test_long_text_becomes_one_line(text, message):
+    error = error_of(text)
     assert isinstance(error, EngineFailedError)
     assert "\n" not in str(error)
-    with pytest.raises(EngineFailedError, match=meant):
+    with pytest.raises(EngineFailedError, match=message):
         raise error
 
 
-def test_broken_history_that_a_task_found_is_the_history_s_error():
+def test_broken_history_in_a_task_is_a_history_error():
     error = error_of(ABORTED.format("\nlinearizability.history.errors.HistoryError: table records, row 2: no value\n"))
     assert isinstance(error, HistoryError)
     assert str(error) == "table records, row 2: no value"
 
 
 @pytest.mark.spark
-def test_lost_connection_to_the_jvm_is_told_and_other_errors_are_not_touched():
+def test_lost_connection_to_the_jvm_is_converted_and_other_errors_are_unchanged():
     with pytest.raises(EngineFailedError, match="JVM is gone"), spark_errors():
         raise ConnectionRefusedError(111, "Connection refused")
     with pytest.raises(KeyError), spark_errors():
@@ -72,14 +72,14 @@ def test_lost_connection_to_the_jvm_is_told_and_other_errors_are_not_touched():
         ("sc://[::1]:99/;token=x", Kind.CONNECT, (("::1", 99),)),
     ],
 )
-def test_master_says_where_it_listens(url, kind, addresses):
+def test_master_has_its_addresses(url, kind, addresses):
     assert Master.of(url) == Master(url, kind, addresses)
 
 
 @pytest.mark.parametrize(
     "url", ["", "loca", "spark://a", "spark://", "mesos://a:1", "http://a:1", "local[2", "sc://a:b"]
 )
-def test_what_is_no_master_is_refused(url):
+def test_invalid_master_is_rejected(url):
     with pytest.raises(EngineUnavailableError, match="not a Spark master; known are local"):
         Master.of(url)
 
@@ -89,7 +89,7 @@ def test_only_a_master_on_this_machine_is_on_loopback():
     assert {url: Master.of(url).is_loopback for url in on_loopback} == on_loopback
 
 
-def test_one_of_several_masters_that_answers_is_enough():
+def test_one_responding_master_of_several_is_enough():
     with socket.create_server(("127.0.0.1", 0)) as server, socket.create_server(("127.0.0.1", 0)) as gone:
         port, free = server.getsockname()[1], gone.getsockname()[1]
         gone.close()

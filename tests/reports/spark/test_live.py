@@ -1,4 +1,4 @@
-"""Looks at a run that goes on: they end with what a judgement of the run says, also after a kill."""
+"""Live views of a running run: the last one equals the judgement of the run, also after a kill."""
 
 import os
 import random
@@ -39,7 +39,7 @@ def produce(recorder, values):
 
 
 def counted(run):
-    """The counts, the slow and obvious way."""
+    """Return the expected counts, computed from the tables."""
     history = open_history(run)
     operations, records = (history.table(name).to_pylist() for name in ("operations", "records"))
     return {
@@ -48,7 +48,7 @@ def counted(run):
     }
 
 
-def test_last_look_at_a_run_is_its_judgement_and_those_before_are_of_less(spark, tmp_path):
+def test_last_look_at_a_run_equals_its_judgement_and_earlier_looks_have_fewer_rows(spark, tmp_path):
     looks: list[Look] = []
     run = tmp_path / "run"
     with (
@@ -82,7 +82,7 @@ KILLED = """
 """
 
 
-def test_look_that_was_killed_goes_on_from_its_checkpoint_and_counts_nothing_twice(spark, tmp_path):
+def test_killed_live_run_continues_from_its_checkpoint_and_counts_nothing_twice(spark, tmp_path):
     run = tmp_path / "run"
     command = [sys.executable, "-c", textwrap.dedent(KILLED), str(run)]
     with HistoryWriter(run, RunInfo("r", topics={"t": {}})) as writer:
@@ -91,7 +91,7 @@ def test_look_that_was_killed_goes_on_from_its_checkpoint_and_counts_nothing_twi
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as child:
             seen = any(line.startswith("300 operations") for line in child.stdout)
             produce(recorder, range(300, 600))
-            time.sleep(1.0)  # for some of them to be copied, and maybe counted
+            time.sleep(1.0)  # so that some rows are copied, and perhaps counted
             os.killpg(child.pid, signal.SIGKILL)
         assert seen
         produce(recorder, range(600, 700))
@@ -102,7 +102,7 @@ def test_look_that_was_killed_goes_on_from_its_checkpoint_and_counts_nothing_twi
     assert looks[-1].judgement == judge(run)
 
 
-def test_micro_batch_that_comes_again_is_not_counted_again(spark, tmp_path):
+def test_repeated_micro_batch_is_counted_once(spark, tmp_path):
     rows = spark.createDataFrame(pa.table({"f": ["poll"] * 3, "outcome": ["ok"] * 3, "complete_ns": [1, 2, 3]}))
     for batch in (0, 1, 1):
         counts = Counts(tmp_path)
@@ -110,7 +110,7 @@ def test_micro_batch_that_comes_again_is_not_counted_again(spark, tmp_path):
     assert Counts(tmp_path)._counted["operations"]["counts"] == {("poll", "ok"): 6}
 
 
-def test_file_that_cannot_be_read_ends_the_looks_with_one_line(spark, tmp_path):
+def test_unreadable_file_ends_the_live_run_with_one_line(spark, tmp_path):
     run = Simulation(random.Random(5)).run(30).write(tmp_path / "run", files=2)
     next(Path(run / "history/records").glob("*.parquet")).write_bytes(b"no")
     with (

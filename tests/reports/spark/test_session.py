@@ -1,4 +1,4 @@
-"""Sessions that cannot start say why in one line, and write to the log that they were given."""
+"""Spark sessions: an error at the start is one line, and output goes to the given log."""
 
 import os
 import subprocess
@@ -22,8 +22,8 @@ esac
 """
 
 
-def said(program, environment):
-    """What a program prints of the error that its session raises."""
+def output_of(program, environment):
+    """Return the output of a program that prints the error of its session."""
     whole = f"""
         from pathlib import Path
         from reports.spark.errors import EngineFailedError, EngineUnavailableError
@@ -42,7 +42,7 @@ def said(program, environment):
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert done.stderr == "", "nothing of Spark's reaches the terminal"
+    assert done.stderr == "", "no output of Spark reaches the terminal"
     return done.stdout
 
 
@@ -51,11 +51,11 @@ def test_java_that_is_too_old_is_named(tmp_path):
     java.parent.mkdir()
     java.write_text(OLD_JAVA)
     java.chmod(0o755)
-    line = said("spark_session('local[1]').__enter__()", {"JAVA_HOME": str(tmp_path)})
+    line = output_of("spark_session('local[1]').__enter__()", {"JAVA_HOME": str(tmp_path)})
     assert line == f'Spark needs Java 17 or newer, and {java} is openjdk version "11.0.2" 2019-01-15\n'
 
 
-def test_archive_of_classes_is_used_once_it_is_there_and_is_another_s_for_another_java(tmp_path, monkeypatch):
+def test_class_archive_is_used_if_it_exists_and_belongs_to_this_java(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     path = spark_archive().path
     assert archive_options() == []
@@ -71,9 +71,7 @@ def test_archive_of_classes_is_used_once_it_is_there_and_is_another_s_for_anothe
     assert spark_archive().path != path
 
 
-def test_settings_of_the_user_win_the_log_lies_where_it_was_wanted_and_a_broken_archive_is_passed_over(
-    tmp_path, monkeypatch
-):
+def test_settings_of_the_user_take_precedence_the_log_is_written_and_a_broken_archive_is_skipped(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     spark_archive().path.parent.mkdir(parents=True)
     (tmp_path / "draft").write_bytes(b"no archive")
@@ -88,7 +86,7 @@ def test_settings_of_the_user_win_the_log_lies_where_it_was_wanted_and_a_broken_
                     raise EngineFailedError("Spark: no room")
             except EngineFailedError as error:
                 print(error)"""
-    assert said(program, {"SPARK_CONF_DIR": str(tmp_path)}) == f"3 given false\nSpark: no room (more in {log})\n"
+    assert output_of(program, {"SPARK_CONF_DIR": str(tmp_path)}) == f"3 given false\nSpark: no room (more in {log})\n"
     assert log.stat().st_size
 
 
@@ -110,4 +108,4 @@ def test_jvm_that_is_killed_is_one_line(tmp_path):
                     spark.range(10**13).selectExpr("sum(id)").collect()
             except EngineFailedError as error:
                 print(error)"""
-    assert said(program, {}) == "Spark: Spark's JVM is gone\n"
+    assert output_of(program, {}) == "Spark: Spark's JVM is gone\n"

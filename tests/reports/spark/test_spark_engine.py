@@ -1,4 +1,4 @@
-"""Spark says what the local engine says: of examples of every kind, and of many small histories in one go."""
+"""Judgements of Spark: equal to those of the local engine, for examples of every kind and many small histories."""
 
 import contextlib
 import os
@@ -32,7 +32,7 @@ from tests.linearizability.anomalies.weaves import CYCLE_PLANTS
 
 pytestmark = [
     pytest.mark.spark,
-    # PySpark's own, at its shutdown.
+    # PySpark emits these at its shutdown.
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
 ]
 
@@ -46,13 +46,13 @@ def spark():
 
 
 def in_small_parts(monkeypatch):
-    """Many tasks, and logs in many ranges of offsets, as a large history has them."""
+    """Use many tasks, and many ranges of offsets for each log, as for a large history."""
     monkeypatch.setattr("linearizability.shards.laying_out.PART_ROWS", 40)
     monkeypatch.setattr("linearizability.shards.laying_out._TASK_ROWS", 50)
 
 
 def union(histories):
-    """Many histories as one: each has its own topic, processes and op_ids; settings and faults are the first one's."""
+    """Merge histories: each has its own topic, processes and op_ids; settings and faults are those of the first."""
     whole = histories[0]
     for number, other in enumerate(histories[1:], 1):
         shift = len(whole.rows["operations"])
@@ -86,12 +86,12 @@ def test_spark_judges_many_small_histories_as_the_local_engine_does(spark, tmp_p
     run = union(histories).write(tmp_path / "run", files)
     expected = judge(run)
     assert len(expected.anomalies) > 8
-    if files > 1:  # Many tasks and parts, as a large history has them.
+    if files > 1:  # many tasks and parts, as for a large history
         in_small_parts(monkeypatch)
     assert judge_with_spark(run) == expected
 
 
-def test_broken_history_is_refused_with_the_line_of_the_local_engine(spark, tmp_path):
+def test_broken_history_is_rejected_with_the_message_of_the_local_engine(spark, tmp_path):
     for number, (table, row, column, value) in enumerate(
         [
             ("operations", 9, "op_id", 8),
@@ -111,7 +111,7 @@ def test_broken_history_is_refused_with_the_line_of_the_local_engine(spark, tmp_
         assert f"table {table}, row {row} " in str(local.value)
 
 
-def test_what_kafka_writes_for_unknown_and_text_that_is_none_are_the_same_to_both(spark, tmp_path):
+def test_unknown_values_and_invalid_text_are_the_same_for_both_engines(spark, tmp_path):
     tables = Tables()
     for process, offset in ((1, 0), (2, 1)):
         op = tables.op(process, "produce", 10 * process, 10 * process + 5, acks=-1, producer_id=-1)
@@ -161,7 +161,7 @@ def test_killed_run_is_judged_as_the_local_engine_does(spark, tmp_path):
 
 
 def _operations_on_disk(run):
-    """As many as are there now, while they are being written; 0 where a file went while it was read."""
+    """Return the current number of rows while they are being written; 0 if a file was removed meanwhile."""
     try:
         return open_history(run).table("operations").num_rows
     except HistoryError:
@@ -169,7 +169,7 @@ def _operations_on_disk(run):
 
 
 @pytest.mark.parametrize("name", CLUSTER_PLANTS)
-def test_spark_judges_a_cluster_that_does_not_come_to_order_as_the_local_engine_does(spark, tmp_path, name):
+def test_spark_judges_a_cluster_that_does_not_converge_as_the_local_engine_does(spark, tmp_path, name):
     rng = random.Random(8)
     tables = Trouble(rng).run(30)
     assert CLUSTER_PLANTS[name](tables, rng)
@@ -218,7 +218,7 @@ def test_empty_history_is_unknown_with_a_reason(spark, tmp_path):
     assert judge(run).reasons == ("the history is empty",)
 
 
-def test_broken_file_is_one_clear_line(spark, tmp_path):
+def test_broken_file_is_one_line(spark, tmp_path):
     run = Simulation(random.Random(1)).run(30).write(tmp_path / "run")
     path = run / "history" / "records.parquet"
     content = bytearray(path.read_bytes())
@@ -232,7 +232,7 @@ def test_broken_file_is_one_clear_line(spark, tmp_path):
     assert "\n" not in str(remote.value)
 
 
-def test_missing_java_is_said_in_one_line(tmp_path, monkeypatch):
+def test_missing_java_is_reported_in_one_line(tmp_path, monkeypatch):
     run = Simulation(random.Random(1)).run(5).write(tmp_path / "run")
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with pytest.raises(EngineUnavailableError, match="Java 17"), spark_session("local[1]"):
@@ -255,11 +255,11 @@ def test_missing_java_is_said_in_one_line(tmp_path, monkeypatch):
 
 
 STEP = 10
-"""Records of one produce, and of the poll that reads them, of a large run."""
+"""Number of records in one produce of a large run, and in the poll that reads them."""
 
 
 def _large_run(folder, records, partitions):
-    """A lawful history of one produce and one poll per ten records, a row group at a time."""
+    """Write a valid history with one produce and one poll for every ten records, a row group at a time."""
     history = folder / "history"
     history.mkdir(parents=True)
     (folder / "run.json").write_text('{"format": 1, "run_id": "large", "complete": true}')
@@ -278,7 +278,7 @@ def _large_run(folder, records, partitions):
 
 
 def _large_tables(batch, partitions):
-    """Batches are dealt to partitions in turn; each has a produce with an even op_id and a poll with the next one."""
+    """Return a batch of rows: partitions in turn, each produce with an even op_id and its poll with the next one."""
     partition, base = batch % partitions, batch // partitions * STEP
     op_id = np.arange(2 * batch[0], 2 * batch[-1] + 2)
     is_poll = op_id % 2 == 1

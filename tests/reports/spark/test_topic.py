@@ -1,4 +1,4 @@
-"""A history goes to a topic of Apache Kafka while it is written, and comes back from there by Spark, row for row."""
+"""History topic of Apache Kafka: written during a run, and read back by Spark with the same rows."""
 
 from pathlib import Path
 
@@ -37,7 +37,7 @@ def spark():
 
 
 def work(recorder, count, lost=None):
-    """Produce and read back, but for one value."""
+    """Produce values and read them back, except a lost one."""
     for number in range(count):
         op = recorder.invoke(1, "produce", [Sent(number)], topic="t", partition=0, acks=-1)
         recorder.complete(op, "ok", base_offset=number)
@@ -54,7 +54,7 @@ def assert_same(run, collected):
     assert judge(collected) == judge(run)
 
 
-def test_two_runs_go_there_while_they_are_written_and_come_back(bootstrap, spark, tmp_path, monkeypatch):
+def test_two_runs_are_written_to_the_topic_and_read_back(bootstrap, spark, tmp_path, monkeypatch):
     monkeypatch.setattr("linearizability.history.messages.VALUE_BYTES_MAX", 20_000)
     monkeypatch.setattr("reports.spark.topic.MESSAGES_PER_TASK", 20)
     topic = HistoryTopic(bootstrap, "two-runs")
@@ -73,14 +73,14 @@ def test_two_runs_go_there_while_they_are_written_and_come_back(bootstrap, spark
         collect_runs(spark, bootstrap, "two-runs", tmp_path / "collected")
 
 
-def test_run_that_was_killed_comes_back_as_far_as_it_came_and_not_complete(bootstrap, spark, tmp_path):
+def test_killed_run_is_read_back_up_to_its_end_and_is_not_complete(bootstrap, spark, tmp_path):
     topic = HistoryTopic(bootstrap, "killed")
     writer = HistoryWriter(tmp_path / "run", RunInfo("run", topics={"t": {}}))
     with SentHistory(tmp_path / "run", topic):
         work(Recorder(writer), 50)
         closed = tmp_path / "run/history/operations"
         wait_until(lambda: any(closed.glob("*.parquet")))
-        kept = pq.read_table(min(closed.glob("*.parquet")), partitioning=None)  # a file that is closed stays as it is
+        kept = pq.read_table(min(closed.glob("*.parquet")), partitioning=None)  # a closed file does not change
     (collected,) = collect_runs(spark, bootstrap, "killed", tmp_path / "collected")
     writer.close()
     assert not open_history(collected).run.complete
@@ -88,7 +88,7 @@ def test_run_that_was_killed_comes_back_as_far_as_it_came_and_not_complete(boots
     assert open_history(collected).table("operations").slice(0, kept.num_rows).equals(kept)
 
 
-def test_missing_messages_two_runs_of_one_name_and_foreign_ones_are_each_one_line(bootstrap, spark, tmp_path):
+def test_missing_messages_duplicate_names_and_foreign_messages_are_each_one_line(bootstrap, spark, tmp_path):
     operations = open_history(Path("examples/histories/clean")).table("operations")
     values = [value for _, value in table_messages("r", 1, "operations", operations)]
     cases = {
@@ -111,9 +111,7 @@ def test_missing_messages_two_runs_of_one_name_and_foreign_ones_are_each_one_lin
         assert not list((tmp_path / name).glob("*"))
 
 
-def test_topic_that_is_not_there_and_kafka_that_does_not_answer_are_each_one_line(
-    bootstrap, spark, tmp_path, monkeypatch
-):
+def test_unknown_topic_and_unresponsive_kafka_are_each_one_line(bootstrap, spark, tmp_path, monkeypatch):
     with pytest.raises(EngineUnavailableError, match=r"topic nowhere at .*Unknown topic"):
         collect_runs(spark, bootstrap, "nowhere", tmp_path)
     monkeypatch.setattr("reports.spark.topic._RESPONSE_TIMEOUT_S", 1.0)

@@ -1,4 +1,4 @@
-"""Generated histories of Jepsen's Kafka workload: a lawful one raises nothing, and a lost record is found."""
+"""Generated histories of Jepsen's Kafka workload: valid ones have no anomaly, and a lost record is detected."""
 
 import random
 
@@ -13,7 +13,7 @@ EXAMPLES = settings(max_examples=40, suppress_health_check=[HealthCheck.function
 
 
 class Workload:
-    """Logs that take effect when a call completes (or, if that is unknown, perhaps), and clients that poll them."""
+    """Logs and the clients that poll them; a send takes effect when its call completes, or perhaps if it is unknown."""
 
     def __init__(self, rng, lost=None):
         self.rng, self.lost = rng, lost
@@ -38,15 +38,15 @@ class Workload:
         return "\n".join(self.rows)
 
     def step(self, live):
-        place = self.rng.randrange(len(live))
-        process = live[place]
+        index = self.rng.randrange(len(live))
+        process = live[index]
         if process not in self.running:
             self.invoke(process)
             return
         outcome = self.rng.choices(["ok", "fail", "info"], [8, 1, 1])[0]
         self.complete(process, outcome)
         if outcome == "info":
-            live[place] = max(live) + 10
+            live[index] = max(live) + 10
 
     def row(self, process, kind, f, value):
         number = len(self.rows)
@@ -60,36 +60,36 @@ class Workload:
             return
         sizes = {"send": (1, 0), "poll": (0, 1), "txn": (self.rng.randrange(3), self.rng.randrange(2))}
         sends, polls = sizes[f]
-        asked = []
+        sent = []
         for _ in range(sends):
             self.value += 1
-            asked.append((self.rng.randrange(KEYS), self.value))
-        self.running[process] = f, (asked, polls)
-        self.row(process, "invoke", f, self.shown([(key, value) for key, value in asked], ["[:poll]"] * polls))
+            sent.append((self.rng.randrange(KEYS), self.value))
+        self.running[process] = f, (sent, polls)
+        self.row(process, "invoke", f, self.shown([(key, value) for key, value in sent], ["[:poll]"] * polls))
 
     def shown(self, sends, polls):
         return f"[{' '.join([f'[:send {key} {result}]' for key, result in sends] + polls)}]"
 
     def complete(self, process, outcome):
-        f, asked = self.running.pop(process)
+        f, invoked = self.running.pop(process)
         if f == "assign":
             self.row(process, outcome, f, "[0 1]")
             return
         polls, before = [], dict(self.positions)
-        for _ in range(asked[1]):
+        for _ in range(invoked[1]):
             found, reached = self.poll(process)
             polls.append(f"[:poll {found}]")
             self.positions.update(reached)
         happens = outcome == "ok" or (outcome == "info" and self.rng.random() < 0.5)
         sent = []
-        for key, value in asked[0]:
+        for key, value in invoked[0]:
             offset = self.append(key, value, happens) if happens or f == "txn" else None
-            told = offset is not None and (outcome == "ok" or self.rng.random() < 0.5)
+            is_known = offset is not None and (outcome == "ok" or self.rng.random() < 0.5)
             if outcome == "ok":
                 self.acknowledged.add(value)
-            sent.append((key, f"[{offset} {value}]" if told else value))
+            sent.append((key, f"[{offset} {value}]" if is_known else value))
         if f == "txn":
-            for key in {key for key, _ in asked[0]}:
+            for key in {key for key, _ in invoked[0]}:
                 self.logs[key].append(None)  # the control record
         if outcome != "ok" and self.rng.random() < 0.5:
             self.positions = before  # some clients seek back
@@ -124,14 +124,14 @@ def judged(folder, text):
 
 @EXAMPLES
 @given(seed=st.integers(0, 2**32), steps=st.integers(5, 120))
-def test_a_lawful_history_raises_nothing(tmp_path_factory, seed, steps):
+def test_valid_history_has_no_anomaly(tmp_path_factory, seed, steps):
     found = judged(tmp_path_factory.mktemp("jepsen"), Workload(random.Random(seed)).run(steps))
     assert not [anomaly for anomaly in found.values() if anomaly.verdict is not Verdict.PERMITTED]
 
 
 @EXAMPLES
 @given(seed=st.integers(0, 2**32), nth=st.integers(0, 30))
-def test_a_lost_record_is_found(tmp_path_factory, seed, nth):
+def test_lost_record_is_detected(tmp_path_factory, seed, nth):
     folder = tmp_path_factory.mktemp("jepsen")
     workload = Workload(random.Random(seed))
     workload.run(80)
