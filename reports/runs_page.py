@@ -22,7 +22,7 @@ from reports.charts import (
 from reports.jobs.comparison import Moved
 from reports.jobs.definition import SECOND_NS
 from reports.jobs.fate import DELIVERY
-from reports.jobs.figures import FIGURES, of_run
+from reports.jobs.figures import FIGURES, tables_of_run
 from reports.jobs.report import TABLES, Report
 from reports.rendering import render
 from reports.run_over_time import READS, charts_of, fault_rows, leader_rows, seconds, shades
@@ -104,7 +104,7 @@ def _shown(report: Report) -> list[int]:
 
 def _view(report: Report, number: int, row: Mapping[str, Any]) -> RunView:
     run = report.runs[number]
-    tables = {name: table.to_pylist() for name, table in of_run(report.tables, run.name).items()}
+    tables = {name: table.to_pylist() for name, table in tables_of_run(report.tables, run.name).items()}
     axis = TimeAxis(max(report.ends_ns[number] / SECOND_NS, 1.0))
     nodes = sorted({spell["leader"] for spell in tables["leadership"] if (spell["leader"] or -1) >= 0})
     return RunView(

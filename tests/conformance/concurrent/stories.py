@@ -7,6 +7,7 @@ read. Times are in seconds. Tests plant violations with `change`.
 SECOND_NS = 1_000_000_000
 TOPIC = "t"
 QUORUM = "__cluster_metadata"
+REQUEST_TIME = "asked_ns"
 
 
 def ns(seconds):
@@ -68,7 +69,7 @@ class Story:
         self._state("describe_cluster", at, 2, QUORUM, 0, isr=list(nodes))
 
     def _state(self, source, at, node, topic, partition, **columns):
-        row = {"source": source, "asked_ns": ns(at), "answered_ns": ns(at + 0.01), "node": node, "topic": topic}
+        row = {"source": source, REQUEST_TIME: ns(at), "answered_ns": ns(at + 0.01), "node": node, "topic": topic}
         nothing = dict.fromkeys(("leader", "leader_epoch", "isr", "high_watermark", "log_end_offset", "error"))
         self.rows["states"].append(row | {"partition": partition} | nothing | columns)
 
@@ -84,6 +85,12 @@ class Story:
         assert found, f"no row of {table} has {where}"
         for row in found:
             row.update(columns)
+
+    def change_states(self, at, where=None, **columns):
+        self.change("states", {REQUEST_TIME: ns(at), **(where or {})}, **columns)
+
+    def drop_states(self, at):
+        self.drop("states", **{REQUEST_TIME: ns(at)})
 
     def drop(self, table, **where):
         found = [row for row in self.rows[table] if all(row[name] == value for name, value in where.items())]

@@ -41,14 +41,14 @@ def valid_story(row):
 PLANTS = {
     "replication/isr-shrinks-and-expands": [
         (lambda s: s.change("states", {"partition": 0}, isr=[1, 2, 3]), "node 2 was in every ISR while it was cut"),
-        (lambda s: s.change("states", {"asked_ns": ns(14)}, isr=[1, 3]), "node 2 is not in the ISR"),
+        (lambda s: s.change_states(14, isr=[1, 3]), "node 2 is not in the ISR"),
     ],
     "produce/acks-all-holds-for-isr": [
         (lambda s: s.change("operations", {"invoke_ns": ns(1.5)}, complete_ns=ns(1.6)), "0.60 s after node 2 was cut"),
     ],
     "replication/idle-follower-stays-in-isr": [
         (
-            lambda s: s.change("states", {"partition": 1, "asked_ns": ns(9)}, isr=[1, 3]),
+            lambda s: s.change_states(9, {"partition": 1}, isr=[1, 3]),
             "node 2 was removed from the ISR of t-1",
         ),
     ],
@@ -64,10 +64,10 @@ PLANTS = {
     ],
     "replication/high-watermark-waits-for-min-isr": [
         (
-            lambda s: s.change("states", {"asked_ns": ns(10)}, high_watermark=4),
+            lambda s: s.change_states(10, high_watermark=4),
             "the high watermark was 4, above offset 3",
         ),
-        (lambda s: s.change("states", {"asked_ns": ns(15)}, high_watermark=2), "offset 3 did not become visible"),
+        (lambda s: s.change_states(15, high_watermark=2), "offset 3 did not become visible"),
     ],
     "leadership/clean-election-loses-nothing": [
         (
@@ -75,13 +75,13 @@ PLANTS = {
             "no leader was elected after node 1",
         ),
         (
-            lambda s: s.change("states", {"asked_ns": ns(0.2)}, isr=[1, 3]),
+            lambda s: s.change_states(0.2, isr=[1, 3]),
             "node 2 was elected, which was not in the ISR",
         ),
         (lambda s: s.drop("operations", invoke_ns=ns(7.4)), "node 2 was elected and acknowledged nothing"),
     ],
     "leadership/one-leader-per-epoch": [
-        (lambda s: s.change("states", {"asked_ns": ns(11.5)}, leader_epoch=1), "nodes 2 and 3 both led t-0 in epoch 1"),
+        (lambda s: s.change_states(11.5, leader_epoch=1), "nodes 2 and 3 both led t-0 in epoch 1"),
     ],
     "leadership/preferred-election-requires-an-isr-member": [
         (
@@ -132,14 +132,14 @@ PLANTS = {
             ),
             "node 1 was still a broker of the cluster 26 s after it was killed",
         ),
-        (lambda s: s.change("states", {"asked_ns": ns(21)}, isr=[2, 3]), "node 1 did not rejoin"),
+        (lambda s: s.change_states(21, isr=[2, 3]), "node 1 did not rejoin"),
     ],
     "quorum/created-topics-outlive-the-controller": [
         (lambda s: s.change("states", {"topic": "t-1", "node": 3}, topic="t-2"), "node 3 does not know it"),
     ],
     "quorum/partitions-are-served-without-the-controller": [
         (
-            lambda s: s.change("states", {"asked_ns": ns(6.5), "partition": 1}, leader=3),
+            lambda s: s.change_states(6.5, {"partition": 1}, leader=3),
             "t-1 changed its leader from 2 to 3 while node 1, the controller, was down",
         ),
         (lambda s: s.drop("operations", partition=1), "nothing was acknowledged in t-1 while the controller was down"),
@@ -154,7 +154,7 @@ PLANTS = {
     ],
     "leadership/controlled-shutdown-moves-leaders-first": [
         (
-            lambda s: s.change("states", {"asked_ns": ns(5.5)}, leader=1, leader_epoch=0),
+            lambda s: s.change_states(5.5, leader=1, leader_epoch=0),
             "node 1 was still the leader 3.0 s after its shutdown",
         ),
         (
@@ -168,7 +168,7 @@ PLANTS = {
     ],
     "metadata/rolling-restart-never-lowers-leader-epochs": [
         (
-            lambda s: s.change("states", {"asked_ns": ns(10)}, leader_epoch=0),
+            lambda s: s.change_states(10, leader_epoch=0),
             "node 2 returned epoch 0 of t-0 after epoch 1",
         ),
     ],
@@ -178,15 +178,15 @@ PLANTS = {
     ],
     "leadership/no-unclean-election-by-itself": [
         (
-            lambda s: s.change("states", {"asked_ns": ns(6.5)}, leader=2),
+            lambda s: s.change_states(6.5, leader=2),
             "node 2 was elected, which was not in the ISR [1]",
         ),
         (
-            lambda s: s.change("states", {"asked_ns": ns(6.5)}, leader=1),
+            lambda s: s.change_states(6.5, leader=1),
             "node 1 was reported as the leader all the time",
         ),
         (
-            lambda s: (s.drop("states", asked_ns=ns(9.5)), s.drop("states", asked_ns=ns(11))),
+            lambda s: (s.drop_states(9.5), s.drop_states(11)),
             "node 1, the only ISR member, restarted and did not lead again",
         ),
     ],
@@ -196,10 +196,10 @@ PLANTS = {
             "an unclean election failed with ELIGIBLE_LEADERS_NOT_AVAILABLE",
         ),
         (
-            lambda s: (s.drop("states", asked_ns=ns(14.5)), s.drop("states", asked_ns=ns(20))),
+            lambda s: (s.drop_states(14.5), s.drop_states(20)),
             "no leader was elected by an unclean election",
         ),
-        (lambda s: s.change("states", {"asked_ns": ns(14.5)}, leader_epoch=3), "the leader epoch stayed 3"),
+        (lambda s: s.change_states(14.5, leader_epoch=3), "the leader epoch stayed 3"),
         (
             lambda s: s.change("records", {"direction": "read", "value": 3}, value=4),
             "value 3, acknowledged after the unclean election, is lost",
@@ -233,11 +233,11 @@ PLANTS = {
     ],
     "membership/broker-joins-and-leaves": [
         (
-            lambda s: s.change("states", {"asked_ns": ns(0.9)}, isr=[1, 2, 3]),
+            lambda s: s.change_states(0.9, isr=[1, 2, 3]),
             "the broker that joined was not listed as a broker of the cluster",
         ),
-        (lambda s: s.change("states", {"asked_ns": ns(2)}, isr=[2, 3]), "node 4, which joined, was never in the ISR"),
-        (lambda s: s.change("states", {"asked_ns": ns(5)}, isr=[1, 2, 3, 4]), "node 4, which left, is still listed"),
+        (lambda s: s.change_states(2, isr=[2, 3]), "node 4, which joined, was never in the ISR"),
+        (lambda s: s.change_states(5, isr=[1, 2, 3, 4]), "node 4, which left, is still listed"),
         (
             lambda s: s.change("operations", {"error": "BROKER_ID_NOT_REGISTERED"}, error=None),
             "with the errors [None, None]",
@@ -248,7 +248,7 @@ PLANTS = {
             lambda s: s.change("operations", {"invoke_ns": ns(1)}, error="INVALID_REPLICA_ASSIGNMENT"),
             "failed with INVALID",
         ),
-        (lambda s: s.change("states", {"asked_ns": ns(2)}, isr=[1, 2]), "left the ISR [1, 2]"),
+        (lambda s: s.change_states(2, isr=[1, 2]), "left the ISR [1, 2]"),
     ],
 }
 

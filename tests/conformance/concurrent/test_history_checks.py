@@ -48,8 +48,8 @@ def position(op_id, high_watermark):
     return {"op_id": op_id, "topic": "t", "partition": 0, "high_watermark": high_watermark}
 
 
-def end(asked_ns, high_watermark, source="list_offsets"):
-    return {"asked_ns": asked_ns, "source": source, "topic": "t", "partition": 0, "high_watermark": high_watermark}
+def end(at_ns, high_watermark, source="list_offsets"):
+    return {"asked_ns": at_ns, "source": source, "topic": "t", "partition": 0, "high_watermark": high_watermark}
 
 
 def verdicts(findings):
@@ -95,12 +95,12 @@ def test_a_history_without_reads_is_unknown():
 # --- reads stay below the watermark
 
 
-def watched(*, high_watermark=2, later_end=2, asked_ns=100):
+def watched(*, high_watermark=2, later_end=2, end_at_ns=100):
     return History(
         operations=[operation(1, complete_ns=50)],
         records=[record(1, 0, 0), record(1, 1, 1)],
         positions=[position(1, high_watermark)],
-        states=[end(10, 0), end(asked_ns, later_end), end(200, 0, source="metadata")],
+        states=[end(10, 0), end(end_at_ns, later_end), end(200, 0, source="metadata")],
     )
 
 
@@ -119,7 +119,7 @@ def test_a_record_at_an_end_that_is_returned_later_is_a_violation():
 
 
 def test_an_end_requested_before_the_read_completed_is_ignored():
-    assert reads_stay_below_watermark(watched(later_end=1, asked_ns=49)) == []
+    assert reads_stay_below_watermark(watched(later_end=1, end_at_ns=49)) == []
 
 
 def test_a_read_without_a_watermark_is_unknown():
@@ -128,8 +128,8 @@ def test_a_read_without_a_watermark_is_unknown():
 
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), max_size=12), st.integers(0, 30))
 def test_the_lowest_later_end_is_found(ends, at_ns):
-    history = History(states=[end(asked_ns, offset) for asked_ns, offset in ends])
-    lowest = min((offset for asked_ns, offset in ends if asked_ns > at_ns), default=None)
+    history = History(states=[end(end_ns, offset) for end_ns, offset in ends])
+    lowest = min((offset for end_ns, offset in ends if end_ns > at_ns), default=None)
     assert _lowest_end_after(_end_offsets(history)["t", 0], at_ns) == lowest
 
 
