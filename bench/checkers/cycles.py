@@ -33,8 +33,8 @@ from rich.console import Console
 from rich.table import Table
 
 from linearizability.anomalies import catalogue
-from linearizability.anomalies.cycles.definitions import CYCLES
 from linearizability.anomalies.cycles.edges import EDGE_FACTS
+from linearizability.anomalies.definitions.cycles import CYCLES
 from linearizability.check import judge_history
 from linearizability.history.reader import open_history
 from linearizability.history.schema import SCHEMAS

@@ -1,84 +1,43 @@
-"""The catalogue of anomalies, in the order of the documentation, and the judgement of a run.
+"""The catalogue of anomalies: the definitions in the modules of `definitions`, and the judgement of a run.
 
 The definitions in `ANOMALIES` concern one log and are judged shard by shard. Those in `RUN_ANOMALIES` span logs: each
 shard is reduced to facts, which are merged and judged once. An engine calls `judge_shard` for every shard, in any
 process, and `judge_run` with all results.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+import importlib
+import pkgutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
-from linearizability.anomalies.aborted_read import ABORTED_READ
+from linearizability.anomalies import definitions
 from linearizability.anomalies.columns import READ_COMMITTED, LogColumns
-from linearizability.anomalies.commit_lost import COMMIT_LOST
-from linearizability.anomalies.commit_regress import COMMIT_REGRESS
 from linearizability.anomalies.context import Context
-from linearizability.anomalies.corrupt_record import CORRUPT_RECORD
-from linearizability.anomalies.cycles.definitions import CYCLES
-from linearizability.anomalies.cycles.edges import EDGE_FACTS
 from linearizability.anomalies.definition import Definition
-from linearizability.anomalies.divergent_offset import DIVERGENT_OFFSET
-from linearizability.anomalies.double_ownership import DOUBLE_OWNERSHIP
-from linearizability.anomalies.duplicate import DUPLICATE
-from linearizability.anomalies.epoch_regress import EPOCH_REGRESS
-from linearizability.anomalies.fenced_leader_write import FENCED_LEADER_WRITE
 from linearizability.anomalies.log import PartitionLog
-from linearizability.anomalies.lost_write import LOST_WRITE
-from linearizability.anomalies.not_converged import NOT_CONVERGED
-from linearizability.anomalies.offset_mismatch import OFFSET_MISMATCH
-from linearizability.anomalies.phantom_read import PHANTOM_READ
-from linearizability.anomalies.poll_regress import POLL_REGRESS
-from linearizability.anomalies.poll_skip import POLL_SKIP
-from linearizability.anomalies.precommitted_read import PRECOMMITTED_READ
-from linearizability.anomalies.producer_order import PRODUCER_ORDER
-from linearizability.anomalies.read_above_watermark import READ_ABOVE_WATERMARK
-from linearizability.anomalies.realtime_order import REALTIME_ORDER
-from linearizability.anomalies.reprocessed_input import REPROCESSED_INPUT
-from linearizability.anomalies.stale_end_offset import STALE_END_OFFSET
-from linearizability.anomalies.torn_transaction import FACTS as TORN_TRANSACTION_FACTS
-from linearizability.anomalies.torn_transaction import TORN_TRANSACTION
-from linearizability.anomalies.two_leaders import TWO_LEADERS
-from linearizability.anomalies.unavailable import OUTAGE_FACTS, UNAVAILABLE, VOTER_FACTS
-from linearizability.anomalies.unseen import UNSEEN
-from linearizability.anomalies.watermark_regress import WATERMARK_REGRESS
-from linearizability.anomalies.whole_run import Facts, FactTables, RunDefinition, WholeRun, gather_facts, merge_facts
-from linearizability.anomalies.zombie_producer import ZOMBIE_PRODUCER
+from linearizability.anomalies.whole_run import FactTables, RunDefinition, WholeRun, gather_facts, merge_facts
 from linearizability.judgement import Anomaly
 
-ANOMALIES: Final[tuple[Definition, ...]] = (
-    LOST_WRITE,
-    DIVERGENT_OFFSET,
-    DUPLICATE,
-    PHANTOM_READ,
-    ABORTED_READ,
-    PRECOMMITTED_READ,
-    OFFSET_MISMATCH,
-    CORRUPT_RECORD,
-    PRODUCER_ORDER,
-    REALTIME_ORDER,
-    POLL_SKIP,
-    POLL_REGRESS,
-    STALE_END_OFFSET,
-    WATERMARK_REGRESS,
-    READ_ABOVE_WATERMARK,
-    EPOCH_REGRESS,
-    TWO_LEADERS,
-    FENCED_LEADER_WRITE,
-    COMMIT_LOST,
-    COMMIT_REGRESS,
-    DOUBLE_OWNERSHIP,
-    REPROCESSED_INPUT,
-    NOT_CONVERGED,
-    UNSEEN,
-)
+
+def _definitions() -> Iterator[Definition | RunDefinition]:
+    """Yield the definitions by module, and inside a module in its order."""
+    for found in pkgutil.iter_modules(definitions.__path__, f"{definitions.__name__}."):
+        for value in vars(importlib.import_module(found.name)).values():
+            yield from (each for each in _listed(value) if isinstance(each, Definition | RunDefinition))
 
 
-RUN_ANOMALIES: Final[tuple[RunDefinition, ...]] = (TORN_TRANSACTION, ZOMBIE_PRODUCER, UNAVAILABLE, *CYCLES)
-FACTS: Final[tuple[Facts, ...]] = (TORN_TRANSACTION_FACTS, OUTAGE_FACTS, VOTER_FACTS, EDGE_FACTS)
+def _listed(value: object) -> tuple[object, ...]:
+    return value if isinstance(value, tuple) else (value,)
+
+
+DEFINITIONS: Final = tuple(_definitions())
+ANOMALIES: Final = tuple(each for each in DEFINITIONS if isinstance(each, Definition))
+RUN_ANOMALIES: Final = tuple(each for each in DEFINITIONS if isinstance(each, RunDefinition))
+FACTS: Final = tuple({facts.name: facts for each in RUN_ANOMALIES for facts in each.facts}.values())
 """The facts from which `RUN_ANOMALIES` are judged."""
 
 

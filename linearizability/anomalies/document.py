@@ -7,10 +7,8 @@ import inspect
 import sys
 
 from linearizability.anomalies import absence, loss, promise, transactions
-from linearizability.anomalies.catalogue import ANOMALIES, RUN_ANOMALIES
+from linearizability.anomalies.catalogue import DEFINITIONS
 from linearizability.anomalies.cycles import classes, edges, graph
-from linearizability.anomalies.definition import Definition
-from linearizability.anomalies.whole_run import RunDefinition
 
 _INTRODUCTION = """# Anomalies
 
@@ -29,8 +27,7 @@ promise table below says that Kafka keeps it.
 def page() -> str:
     """Return the whole page as Markdown."""
     parts, described = [_INTRODUCTION], set[str]()
-    anomalies: tuple[Definition | RunDefinition, ...] = (*ANOMALIES, *RUN_ANOMALIES)
-    for anomaly in anomalies:
+    for anomaly in DEFINITIONS:
         parts.append(
             f"## `{anomaly.name}`\n\n{anomaly.text}\n\n- Level: {anomaly.levels}\n"
             f"- Counted: {anomaly.counted}.\n- `op_ids` of its evidence: {anomaly.evidence}.\n"

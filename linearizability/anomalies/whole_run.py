@@ -61,6 +61,8 @@ class RunDefinition:
     counted: str
     evidence: str
     find: Callable[[WholeRun], Iterable[Anomaly]]
+    facts: tuple[Facts, ...] = ()
+    """Those that `find` needs."""
 
 
 def gather_facts(kinds: Iterable[Facts], logs: Sequence[PartitionLog]) -> FactTables:

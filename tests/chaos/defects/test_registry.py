@@ -13,7 +13,7 @@ from chaos.defects.defect import Area
 from chaos.defects.live.registry import LIVE_DEFECTS
 from chaos.defects.registry import DEFECTS, UnknownDefectError, defect
 from conformance.registry import REQUIREMENTS
-from linearizability.anomalies.catalogue import ANOMALIES, RUN_ANOMALIES
+from linearizability.anomalies.catalogue import DEFINITIONS
 
 ROOT = Path(__file__).parents[3]
 INVARIANTS = ROOT / "reference_broker" / "simulation" / "invariants"
@@ -96,7 +96,7 @@ def known_catchers() -> set[str]:
     named = r"^\| `([a-z-]+)` *\||\A\"\"\".*: (?:the invariant )?`([a-z-]+)`\.$"
     invariants = {name for text in texts for found in re.findall(named, text, re.MULTILINE) for name in found if name}
     requirements = {requirement.id for requirement in REQUIREMENTS}
-    anomalies = {anomaly.name for anomaly in (*ANOMALIES, *RUN_ANOMALIES)}
+    anomalies = {anomaly.name for anomaly in DEFINITIONS}
     return invariants | requirements | anomalies | {"exception", "not-converged"} | OF_A_ROUND
 
 

@@ -7,7 +7,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from linearizability.anomalies import loss
-from linearizability.anomalies.catalogue import ANOMALIES, RUN_ANOMALIES
 from linearizability.check import judge, judge_history
 from linearizability.history.errors import HistoryError
 from linearizability.history.reader import open_history
@@ -19,7 +18,6 @@ from tests.linearizability.anomalies.plants import PLANTS
 from tests.linearizability.anomalies.plants_of_groups import GROUP_PLANTS
 from tests.linearizability.anomalies.simulation import Simulation
 from tests.linearizability.anomalies.trouble import CLUSTER_PLANTS, Trouble, nonsense_of_a_cluster
-from tests.linearizability.anomalies.weaves import CYCLE_PLANTS
 
 SEEDS = st.integers(0, 2**32)
 
@@ -168,8 +166,3 @@ def test_broken_history_is_refused_and_the_row_named(tmp_path):
     tables.rows["records"][7]["op_id"] = 10_000
     with pytest.raises(HistoryError, match=r"^table records, row 7 .*op_id is 10000; there is no such operation$"):
         judge(tables.write(tmp_path / "run"))
-
-
-def test_every_anomaly_has_a_plant():
-    planted = {*PLANTS, *GROUP_PLANTS, *CLUSTER_PLANTS, *CYCLE_PLANTS}
-    assert {anomaly.name for anomaly in (*ANOMALIES, *RUN_ANOMALIES)} == planted

@@ -4,14 +4,14 @@ import json
 
 import pytest
 
-from linearizability.anomalies.catalogue import ANOMALIES, RUN_ANOMALIES
+from linearizability.anomalies.catalogue import DEFINITIONS
 from linearizability.check_file import import_history, judge_file
 from linearizability.history.errors import HistoryError, NotARunError
 from linearizability.importers.edn import read_forms
 from linearizability.judgement import Verdict
 from tests.linearizability.importers.jepsen_cases import CASES, FIVE_SENT, LOST
 
-KNOWN = {definition.name for definition in (*ANOMALIES, *RUN_ANOMALIES)}
+KNOWN = {definition.name for definition in DEFINITIONS}
 
 
 def edn(text, first_time=0):

@@ -188,9 +188,6 @@ def _evidence(row: dict[str, Any]) -> Evidence:
     return Evidence(op_ids, row["topic"], row["partition"], None, None, text)
 
 
-OUTAGE_FACTS: Final = Facts(NAME, _OUTAGES, _reduce)
-VOTER_FACTS: Final = Facts(_QUORUM, _VOTERS, _voters)
-
 UNAVAILABLE = RunDefinition(
     name=NAME,
     text="For longer than the allowance (thirty seconds and twice the sum of the timeouts in force) no produce to a"
@@ -202,4 +199,5 @@ UNAVAILABLE = RunDefinition(
     counted="outages, by partition",
     evidence="the produce that began first, and the one that ended last",
     find=find,
+    facts=(Facts(NAME, _OUTAGES, _reduce), Facts(_QUORUM, _VOTERS, _voters)),
 )

@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import Final
 
 from linearizability.anomalies.cycles.classes import G0, G1C, G2, G_SINGLE, REAL_TIME, Found, classify
+from linearizability.anomalies.cycles.edges import EDGE_FACTS
 from linearizability.anomalies.cycles.explain import evidence_of, evidence_of_unknown, text_of
 from linearizability.anomalies.cycles.graph import Graph, graph_of
 from linearizability.anomalies.merging import evidence_order
@@ -61,6 +62,7 @@ def _definition(name: str, text: str, levels: str, begins: str) -> RunDefinition
         counted="strongly connected components",
         evidence=f"two for each edge of a shortest cycle, which begins with the lowest transaction that {begins}",
         find=_finder(name),
+        facts=(EDGE_FACTS,),
     )
 
 

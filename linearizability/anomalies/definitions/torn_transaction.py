@@ -130,7 +130,7 @@ def _judge(log: PartitionLog, pairs: Pairs) -> tuple[Flags, Flags]:
 
 def find(run: WholeRun) -> Iterable[Anomaly]:
     """Return findings that count transactions."""
-    rows = run.facts[FACTS.name]
+    rows = run.facts[NAME]
     transaction, missing = rows["transaction"].to_numpy(), rows["misser"].is_valid().to_numpy()
     torn = np.zeros(len(run.context.transactions), np.bool_)
     torn[transaction[missing]] = True
@@ -168,8 +168,6 @@ def _evidence(lost: dict[str, Any], reader: int) -> Evidence:
     return Evidence(op_ids, lost["topic"], lost["partition"], lost["offset"], lost["value"], text)
 
 
-FACTS: Final = Facts(NAME, _SCHEMA, _reduce)
-
 TORN_TRANSACTION = RunDefinition(
     name=NAME,
     text="Read_committed reads covered every offset of a committed transaction and returned some of its records, but"
@@ -179,4 +177,5 @@ TORN_TRANSACTION = RunDefinition(
     evidence="the produce of the lowest missing record, the lowest read that misses it, and the lowest read that"
     " returned another record of the transaction",
     find=find,
+    facts=(Facts(NAME, _SCHEMA, _reduce),),
 )
