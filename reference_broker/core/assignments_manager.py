@@ -28,8 +28,8 @@ _RETRY_MS = 100
 class AssignmentsManager:
     """The log directories of one broker's replicas.
 
-    :param image: gives the metadata.
-    :param broker_epoch: gives this broker's epoch.
+    :param image: returns the metadata image.
+    :param broker_epoch: returns this broker's epoch.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class AssignmentsManager:
         )
 
     def _misplaced(self) -> Mapping[UUID, Sequence[int]]:
-        """The partitions by topic id."""
+        """Return the misplaced partitions by topic id."""
         misplaced: dict[UUID, list[int]] = {}
         for partition in filter(self._is_misplaced, self._image().partitions()):
             misplaced.setdefault(partition.topic_id, []).append(partition.partition_id)

@@ -1,11 +1,11 @@
-"""Automatic creation of topics that a client names and that do not exist, and of internal topics.
+"""Automatic creation of missing topics that a client requests, and of internal topics.
 
 Follows: kafka.server.AutoTopicCreationManager.
 
-The client receives UNKNOWN_TOPIC_OR_PARTITION at once and retries. One CreateTopics request of a name is in flight at
-a time. Its response is ignored: the topic appears in the metadata, or a client's next request repeats it. So a request
-that names thousands of topics has a few created each time that the client retries, and never blocks the node: Kafka
-forwards all names, and its controller rejects more than 10,000 partitions.
+The client receives UNKNOWN_TOPIC_OR_PARTITION at once, and retries. One CreateTopics request for a name is in flight at
+a time. Its response is ignored: the topic appears in the metadata, or the client's next request repeats the creation.
+The number of topics in flight is bounded, so a request for thousands of topics creates some of them at each retry, and
+never blocks the node. Kafka forwards all names, and its controller rejects more than 10,000 partitions.
 """
 
 from collections.abc import Iterable
@@ -23,11 +23,11 @@ _CREATE_TOPICS = (19, 7)
 """API key and version."""
 _TIMEOUT_MS = 30_000
 _IN_FLIGHT_MAX = 1_000
-"""Bound on the topics whose creation is in flight."""
+"""Maximum number of topics whose creation is in flight."""
 
 
 class AutoTopicCreationManager:
-    """The topics that are requested and not there yet.
+    """Topics whose creation is in flight.
 
     :param send_to_controller: sends a request to the active controller.
     """

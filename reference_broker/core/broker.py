@@ -45,14 +45,14 @@ _PRODUCER_IDS_TIMEOUT_MS = 5_000
 
 
 class CommittedMetadata(Protocol):
-    """What is committed of the cluster's metadata; `offset` is that of the last record in `image`."""
+    """The committed metadata; `offset` is that of the last record in `image`."""
 
     image: MetadataImage
     offset: int
 
 
 class Broker:
-    """The state of a broker. Made from its disk, as it stands after the last stop or crash."""
+    """A broker, restored from its disk after a shutdown or crash."""
 
     def __init__(
         self, runtime: Runtime, metadata: CommittedMetadata, controller_endpoint: ControllerEndpoint, now: Now
@@ -62,7 +62,7 @@ class Broker:
         self.published_offset = -1
         """Offset up to which this broker has applied the metadata, for its heartbeats; -1 before the first.
 
-        It stays while replicas are still to be opened: a fenced broker is not unfenced before that.
+        It does not advance until all replicas are opened, so that the broker is not unfenced before.
         """
         self._controller_endpoint = controller_endpoint
         self.replicas = ReplicaManager(
@@ -107,28 +107,28 @@ class Broker:
 
     @property
     def purgatory(self) -> Purgatory:
-        """Where requests wait."""
+        """The purgatory of this node."""
         return self.runtime.purgatory
 
     @property
     def image(self) -> MetadataImage:
-        """The cluster as this broker knows it. Not to be kept: a snapshot makes a new one."""
+        """The metadata image of this broker. Callers must not keep it, because a snapshot replaces it."""
         return self._metadata.image
 
     @property
     def metadata_offset(self) -> int:
-        """The offset of the last metadata record that the image has taken in (`finalized_features_epoch`)."""
+        """The offset of the last metadata record in the image (`finalized_features_epoch`)."""
         return self._metadata.offset
 
     @property
     def epoch(self) -> int:
-        """The epoch of this run of the broker; -1 until its registration has been committed."""
+        """The broker epoch of this incarnation; -1 until its registration is committed."""
         registered = self.image.brokers.get(self.identity.node_id)
         mine = registered is not None and registered.incarnation_id == self.identity.incarnation_id
         return registered.broker_epoch if registered is not None and mine else UNKNOWN_EPOCH
 
     def on_metadata_update(self, delta: MetadataDelta, now: Now) -> None:
-        """Follow the metadata; the image has taken the change in already."""
+        """Apply a change of the metadata that the image already contains."""
         self.replicas.on_metadata_update(delta, now)
         self._directories.on_metadata_update(delta, now)
         self.groups.on_metadata_update(delta, now)

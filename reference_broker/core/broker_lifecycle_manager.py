@@ -6,19 +6,19 @@ Follows: kafka.server.BrokerLifecycleManager (KIP-631).
 |-----------------------------|------------------------------------------------|----------------------|
 | STARTING                    | the process starts; it registers first         | want_fence           |
 | RECOVERY                    | its metadata has the broker's registration     |                      |
-| RUNNING                     | the controller has unfenced it                 |                      |
-| PENDING_CONTROLLED_SHUTDOWN | it is stopped while it is RUNNING              | want_shut_down       |
+| RUNNING                     | the controller has unfenced the broker         |                      |
+| PENDING_CONTROLLED_SHUTDOWN | a shutdown begins while it is RUNNING          | want_shut_down       |
 | SHUTTING_DOWN               | the controller permits it, or there is none    | none is sent         |
 
 `TRANSITIONS` is that table. One request is in flight at a time. Heartbeats are sent every
 `broker.heartbeat.interval.ms`, but sooner while a change of state is expected, so that a start is fast.
 
 - Every request contains the epoch of the registration's response, which does not change. A broker that is unregistered
-  while it runs receives STALE_BROKER_EPOCH from the controller until it is restarted.
-- While another broker is in controlled shutdown, this one reports its metadata offset at once (Kafka waits for the next
-  heartbeat), because the other broker waits for that only.
+  while it runs receives STALE_BROKER_EPOCH until it is restarted.
+- While another broker is in controlled shutdown, this one reports its metadata offset at once, because the shutdown
+  waits for that. Kafka waits for the next heartbeat.
 - A rejected request, and one without a response, is retried with exponential backoff. Each error of a registration is
-  logged once; it may be transient, as while the session of a killed broker has not ended.
+  logged once; it may be transient, such as an unexpired session of a killed broker.
 - A broker that is not registered within `initial.broker.registration.timeout.ms` stops its node.
 - A controlled shutdown takes at most `broker.session.timeout.ms`, after which the broker would be fenced anyway, and
   ends at once when there is no quorum (`begin_shutdown`). Kafka waits up to five minutes for both.
@@ -93,10 +93,10 @@ TRANSITIONS = {
 
 
 class ControllerChannel(Protocol):
-    """Sends requests to the active controller."""
+    """Channel to the active controller (`NodeToControllerChannelManager`)."""
 
     def __call__(self, request: Any, then: Callable[[Any, Now], None], *, timeout_ms: int, now: Now) -> None:
-        """Send a request; `then` gets the response, or null if there is none."""
+        """Send a request; `then` receives the response, or null if there is none."""
 
 
 class BrokerLifecycleManager:

@@ -1,12 +1,11 @@
-"""Requests to other nodes: in-flight requests by channel, with their callbacks and timeouts.
+"""Client of other nodes: in-flight requests by channel, with their callbacks and timeouts.
 
 Follows: org.apache.kafka.clients.NetworkClient.
 
 Rules of this file:
-- `then` is called once: with the response, or with null after a disconnection or timeout. It is never called from
-  inside `send_request`, and not at all once the channel is dropped.
-- A request that times out disconnects its channel and fails all requests in flight there, as in Kafka: whatever is
-  wrong with the connection, a new one replaces it.
+- `then` is called once: with the response, or with null after a disconnection or timeout. It is never called inside
+  `send_request`, and not at all once the channel is dropped.
+- A request that times out disconnects its channel and fails all requests in flight on it, as in Kafka.
 - Responses arrive in the order of the requests; one out of order disconnects the channel.
 """
 
@@ -40,7 +39,7 @@ class Channels:
     """The requests in flight.
 
     :param emit: receives the effects.
-    :param client_id: goes into every request's header.
+    :param client_id: client id in the header of every request.
     """
 
     def __init__(
@@ -84,7 +83,7 @@ class Channels:
         """Handle a response, given without its length."""
         under_way = self._under_way.get(channel)
         if not under_way:
-            return  # of a dropped channel
+            return  # the channel was dropped
         in_flight = under_way.popleft()
         if not under_way:
             del self._under_way[channel]

@@ -1,4 +1,4 @@
-"""Time in the core: always an argument, never read from a clock."""
+"""Time in the core, which is always an argument and never read from a clock."""
 
 from dataclasses import dataclass
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass
 class Now:
     """One moment on two clocks.
 
-    :param wall_ms: milliseconds since 1970, for what is written down or shown: timestamps, retention.
-    :param monotonic_ms: milliseconds since an arbitrary start, for timeouts: this clock cannot be set.
+    :param wall_ms: milliseconds since 1970, for timestamps and retention.
+    :param monotonic_ms: milliseconds since an arbitrary start, for timeouts; this clock is never set.
     """
 
     wall_ms: int

@@ -2,8 +2,8 @@
 
 Follows: kafka.network.RequestChannel.
 
-One request of a connection is processed at a time, as in Kafka, where a channel is muted until its response is sent;
-so responses are in the order of the requests. While a connection is `busy`, the shell holds its later frames back.
+One request of a connection is processed at a time, as in Kafka, which mutes a channel until the response is sent; so
+responses are in the order of the requests. While a connection is `busy`, its later frames wait in the shell.
 
 A channel is a connection that this node opens to another one; many requests may be in flight on it. The shell connects
 at the first `Send`, and reports a disconnection (`Channels.lost`).
@@ -32,7 +32,7 @@ class Connection:
 
 @dataclass(frozen=True, slots=True)
 class Channel:
-    """A connection to another node. Equal values are one connection; `purpose` keeps apart what must not wait."""
+    """A connection to another node; equal values are one connection. Each `purpose` has a separate connection."""
 
     purpose: str
     node_id: int
@@ -42,9 +42,9 @@ class Channel:
 
 @dataclass(frozen=True, slots=True)
 class Respond:
-    """Send these bytes and continue with the connection's next request.
+    """Send a response, which begins with its length, and continue with the connection's next request.
 
-    They are a whole response, its length first; none after a request that has no response.
+    `data` is empty for a request without a response.
     """
 
     connection: Connection
@@ -53,7 +53,7 @@ class Respond:
 
 @dataclass(frozen=True, slots=True)
 class Close:
-    """Close the connection, after what was sent before. `reason` is for the broker's own log."""
+    """Close the connection after everything that was sent before; `reason` is for the node's log."""
 
     connection: Connection
     reason: str
@@ -61,7 +61,7 @@ class Close:
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """Send these bytes, a whole request with its length first; connect before, if need be."""
+    """Send a request, which begins with its length; connect first if necessary."""
 
     channel: Channel
     data: bytes
@@ -82,4 +82,4 @@ class Note:
 
 
 Effect = Respond | Close | Send | Disconnect | Note
-"""What the shell has to do for the core."""
+"""Action that the shell performs for the core."""

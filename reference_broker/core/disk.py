@@ -1,11 +1,12 @@
-"""The port through which the core reaches its files: synchronous, small, exact to the byte.
+"""Port for file access of the core, and an implementation in memory for tests.
 
-The server implements it with real files, the simulation with a disk that injects faults, tests with memory. Rules that
-an implementation keeps:
-- Paths are relative to the log directory, with `/`; a directory is named without one at its end.
-- Nothing is durable before `flush` (content) and `flush_directory` (names), but for `replace`. To flush many files at
-  once costs little more than to flush one.
-- A failure is an `OSError` and means that the log directory is lost: the core never tries to repair it.
+The server implements the port with real files, the simulation with a disk that injects faults.
+
+Rules of an implementation:
+- Paths are relative to the log directory, with `/`, and without one at the end of a directory.
+- Nothing is durable before `flush` (content) and `flush_directory` (names), except for `replace`. Flushing many files
+  in one call costs little more than flushing one.
+- A failure is an `OSError`, and means that the log directory is lost: the core never tries to repair it.
 """
 
 from collections.abc import Iterator, Mapping, MutableMapping
@@ -32,11 +33,11 @@ class Disk(Protocol):
         ...
 
     def append(self, path: str, *parts: bytes | bytearray | memoryview) -> None:
-        """Write parts, one behind the other, at the end of a file, which is made if need be."""
+        """Append parts to a file, which is created if necessary."""
         ...
 
     def truncate(self, path: str, size: int) -> None:
-        """Cut a file down to a size."""
+        """Truncate a file to a size."""
         ...
 
     def replace(self, path: str, data: bytes) -> None:
@@ -60,7 +61,7 @@ class Disk(Protocol):
         ...
 
     def make_directory(self, path: str) -> None:
-        """Make a directory; nothing happens where it is there."""
+        """Create a directory, unless it exists."""
         ...
 
     def delete_directory(self, path: str) -> None:
@@ -69,7 +70,7 @@ class Disk(Protocol):
 
 
 class FileTable(MutableMapping[str, bytearray]):
-    """Files by path, kept by directory: with thousands of logs, to look into one must not cost what all of them do."""
+    """Files by path, stored by directory, so that listing one of thousands of logs is cheap."""
 
     def __init__(self, files: Mapping[str, bytearray]) -> None:
         self.by_directory: dict[str, dict[str, bytearray]] = {}
@@ -97,12 +98,12 @@ class FileTable(MutableMapping[str, bytearray]):
 
 
 class MemoryDisk:
-    """A disk in memory, whose writes are all durable at once. `files` may be looked at and damaged."""
+    """A disk in memory, whose writes are durable at once. `files` may be read and damaged."""
 
     def __init__(self) -> None:
         self._files = FileTable({})
         self._directories: dict[str, set[str]] = {"": set()}
-        """By path, the names of those inside."""
+        """Names of the subdirectories by path."""
 
     @property
     def files(self) -> MutableMapping[str, bytearray]:
@@ -136,7 +137,7 @@ class MemoryDisk:
             file += part
 
     def truncate(self, path: str, size: int) -> None:
-        """Cut a file down to a size."""
+        """Truncate a file to a size."""
         del self._file(path)[size:]
 
     def replace(self, path: str, data: bytes) -> None:
@@ -148,12 +149,12 @@ class MemoryDisk:
         self.replace(path, data)
 
     def flush(self, *paths: str) -> None:
-        """Nothing to do but to miss a file that is not there."""
+        """Raise `FileNotFoundError` if a file is missing; all content is durable already."""
         for path in paths:
             self._file(path)
 
     def flush_directory(self, *paths: str) -> None:
-        """Nothing to do."""
+        """Do nothing: names are durable already."""
 
     def delete(self, path: str) -> None:
         """Remove a file."""
@@ -161,7 +162,7 @@ class MemoryDisk:
         del self._files[path]
 
     def make_directory(self, path: str) -> None:
-        """Make a directory."""
+        """Create a directory."""
         self._directories.setdefault(path, set())
         parent, _, name = path.rpartition("/")
         self._directories.setdefault(parent, set()).add(name)

@@ -18,7 +18,7 @@ from reference_broker.protocol.errors import ErrorCode
 
 
 def wrap(request: Request) -> Any:
-    """The request in an envelope, kio's entity."""
+    """Return an Envelope request, kio's entity, that contains a request."""
     from kio.schema.envelope.v0.request import EnvelopeRequest
 
     return EnvelopeRequest(
@@ -30,7 +30,7 @@ def wrap(request: Request) -> Any:
 
 @cache
 def _anonymous() -> bytes:
-    """Kafka's `DefaultKafkaPrincipalBuilder.serialize`: a version, then the message."""
+    """Return a serialized principal: a version, then the message (`DefaultKafkaPrincipalBuilder.serialize`)."""
     from kio.schema.default_principal_data.v0.data import DefaultPrincipalData
 
     message: Any = DefaultPrincipalData

@@ -47,7 +47,7 @@ _COORDINATOR_ERRORS: Mapping[ErrorCode, ErrorCode] = MappingProxyType(
 
 
 def java_hash(text: str) -> int:
-    """Java's `String.hashCode`, on UTF-16 units, which decides a group's partition in every Kafka cluster."""
+    """Return Java's `String.hashCode`, over UTF-16 units, which determines the partition of a group."""
     units = text.encode("utf-16-be", "surrogatepass")
     value = 0
     for position in range(0, len(units), 2):
@@ -56,7 +56,7 @@ def java_hash(text: str) -> int:
 
 
 def partition_for_group(group: str, num_partitions: int) -> int:
-    """The partition of `__consumer_offsets` that keeps a group. Kafka's `Utils.abs` makes 0 of the lowest integer."""
+    """Return the partition of a group in `__consumer_offsets`. Kafka's `Utils.abs` maps the smallest integer to 0."""
     hashed = java_hash(group)
     return (0 if hashed == -(2**31) else abs(hashed)) % num_partitions
 
@@ -64,7 +64,7 @@ def partition_for_group(group: str, num_partitions: int) -> int:
 class GroupCoordinator:
     """The groups of the partitions that this broker leads.
 
-    :param image: gives the latest image.
+    :param image: returns the latest image.
     """
 
     def __init__(self, runtime: Runtime, replicas: ReplicaManager, image: Callable[[], MetadataImage]) -> None:
@@ -94,7 +94,7 @@ class GroupCoordinator:
         self._led.pop(partition.index, None)
 
     def _load(self, offsets: GroupOffsets, now: Now) -> None:
-        """Load the log in pieces, so that other requests do not wait."""
+        """Load the log in steps, so that other requests do not wait."""
         if self._led.get(offsets.partition.index) is offsets:
             offsets.load_more()
             if not offsets.is_loaded:

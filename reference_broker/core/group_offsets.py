@@ -62,7 +62,7 @@ class GroupOffsets:
         return self._committed.keys()
 
     def committed(self, group: str) -> Mapping[tuple[str, int], OffsetCommitValue]:
-        """All offsets of a group."""
+        """Return all offsets of a group."""
         self._take_over_committed()
         return self._committed.get(group, {})
 
@@ -93,7 +93,7 @@ class GroupOffsets:
 
 
 def _commits(batches: bytes, from_offset: int) -> Iterator[tuple[int, Commit | None]]:
-    """The offset behind each record, and its commit; null for the other records of the topic."""
+    """Yield the offset after each record, and its commit; null for the other records of the topic."""
     for offset, record in decode_batches(batches):
         if offset >= from_offset:
             yield offset + 1, None if record.key is None else decode_offset_commit(record.key, record.value)

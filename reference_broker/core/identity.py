@@ -6,7 +6,7 @@ from uuid import UUID
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """A listener by name, and where others reach it."""
+    """Name and advertised address of a listener."""
 
     listener: str
     host: str
@@ -20,10 +20,10 @@ class Endpoint:
 class Identity:
     """Ids and endpoints of a node.
 
-    :param endpoints: its advertised listeners, those for clients and for other brokers, in the order of the
-        configuration; empty for a node that is no broker.
-    :param directory_id: of its log directory, from `meta.properties` (KIP-858).
-    :param incarnation_id: of this run of the process.
+    :param endpoints: the advertised listeners for clients and other brokers, in the order of the configuration; empty
+        for a node that is not a broker.
+    :param directory_id: id of the log directory, from `meta.properties` (KIP-858).
+    :param incarnation_id: id of this run of the process.
     """
 
     node_id: int
@@ -33,5 +33,5 @@ class Identity:
     incarnation_id: UUID
 
     def endpoint(self, listener: str) -> Endpoint | None:
-        """Where the clients of a listener reach this node; null for a listener that it does not advertise."""
+        """Return the advertised endpoint of a listener; null if it is not advertised."""
         return next((endpoint for endpoint in self.endpoints if endpoint.listener == listener), None)

@@ -1,4 +1,4 @@
-"""Layout of the cluster in a node's properties: roles, listeners, and the voters of the quorum.
+"""Layout of the cluster in a node's properties: roles, listeners, and voters of the quorum.
 
 Follows: kafka.server.KafkaConfig (KIP-500, KIP-595).
 
@@ -6,12 +6,12 @@ Follows: kafka.server.KafkaConfig (KIP-500, KIP-595).
 |------------------------------|-------------------------------------------------|
 | `process.roles`              | `broker,controller`                             |
 | `listeners`                  | `CLIENT://127.0.0.1:9092,CONTROLLER://…`        |
-| `advertised.listeners`       | like `listeners`, which is what it defaults to  |
+| `advertised.listeners`       | as `listeners`, which is the default            |
 | `inter.broker.listener.name` | `REPLICATION`                                   |
 | `controller.listener.names`  | `CONTROLLER`                                    |
 | `controller.quorum.voters`   | `1@b1.kafka.test:9093,2@b2.kafka.test:9093`     |
 
-The voters are static, as in a quorum of kraft.version 0: their directory ids are not known (KIP-853 leaves it so).
+The voters are static, as in a quorum of kraft.version 0: their directory ids are unknown (KIP-853).
 """
 
 from collections.abc import Mapping
@@ -30,7 +30,7 @@ class Layout:
     """Roles, listeners and voters of a node.
 
     :param listeners: the endpoints that it binds.
-    :param advertised: the endpoints in metadata responses; without the controller's.
+    :param advertised: the endpoints in metadata responses, without the controller's.
     """
 
     is_broker: bool
@@ -69,13 +69,13 @@ class Layout:
     def _check(self, node_id: int) -> None:
         names = {endpoint.listener for endpoint in self.listeners}
         if self.is_controller and self.controller_listener not in names:
-            raise InvalidConfigError(f"listeners: the controller's, {self.controller_listener}, is missing")
+            raise InvalidConfigError(f"listeners: the controller listener {self.controller_listener} is missing")
         if self.is_broker and self.inter_broker_listener not in names:
-            raise InvalidConfigError(f"listeners: the brokers' own, {self.inter_broker_listener}, is missing")
+            raise InvalidConfigError(f"listeners: the inter-broker listener {self.inter_broker_listener} is missing")
         if not self.voters.ids:
             raise InvalidConfigError("controller.quorum.voters: there is no voter")
         if (node_id in self.voters.ids) != self.is_controller:
-            wrong = "is a controller, and no voter" if self.is_controller else "is no controller"
+            wrong = "is a controller but not a voter" if self.is_controller else "is not a controller"
             raise InvalidConfigError(f"controller.quorum.voters: node {node_id} {wrong}")
 
 
@@ -84,12 +84,12 @@ def _names(text: str) -> list[str]:
 
 
 def controller_listener_in(properties: Mapping[str, str]) -> str:
-    """The listener of controllers: of several names the first, as Kafka's brokers take it."""
+    """Return the name of the controller listener: the first of several, as in Kafka's brokers."""
     return properties.get("controller.listener.names", CONTROLLER_LISTENER).partition(",")[0].strip()
 
 
 def endpoints_in(properties: Mapping[str, str], name: str) -> tuple[Endpoint, ...]:
-    """The endpoints in a property, none where it is not set. Raises `InvalidConfigError`."""
+    """Return the endpoints in a property; none if it is not set. Raises `InvalidConfigError`."""
     return tuple(_endpoint(name, text) for text in _names(properties.get(name, "")))
 
 

@@ -57,8 +57,8 @@ _RAFT = "raft"
 _RESIGNATION_MAX_MS = 1_000
 """Time for which a stopping leader of the quorum waits for another leader; an election takes a fraction of it."""
 
-_ALONE_MAX_MS = 1_500
-"""Time for which a stopping broker waits for a quorum; a new leader is elected in less, unless the quorum is lost."""
+_NO_QUORUM_MAX_MS = 1_500
+"""Time for which a stopping broker waits for a quorum; the election of a leader takes less."""
 _WATCH_MS = 100
 
 
@@ -66,8 +66,8 @@ class Node:
     """A node, restored from its disk as the last stop or crash left it.
 
     :param properties: this node's properties in Kafka's format; `layout` is parsed from them.
-    :param new_uuid: where topic ids and the like come from.
-    :param random_below: a random number below its argument.
+    :param new_uuid: generates topic ids and other UUIDs.
+    :param random_below: returns a random number below its argument.
     :param trace: receives the events of this node.
     """
 
@@ -147,7 +147,7 @@ class Node:
         self._settle(now)
 
     def shut_down(self, now: Now) -> None:
-        """Begin a controlled shutdown, until `is_stopped`. Its duration is bounded, whatever other nodes do."""
+        """Begin a controlled shutdown, until `is_stopped`. Its duration is bounded."""
         if self.broker is None:
             self._leave_quorum(now)
         else:
@@ -155,17 +155,17 @@ class Node:
             self._watch_quorum(now.monotonic_ms, now)
         self._settle(now)
 
-    def _watch_quorum(self, heard_ms: int, now: Now) -> None:
-        """Skip the controlled shutdown when there is no quorum to process it: the last nodes of a stopping cluster."""
+    def _watch_quorum(self, last_contact_ms: int, now: Now) -> None:
+        """End the controlled shutdown without a quorum, as on the last nodes of a cluster that is stopped."""
         assert self.broker is not None
         if self.quorum.is_shutting_down:
             return
-        heard_ms = max(heard_ms, self.quorum.last_majority_contact_ms or 0)
-        if now.monotonic_ms >= heard_ms + _ALONE_MAX_MS:
+        last_contact_ms = max(last_contact_ms, self.quorum.last_majority_contact_ms or 0)
+        if now.monotonic_ms >= last_contact_ms + _NO_QUORUM_MAX_MS:
             self.broker.lifecycle.begin_shutdown(now)
             self._is_stopped = True
         else:
-            self.runtime.timers.set(now.monotonic_ms + _WATCH_MS, lambda now: self._watch_quorum(heard_ms, now))
+            self.runtime.timers.set(now.monotonic_ms + _WATCH_MS, lambda now: self._watch_quorum(last_contact_ms, now))
 
     def _leave_quorum(self, now: Now) -> None:
         self.quorum.shut_down(now)

@@ -2,8 +2,8 @@
 
 Follows: org.apache.kafka.coordinator.transaction.ProducerIdManager (KIP-730).
 
-The rest of a block is never used after the broker stops: an id is unique for the life of the cluster. A request waits
-while the block is exhausted; if no new block arrives, all waiting requests fail, and clients may retry.
+Ids are unique: the rest of a block is discarded when the broker stops. While the block is exhausted, requests wait for
+the next one. If it does not arrive, all waiting requests fail, and clients may retry.
 """
 
 from collections import deque
@@ -25,7 +25,7 @@ ProducerIdCallback = Callable[[int | None, Now], None]
 class ProducerIdManager:
     """The block of this broker, and the requests that wait for the next one.
 
-    :param broker_epoch: gives this broker's epoch.
+    :param broker_epoch: returns this broker's epoch.
     """
 
     def __init__(self, node_id: int, broker_epoch: Callable[[], int], send_to_controller: SendToController) -> None:

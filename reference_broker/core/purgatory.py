@@ -1,12 +1,10 @@
-"""Purgatory of delayed operations, as plain state.
+"""Purgatory of delayed operations.
 
 Follows: org.apache.kafka.server.purgatory.DelayedOperationPurgatory.
 
-An operation waits under keys. `check_and_complete` of a key completes those of its operations that can be completed;
-at its deadline an operation is completed with what is available. Each is completed once.
-
-Rules of this file: it knows neither requests nor partitions; the operations do. An operation whose connection is
-closed is dropped without a response.
+An operation is watched under keys. `check_and_complete` completes the operations of a key that can be completed. At its
+deadline an operation is always completed. Each operation is completed once, and is dropped without a response if its
+connection is closed. The purgatory does not depend on requests or partitions; only the operations do.
 """
 
 from collections import defaultdict
@@ -21,15 +19,15 @@ from reference_broker.core.tracer import KeyChecked, OperationExpired, Tracer, n
 
 
 class DelayedOperation(Protocol):
-    """An operation that cannot be completed yet (`DelayedOperation`)."""
+    """An operation that cannot be completed yet."""
 
     @property
     def connection(self) -> Connection | None:
-        """The client's connection; null for an operation of the broker itself."""
+        """The client's connection; null for an internal operation."""
         ...
 
     def try_complete(self, now: Now, changed_key: Hashable | None) -> bool:
-        """Complete the operation if possible, and return whether it was (`DelayedOperation.tryComplete`).
+        """Complete the operation if possible, and return whether it is completed.
 
         :param changed_key: the key that has changed; null at the deadline, at which the operation is always completed.
         """
@@ -70,7 +68,7 @@ class Purgatory:
         return (watched.operation for watched in self._by_key.get(key, ()))
 
     def watch(self, operation: DelayedOperation, keys: Sequence[Hashable], deadline_ms: int) -> None:
-        """Keep an operation until one of its keys lets it be answered, or until the deadline (monotonic)."""
+        """Watch an operation until it is completed, at the latest at the deadline (monotonic)."""
         watched = _Watched(operation, tuple(keys))
         for key in watched.keys:
             self._by_key[key][watched] = None
@@ -90,7 +88,7 @@ class Purgatory:
                 self._remove(watched, watched.deadline)
 
     def _try(self, watched: _Watched, now: Now, changed_key: Hashable | None) -> None:
-        """Try to complete an operation; it has no deadline meanwhile, so that its own effects do not try it again."""
+        """Try to complete an operation. It has no deadline during the call, so that it is not tried recursively."""
         deadline, watched.deadline = watched.deadline, None
         if deadline is None:
             return

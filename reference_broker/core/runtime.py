@@ -23,9 +23,9 @@ from reference_broker.protocol.messages import message_codec
 class Runtime:
     """The runtime of one node.
 
-    :param new_uuid: where topic ids and the like come from.
-    :param random_below: a random number below its argument.
-    :param previous_epoch: the broker epoch of the last run, if that stopped cleanly; -1 if it had none.
+    :param new_uuid: generates topic ids and other UUIDs.
+    :param random_below: returns a random number below its argument.
+    :param previous_epoch: the broker epoch of the last run after a clean shutdown, -1 if it had none; null otherwise.
     :param trace: receives the events of this node.
     """
 
@@ -54,7 +54,7 @@ class Runtime:
         self._outbox.append(effect)
 
     def log_once(self, text: str) -> None:
-        """Write a line to the node's log, unless it was written before: retries fail in few ways."""
+        """Write a line to the node's log, unless the same line was written before, by an earlier retry."""
         if text not in self._logged:
             self._logged.add(text)
             self.emit(Note(text))

@@ -1,4 +1,4 @@
-"""Timers: a heap of deadlines and actions. The shell sleeps until `next_ms` and then calls `fire`.
+"""Timers: a heap of deadlines with actions. The shell sleeps until `next_ms`, and then calls `fire`.
 
 Follows: org.apache.kafka.server.util.timer.SystemTimer.
 """
@@ -12,24 +12,24 @@ from reference_broker.core.clock import Now
 
 Action = Callable[[Now], None]
 _CANCELLED_MIN = 256
-"""Below this many cancelled ones the heap is not worth rebuilding."""
+"""Minimum number of cancelled timers for which the heap is rebuilt."""
 
 
 @dataclass(slots=True, eq=False)
 class Timer:
-    """One action that is due at a time; null once it was done or cancelled."""
+    """An action and the time at which it is due; the action is null once it was run or cancelled."""
 
     at_ms: int
     action: Action | None
 
     @property
     def due_ms(self) -> int | None:
-        """The time at which the action is due; null once it was done or cancelled."""
+        """The time at which the action is due; null once it was run or cancelled."""
         return None if self.action is None else self.at_ms
 
 
 class Timers:
-    """Actions by monotonic time in milliseconds; those of one moment go off in the order in which they were set."""
+    """Actions by monotonic time in milliseconds; actions with the same time run in the order of `set`."""
 
     def __init__(self) -> None:
         self._heap: list[tuple[int, int, Timer]] = []
@@ -73,7 +73,7 @@ class Timers:
     def fire(self, now: Now) -> None:
         """Run the actions that are due. Timers that they set wait for the next call, even if they are due at once.
 
-        So work that is done in pieces lets other events in between.
+        So other events are processed between the steps of long work.
         """
         set_meanwhile = next(self._sequence)
         while self._heap and self._heap[0][0] <= now.monotonic_ms and self._heap[0][1] < set_meanwhile:

@@ -1,4 +1,4 @@
-"""Which names a topic may have. Source: Kafka's `Topic.validate`, and KAFKA-1481 for names that collide in metrics."""
+"""Validation of topic names: Kafka's `Topic.validate`, and collisions of names in metrics (KAFKA-1481)."""
 
 import string
 
@@ -26,5 +26,5 @@ def illegal_topic_name(name: str) -> str | None:
 
 
 def collision_key(name: str) -> str:
-    """Two names with one key collide: a metric's name has underscores for periods."""
+    """Return the key by which names collide: metric names have underscores instead of periods."""
     return name.replace(".", "_")

@@ -3,9 +3,9 @@
 The observer is given at construction, through `Runtime`.
 
 Rules of this file:
-- An event is a value that says what the core does. The core never reads one, and no observer may change what it holds.
-- A tracer is called at the moment of the event, in the middle of an input. What it raises ends that input.
-- Events have values. An event with an object of the core, for an observer that needs its state, is defined beside it.
+- An event is a value that describes an action of the core. The core never reads one, and no observer may modify it.
+- A tracer is called during the event, while an input is processed; an exception in it ends that processing.
+- An event that refers to an object of the core, for an observer that needs its state, is defined beside that object.
 """
 
 from collections.abc import Callable, Hashable, Sequence
@@ -22,7 +22,7 @@ from reference_broker.protocol.metadata_records import MetadataRecord
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that the core does."""
+    """An action of the core."""
 
 
 Tracer = Callable[[Event], None]
@@ -37,7 +37,7 @@ def no_tracer(event: Event) -> None:
 
 @dataclass(frozen=True, slots=True)
 class RequestSent(Event):
-    """A request of this node to another one, before it is encoded; `body` is kio's entity."""
+    """A request of this node to another node, before it is encoded; `body` is kio's entity."""
 
     channel: Channel
     body: Any
@@ -45,9 +45,9 @@ class RequestSent(Event):
 
 @dataclass(frozen=True, slots=True)
 class ChannelDisconnected(Event):
-    """A channel is closed by this node.
+    """A channel was closed by this node.
 
-    :param deadline_ms: the earliest deadline of the requests in flight there; null where there is none.
+    :param deadline_ms: the earliest deadline of the requests in flight on it; null if there is none.
     """
 
     channel: Channel
@@ -64,7 +64,7 @@ class ResponseSent(Event):
 
 @dataclass(frozen=True, slots=True)
 class KeyChecked(Event):
-    """The operations that wait under a key of the purgatory are checked: something of the key has changed."""
+    """The operations that wait under a key of the purgatory are checked, after a change."""
 
     key: Hashable
 
@@ -79,7 +79,7 @@ class OperationExpired(Event):
 
 @dataclass(frozen=True, slots=True)
 class RequestDecided(Event):
-    """The active controller has decided a request: the records to write, and the response once they are committed."""
+    """The active controller has processed a request: records to write, and the response once they are committed."""
 
     request: Request
     records: Sequence[MetadataRecord]
@@ -98,7 +98,7 @@ class ControllerActivated(Event):
 
 @dataclass(frozen=True, slots=True)
 class QuorumStateChanged(Event):
-    """A transition of the node's state in the quorum, which is on the disk; `role` is of `quorum.quorum_state`."""
+    """A durable transition of the node's quorum state; `role` is a `QuorumRole`."""
 
     role: Enum
     epoch: int
@@ -136,7 +136,7 @@ class QuorumRequestReceived(Event):
 
 @dataclass(frozen=True, slots=True)
 class QuorumRequestHandled(Event):
-    """The same request, after it was handled; the response may be deferred."""
+    """A request of another node of the quorum, after it was handled; the response may be deferred."""
 
     request: Any
 
@@ -146,7 +146,7 @@ class QuorumRequestHandled(Event):
 
 @dataclass(frozen=True, slots=True)
 class PartitionEvent(Event):
-    """Something that a replica on this broker does."""
+    """An event of a replica on this broker."""
 
     topic_id: UUID
     topic: str
@@ -163,7 +163,7 @@ class LeaderEpochStarted(PartitionEvent):
 
 @dataclass(frozen=True, slots=True)
 class RecordsAppended(PartitionEvent):
-    """Batches have been appended, and the high watermark has advanced as far as it may with them."""
+    """Batches have been appended, and the high watermark is updated."""
 
     log_end_offset: int
 
@@ -177,14 +177,14 @@ class DuplicateFound(PartitionEvent):
 
 @dataclass(frozen=True, slots=True)
 class HighWatermarkUpdated(PartitionEvent):
-    """The high watermark has another value; that of a leader has advanced."""
+    """The high watermark has changed; on a leader it has advanced."""
 
     high_watermark: int
 
 
 @dataclass(frozen=True, slots=True)
 class IsrChanged(PartitionEvent):
-    """The leader has another ISR, or another proposal for it; `phase` is an `IsrPhase` of `replication.isr`."""
+    """The ISR on the leader, or the proposal for it, has changed; `phase` is an `IsrPhase` of `replication.isr`."""
 
     isr: frozenset[int]
     phase: Enum
@@ -199,6 +199,6 @@ class LogTruncated(PartitionEvent):
 
 @dataclass(frozen=True, slots=True)
 class LogFullyTruncated(PartitionEvent):
-    """A follower has dropped its log and starts at an offset, because the leader's log starts above its end."""
+    """A follower has removed all records and starts at an offset, because the leader's log starts above its end."""
 
     log_start_offset: int

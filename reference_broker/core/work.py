@@ -1,9 +1,9 @@
-"""Work that one request causes and that is too long for one event: Kafka's request handler pool, for one thread.
+"""Work of a request that is too long for one event: Kafka's request handler pool, for one thread.
 
 Rules of this file:
-- The first piece runs at once. Most work has one piece, and then nothing waits.
-- What is left runs one piece per event, and one work after the other: only one at a time holds memory for it.
-- Whatever the work reads may have changed between two pieces. It works on values, and its result is checked again.
+- The first step runs at once; most work has only one.
+- The remaining steps run one per event, and one request's work after the other's, which limits the memory.
+- State may change between two steps. So work uses immutable values, and its result is checked against the new state.
 """
 
 from collections import deque
@@ -24,7 +24,7 @@ class _Task:
     then: Callable[[Any, Now], None]
 
     def advance(self, now: Now) -> bool:
-        """Run one piece. Whether it was the last one."""
+        """Run one step. Return whether it was the last one."""
         try:
             next(self.steps)
         except StopIteration as done:
@@ -36,8 +36,8 @@ class _Task:
 class Work:
     """The unfinished work of a node.
 
-    :param timers: run the next piece.
-    :param fail: is called with a request whose work raised an exception, before that is passed on.
+    :param timers: schedule the next step.
+    :param fail: called with a request whose work raised an exception, before the exception is raised.
     """
 
     def __init__(self, timers: Timers, fail: Callable[[Request], None]) -> None:
@@ -49,7 +49,7 @@ class Work:
         return len(self._unfinished)
 
     def run(self, request: Request, steps: Steps[Any], then: Callable[[Any, Now], None], now: Now) -> None:
-        """Run the pieces of a request's work, and then call `then` with the result, perhaps at once."""
+        """Run the steps of a request's work, and then call `then` with the result, perhaps at once."""
         task = _Task(request, steps, then)
         if not task.advance(now):
             self._unfinished.append(task)

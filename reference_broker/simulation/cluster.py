@@ -1,7 +1,7 @@
 """A cluster in one thread: machines, the network between them, clients, and faults.
 
-Nodes 1 to `size` are brokers and controllers unless `roles` says otherwise. Every message is encoded to bytes with the
-same codecs as between processes. One seed, and the same calls, give the same run.
+Nodes 1 to `size` are brokers and controllers, unless `roles` assigns other roles. Every message is encoded to bytes
+with the same codecs as between processes. The same seed and the same calls give the same run.
 
     cluster = SimulatedCluster(3, seed=7)
     cluster.await_ready()

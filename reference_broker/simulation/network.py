@@ -17,7 +17,7 @@ How a connection ends:
   that lost its state) detects the reset when it sends: no byte sent after the lost ones is ever delivered.
 - No data reach an end that has closed, or was notified: a reset is returned for them.
 
-An attempt to connect is repeated as TCP does, for `CONNECT_TIMEOUT_MS`; without a listener, the connection is refused.
+An attempt to connect is repeated as TCP does, for `CONNECT_TIMEOUT_MS`. If there is no listener, a reset is returned.
 """
 
 from collections.abc import Callable, Iterable

@@ -108,7 +108,7 @@ class _DelayedDeleteRecords:
             result.low_watermark, result.required_offset = partition.low_watermark, None
 
     def try_complete(self, now: Now, changed_key: Hashable | None) -> bool:
-        """Complete the request if all partitions are final or the time is over."""
+        """Complete the request if all partitions are final, or at the deadline."""
         if not self.is_settled() and changed_key is not None:
             return False
         for result in self.results:

@@ -172,7 +172,7 @@ class DelayedFetch:
         return self.request.connection
 
     def try_complete(self, now: Now, changed_key: Hashable | None) -> bool:
-        """Complete the fetch if it can be; other partitions are checked only if the changed one makes a difference."""
+        """Complete the fetch if possible; the other partitions are checked only if the changed one has an effect."""
         if changed_key is not None and not self._may_complete(changed_key, now):
             return False
         statuses = _check_partitions(self.broker, self.request, self.reader, now)

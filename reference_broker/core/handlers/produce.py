@@ -5,8 +5,8 @@ Follows: kafka.server.ReplicaManager (KIP-32, KIP-98, KIP-110, KIP-135, KIP-467,
 - `acks=0` has no response; an error closes the connection, so that the producer refreshes its metadata. With `acks=1`
   the response is sent after the append by the leader, with -1 (all) after the records are committed. Any other value:
   INVALID_REQUIRED_ACKS(21).
-- acks=all needs `min.insync.replicas`: otherwise NOT_ENOUGH_REPLICAS(19) before the append.
-  `replication.acknowledgement` has the errors after it. The response has the offsets in any case, as in Kafka.
+- acks=all needs `min.insync.replicas`: otherwise NOT_ENOUGH_REPLICAS(19) before the append. Errors after the append are
+  in `replication.delayed_produce`. The response has the offsets in any case, as in Kafka.
 - Each partition gets one batch of magic 2, which the log validates (KIP-98, KIP-32, KIP-135). From version 8 the
   response lists the invalid records (KIP-467).
 - zstd is supported from version 7; before: UNSUPPORTED_COMPRESSION_TYPE(76) (KIP-110).

@@ -30,17 +30,17 @@ def fetch(node: ServingNode, request: Request, now: Now) -> Any:
 
 
 def vote(node: ServingNode, request: Request, now: Now) -> Any:
-    """Vote, or pre-vote."""
+    """Handle a vote or pre-vote."""
     return _handle(node, request, now, request.replies.VoteResponse, topics=())
 
 
 def begin_quorum_epoch(node: ServingNode, request: Request, now: Now) -> Any:
-    """Learn the leader that was elected."""
+    """Handle the announcement of a leader."""
     return _handle(node, request, now, request.replies.BeginQuorumEpochResponse, topics=())
 
 
 def end_quorum_epoch(node: ServingNode, request: Request, now: Now) -> Any:
-    """Learn that the leader resigns."""
+    """Handle the resignation of the leader."""
     return _handle(node, request, now, request.replies.EndQuorumEpochResponse, topics=())
 
 

@@ -2,26 +2,27 @@
 
 Follows: org.apache.kafka.storage.internals.log.LogValidator (KIP-467).
 
-1. The bytes are one whole batch of magic 2 (Produce from version 3 on).             INVALID_RECORD, CORRUPT_MESSAGE
+1. The bytes are one whole batch of magic 2 (since Produce version 3).               INVALID_RECORD, CORRUPT_MESSAGE
 2. Its base offset is 0.                                                             INVALID_RECORD
 3. It is not larger than `max.message.bytes`.                                        MESSAGE_TOO_LARGE
-4. Its checksum is right.                                                            CORRUPT_MESSAGE
+4. Its checksum is correct.                                                          CORRUPT_MESSAGE
 5. Its counts agree, it is no control batch, an idempotent producer has a sequence.  INVALID_RECORD
-6. Its codec exists (Kafka itself fails over one that does not).                     UNKNOWN_SERVER_ERROR
-   It holds as many records as it says.                                              INVALID_RECORD
-   Decompressed, where that is needed, it is at most 32 times `max.message.bytes`,
-   and where that is more than 32 MiB, at most 32 MiB or `max.message.bytes`.        MESSAGE_TOO_LARGE
+6. Its codec exists (an unknown codec is an internal error in Kafka too).            UNKNOWN_SERVER_ERROR
+   It has the number of records that its header gives.                               INVALID_RECORD
+   If it must be decompressed, its size is at most 32 times `max.message.bytes`, or
+   at most 32 MiB or `max.message.bytes` if that is more than 32 MiB.                MESSAGE_TOO_LARGE
 7. Every record has a key if the topic is compacted.                                 INVALID_RECORD, per record
-8. Under CreateTime every timestamp lies within the topic's bounds (KIP-937); under
-   LogAppendTime the producer has not claimed to be the broker.                      INVALID_TIMESTAMP, per record
-9. It fits a segment.                                                                RECORD_LIST_TOO_LARGE
-10. Its topic's codec packs it (`compression.type`), and rules 3 and 9 hold again.   MESSAGE_TOO_LARGE, …
+8. With CreateTime every timestamp is within the topic's bounds (KIP-937); with
+   LogAppendTime the producer has not set that timestamp type itself.                INVALID_TIMESTAMP, per record
+9. It fits into a segment.                                                           RECORD_LIST_TOO_LARGE
+10. Recompressed for the topic (`compression.type`), it still passes rules 3 and 9.  MESSAGE_TOO_LARGE, …
 
-The sequence of an idempotent producer comes after these (`producers`). Records are decoded for rule 7, and for rule 8
-where the header's two timestamps leave a doubt; rule 6 walks over their lengths, unless they are compressed.
+The sequence of an idempotent producer is checked afterwards (`producer_state_manager`). Records are decoded for rule 7,
+and for rule 8 if the two timestamps of the header do not settle it; for rule 6 only their lengths are read, and only
+if they are not compressed.
 
-All of it depends on the batch and the topic's configuration alone, not on the log, and comes in pieces (`Steps`): a
-small batch may decompress to much, and a large one holds many records. Kafka bounds neither.
+Validation depends on the batch and the topic's configuration alone, not on the log. It runs in steps (`Steps`), because
+a small batch may decompress to a large one, and a large one has many records. Kafka limits neither.
 """
 
 from collections.abc import Iterable, Iterator
@@ -61,32 +62,32 @@ _CODECS = frozenset(Codec)
 
 _DECOMPRESSED_FACTOR = 32
 _DECOMPRESSED_MAX_BYTES = 32 * 1024 * 1024
-"""Above this a factor costs more memory than a node may take; `max.message.bytes` itself is always possible."""
+"""Limit of the memory of one decompression, unless `max.message.bytes` is larger."""
 _RECORD_ERRORS_MAX = 1_000
 
 
 def decompressed_max_bytes(config: LogConfig) -> int:
-    """How large the records of one batch may be without compression."""
+    """Return the maximum size of the decompressed records of one batch."""
     factor_bytes = min(_DECOMPRESSED_FACTOR * config.max_message_bytes, _DECOMPRESSED_MAX_BYTES)
     return max(factor_bytes, config.max_message_bytes)
 
 
 @dataclass(frozen=True, slots=True)
 class ValidatedBatch:
-    """A batch that a log may take, packed as its topic prescribes."""
+    """A valid batch, compressed with its topic's codec."""
 
     header: BatchHeader
     data: Bytes
 
 
 def validate(batch: Bytes, config: LogConfig, now_ms: int) -> Steps[ValidatedBatch]:
-    """Validate the one batch that these bytes are, and pack it as the topic prescribes. Kafka's `LogValidator`.
+    """Validate a batch, and recompress it if the topic has another codec (`validateMessagesAndAssignOffsets`).
 
-    :raises AppendError: the first rule that it breaks.
+    :raises AppendError: the first rule that it violates.
     """
     header = _the_one_batch(batch)
     if header.base_offset != 0:
-        raise AppendError("INVALID_RECORD", f"the base offset is {header.base_offset} where a client sends 0")
+        raise AppendError("INVALID_RECORD", f"the base offset is {header.base_offset} instead of 0")
     _check_message_size(header, config)
     if header.crc != checksum(memoryview(batch)[: header.size_bytes]):
         raise AppendError("CORRUPT_MESSAGE", f"the checksum {header.crc:#010x} is not that of the batch")
@@ -125,7 +126,7 @@ def _check_message_size(header: BatchHeader, config: LogConfig) -> None:
     if header.size_bytes > config.max_message_bytes:
         raise AppendError(
             "MESSAGE_TOO_LARGE",
-            f"a batch of {header.size_bytes} bytes where max.message.bytes is {config.max_message_bytes}",
+            f"the batch of {header.size_bytes} bytes is larger than max.message.bytes={config.max_message_bytes}",
         )
 
 
@@ -133,14 +134,14 @@ def _check_segment_size(header: BatchHeader, config: LogConfig) -> None:
     if header.size_bytes > config.segment_bytes:
         raise AppendError(
             "RECORD_LIST_TOO_LARGE",
-            f"a batch of {header.size_bytes} bytes where segment.bytes is {config.segment_bytes}",
+            f"the batch of {header.size_bytes} bytes is larger than segment.bytes={config.segment_bytes}",
         )
 
 
 def _the_one_batch(batch: Bytes) -> BatchHeader:
     size_bytes = _claimed_size_bytes(batch)
     if size_bytes is None or size_bytes > len(batch):
-        raise AppendError("INVALID_RECORD", "here is no whole batch where a produce request carries one per partition")
+        raise AppendError("INVALID_RECORD", "the partition of the produce request has no whole batch")
     if batch[_MAGIC_POSITION] != MAGIC:
         raise AppendError("INVALID_RECORD", f"batches of magic {batch[_MAGIC_POSITION]} ended with Produce version 2")
     if size_bytes < HEADER_SIZE_BYTES:
@@ -148,19 +149,17 @@ def _the_one_batch(batch: Bytes) -> BatchHeader:
     behind = memoryview(batch)[size_bytes:]
     behind_bytes = _claimed_size_bytes(behind)
     if behind_bytes is not None and behind_bytes <= len(behind):
-        raise AppendError(
-            "INVALID_RECORD", "here is more than the one batch that a produce request carries per partition"
-        )
+        raise AppendError("INVALID_RECORD", "the partition of the produce request has more than one batch")
     return BatchHeader.parse(batch)
 
 
 def _claimed_size_bytes(batch: Bytes) -> int | None:
-    """The size that the first batch claims; null where too few bytes are left to say, which Kafka passes over."""
+    """Return the size in the header of the first batch; null if the bytes end before it, which Kafka ignores."""
     if len(batch) < LOG_OVERHEAD_BYTES:
         return None
     length = int.from_bytes(batch[8:LOG_OVERHEAD_BYTES], "big", signed=True)
     if length < _LEGACY_RECORD_SIZE_MIN_BYTES:
-        raise AppendError("CORRUPT_MESSAGE", f"a record of {length} bytes is smaller than any")
+        raise AppendError("CORRUPT_MESSAGE", f"a record of {length} bytes is smaller than the minimum")
     if len(batch) < _SIZE_UP_TO_MAGIC_BYTES:
         return None
     if batch[_MAGIC_POSITION] > MAGIC:
@@ -171,11 +170,11 @@ def _claimed_size_bytes(batch: Bytes) -> int | None:
 def _check_header(header: BatchHeader) -> None:
     broken = None
     if header.last_offset_delta < 0 or header.records_count != header.last_offset_delta + 1:
-        broken = f"{header.records_count} records where the offsets tell of {header.last_offset_delta + 1}"
+        broken = f"{header.records_count} records, but offsets for {header.last_offset_delta + 1}"
     elif header.is_control:
         broken = "clients do not write control batches"
     elif header.producer_id != NO_PRODUCER_ID and header.base_sequence < 0:
-        broken = f"sequence {header.base_sequence} of producer {header.producer_id}"
+        broken = f"invalid sequence {header.base_sequence} of producer {header.producer_id}"
     if broken:
         raise AppendError("INVALID_RECORD", broken)
     if header.codec not in _CODECS:
@@ -183,7 +182,7 @@ def _check_header(header: BatchHeader) -> None:
 
 
 class _Fault(Enum):
-    """What may be wrong with a record: Kafka's error, and its text."""
+    """Reason to reject a record: Kafka's error and its message."""
 
     NO_KEY = ("INVALID_RECORD", "Compacted topic cannot accept message without key")
     OUT_OF_RANGE = ("INVALID_TIMESTAMP", "Timestamp of message is out of range")
@@ -196,7 +195,7 @@ def _check_count(header: BatchHeader, batch: Bytes) -> Steps[None]:
     except BatchError as broken:
         raise AppendError("INVALID_RECORD", str(broken)) from None
     if count != header.records_count:
-        raise AppendError("INVALID_RECORD", f"the batch does not hold the {header.records_count} records it says")
+        raise AppendError("INVALID_RECORD", f"the batch has {count} records, but its header {header.records_count}")
 
 
 def _check_records(header: BatchHeader, data: bytes | bytearray, config: LogConfig, now_ms: int) -> Steps[None]:
@@ -217,7 +216,7 @@ def _check_records(header: BatchHeader, data: bytes | bytearray, config: LogConf
 
 
 def _has_doubtful_timestamp(header: BatchHeader, config: LogConfig, now_ms: int) -> bool:
-    """Both of the header's timestamps within the bounds settle it, unless records between them may be too old."""
+    """Whether the header's timestamps do not show that all records are valid, so that each record must be read."""
     if config.uses_log_append_time or header.timestamp_type is TimestampType.LOG_APPEND_TIME:
         return header.timestamp_type is TimestampType.LOG_APPEND_TIME
     if config.message_timestamp_before_max_ms < NEVER:

@@ -3,9 +3,9 @@
 Follows: org.apache.kafka.common.record.internal.FileRecords.
 
 Rules of this file:
-- It is walked from header to header. Headers are read in chunks, and the body of a large batch is not read with them.
-- A walk ends at the first bytes that are no whole batch of magic 2. `valid_batches`, which a recovery walks, also holds
-  every batch against its checksum and its place.
+- It is read from header to header. Headers are read in chunks, without the body of a large batch.
+- Iteration ends at the first bytes that are not a whole batch of magic 2. `valid_batches`, which recovery uses, also
+  verifies the checksum and the offsets of every batch.
 """
 
 import struct
@@ -23,7 +23,7 @@ from reference_broker.protocol.record_batch import (
 
 _CHUNK_BYTES = 8 * 1024
 _EXTENT = struct.Struct(">qi4xb6xi")
-"""Base offset, length, magic and last offset delta of a header: what it takes to pass over a batch."""
+"""Base offset, length, magic and last offset delta of a header: the fields needed to skip a batch."""
 
 
 class BatchFile:
@@ -38,7 +38,7 @@ class BatchFile:
         self._is_durable = False
 
     def append(self, header: BatchHeader, records: Bytes) -> int:
-        """Write a batch at the end; the position where it begins. `records` is what follows the header."""
+        """Append a batch, and return its position. `records` are the bytes after the header."""
         position = self.size_bytes
         self._disk.append(self.path, header.pack(), records)
         self.size_bytes += header.size_bytes
@@ -46,31 +46,31 @@ class BatchFile:
         return position
 
     def truncate(self, size_bytes: int) -> None:
-        """Keep so many bytes."""
+        """Truncate the file to a size."""
         if size_bytes < self.size_bytes:
             self._disk.truncate(self.path, size_bytes)
             self.size_bytes = size_bytes
             self._is_durable = False
 
     def take_unflushed(self) -> list[str]:
-        """The path, if anything is not durable. The caller flushes it at once."""
+        """Return the path if anything is not durable. The caller must flush it at once."""
         was_durable, self._is_durable = self._is_durable, True
         return [] if was_durable else [self.path]
 
     def read(self, start: int, end: int) -> bytes:
-        """The bytes from one position to another."""
+        """Return the bytes from one position to another."""
         return self._disk.read(self.path, start, end - start) if end > start else b""
 
     def records(self, position: int, header: BatchHeader) -> bytes:
-        """What follows the header of the batch at a position."""
+        """Return the bytes after the header of the batch at a position."""
         return self.read(position + HEADER_SIZE_BYTES, position + header.size_bytes)
 
     def header_at(self, position: int) -> BatchHeader | None:
-        """The header of the whole batch at a position; null where there is none."""
+        """Return the header of the whole batch at a position; null if there is none."""
         return self._header(self.read(position, position + HEADER_SIZE_BYTES), 0, position) if position >= 0 else None
 
     def headers(self, position: int = 0) -> Iterator[tuple[int, BatchHeader]]:
-        """Position and header of one batch after the other."""
+        """Yield position and header of each batch."""
         while 0 <= position < self.size_bytes:
             start, chunk = position, self._disk.read(self.path, position, _CHUNK_BYTES)
             while position - start + HEADER_SIZE_BYTES <= len(chunk):
@@ -83,7 +83,7 @@ class BatchFile:
                 return
 
     def position_of(self, offset: int, position: int) -> int | None:
-        """Where the first batch lies, from a position on, that ends at `offset` or above; null where none does."""
+        """Return the position of the first batch, from a position on, that ends at `offset` or above; null if none."""
         while 0 <= position < self.size_bytes:
             start, chunk = position, self._disk.read(self.path, position, _CHUNK_BYTES)
             while position - start + HEADER_SIZE_BYTES <= len(chunk):
@@ -99,10 +99,10 @@ class BatchFile:
         return None
 
     def valid_batches(self, first_offset: int, last_offset: int) -> Iterator[tuple[int, BatchHeader]]:
-        """Position and header of each batch that is whole, unharmed, and lies behind the one before it.
+        """Yield position and header of each batch, up to the first that is incomplete, corrupt or out of order.
 
-        :param first_offset: below which no batch begins.
-        :param last_offset: above which no batch ends.
+        :param first_offset: minimum of the first base offset.
+        :param last_offset: maximum of every last offset.
         """
         position = 0
         while (header := self.header_at(position)) is not None:

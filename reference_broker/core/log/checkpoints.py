@@ -9,10 +9,10 @@ org.apache.kafka.storage.internals.checkpoint.CleanShutdownFileHandler.
     orders 0 1500
     orders 1 1498
 
-A file that does not read as one is treated as missing: what it holds can be found again, more slowly.
+A malformed file is treated as missing: its content can be restored from the log, more slowly.
 
-`.kafka_cleanshutdown` (`CleanShutdownFileHandler`) is JSON, and holds the broker's epoch. It is the last file that a
-node writes, and deleted when the next run has read it: no later crash finds one that reports whole logs.
+`.kafka_cleanshutdown` (`CleanShutdownFileHandler`) is JSON with the broker's epoch. It is the last file that a node
+writes, and the next run deletes it after reading: after a crash it never exists.
 """
 
 import json
@@ -35,7 +35,7 @@ def _content(lines: Sequence[str]) -> bytes:
 
 
 def _read_lines(disk: Disk, path: str) -> list[list[str]]:
-    """The fields of each line; nothing where the file is missing or damaged."""
+    """Return the fields of each line; an empty list if the file is missing or damaged."""
     if not disk.exists(path):
         return []
     try:
@@ -48,13 +48,13 @@ def _read_lines(disk: Disk, path: str) -> list[list[str]]:
 
 
 def write_offsets(disk: Disk, path: str, offsets: Mapping[tuple[str, int], int]) -> None:
-    """An offset for each topic partition, atomically and durably."""
+    """Write an offset for each topic partition, atomically and durably."""
     lines = [f"{topic} {partition} {offset}" for (topic, partition), offset in sorted(offsets.items())]
     disk.replace(path, _content(lines))
 
 
 def read_offsets(disk: Disk, path: str) -> dict[tuple[str, int], int]:
-    """What `write_offsets` wrote; empty where the file is missing or damaged."""
+    """Read the offsets of a checkpoint; empty if the file is missing or damaged."""
     try:
         return {(topic, int(partition)): int(offset) for topic, partition, offset in _read_lines(disk, path)}
     except ValueError:
@@ -62,12 +62,12 @@ def read_offsets(disk: Disk, path: str) -> dict[tuple[str, int], int]:
 
 
 def write_epochs(disk: Disk, path: str, entries: Iterable[tuple[int, int]]) -> None:
-    """Leader epochs and their start offsets, atomically; durable when the file and its directory are flushed."""
+    """Write leader epochs and their start offsets atomically; durable once file and directory are flushed."""
     disk.write(path, _content([f"{epoch} {start_offset}" for epoch, start_offset in entries]))
 
 
 def read_epochs(disk: Disk, path: str) -> list[tuple[int, int]]:
-    """What `write_epochs` wrote; empty where the file is missing or damaged."""
+    """Read the leader epochs of a checkpoint; empty if the file is missing or damaged."""
     try:
         return [(int(epoch), int(start_offset)) for epoch, start_offset in _read_lines(disk, path)]
     except ValueError:

@@ -14,7 +14,7 @@ UNLIMITED = -1
 
 @dataclass(frozen=True, slots=True)
 class LogConfig:
-    """Names are Kafka's, dots as underscores; what each does is in Kafka's topic configuration reference."""
+    """Configuration of a log. Names are those of Kafka's topic properties, with underscores for dots."""
 
     segment_bytes: int = 1024 * 1024 * 1024
     segment_ms: int = 7 * DAY_MS
@@ -24,7 +24,7 @@ class LogConfig:
     retention_bytes: int = UNLIMITED
     max_message_bytes: int = 1024 * 1024 + 12
     compression_type: Codec | None = None
-    """Null is Kafka's `producer`: batches stay in the codec that they come in."""
+    """Null is Kafka's `producer`: batches keep the codec of the producer."""
     cleanup_policy: frozenset[str] = frozenset({"delete"})
     message_timestamp_type: str = "CreateTime"
     message_timestamp_before_max_ms: int = NEVER
@@ -34,15 +34,15 @@ class LogConfig:
 
     @property
     def compacts(self) -> bool:
-        """Every record needs a key."""
+        """Whether the topic is compacted, so that every record needs a key."""
         return "compact" in self.cleanup_policy
 
     @property
     def deletes(self) -> bool:
-        """Retention removes old segments."""
+        """Whether retention deletes old segments."""
         return "delete" in self.cleanup_policy
 
     @property
     def uses_log_append_time(self) -> bool:
-        """The broker's time replaces the producer's (KIP-32)."""
+        """Whether the broker's time replaces the producer's (KIP-32)."""
         return self.message_timestamp_type == "LogAppendTime"

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class RecordError:
-    """One record of a refused batch."""
+    """An invalid record of a rejected batch."""
 
     batch_index: int
     message: str | None
@@ -13,7 +13,7 @@ class RecordError:
 
 @dataclass(slots=True)
 class AppendError(Exception):
-    """A batch was refused and the log is as it was. `error` is Kafka's name, as in `INVALID_RECORD`."""
+    """A rejected batch; the log is unchanged. `error` is the name of Kafka's error, as in `INVALID_RECORD`."""
 
     error: str
     message: str
@@ -24,4 +24,4 @@ class AppendError(Exception):
 
 
 class OffsetOutOfRangeError(Exception):
-    """An offset below the log's start or above its end."""
+    """An offset below the log start offset or above the log end offset."""

@@ -1,16 +1,16 @@
-"""Sparse indexes of a segment, in Kafka's format: sorted entries of fixed size, looked up by bisection.
+"""Sparse indexes of a segment, in Kafka's format: sorted entries of fixed size, found by binary search.
 
 Follows: org.apache.kafka.storage.internals.log.OffsetIndex, org.apache.kafka.storage.internals.log.TimeIndex.
 
-    .index      relative offset 4 | position 4      the last offset of a batch, and where the batch begins
+    .index      relative offset 4 | position 4      the last offset of a batch, and the position of the batch
     .timeindex  timestamp 8 | relative offset 4     the largest timestamp so far, and the last offset of its batch
 
 Rules of this file:
-- An index is derived from its `.log` and is never trusted beyond that: whoever follows an entry holds it against the
-  batch that it names, and has the index made again if they differ.
-- Entries stay on disk. In memory are their number and the last one, which answers readers at the tail; others cost a
-  dozen small reads. So a log of a thousand segments opens without reading any index.
-- Kafka allocates the index of an active segment in full and cuts it on closing. These files only ever hold entries.
+- An index is derived from its `.log`. A reader compares each entry that it uses with the batch at that position, and
+  rebuilds the index if they differ.
+- Entries stay on disk. Only their number and the last entry are in memory, which is enough for reads at the end of the
+  log; other lookups take a dozen small reads. So a log of a thousand segments opens without reading an index.
+- Kafka preallocates the index of an active segment and trims it on closing. Here the file contains only entries.
 """
 
 import struct
@@ -23,14 +23,14 @@ RELATIVE_OFFSET_MAX = 2**31 - 1
 
 
 class OffsetPosition(NamedTuple):
-    """A batch, by its last offset and its position in the file."""
+    """Last offset of a batch, and its position in the file."""
 
     last_offset: int
     position: int
 
 
 class TimestampOffset(NamedTuple):
-    """A largest timestamp so far, and the last offset of the first batch that has it."""
+    """The largest timestamp so far, and the last offset of the first batch that has it."""
 
     timestamp_ms: int
     last_offset: int
@@ -47,7 +47,7 @@ class _Index:
         self._base_offset = base_offset
         size_bytes = disk.size(path) if disk.exists(path) else 0
         self.is_whole = size_bytes % self._entry.size == 0
-        """Whether the file holds entries and nothing else."""
+        """Whether the size of the file is a multiple of the entry size."""
         self._count = size_bytes // self._entry.size
         self._last = self._raw(self._count - 1) if self._count else None
         self._is_durable = True
@@ -56,13 +56,13 @@ class _Index:
         return self._count
 
     def clear(self) -> None:
-        """Begin again with an empty file."""
+        """Remove all entries; create the file if it is missing."""
         self._disk.append(self.path, b"")
         self._disk.truncate(self.path, 0)
         self.is_whole, self._count, self._last, self._is_durable = True, 0, None, False
 
     def take_unflushed(self) -> list[str]:
-        """The path, if any entry is not durable. The caller flushes it at once."""
+        """Return the path if any entry is not durable. The caller must flush it at once."""
         was_durable, self._is_durable = self._is_durable, True
         return [] if was_durable else [self.path]
 
@@ -72,7 +72,7 @@ class _Index:
         return first, second
 
     def _floor(self, key: int, field: int) -> int:
-        """Number of the last entry with a field of at most `key`; -1 where there is none."""
+        """Return the number of the last entry whose field is at most `key`; -1 if there is none."""
         if self._last is None or self._last[field] <= key:
             return self._count - 1
         return bisect_right(range(self._count), key, key=lambda number: self._raw(number)[field]) - 1
@@ -90,25 +90,25 @@ class _Index:
 
 
 class OffsetIndex(_Index):
-    """Where batches lie in the file, an entry about every `index.interval.bytes`."""
+    """Positions of batches by offset, about one entry per `index.interval.bytes`."""
 
     _entry = struct.Struct(">ii")
 
     def append(self, last_offset: int, position: int) -> None:
-        """Note a batch."""
+        """Append an entry for a batch."""
         self._append(last_offset - self._base_offset, position)
 
     @property
     def last(self) -> OffsetPosition | None:
-        """The batch noted last."""
+        """The last entry."""
         return self.entry(self._count - 1)
 
     def floor(self, offset: int) -> OffsetPosition | None:
-        """The last noted batch that ends at `offset` or below: where a scan for `offset` begins."""
+        """Return the last entry at `offset` or below, from which a scan for `offset` begins (`lookup`)."""
         return self.entry(self._floor(offset - self._base_offset, field=0))
 
     def floor_of_position(self, position: int) -> OffsetPosition | None:
-        """The last noted batch that begins at `position` or below."""
+        """Return the last entry whose batch begins at `position` or below."""
         return self.entry(self._floor(position, field=1))
 
     def is_full(self, size_max_bytes: int) -> bool:
@@ -116,7 +116,7 @@ class OffsetIndex(_Index):
         return self._count >= size_max_bytes // self._entry.size
 
     def truncate_to(self, offset: int) -> None:
-        """Forget batches that end at `offset` or above."""
+        """Remove the entries at `offset` or above."""
         self._keep(self._floor(offset - 1 - self._base_offset, field=0) + 1)
 
     def entry(self, number: int) -> OffsetPosition | None:
@@ -133,25 +133,25 @@ class TimeIndex(_Index):
     _entry = struct.Struct(">qi")
 
     def maybe_append(self, largest: TimestampOffset) -> None:
-        """Note a largest timestamp; one that does not rise is not worth an entry."""
+        """Append an entry, unless the last entry has the same timestamp or a larger one."""
         if self._last is None or largest.timestamp_ms > self._last[0]:
             self._append(largest.timestamp_ms, largest.last_offset - self._base_offset)
 
     @property
     def last(self) -> TimestampOffset | None:
-        """The largest timestamp noted."""
+        """The last entry, which has the largest timestamp."""
         return self.entry(self._count - 1)
 
     def before(self, timestamp_ms: int) -> TimestampOffset | None:
-        """The last entry below a timestamp: no record up to the end of its batch is as late."""
+        """Return the last entry below a timestamp: no record up to its offset has that timestamp or a later one."""
         return self.entry(self._floor(timestamp_ms - 1, field=0))
 
     def is_full(self, size_max_bytes: int) -> bool:
-        """As for offsets, but the last place is kept for the entry that is made when the segment is closed."""
+        """Whether at most one entry fits, which is reserved for the end of the segment."""
         return self._count >= size_max_bytes // self._entry.size - 1
 
     def truncate_to(self, offset: int) -> None:
-        """Forget entries at `offset` or above."""
+        """Remove the entries at `offset` or above."""
         self._keep(self._floor(offset - 1 - self._base_offset, field=1) + 1)
 
     def entry(self, number: int) -> TimestampOffset | None:

@@ -2,13 +2,13 @@
 
 Follows: org.apache.kafka.storage.internals.epoch.LeaderEpochFileCache (KIP-101, KIP-279, KIP-320).
 
-By this memory replicas find out where their logs part.
+Replicas compare these offsets to find the point from which their logs diverge.
 
 Rules of this file:
-- Entries rise strictly in epoch and in start offset. An epoch without records has an entry only while it is the latest:
-  its leader has begun it and appended nothing yet.
-- Every change is written (`leader-epoch-checkpoint`) before the records that follow it, and is durable when the log is
-  flushed: what a crash takes of it is found again in the batches from the recovery point on.
+- Epochs and start offsets of the entries increase strictly. An epoch without records has an entry only while it is the
+  latest one: its leader has not appended a record yet.
+- Every change is written to `leader-epoch-checkpoint` before the records that follow it, and becomes durable when the
+  log is flushed. Entries lost in a crash are restored from the batches after the recovery point.
 """
 
 from bisect import bisect_left, bisect_right
@@ -28,25 +28,25 @@ class LeaderEpochFileCache:
         self._disk = disk
         self._path = f"{directory}/{LEADER_EPOCH_FILE}"
         self._entries = read_epochs(disk, self._path)
-        self._is_durable = not disk.exists(self._path)  # who wrote it may have been killed before it was flushed
+        self._is_durable = not disk.exists(self._path)  # the last run may have been killed before the flush
 
     @property
     def latest(self) -> int:
-        """The latest epoch that began; -1 in an empty log."""
+        """The latest epoch; -1 in an empty log."""
         return self._entries[-1][0] if self._entries else UNDEFINED_EPOCH
 
     @property
     def entries(self) -> tuple[tuple[int, int], ...]:
-        """Epochs with their start offsets."""
+        """Epochs and their start offsets."""
         return tuple(self._entries)
 
     def assign(self, epoch: int, start_offset: int) -> None:
-        """Records of `epoch` begin at `start_offset`, unless they have begun before."""
+        """Add an entry for a new epoch; an older or known epoch is ignored."""
         if epoch > self.latest:
             self._replace([entry for entry in self._entries if entry[1] < start_offset] + [(epoch, start_offset)])
 
     def restore(self, found: Iterable[tuple[int, int]]) -> None:
-        """Begin with what was found on opening the log, of which the first entry of each epoch counts."""
+        """Replace the entries by those found on opening the log; only the first entry of each epoch is kept."""
         entries: list[tuple[int, int]] = []
         for epoch, start_offset in found:
             if not entries or epoch > entries[-1][0]:
@@ -55,34 +55,34 @@ class LeaderEpochFileCache:
             self._replace(entries)
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
-        """The largest known epoch not above the requested one, and the offset at which it ended.
+        """Return the largest known epoch not above the requested one, and its end offset.
 
-        -1 and -1 where the requested epoch is above all that the log knows. Before the first known epoch the answer is
-        the requested epoch itself with the first entry's start: all that is left of it lies below.
+        Return -1 and -1 if the requested epoch is above all known ones. If it is below all of them, return it with the
+        start offset of the first entry: all its records are below.
         """
         if epoch == UNDEFINED_EPOCH:
             return UNDEFINED_EPOCH, UNDEFINED_OFFSET
         if epoch == self.latest:
             return epoch, log_end_offset
         following = bisect_right(self._entries, epoch, key=lambda entry: entry[0])
-        if following == len(self._entries):  # also a negative epoch of a request, if the log knows none
+        if following == len(self._entries):  # includes a negative epoch while there are no entries
             return UNDEFINED_EPOCH, UNDEFINED_OFFSET
         found = self._entries[following - 1][0] if following else epoch
         return found, self._entries[following][1]
 
     def epoch_for_offset(self, offset: int) -> int:
-        """Epoch of the record at an offset."""
+        """Return the epoch of the record at an offset."""
         following = bisect_right(self._entries, offset, key=lambda entry: entry[1])
         return self._entries[following - 1][0] if following else UNDEFINED_EPOCH
 
     def truncate_from_end(self, end_offset: int) -> None:
-        """Forget epochs that began at `end_offset` or above."""
+        """Remove the epochs that start at `end_offset` or above."""
         keep = bisect_left(self._entries, end_offset, key=lambda entry: entry[1])
         if keep < len(self._entries):
             self._replace(self._entries[:keep])
 
     def truncate_from_start(self, start_offset: int) -> None:
-        """Forget epochs that ended below `start_offset`; the one in force there now begins there."""
+        """Remove the epochs that end at `start_offset` or below; the epoch of that offset then starts there."""
         following = bisect_right(self._entries, start_offset, key=lambda entry: entry[1])
         if following and self._entries[0][1] < start_offset:
             in_force = self._entries[following - 1][0]
@@ -93,6 +93,6 @@ class LeaderEpochFileCache:
         self._entries, self._is_durable = entries, False
 
     def take_unflushed(self) -> list[str]:
-        """The path, if the last change is not durable. The caller flushes it at once."""
+        """Return the path if the last change is not durable. The caller must flush it at once."""
         was_durable, self._is_durable = self._is_durable, True
         return [] if was_durable else [self._path]

@@ -2,11 +2,11 @@
 
 Follows: org.apache.kafka.storage.internals.log.LogLoader.
 
-The rules are those of Kafka's `LogLoader`:
-- A segment that ends below the recovery point was flushed and is trusted, and after a clean stop every one is. The
-  others are recovered in order; behind the first torn batch nothing stands, neither in its segment nor in a later one.
-- Files that no segment owns are left of a crash between two steps, and go.
-- A log that ends below its start (checkpointed, while the segments were lost) begins again, empty, at its start.
+Rules of this file, as in Kafka:
+- A segment below the recovery point was flushed and is not recovered, nor is any segment after a clean shutdown. The
+  others are recovered in order; everything after the first incomplete or corrupt batch is deleted.
+- Files without a segment, which a crash between two steps may leave, are deleted.
+- If a log ends below its checkpointed start offset, because segments were lost, it is replaced by an empty log there.
 """
 
 from collections.abc import Callable
@@ -23,7 +23,7 @@ _OFFSET_DIGITS = 20
 
 @dataclass(frozen=True, slots=True)
 class SegmentLoader:
-    """Opens the segments of one directory."""
+    """Loader of the segments of one directory."""
 
     disk: Disk
     directory: str
@@ -33,11 +33,11 @@ class SegmentLoader:
     def load(
         self, *, clean: bool, recovery_point: int, log_start_offset: int, observe: Callable[[BatchHeader], None]
     ) -> list[LogSegment]:
-        """The segments that stand, offsets ascending; at least one.
+        """Return the segments, by ascending offsets; at least one.
 
-        :param observe: called with the header of every batch that is recovered.
+        :param observe: called with the header of every recovered batch.
         """
-        bases = self._tidy()
+        bases = self._remove_leftovers()
         segments: list[LogSegment] = []
         for base_offset, next_base in zip_longest(bases, bases[1:]):
             segment = self._open(base_offset, next_base)
@@ -58,7 +58,7 @@ class SegmentLoader:
         return [self.create(log_start_offset)]
 
     def create(self, base_offset: int) -> LogSegment:
-        """An empty segment."""
+        """Create an empty segment."""
         return LogSegment.create(
             self.disk,
             self.directory,
@@ -77,8 +77,8 @@ class SegmentLoader:
             now_ms=self.now_ms,
         )
 
-    def _tidy(self) -> list[int]:
-        """Remove what no segment owns; the base offsets of the segments."""
+    def _remove_leftovers(self) -> list[int]:
+        """Delete the files without a segment, and return the base offsets of the segments."""
         names = self.disk.list(self.directory)
         bases = [int(name[:_OFFSET_DIGITS]) for name in names if _is_segment_file(name, LOG_SUFFIX)]
         for name in names:

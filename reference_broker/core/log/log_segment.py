@@ -1,13 +1,13 @@
-"""A segment of a log: `NNN.log` with `.index` and `.timeindex`, named by its base offset.
+"""Segment of a log: `NNN.log` with `.index` and `.timeindex`, named by its base offset.
 
 Follows: org.apache.kafka.storage.internals.log.LogSegment.
 
 Rules of this file:
-- As Kafka does, a batch is indexed when more than `index.interval.bytes` were written since the last indexed one, and
+- As in Kafka, a batch is indexed when more than `index.interval.bytes` were written since the last indexed one, and
   the time index gets a last entry when the segment is closed.
-- Where a batch lies is found by the index and then header by header; the records of a batch are read only to find one
-  by its time. A segment costs the same memory whatever its size.
-- An index that is missing, cut or contradicts the `.log` is made again where that is noticed.
+- A batch is located by the index and then header by header. Records are read only to find one by its timestamp. The
+  memory for a segment does not depend on its size.
+- An index that is missing, truncated, or inconsistent with the `.log` is rebuilt when that is detected.
 """
 
 from collections.abc import Callable, Iterator
@@ -29,10 +29,10 @@ TIME_INDEX_SUFFIX = ".timeindex"
 
 
 class LogSegment:
-    """A run of batches. Only the last segment of a log is appended to.
+    """Consecutive batches. Only the last segment of a log is appended to.
 
-    Made for a file that exists without reading it: `end_offset` is what the caller knows (the start of the next
-    segment), or must be found by `load_tail` or `recover`.
+    The constructor does not read the file: `end_offset` is given by the caller (the base offset of the next segment),
+    or determined by `load_tail` or `recover`.
     """
 
     __slots__ = (
@@ -71,7 +71,7 @@ class LogSegment:
     def create(
         cls, disk: Disk, directory: str, base_offset: int, *, index_interval_bytes: int, now_ms: int
     ) -> "LogSegment":
-        """An empty one."""
+        """Create an empty segment."""
         for suffix in (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX):
             disk.append(f"{directory}/{base_offset:020d}{suffix}", b"")
         return cls(
@@ -96,7 +96,7 @@ class LogSegment:
     # Opening
 
     def load_tail(self) -> None:
-        """Find the end, from the last indexed batch on, in a file that was closed in order."""
+        """Determine the end offset of a cleanly closed segment, from its last indexed batch on."""
         if not self._confirms_position(self._offset_index.last):
             self._rebuild_indexes()
         last = self._offset_index.last
@@ -110,10 +110,10 @@ class LogSegment:
             self._note_timestamp(latest)
 
     def recover(self, observe: Callable[[BatchHeader], None]) -> int:
-        """Hold every batch against its checksum, cut the file behind the last good one, make the indexes again.
+        """Verify every batch, truncate the file after the last valid one, and rebuild the indexes.
 
-        :param observe: called with the header of each good batch.
-        :returns: how many bytes were cut off.
+        :param observe: called with the header of each valid batch.
+        :returns: the number of truncated bytes.
         """
         self._clear_indexes()
         end, self.end_offset = 0, self.base_offset
@@ -127,7 +127,7 @@ class LogSegment:
         return cut_bytes
 
     def sanity_check(self) -> None:
-        """Kafka makes both again where one is missing; an empty one beside a long file tells of the same loss."""
+        """Rebuild both indexes if one is missing or malformed, as Kafka does, or empty although batches are indexed."""
         indexes = (self._offset_index, self._time_index)
         lost = not all(self._disk.exists(index.path) and index.is_whole for index in indexes)
         if lost or (not self._offset_index and self._has_indexable_batch()):
@@ -142,7 +142,7 @@ class LogSegment:
         return False
 
     def _rebuild_indexes(self) -> None:
-        """From the headers. The file's end is not in question here, so that no body is read."""
+        """Rebuild the indexes from the headers, without reading records."""
         self._clear_indexes()
         for position, header in self._file.headers():
             self._index(header, position)
@@ -155,14 +155,14 @@ class LogSegment:
         self._largest, self._is_largest_checked, self._bytes_since_indexed = None, True, 0
 
     def _confirms_position(self, entry: OffsetPosition | None) -> bool:
-        """Whether the batch that an entry names lies where it says."""
+        """Whether the batch of an entry is at the entry's position."""
         if entry is None:
             return True
         found = self._file.header_at(entry.position)
         return found is not None and found.last_offset == entry.last_offset
 
     def _confirms_largest(self) -> bool:
-        """Whether the batch that has the largest timestamp has it, and none behind it a larger one."""
+        """Whether the largest timestamp is that of its batch, and no later batch has a larger one."""
         headers = self.headers(self._largest.last_offset if self._largest else self.base_offset)
         if self._largest is None:
             return all(header.max_timestamp_ms == NO_TIMESTAMP for header in headers)
@@ -174,7 +174,7 @@ class LogSegment:
     # Writing
 
     def append(self, header: BatchHeader, records: Bytes) -> None:
-        """Write a batch that has its place. `records` is what follows the header."""
+        """Append a batch with its final offset. `records` are the bytes after the header."""
         position = self._file.append(header, records)
         self._index(header, position)
         if not position:
@@ -195,7 +195,7 @@ class LogSegment:
             self._largest = TimestampOffset(header.max_timestamp_ms, header.last_offset)
 
     def is_full(self, header: BatchHeader, segment_bytes: int, index_bytes: int) -> bool:
-        """Whether a batch belongs into a next segment: by size, by a full index, or by offsets too far apart."""
+        """Whether a batch does not fit: by size, by a full index, or by its relative offset (`shouldRoll`)."""
         return (
             self.size_bytes > segment_bytes - header.size_bytes
             or self._offset_index.is_full(index_bytes)
@@ -204,9 +204,9 @@ class LogSegment:
         )
 
     def time_waited_for_roll_ms(self, now_ms: int, timestamp_ms: int) -> int:
-        """How long the segment has been filling, for `segment.ms`: by the records' own time, as far as they have one.
+        """Return the age of the segment for `segment.ms`, by the timestamps of the records if they have any.
 
-        :param timestamp_ms: of the batch that is next.
+        :param timestamp_ms: timestamp of the next batch.
         """
         if self._first_timestamp_ms is None:
             first = self._file.header_at(0)
@@ -216,17 +216,20 @@ class LogSegment:
         return now_ms - self.created_ms
 
     def close(self) -> None:
-        """No more will be appended for now: the time index says the largest timestamp."""
+        """Append the last entry of the time index (`onBecomeInactiveSegment`)."""
         if self._largest:
             self._time_index.maybe_append(self._largest)
 
     def take_unflushed(self, *, with_indexes: bool) -> list[str]:
-        """The paths of what is not durable. The caller flushes them at once. Indexes can wait until it is closed."""
+        """Return the paths of files that are not durable. The caller must flush them at once.
+
+        :param with_indexes: false for the active segment, whose indexes can be rebuilt.
+        """
         indexes = [*self._offset_index.take_unflushed(), *self._time_index.take_unflushed()] if with_indexes else []
         return [*self._file.take_unflushed(), *indexes]
 
     def truncate_to(self, offset: int) -> None:
-        """Drop the batch that holds `offset` and all after it."""
+        """Remove the batch that contains `offset` and all later ones."""
         position = self.position_of(offset)
         if position is None:
             return
@@ -248,17 +251,17 @@ class LogSegment:
 
     @property
     def log_path(self) -> str:
-        """Where the batches are."""
+        """Path of the `.log` file."""
         return self._file.path
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of all batches."""
+        """Size of the `.log` file."""
         return self._file.size_bytes
 
     @property
     def max_timestamp_ms(self) -> int:
-        """The largest timestamp; -1 where no record has one. What the file says is held against the batches once."""
+        """The largest timestamp, -1 if no record has one; the time index is compared with the batches once."""
         if not self._is_largest_checked:
             self._is_largest_checked = True
             if not self._confirms_largest():
@@ -266,12 +269,12 @@ class LogSegment:
         return self._largest.timestamp_ms if self._largest else NO_TIMESTAMP
 
     def headers(self, from_offset: int) -> Iterator[BatchHeader]:
-        """The header of every batch that ends at `from_offset` or above."""
+        """Yield the header of every batch that ends at `from_offset` or above."""
         position = self.position_of(from_offset)
         return (header for _, header in self._file.headers(self.size_bytes if position is None else position))
 
     def position_of(self, offset: int) -> int | None:
-        """Where the first batch lies that ends at `offset` or above; null where none does."""
+        """Return the position of the first batch that ends at `offset` or above; null if none (`translateOffset`)."""
         if offset >= self.end_offset:
             return None
         entry = self._offset_index.floor(offset)
@@ -284,11 +287,11 @@ class LogSegment:
         return self._file.position_of(offset, entry.position)
 
     def read(self, offset: int, max_bytes: int, end_offset: int, *, whole_first_batch: bool) -> bytes | None:
-        """Whole batches from the one that holds `offset`, below `end_offset`, at most `max_bytes`.
+        """Return whole batches from the one that contains `offset`, below `end_offset`, at most `max_bytes`.
 
-        Null where no batch ends at `offset` or above.
+        Return null if no batch ends at `offset` or above.
 
-        :param whole_first_batch: give the first batch even if it is larger.
+        :param whole_first_batch: return the first batch even if it is larger.
         """
         start = self.position_of(offset)
         if start is None:
@@ -304,7 +307,7 @@ class LogSegment:
         return self._file.read(start, end)
 
     def _last_boundary(self, start: int, limit: int) -> int:
-        """The last position from `start` to `limit` at which a batch begins."""
+        """Return the last position from `start` to `limit` at which a batch begins."""
         entry = self._offset_index.floor_of_position(limit)
         boundary = max(start, entry.position) if entry else start
         for position, header in self._file.headers(boundary):
@@ -314,7 +317,7 @@ class LogSegment:
         return boundary
 
     def batch_at_or_after(self, timestamp_ms: int, from_offset: int) -> tuple[BatchHeader, bytes] | None:
-        """Header and records of the first batch, from `from_offset` on, whose max timestamp is this or later."""
+        """Return header and records of the first batch, from `from_offset` on, whose max timestamp is not earlier."""
         entry = self._time_index.before(timestamp_ms)
         if entry is not None and not self._confirms_timestamp(entry):
             self._rebuild_indexes()

@@ -1,14 +1,13 @@
-"""Batches of a fetch response, checked against the log of the follower that appends them.
+"""Validation of the batches of a fetch response that a follower appends.
 
 Follows: org.apache.kafka.storage.internals.log.UnifiedLog.
 
-Rules of this file, which are Kafka's for a follower:
-- An answer is cut at a size, so that its last batch may be torn; that one is passed over.
-- Every batch matches its checksum and begins behind the one before it. It need not begin at once behind it: a leader
-  that compacts has gaps.
-- The first batch of an empty log may reach below its end, where the leader's log starts in the middle of a batch.
-- Leader epochs never fall. One above that of the leader that was asked ends the run: the leader lost its office while
-  it answered, and such batches may not be committed (KAFKA-18723).
+Rules of this file, as in `analyzeAndValidateRecords`:
+- The last batch may be incomplete, since a response is limited in size; it is ignored.
+- Every batch matches its checksum and begins after the previous one. Gaps are valid: the leader may have compacted.
+- The first batch for an empty log may begin below the log end, if the leader's log starts inside a batch.
+- Leader epochs never decrease. A batch with a higher epoch than that of the request is ignored, with all later ones:
+  the leader has changed in the meantime, and such a batch may never be committed (KAFKA-18723).
 """
 
 from collections.abc import Iterator
@@ -20,9 +19,9 @@ from reference_broker.protocol.record_batch import HEADER_SIZE_BYTES, MAGIC, Bat
 def placed_batches(
     records: Bytes, *, log_end_offset: int, is_empty: bool, latest_epoch: int, leader_epoch: int
 ) -> Iterator[tuple[BatchHeader, memoryview]]:
-    """Header and bytes of each batch that a log with this end and latest epoch can take.
+    """Yield header and bytes of each batch that can be appended to a log with this end and latest epoch.
 
-    :raises AppendError: a batch is damaged, or does not follow the one before it.
+    :raises AppendError: a batch is corrupt, or does not follow the previous one.
     """
     view = memoryview(records)
     while len(view) >= HEADER_SIZE_BYTES:
@@ -45,7 +44,7 @@ def placed_batches(
 
 def _check_whole(header: BatchHeader, batch: memoryview) -> None:
     if header.size_bytes < HEADER_SIZE_BYTES or header.magic != MAGIC or header.last_offset_delta < 0:
-        raise AppendError("CORRUPT_MESSAGE", f"what stands at offset {header.base_offset} is no batch")
+        raise AppendError("CORRUPT_MESSAGE", f"there is no valid batch at offset {header.base_offset}")
     if header.crc != checksum(batch):
         raise AppendError(
             "CORRUPT_MESSAGE",

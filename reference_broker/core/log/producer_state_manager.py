@@ -3,12 +3,13 @@
 Follows: org.apache.kafka.storage.internals.log.ProducerStateManager (KIP-98, KIP-360).
 
 Rules of this file, per producer id:
-- An epoch below the latest is fenced. A new epoch starts at sequence 0, unless the producer is not known at all: its
-  state may have expired, and Kafka then believes the producer.
-- In one epoch each batch's first sequence follows the last one's; after 2^31-1 comes 0.
-- A batch equal in epoch and sequences to one of the last five is a duplicate and gets the first one's offsets.
-- State is kept as a snapshot by Kafka's `ProducerSnapshot` schema, version 1, on roll and on a clean stop. It holds the
-  last batch of each producer alone, as Kafka's does, so after a restart only that one is known again.
+- An epoch below the latest one is fenced. A new epoch starts at sequence 0. From an unknown producer, whose state may
+  have expired, any sequence is accepted, as in Kafka.
+- Within an epoch the first sequence of a batch follows the last one of the previous batch; 0 follows 2^31-1.
+- A batch with the epoch and sequences of one of the last five batches is a duplicate; the response has the offsets of
+  the first one.
+- A snapshot in Kafka's `ProducerSnapshot` schema, version 1, is written on a roll and on a clean shutdown. As in Kafka,
+  it contains only the last batch of each producer, so only that one is recognised after a restart.
 """
 
 import struct
@@ -34,7 +35,7 @@ _NO_TRANSACTION = -1
 
 @dataclass(frozen=True, slots=True)
 class AppendedBatch:
-    """A batch that is in the log."""
+    """A batch in the log (`BatchMetadata`)."""
 
     base_sequence: int
     last_sequence: int
@@ -45,7 +46,7 @@ class AppendedBatch:
 
 @dataclass(slots=True)
 class ProducerState:
-    """One producer id's latest epoch and its last batches."""
+    """Latest epoch and last batches of a producer id (`ProducerStateEntry`)."""
 
     epoch: int
     batches: deque[AppendedBatch] = field(default_factory=lambda: deque(maxlen=BATCHES_REMEMBERED))
@@ -59,15 +60,15 @@ class ProducerStateManager:
 
     @property
     def states(self) -> Mapping[int, ProducerState]:
-        """The state of each producer id that is known."""
+        """The state of each known producer id."""
         return self._states
 
     def get(self, producer_id: int) -> ProducerState | None:
-        """What is known of a producer."""
+        """Return the state of a producer id, or null."""
         return self._states.get(producer_id)
 
     def find_duplicate_batch(self, header: BatchHeader) -> AppendedBatch | None:
-        """The batch that this one repeats."""
+        """Return the batch that this one repeats, or null."""
         state = self._states.get(header.producer_id)
         if state is None or state.epoch != header.producer_epoch:
             return None
@@ -93,11 +94,11 @@ class ProducerStateManager:
         if header.base_sequence != expected:
             raise AppendError(
                 "OUT_OF_ORDER_SEQUENCE_NUMBER",
-                f"sequence {header.base_sequence} of producer {header.producer_id} where {expected} is next",
+                f"sequence {header.base_sequence} of producer {header.producer_id} instead of {expected}",
             )
 
     def update(self, header: BatchHeader) -> None:
-        """A batch has its place in the log."""
+        """Record an appended batch."""
         state = self._states.get(header.producer_id)
         if state is None or state.epoch != header.producer_epoch:
             state = self._states[header.producer_id] = ProducerState(header.producer_epoch)
@@ -112,7 +113,7 @@ class ProducerStateManager:
         )
 
     def expire(self, now_ms: int, expiration_ms: int) -> None:
-        """Forget producers whose last batch is older than `producer.id.expiration.ms`."""
+        """Remove producers whose last batch is older than `producer.id.expiration.ms` (`removeExpiredProducers`)."""
         self._states = {
             producer_id: state
             for producer_id, state in self._states.items()
@@ -120,11 +121,11 @@ class ProducerStateManager:
         }
 
     def clear(self) -> None:
-        """Forget all, before what is in the log is read again."""
+        """Remove all producers."""
         self._states.clear()
 
     def snapshot(self) -> bytes:
-        """The content of a `.snapshot` file."""
+        """Return the content of a `.snapshot` file."""
         entries = [_COUNT.pack(len(self._states))]
         for producer_id, state in sorted(self._states.items()):
             last = state.batches[-1]
@@ -139,7 +140,7 @@ class ProducerStateManager:
         return _PREFIX.pack(_VERSION, crc32c(body)) + body
 
     def load(self, data: bytes) -> bool:
-        """Take over a snapshot; false, and nothing taken, where it is damaged."""
+        """Replace the state by that of a snapshot. Return False, without a change, if it is corrupt."""
         try:
             version, crc = _PREFIX.unpack_from(data)
             body = memoryview(data)[_PREFIX.size :]
@@ -154,12 +155,12 @@ class ProducerStateManager:
         ):
             base_sequence = (last_sequence - delta) & SEQUENCE_MAX
             if last_offset < 0:
-                continue  # no batch of it is left, only markers of transactions
+                continue  # only transaction markers of this producer are left
             batch = AppendedBatch(base_sequence, last_sequence, last_offset - delta, last_offset, timestamp_ms)
             self._states[producer_id] = ProducerState(epoch, deque([batch], maxlen=BATCHES_REMEMBERED))
         return True
 
 
 def next_sequence(sequence: int) -> int:
-    """The sequence after this one."""
+    """Return the sequence after this one."""
     return 0 if sequence == SEQUENCE_MAX else sequence + 1

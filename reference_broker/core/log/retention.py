@@ -2,10 +2,10 @@
 
 Follows: org.apache.kafka.storage.internals.log.UnifiedLog.
 
-- Those whose every record lies below the log start, whatever the cleanup policy.
-- Under the policy `delete`: those whose removal leaves at least `retention.bytes`, and those whose largest timestamp is
-  more than `retention.ms` ago. A segment without any timestamp counts from when it was made.
-- The search ends at the first segment that stays. It may reach the active segment; the log then rolls before that goes.
+- With any cleanup policy: segments below the log start offset.
+- With policy `delete`: segments whose removal leaves at least `retention.bytes`, and those whose largest timestamp is
+  older than `retention.ms`. The age of a segment without timestamps is the time since its creation.
+- The search ends at the first segment that must be kept. If it includes the active segment, the log is rolled before.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,12 +16,12 @@ from reference_broker.core.log.log_segment import LogSegment
 
 
 def below_log_start(segments: Sequence[LogSegment], log_start_offset: int) -> int:
-    """How many of the oldest segments hold nothing from the log start on; never the active one."""
+    """Return the number of segments below the log start; the active one is never counted."""
     return _leading(segments[:-1], lambda segment: segment.end_offset <= log_start_offset)
 
 
 def over_size(segments: Sequence[LogSegment], config: LogConfig, high_watermark: int) -> int:
-    """How many of the oldest segments `retention.bytes` lets go."""
+    """Return the number of segments to delete by `retention.bytes`."""
     if config.retention_bytes == UNLIMITED:
         return 0
     spare_bytes = sum(segment.size_bytes for segment in segments) - config.retention_bytes
@@ -31,7 +31,7 @@ def over_size(segments: Sequence[LogSegment], config: LogConfig, high_watermark:
 
 
 def over_age(segments: Sequence[LogSegment], config: LogConfig, high_watermark: int, now_ms: int) -> int:
-    """How many of the oldest segments `retention.ms` lets go."""
+    """Return the number of segments to delete by `retention.ms`."""
     if config.retention_ms == UNLIMITED:
         return 0
 

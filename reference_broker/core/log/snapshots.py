@@ -3,10 +3,10 @@
 Follows: org.apache.kafka.storage.internals.log.ProducerStateManager (KIP-98).
 
 Rules of this file:
-- One is taken where a segment is rolled, at each segment that is loaded from its batches, at the end of a log that was
-  loaded or truncated, and on a clean stop: only the batches behind the last one are read again.
-- A damaged one, or one outside the log, is deleted and the one before it is loaded.
-- Where a clean stop has left none, the batches are read. Kafka takes that for an upgrade and knows no producer then.
+- A snapshot is taken when a segment is rolled, for each segment that is loaded from its batches, at the end of a log
+  that was loaded or truncated, and on a clean shutdown. Only the batches after the last snapshot are read again.
+- A snapshot that is corrupt, or outside of the log, is deleted, and the previous one is loaded.
+- If there is none after a clean shutdown, the batches are read. Kafka assumes an upgrade, and knows no producer then.
 """
 
 from reference_broker.core.disk import Disk
@@ -46,13 +46,13 @@ class ProducerSnapshots:
         return log_start_offset
 
     def delete_below(self, offset: int) -> None:
-        """Remove those that no segment needs any more."""
+        """Remove the snapshots below an offset, whose segments are deleted."""
         for found in self.offsets():
             if found < offset:
                 self._disk.delete(self._path(found))
 
     def delete_above(self, offset: int) -> None:
-        """Remove those beyond a truncation."""
+        """Remove the snapshots above an offset, to which the log is truncated."""
         for found in self.offsets():
             if found > offset:
                 self._disk.delete(self._path(found))

@@ -1,15 +1,15 @@
-"""The log of a partition: append, read, offset lookup, truncation, retention and recovery.
+"""Log of a partition: append, read, offset lookup, truncation, retention and recovery.
 
 Follows: org.apache.kafka.storage.internals.log.UnifiedLog.
 
 Rules of this file:
-- Batches come in three ways: `append` takes a client's and places it; `append_as_follower` takes what a leader has
-  placed, byte for byte; `append_placed` is the end of both, and the quorum's only one. Offsets rise, and a batch is
-  never changed afterwards. `log_start_offset` and `log_end_offset` bound what can be read.
-- Nothing below `recovery_point` is lost by a crash. On opening after one, batches from there on are held against their
-  checksums and the log ends before the first that is torn (`loading`).
-- Segments, indexes, epochs and producer state agree at every return: a refused batch changes none of them.
-- The clock and the disk are arguments. An `OSError` of the disk passes through: the directory is lost.
+- `append` validates a client's batch and assigns its offset; `append_as_follower` appends a leader's batches byte for
+  byte. Both end in `append_placed`, which the quorum calls directly. Offsets increase, and a batch never changes
+  afterwards. Offsets from `log_start_offset` to `log_end_offset` can be read.
+- Records below `recovery_point` survive a crash. When the log is opened after one, later batches are verified, and the
+  log is truncated before the first incomplete or corrupt one (`loading`).
+- Segments, indexes, epochs and producer state are consistent after every call: a rejected batch changes none of them.
+- Clock and disk are arguments. An `OSError` of the disk is not handled here: the log directory is lost.
 """
 
 from bisect import bisect_right
@@ -45,12 +45,12 @@ from reference_broker.protocol.steps import RECORDS_PER_STEP, Steps, finish
 
 
 class Appended(NamedTuple):
-    """Where a batch stands in the log; for a duplicate, where it stood already."""
+    """Offsets of an appended batch, or of the earlier one if it is a duplicate (`LogAppendInfo`)."""
 
     base_offset: int
     last_offset: int
     log_append_time_ms: int
-    """-1 under CreateTime; for a duplicate, as Kafka has it, the largest timestamp that the batch was appended with."""
+    """-1 with CreateTime. For a duplicate it is, as in Kafka, the largest timestamp of the earlier batch."""
     log_start_offset: int
 
 
@@ -63,7 +63,7 @@ class TimestampAndOffset(NamedTuple):
 
 
 class UnifiedLog:
-    """Made by `open`; let go of by `close`."""
+    """A log, opened by `open` and closed by `close`."""
 
     def __init__(self, disk: Disk, directory: str, config: LogConfig) -> None:
         self.config = config
@@ -91,11 +91,11 @@ class UnifiedLog:
         recovery_point: int = 0,
         log_start_offset: int = 0,
     ) -> Self:
-        """Open a log, or make an empty one.
+        """Open a log, or create an empty one.
 
-        :param clean: the last run closed it: segments are trusted, and only the last one's tail is looked at.
-        :param recovery_point: after a crash, segments that end at it or below are trusted.
-        :param log_start_offset: from the checkpoint of log starts.
+        :param clean: whether the last run closed it, so that no segment is recovered.
+        :param recovery_point: after a crash, only segments that end above it are recovered.
+        :param log_start_offset: the checkpointed log start offset.
         :raises OSError: the disk fails.
         """
         disk.make_directory(directory)
@@ -125,9 +125,10 @@ class UnifiedLog:
         return SegmentLoader(self._disk, self.directory, self.config.index_interval_bytes, now_ms)
 
     def _restore_epochs(self, recovered: list[tuple[int, int]]) -> None:
-        """From the checkpoint, or where it says less than the batches from those, up to those that were recovered.
+        """Restore the epochs from the checkpoint and from the recovered batches, which come after it.
 
-        It says less if it is lost, or if the log start has gone back to one that was written down before.
+        The headers of all batches are read instead of the checkpoint if it does not reach down to the log start: it is
+        missing, or the log start offset has returned to an earlier checkpoint.
         """
         known_to = recovered[0][1] if recovered else self.log_end_offset
         known = [entry for entry in self.epochs.entries if entry[1] < known_to]
@@ -141,13 +142,13 @@ class UnifiedLog:
         """Take the snapshots that `LogLoader.recoverSegment` takes: at the end of each segment that was recovered.
 
         The last one is at the log end. So after a crash only the last batch of each producer is recognised, whether or
-        not a segment was rolled before. Older snapshots of that part of the log may be of batches that were lost.
+        not a segment was rolled before. Older snapshots of that part are deleted: their batches may be lost.
         """
         self._snapshots.delete_above(self._segments[self._segment_number(recovery_point)].base_offset)
         self._rebuild_producer_state(now_ms)
 
     def _rebuild_producer_state(self, now_ms: int) -> None:
-        """Load the latest snapshot and the batches behind it, as `UnifiedLog.rebuildProducerState`, and take others."""
+        """Load the latest snapshot and the later batches, and take new snapshots (`rebuildProducerState`)."""
         self.producers.clear()
         from_offset = self._snapshots.restore(self.producers, self.log_start_offset, self.log_end_offset)
         self.producers.expire(now_ms, self.config.producer_id_expiration_ms)
@@ -170,19 +171,19 @@ class UnifiedLog:
             yield from segment.headers(max(from_offset, segment.base_offset))
 
     def close(self) -> None:
-        """Make everything durable, with a snapshot of the producers: a clean end."""
+        """Flush everything and take a producer snapshot: a clean shutdown."""
         close_logs(self._disk, [self])
 
     def finish(self) -> list[str]:
-        """Write what is to stand beside a segment that gets no more batches; the paths, for the caller to flush.
+        """Complete the active segment: write the last entry of its time index, and a producer snapshot.
 
-        The last entry of its time index, and a snapshot of the producers.
+        Return the paths of all files that the caller must flush.
         """
         self._segments[-1].close()
         snapshot = self._take_snapshot(self.log_end_offset)
         return [*self._take_unflushed(with_active_indexes=True), *snapshot]
 
-    # What it holds
+    # State
 
     @property
     def segments(self) -> Sequence[LogSegment]:
@@ -201,28 +202,28 @@ class UnifiedLog:
 
     @property
     def gapless_from_offset(self) -> int:
-        """From where on each segment begins where the one before ends. A power cut may bring back what was gone."""
+        """The first offset from which there are no gaps; a power cut may have restored deleted segments before it."""
         parts = [later.base_offset for one, later in pairwise(self._segments) if one.end_offset != later.base_offset]
         return max(parts, default=self.log_start_offset)
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of all segments."""
+        """Size of all segments."""
         return sum(segment.size_bytes for segment in self._segments)
 
     @property
     def latest_epoch(self) -> int:
-        """Leader epoch of the last record, or the one begun since; -1 where there is none."""
+        """Leader epoch of the last record, or a later epoch without records yet; -1 if there is none."""
         return self.epochs.latest
 
     def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
-        """See `LeaderEpochFileCache.end_offset_for`."""
+        """Return the largest known epoch not above this one, and its end offset (`LeaderEpochFileCache`)."""
         return self.epochs.end_offset_for(epoch, self.log_end_offset)
 
     def offset_for_timestamp(self, timestamp_ms: int) -> Steps[TimestampAndOffset | None]:
-        """Look up the first record that is not older (KIP-79).
+        """Return the first record whose timestamp is not earlier (`fetchOffsetByTimestamp`, KIP-79).
 
-        The log may change between two pieces: each begins at an offset again, with the files as they are.
+        The log may change between two steps: each step starts from an offset, with the present segments.
         """
         from_offset = self.log_start_offset
         while (batch := self._batch_at_or_after(timestamp_ms, from_offset)) is not None:
@@ -235,7 +236,7 @@ class UnifiedLog:
         return None
 
     def _batch_at_or_after(self, timestamp_ms: int, from_offset: int) -> tuple[BatchHeader, bytes] | None:
-        """Header and records of the first batch, from an offset on, with a record that is not older by its header."""
+        """Return header and records of the first batch, from an offset on, whose max timestamp is not earlier."""
         for segment in self._segments:
             if segment.max_timestamp_ms >= timestamp_ms and segment.end_offset > from_offset:
                 found = segment.batch_at_or_after(timestamp_ms, from_offset)
@@ -246,7 +247,7 @@ class UnifiedLog:
     def _first_record(
         self, header: BatchHeader, records: bytes, timestamp_ms: int, from_offset: int
     ) -> Steps[TimestampAndOffset | None]:
-        """A compressed batch is not opened before this. One that turns out unreadable has no record to find."""
+        """Return the first such record of a batch, which is decompressed here; null also if it cannot be read."""
         with suppress(BatchError):
             data = yield from decompress(header, records, decompressed_max_bytes(self.config))
             for index, record in enumerate(iterate_records(header, data), 1):
@@ -258,24 +259,24 @@ class UnifiedLog:
         return None
 
     def max_timestamp(self) -> Steps[TimestampAndOffset | None]:
-        """Look up the first record with the largest timestamp of all (KIP-734)."""
+        """Return the first record with the largest timestamp (KIP-734)."""
         latest_ms = max(segment.max_timestamp_ms for segment in self._segments)
         return None if latest_ms == NO_TIMESTAMP else (yield from self.offset_for_timestamp(latest_ms))
 
     # Appending
 
     def append(self, batch: Bytes, *, leader_epoch: int, now_ms: int) -> Appended:
-        """Validate and append a batch at once.
+        """Validate and append a client's batch in one step (`appendAsLeader`).
 
-        :raises AppendError: it breaks a rule; the log is as it was.
+        :raises AppendError: the batch is rejected; the log is unchanged.
         """
         validated = finish(validate(batch, self.config, now_ms))
         return self.append_validated(validated, leader_epoch=leader_epoch, now_ms=now_ms)
 
     def append_validated(self, batch: ValidatedBatch, *, leader_epoch: int, now_ms: int) -> Appended:
-        """Append one batch of a client.
+        """Append a client's batch that is valid in itself.
 
-        :raises AppendError: its producer may not append it; the log is as it was.
+        :raises AppendError: rejected by the producer state; the log is unchanged.
         """
         header = batch.header
         if header.producer_id != NO_PRODUCER_ID or header.is_transactional:
@@ -290,10 +291,10 @@ class UnifiedLog:
         return Appended(placed.base_offset, placed.last_offset, append_time_ms, self.log_start_offset)
 
     def append_as_follower(self, records: Bytes, *, leader_epoch: int, now_ms: int) -> None:
-        """Take batches as the leader has them; what is torn off at the end of its answer is left for the next.
+        """Append a leader's batches; an incomplete last batch is left for the next fetch.
 
-        :param leader_epoch: of the leader that was asked.
-        :raises AppendError: a batch is damaged, or does not follow the one before it; the log is as it was.
+        :param leader_epoch: the leader epoch of the fetch request.
+        :raises AppendError: a batch is corrupt, or does not follow the previous one; the log is unchanged.
         """
         batches = placed_batches(
             records,
@@ -308,7 +309,7 @@ class UnifiedLog:
             self.append_placed(header, batch, now_ms)
 
     def append_placed(self, header: BatchHeader, batch: Bytes, now_ms: int) -> None:
-        """Write one batch under this header, whose offset and epoch follow those of the log."""
+        """Append a batch with this header, whose offset and epoch follow those of the log."""
         self._roll_if_due(header, now_ms)
         self.epochs.assign(header.leader_epoch, header.base_offset)
         self._segments[-1].append(header, memoryview(batch)[HEADER_SIZE_BYTES : header.size_bytes])
@@ -318,7 +319,7 @@ class UnifiedLog:
             self.flush()
 
     def assign_epoch_start_offset(self, leader_epoch: int) -> None:
-        """Lead from now on: what is appended is of this epoch, which begins at the end (KIP-101)."""
+        """Start a leader epoch at the log end offset (KIP-101)."""
         self.epochs.assign(leader_epoch, self.log_end_offset)
 
     def _check_producer(self, header: BatchHeader) -> AppendedBatch | None:
@@ -331,7 +332,7 @@ class UnifiedLog:
         return duplicate
 
     def _place(self, header: BatchHeader, records: memoryview, leader_epoch: int, now_ms: int) -> BatchHeader:
-        """The header as it stands in the log. Offset and epoch lie before what the checksum covers."""
+        """Return the header with offset and epoch, which the checksum does not cover, and the broker's timestamp."""
         placed = header._replace(base_offset=self.log_end_offset, leader_epoch=leader_epoch)
         if self.config.uses_log_append_time:
             return with_timestamp(placed, records, TimestampType.LOG_APPEND_TIME, now_ms)
@@ -348,7 +349,7 @@ class UnifiedLog:
             self.roll(now_ms)
 
     def roll(self, now_ms: int) -> None:
-        """Close the active segment, durably as Kafka does, and begin another at the end."""
+        """Close and flush the active segment, and create the next one at the log end."""
         close_logs(self._disk, [self])
         self._segments.append(self._loader(now_ms).create(self.log_end_offset))
         self._are_names_durable = False
@@ -363,7 +364,7 @@ class UnifiedLog:
             self._are_names_durable = True
 
     def _take_unflushed(self, *, with_active_indexes: bool) -> list[str]:
-        """What must be flushed for the recovery point to be the end, as which it counts at once."""
+        """Advance the recovery point to the log end, and return the files to flush for it."""
         *closed, active = self._segments[self._segment_number(self.recovery_point) :]
         paths = [path for segment in closed for path in segment.take_unflushed(with_indexes=True)]
         self.recovery_point = self.log_end_offset
@@ -375,11 +376,11 @@ class UnifiedLog:
     # Reading
 
     def read(self, offset: int, max_bytes: int, end_offset: int, *, whole_first_batch: bool = True) -> bytes:
-        """Whole batches from the one that holds `offset` and below `end_offset`, of one segment; empty at the end.
+        """Return whole batches of one segment, from the one that contains `offset` and below `end_offset`.
 
-        :param max_bytes: bound of the answer.
-        :param whole_first_batch: give the first batch even if it is larger, so that a reader gets on (KIP-74).
-        :raises OffsetOutOfRangeError: below the log's start or above its end.
+        :param max_bytes: maximum size.
+        :param whole_first_batch: return the first batch even if it is larger, so that a reader makes progress (KIP-74).
+        :raises OffsetOutOfRangeError: `offset` is below the log start or above the log end.
         """
         if not self.log_start_offset <= offset <= self.log_end_offset:
             raise OffsetOutOfRangeError(f"{offset} is not in [{self.log_start_offset}, {self.log_end_offset}]")
@@ -395,12 +396,12 @@ class UnifiedLog:
     def _segment_number(self, offset: int) -> int:
         return max(bisect_right(self._segments, offset, key=lambda segment: segment.base_offset) - 1, 0)
 
-    # Getting shorter
+    # Truncation and deletion
 
     def maybe_increment_log_start_offset(self, offset: int) -> None:
-        """Move the log start up (KIP-107); whole segments below it go with `delete_below_start`.
+        """Advance the log start offset (KIP-107); `delete_below_start` deletes the segments below it.
 
-        :raises OffsetOutOfRangeError: above the log's end.
+        :raises OffsetOutOfRangeError: the offset is above the log end.
         """
         if offset > self.log_end_offset:
             raise OffsetOutOfRangeError(f"{offset} is above the end {self.log_end_offset}")
@@ -409,11 +410,10 @@ class UnifiedLog:
             self.epochs.truncate_from_start(offset)
 
     def apply_retention(self, now_ms: int, high_watermark: int) -> bool:
-        """Forget the producers that have expired, and move the log start above the segments that time and size let go.
+        """Remove expired producers, and advance the log start offset above the segments that time and size expire.
 
-        :returns: whether segments lie below the log start. They go with `delete_below_start`, before which the log
-            start is to be written down: a power cut brings back any of the files, and with the old start it would be a
-            log with holes.
+        :returns: whether there are segments below the log start, for `delete_below_start`. The log start offset must be
+            durable before: a power cut may restore some of the files, and with the old start the log would have gaps.
         """
         self.producers.expire(now_ms, self.config.producer_id_expiration_ms)
         first = below_log_start(self._segments, self.log_start_offset)
@@ -426,7 +426,7 @@ class UnifiedLog:
         return first > 0
 
     def delete_below_start(self) -> None:
-        """Remove the segments that lie below the log start."""
+        """Delete the segments below the log start (`deleteOldSegments`)."""
         count = below_log_start(self._segments, self.log_start_offset)
         for segment in self._segments[:count]:
             segment.delete()
@@ -434,11 +434,10 @@ class UnifiedLog:
         self._snapshots.delete_below(self._segments[0].base_offset)
 
     def truncate_to(self, offset: int, now_ms: int) -> None:
-        """Drop everything from `offset` on, as a follower does whose log has parted from the leader's.
+        """Remove all records from `offset` on, because the log diverges from the leader's.
 
-        That is durable before anything is answered: a truncation that a power cut undid would bring back records of
-        epochs that are no longer known here. Epochs from the end on go even if no record does: they began here, without
-        one, and nobody else has them.
+        The truncation is durable on return: if a power cut undid it, records of unknown epochs would be restored.
+        Epochs that start at the new end are removed even if no record is: they have no records, and exist only here.
         """
         if offset >= self.log_end_offset:
             self.epochs.truncate_from_end(self.log_end_offset)
@@ -457,7 +456,7 @@ class UnifiedLog:
         self._rebuild_producer_state(now_ms)
 
     def truncate_fully_and_start_at(self, offset: int, now_ms: int) -> None:
-        """Drop everything; the next record has this offset.
+        """Remove all records; the next one has this offset.
 
         Used by a follower whose log ends before the leader's log start offset, and by the quorum for a snapshot.
         """
@@ -473,7 +472,7 @@ class UnifiedLog:
 
 
 def close_logs(disk: Disk, logs: Iterable[UnifiedLog]) -> None:
-    """Write and flush what is left, of all logs at once: thousands cost little more than one."""
+    """Close logs, with one flush for all: thousands of them cost little more than one."""
     logs = tuple(logs)
     disk.flush(*[path for log in logs for path in log.finish()])
     disk.flush_directory(*[log.directory for log in logs])

@@ -13,14 +13,13 @@ _FIRST_ELECTION_MAX_MS = 30
 
 @dataclass(frozen=True, slots=True)
 class QuorumConfig:
-    """The first five are Kafka's `controller.quorum.` properties, dots as underscores.
+    """Configuration of a quorum node. The first five are Kafka's `controller.quorum.` properties.
 
-    :param fetch_max_wait_ms: how long a leader may hold a fetch; Kafka's raft client has it built in, as the next two.
-    :param observer_session_timeout_ms: after this time without a fetch an observer is no longer described.
-    :param first_election_max_ms: how long, at most, a voter without any history waits for a leader before it asks if it
-        could be one; null for the election timeout, as Kafka does. Nothing rests on that timeout but that elections do
-        not collide: a pre-vote (KIP-996) disturbs nobody who has a leader, and random jitter is left. So the nodes of
-        a new cluster find a leader when the second of them is there, and not a second or two later.
+    :param fetch_max_wait_ms: maximum wait of a fetch; a constant in Kafka, as are the next two.
+    :param observer_session_timeout_ms: time without a fetch after which DescribeQuorum omits an observer.
+    :param first_election_max_ms: maximum election timeout of a voter with an empty log; null for the regular one, as in
+        Kafka. It only has to keep elections from colliding, since a pre-vote (KIP-996) does not disturb a quorum that
+        has a leader. So a new cluster elects a leader as soon as a majority runs, not a second or two later.
     """
 
     election_timeout_ms: int = 1000
@@ -36,7 +35,7 @@ class QuorumConfig:
 
     @classmethod
     def of(cls, configuration: BrokerConfiguration) -> "QuorumConfig":
-        """The settings of a node."""
+        """Read the configuration of a node."""
         return cls(
             election_timeout_ms=configuration.integer("controller.quorum.election.timeout.ms"),
             election_backoff_max_ms=configuration.integer("controller.quorum.election.backoff.max.ms"),
@@ -53,10 +52,10 @@ class QuorumConfig:
 
     @property
     def check_quorum_timeout_ms(self) -> int:
-        """A leader that a majority has not fetched from for this long resigns (KIP-835)."""
+        """Time without fetches of a majority after which a leader resigns (KIP-835)."""
         return self.fetch_timeout_ms * 3 // 2
 
     @property
     def begin_quorum_epoch_timeout_ms(self) -> int:
-        """A voter that has not fetched for this long is told again who leads."""
+        """Time without a fetch after which the leader sends BeginQuorumEpoch to a voter again."""
         return self.fetch_timeout_ms // 2

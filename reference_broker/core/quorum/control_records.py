@@ -1,8 +1,8 @@
-"""Control batches of the quorum's log, which replaying the metadata skips.
+"""Control batches of the quorum's log, which are skipped when the metadata is replayed.
 
 Follows: org.apache.kafka.common.record.internal.ControlRecordUtils (KIP-595, KIP-630).
 
-Key: version and type, two int16 each. Value: kio's message. Source: Kafka's `ControlRecordUtils`, KIP-595 and KIP-630.
+The key is version and type, two int16. The value is kio's message.
 """
 
 import io
@@ -27,7 +27,7 @@ _NOT_A_PRODUCER = -1
 
 
 class ControlRecordType(IntEnum):
-    """Kafka's numbers."""
+    """Type of a control record, with Kafka's numbers."""
 
     LEADER_CHANGE = 2
     SNAPSHOT_HEADER = 3
@@ -37,7 +37,7 @@ class ControlRecordType(IntEnum):
 def leader_change_batch(
     leader_id: int, voter_ids: Sequence[int], granting_voter_ids: Sequence[int], timestamp_ms: int
 ) -> bytes:
-    """The first batch of every epoch: who leads it, and who elected it."""
+    """Return the first batch of an epoch, with its leader and the voters that elected it."""
     message: Any = LeaderChangeMessage
     voter: Any = Voter
     value = message(
@@ -50,20 +50,20 @@ def leader_change_batch(
 
 
 def snapshot_header_batch(last_contained_log_timestamp_ms: int, timestamp_ms: int) -> bytes:
-    """The first batch of a snapshot."""
+    """Return the first batch of a snapshot."""
     message: Any = SnapshotHeaderRecord
     value = message(version=0, last_contained_log_timestamp=last_contained_log_timestamp_ms)
     return _control_batch(ControlRecordType.SNAPSHOT_HEADER, value, timestamp_ms)
 
 
 def snapshot_footer_batch(timestamp_ms: int) -> bytes:
-    """The last batch of a snapshot: without it, it is not whole."""
+    """Return the last batch of a snapshot; a snapshot without it is incomplete."""
     message: Any = SnapshotFooterRecord
     return _control_batch(ControlRecordType.SNAPSHOT_FOOTER, message(version=0), timestamp_ms)
 
 
 def _control_batch(record_type: ControlRecordType, value: Any, timestamp_ms: int) -> bytes:
-    """A batch with base offset 0: whoever writes it places it."""
+    """Return a batch with base offset 0; the caller assigns the offset."""
     timestamp: Any = datetime.fromtimestamp(timestamp_ms / 1000, UTC)
     record: Any = Record(
         attributes=0,  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Effects of a quorum node, in the order of the decisions. What has to be durable is so before they are taken."""
+"""Effects of a quorum node, in order. State that must be durable before an effect is durable when it is returned."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -8,7 +8,7 @@ from reference_broker.core.quorum.messages import OffsetAndEpoch, Request, Respo
 
 @dataclass(frozen=True, slots=True)
 class SendRequest:
-    """Send a request to a voter; its response, or the failure, is handed in with the id."""
+    """Send a request to a voter; the id is passed back with the response or the failure."""
 
     request_id: int
     voter_id: int
@@ -17,7 +17,7 @@ class SendRequest:
 
 @dataclass(frozen=True, slots=True)
 class SendResponse:
-    """Send the response to a request, which is named by the caller that was handed in with it."""
+    """Send the response to a request; `caller` is the argument that was passed with the request."""
 
     caller: Any
     response: Response
@@ -25,10 +25,10 @@ class SendResponse:
 
 @dataclass(frozen=True, slots=True)
 class LeaderChanged:
-    """A new epoch, or its leader, is known; -1 is an unknown leader (`handleLeaderChange`).
+    """The epoch or its leader has changed; -1 is an unknown leader (`handleLeaderChange`).
 
-    :param epoch_start_offset: on the leader itself, the offset of its first record: once the high watermark is above
-        it, its state machine has all that was ever committed, and may act.
+    :param epoch_start_offset: on the leader itself, the offset of its first record. Once the high watermark is above
+        it, its state machine has every committed record, and may become active.
     """
 
     leader_id: int
@@ -38,21 +38,21 @@ class LeaderChanged:
 
 @dataclass(frozen=True, slots=True)
 class HighWatermarkAdvanced:
-    """Records below this offset are committed: they can be applied, and are never lost (`handleCommit`)."""
+    """Records below this offset are committed, and can be applied (`handleCommit`)."""
 
     offset: int
 
 
 @dataclass(frozen=True, slots=True)
 class SnapshotInstalled:
-    """A snapshot replaced the log: the state machine loads it (`handleLoadSnapshot`)."""
+    """A snapshot has replaced the log, and must be loaded (`handleLoadSnapshot`)."""
 
     snapshot_id: OffsetAndEpoch
 
 
 @dataclass(frozen=True, slots=True)
 class ResponseRejected:
-    """A voter's response contradicts this node (`InconsistentMessageError`), and was dropped."""
+    """A voter's response was dropped because it contradicts this node's state (`InconsistentMessageError`)."""
 
     voter_id: int
     reason: str

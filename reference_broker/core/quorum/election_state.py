@@ -1,13 +1,13 @@
-"""Durable election state of a node, its vote and its leader: the file `quorum-state`.
+"""Durable election state of a node: epoch, leader and vote, in the file `quorum-state`.
 
 Follows: org.apache.kafka.raft.ElectionState, org.apache.kafka.raft.FileQuorumStateStore (KIP-595).
 
     {"leaderId":1,"leaderEpoch":4,"votedId":-1,"votedDirectoryId":"AAAAAAAAAAAAAAAAAAAAAA","data_version":1}
 
 Rules of this file:
-- Version 1 is written (KIP-853, `QuorumStateData.json`); version 0, of a quorum with static voters, is read too.
-- What could not be read again is not written: the old file stays.
-- The file is replaced, atomically and durably, before anybody is told what it says.
+- Version 1 is written (KIP-853, `QuorumStateData.json`); version 0, of a quorum with static voters, can be read too.
+- A state that could not be read again is never written.
+- The file is replaced atomically and durably before the new state takes effect.
 """
 
 import json
@@ -27,12 +27,12 @@ _NO_DIRECTORY = UUID(int=0)
 
 
 class QuorumStateFileError(ValueError):
-    """The file says nothing that can be trusted. To go on without it could mean a second vote in one epoch."""
+    """The file cannot be read. Without it the node might vote a second time in an epoch, so it must stop."""
 
 
 @dataclass(frozen=True, slots=True)
 class ElectionState:
-    """An epoch, its leader where that is known, and the vote given in it. Raises `ValueError` outside of int32."""
+    """An epoch, its leader if known, and the vote in it. Raises `ValueError` for numbers that are not int32."""
 
     epoch: int = 0
     leader_id: int = NO_LEADER
@@ -41,7 +41,7 @@ class ElectionState:
     def __post_init__(self) -> None:
         voted_id = _NOT_VOTED if self.voted is None else self.voted.id
         if not (0 <= self.epoch <= MAX_EPOCH and all(-1 <= node <= _MAX_ID for node in (self.leader_id, voted_id))):
-            raise ValueError(f"no epoch or node id: {self}")
+            raise ValueError(f"invalid epoch or node id: {self}")
 
 
 class ElectionStateStore:
@@ -52,7 +52,7 @@ class ElectionStateStore:
         self._path = f"{directory}/{QUORUM_STATE_FILE}"
 
     def read(self) -> ElectionState:
-        """What was written last; epoch 0 where nothing was. Raises `QuorumStateFileError`."""
+        """Read the state; epoch 0 if there is no file. Raises `QuorumStateFileError`."""
         if not self._disk.exists(self._path):
             return ElectionState()
         text = self._disk.read(self._path, 0, self._disk.size(self._path))
@@ -67,7 +67,7 @@ class ElectionStateStore:
             raise QuorumStateFileError(f"{self._path} cannot be read: {error}") from error
 
     def write(self, election: ElectionState) -> None:
-        """Make it durable."""
+        """Write the state, durably."""
         voted = election.voted or ReplicaKey(_NOT_VOTED)
         data = {
             "leaderId": election.leader_id,

@@ -3,11 +3,11 @@
 Follows: org.apache.kafka.raft.LeaderState (KIP-595).
 
 Rules of this file:
-- The high watermark is the largest offset that a majority of the voters has reached, the leader among them, and only
-  once it lies above the start of the leader's epoch: a record of an older epoch is committed by one of this epoch
-  (Raft 5.4.2). A leader begins without a high watermark, and its high watermark never falls.
-- A voter is known by id and directory id (KIP-853). Any other replica that fetches is an observer, and is removed when
-  it has not fetched for `observer_session_timeout_ms`.
+- The high watermark is the largest offset that a majority of the voters has reached, including the leader. It only
+  advances above the start offset of the leader's epoch, because a record of an older epoch is committed by one of this
+  epoch (Raft 5.4.2). A new leader has no high watermark, and the high watermark never decreases.
+- A voter is identified by id and directory id (KIP-853). Any other replica that fetches is an observer, and is removed
+  when it has not fetched for `observer_session_timeout_ms`.
 - Check-quorum (KIP-835): a leader that no majority has fetched from for the check-quorum timeout resigns, because the
   others may have elected a leader.
 """
@@ -30,7 +30,7 @@ _OBSERVERS_MAX = 1_000
 
 @dataclass(slots=True)
 class ReplicaState:
-    """One replica, as its fetches show it."""
+    """State of one replica, derived from its fetches."""
 
     key: ReplicaKey
     end_offset: int = _UNKNOWN
@@ -41,7 +41,7 @@ class ReplicaState:
     def update_follower_state(self, fetch_offset: int, leader_end_offset: int, now: Now) -> None:
         """Record a fetch: the replica has every record below `fetch_offset`.
 
-        It was caught up at its previous fetch if it now has what the leader's log had at that time.
+        It was caught up at its previous fetch if it now has every record that the leader had at that time.
         """
         if fetch_offset >= leader_end_offset:
             self.last_caught_up_wall_ms = max(self.last_caught_up_wall_ms, now.wall_ms)
@@ -58,7 +58,7 @@ class ReplicaState:
 
 
 class LeaderState:
-    """One epoch of one leader."""
+    """State of the leader of one epoch."""
 
     voted = None
 
@@ -114,7 +114,7 @@ class LeaderState:
         return False
 
     def _update_observer_state(self, replica: ReplicaKey, fetch_offset: int, leader_end_offset: int, now: Now) -> None:
-        """Keep the latest `_OBSERVERS_MAX`: any node may fetch under any number of ids."""
+        """Update an observer, and keep only the latest `_OBSERVERS_MAX`, since a node may fetch with any id."""
         state = self._observer_states.pop(replica, None) or ReplicaState(replica)
         state.update_follower_state(fetch_offset, leader_end_offset, now)
         self._observer_states[replica] = state

@@ -1,10 +1,10 @@
-"""Messages of the quorum: Kafka's requests and responses, without their constant fields.
+"""Requests and responses of the quorum, without their constant fields.
 
 Follows: org.apache.kafka.raft.RaftMessage (KIP-595, KIP-996).
 
-One value stands for one topic partition of one request; `wire` makes kio's messages of them and back. A response says
-`leader_id` and `leader_epoch` as its sender knows them, by which the one who asked learns of a newer epoch (KIP-595).
-`top_level_error` is set when the request as a whole was refused; then the other fields mean nothing.
+A message has the fields of its only topic partition; `wire` converts it to and from kio's entities. A response has the
+leader and epoch that its sender knows, from which the receiver learns a newer epoch (KIP-595). If the request as a
+whole was rejected, `top_level_error` is set, and the other fields have no meaning.
 """
 
 from dataclasses import dataclass
@@ -16,35 +16,36 @@ from reference_broker.protocol.errors import ErrorCode
 
 NO_LEADER = -1
 MAX_EPOCH = 2**31 - 1
-"""Epochs are int32 in the protocol and in every file: in the last one no election can begin."""
+"""The last epoch, since epochs are int32 in the protocol and in files; no election can begin in it."""
 UNKNOWN_HIGH_WATERMARK = -1
 UNSUPPORTED_HIGH_WATERMARK = 2**63 - 1
-"""The high watermark in a fetch of a replica that does not tell it (before KIP-1166)."""
+"""The high watermark in a fetch without one, of a version before KIP-1166."""
 
 
 class InconsistentMessageError(ValueError):
-    """A peer's message contradicts the protocol, or what this node knows: it is rejected, and changes nothing.
+    """A message that contradicts the protocol or this node's state. It is rejected, and changes nothing.
 
-    Kafka throws `IllegalStateException` here, which ends the node. A message is the peer's fault, not this node's.
+    Kafka throws `IllegalStateException`, which ends the node although the peer is at fault.
     """
 
 
 class OffsetAndEpoch(NamedTuple):
-    """An end offset and the epoch of the record before it. Compare with `is_at_least`, not as tuples."""
+    """An end offset, and the epoch of the record before it. Compare with `is_at_least`, not as tuples."""
 
     offset: int
     epoch: int
 
     def is_at_least(self, other: "OffsetAndEpoch") -> bool:
-        """Raft's order of logs: the epoch first, then the length."""
+        """Whether a log with this end is at least as up-to-date: by epoch, then by length (Raft 5.4.1)."""
         return (self.epoch, self.offset) >= (other.epoch, other.offset)
 
 
 @dataclass(frozen=True, slots=True)
 class VoteRequest:
-    """A candidate asks for a vote; with `pre_vote` a prospective one asks if it would get it (KIP-996).
+    """Vote request of a candidate, or pre-vote of a prospective one, which has no effect on the voter (KIP-996).
 
-    :param last: the end of the asking node's log.
+    :param replica: the candidate.
+    :param last: end of the candidate's log.
     """
 
     cluster_id: str
@@ -57,7 +58,7 @@ class VoteRequest:
 
 @dataclass(frozen=True, slots=True)
 class VoteResponse:
-    """The answer to a candidate."""
+    """Response to a Vote request."""
 
     leader_id: int = NO_LEADER
     leader_epoch: int = 0
@@ -68,7 +69,7 @@ class VoteResponse:
 
 @dataclass(frozen=True, slots=True)
 class BeginQuorumEpochRequest:
-    """A leader makes itself known to a voter that does not fetch."""
+    """Announcement of a leader to a voter that does not fetch."""
 
     cluster_id: str
     voter: ReplicaKey
@@ -78,7 +79,7 @@ class BeginQuorumEpochRequest:
 
 @dataclass(frozen=True, slots=True)
 class BeginQuorumEpochResponse:
-    """The answer to a new leader."""
+    """Response to a BeginQuorumEpoch request."""
 
     leader_id: int = NO_LEADER
     leader_epoch: int = 0
@@ -88,7 +89,7 @@ class BeginQuorumEpochResponse:
 
 @dataclass(frozen=True, slots=True)
 class EndQuorumEpochRequest:
-    """A leader resigns, and says who should follow it, the best first."""
+    """Resignation of a leader, with its preferred successors, the best one first."""
 
     cluster_id: str
     leader_id: int
@@ -98,7 +99,7 @@ class EndQuorumEpochRequest:
 
 @dataclass(frozen=True, slots=True)
 class EndQuorumEpochResponse:
-    """The answer to a leader that resigns."""
+    """Response to an EndQuorumEpoch request."""
 
     leader_id: int = NO_LEADER
     leader_epoch: int = 0
@@ -108,7 +109,7 @@ class EndQuorumEpochResponse:
 
 @dataclass(frozen=True, slots=True)
 class FetchRequest:
-    """A voter or an observer asks for what follows its log: by that it also says what it has."""
+    """Fetch of a voter or observer from its log end: it has all records below the fetch offset."""
 
     cluster_id: str
     replica: ReplicaKey
@@ -122,7 +123,7 @@ class FetchRequest:
 
 @dataclass(frozen=True, slots=True)
 class FetchResponse:
-    """Records; or the point at which the logs may have parted; or the snapshot to fetch first."""
+    """Response to a Fetch: records, or the diverging epoch, or the id of the snapshot to fetch first."""
 
     leader_id: int = NO_LEADER
     leader_epoch: int = 0
@@ -137,7 +138,7 @@ class FetchResponse:
 
 @dataclass(frozen=True, slots=True)
 class FetchSnapshotRequest:
-    """A piece of a snapshot, from a byte position on (KIP-630)."""
+    """Request for a part of a snapshot, from a byte position on (KIP-630)."""
 
     cluster_id: str
     replica: ReplicaKey
@@ -149,7 +150,7 @@ class FetchSnapshotRequest:
 
 @dataclass(frozen=True, slots=True)
 class FetchSnapshotResponse:
-    """A piece of a snapshot; `size` is that of the whole. The id is null where there is none."""
+    """A part of a snapshot; `size` is that of the whole snapshot. The id is null with an error."""
 
     leader_id: int = NO_LEADER
     leader_epoch: int = 0
@@ -167,7 +168,7 @@ Response = VoteResponse | BeginQuorumEpochResponse | EndQuorumEpochResponse | Fe
 
 @dataclass(frozen=True, slots=True)
 class ReplicaDescription:
-    """A replica as the leader knows it, for DescribeQuorum (KIP-836). Times are wall clock; -1 is unknown."""
+    """State of a replica on the leader, for DescribeQuorum (KIP-836). Times are wall clock; -1 is unknown."""
 
     key: ReplicaKey
     log_end_offset: int
@@ -177,7 +178,7 @@ class ReplicaDescription:
 
 @dataclass(frozen=True, slots=True)
 class QuorumDescription:
-    """The quorum as its leader knows it."""
+    """State of the quorum on its leader."""
 
     leader_id: int
     leader_epoch: int
@@ -187,4 +188,4 @@ class QuorumDescription:
 
 
 METADATA_TOPIC_ID = UUID(int=1)
-"""The id that Kafka gives `__cluster_metadata` everywhere."""
+"""Kafka's constant topic id of `__cluster_metadata`."""

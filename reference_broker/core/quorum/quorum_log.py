@@ -1,14 +1,15 @@
-"""The log of the quorum: records in segments, snapshots before them, and the divergence of two logs.
+"""Log of the quorum: records in segments, snapshots before them, and divergence from another log.
 
 Follows: org.apache.kafka.raft.internals.KafkaRaftLog (KIP-595, KIP-630).
 
 Rules of this file:
-- The log begins at 0, or at the end of its oldest snapshot. A log that does not contain its newest snapshot's last
-  record is of no use, and begins again, empty, at that snapshot's end: that is how a fetched snapshot replaces a log,
-  and how a crash in the middle of it is mended. Segments that were to go and are there again end where the newest
-  snapshot has all that they had: the log begins behind the gap.
-- `end` is the offset of the next record and the epoch of the last one; epoch 0 in a log that never had one.
-- Nothing is promised to anybody before it is flushed.
+- The log starts at 0, or at the end of its oldest snapshot. A log without the last record of its newest snapshot is
+  replaced by an empty one at the end of that snapshot. This is how a fetched snapshot replaces a log, and how a crash
+  during the replacement is repaired.
+- A power cut may restore segments that were deleted. The newest snapshot contains their records, so the log starts
+  after the last gap.
+- `end` is the offset of the next record and the epoch of the last one, which is 0 in a log without records.
+- Records are flushed before any effect depends on them.
 """
 
 from reference_broker.core.disk import Disk
@@ -24,9 +25,9 @@ QUORUM_LOG_DIRECTORY = f"{CLUSTER_METADATA_TOPIC}-0"
 
 
 class QuorumLog:
-    """The log of one node, opened from its disk as the last stop or crash has left it.
+    """Log of one node, opened from its disk after a shutdown or crash.
 
-    :param clean: the last run closed it.
+    :param clean: whether the last run closed it.
     """
 
     def __init__(self, disk: Disk, config: LogConfig, now_ms: int, *, clean: bool = False) -> None:
@@ -38,7 +39,7 @@ class QuorumLog:
         else:
             if latest is not None:
                 self._log.maybe_increment_log_start_offset(min(self._log.gapless_from_offset, latest.offset))
-            self.snapshots.delete_before(OffsetAndEpoch(self.start_offset, 0))  # of an installation that was cut short
+            self.snapshots.delete_before(OffsetAndEpoch(self.start_offset, 0))  # left by an interrupted installation
             if self.snapshots.earliest is not None:
                 self._log.maybe_increment_log_start_offset(self.snapshots.earliest.offset)
 
@@ -54,7 +55,7 @@ class QuorumLog:
 
     @property
     def size_bytes(self) -> int:
-        """Of records and snapshots together."""
+        """Size of the records and snapshots."""
         return self._log.size_bytes + self.snapshots.size_bytes
 
     @property
@@ -64,40 +65,40 @@ class QuorumLog:
 
     @property
     def last_epoch(self) -> int:
-        """Epoch of the last record, be it only in a snapshot."""
+        """Epoch of the last record, which may be only in a snapshot."""
         if self._log.latest_epoch != UNDEFINED_EPOCH:
             return self._log.latest_epoch
         return self.snapshots.latest.epoch if self.snapshots.latest else 0
 
     @property
     def end(self) -> OffsetAndEpoch:
-        """By this logs are compared in an election."""
+        """End offset and last epoch, by which an election compares logs."""
         return OffsetAndEpoch(self.end_offset, self.last_epoch)
 
     def is_behind_or_equal(self, other: OffsetAndEpoch) -> bool:
-        """Whether a log that ends there holds all that may have been committed here (Raft §5.4.1)."""
+        """Whether a log with this end has every record that may be committed here (Raft §5.4.1)."""
         return other.is_at_least(self.end)
 
     def epoch_for_offset(self, offset: int) -> int:
-        """Epoch of the record at an offset that the log holds."""
+        """Return the epoch of the record at an offset of the log."""
         return self._log.epochs.epoch_for_offset(offset)
 
     def read(self, offset: int, max_bytes: int) -> bytes:
-        """Whole batches from the one that holds `offset`; at least one, if there is any."""
+        """Return whole batches from the one that contains `offset`; at least one, if there is any."""
         return self._log.read(offset, max_bytes, self.end_offset)
 
-    # Growing
+    # Appending
 
     def append_as_leader(self, batch: bytes, epoch: int, now_ms: int) -> int:
-        """Place a batch at the end, in this epoch; its base offset."""
+        """Append a batch in this epoch, and return its base offset."""
         header = BatchHeader.parse(batch)._replace(base_offset=self.end_offset, leader_epoch=epoch)
         self._log.append_placed(header, batch, now_ms)
         return header.base_offset
 
     def append_as_follower(self, records: bytes, epoch: int, now_ms: int) -> None:
-        """Take the batches of a leader, up to the first that is torn, damaged or does not follow (KAFKA-18723).
+        """Append a leader's batches, up to the first one that is incomplete, corrupt or out of order (KAFKA-18723).
 
-        :param epoch: of that leader.
+        :param epoch: the leader's epoch.
         """
         view = memoryview(records)
         while len(view) >= HEADER_SIZE_BYTES:
@@ -121,15 +122,15 @@ class QuorumLog:
         self._log.flush()
 
     def close(self) -> None:
-        """Make every record durable, and let go of the files."""
+        """Flush every record, and complete the active segment."""
         self._log.close()
 
-    # Where logs part
+    # Divergence
 
     def diverging_epoch(self, offset: int, epoch: int) -> OffsetAndEpoch | None:
-        """Where a log that ends at `offset` with a record of `epoch` may have parted from this one; null if it has not.
+        """Return the diverging epoch of a log that ends at `offset` with a record of `epoch`; null if it is a prefix.
 
-        The answer is the largest epoch here that is not above the other's, and where it ended.
+        It is the largest epoch of this log that is not above `epoch`, with its end offset.
         """
         if offset == 0:
             return None
@@ -137,7 +138,7 @@ class QuorumLog:
         return end if end.epoch != epoch or end.offset < offset else None
 
     def snapshot_for(self, offset: int, epoch: int) -> OffsetAndEpoch | None:
-        """The snapshot that a log which ends so must begin with; null if it can go on from what is here."""
+        """Return the snapshot that a log with this end must fetch first; null if it can continue from this log."""
         earliest, latest = self.snapshots.earliest, self.snapshots.latest
         if earliest is None or latest is None:
             return None
@@ -150,17 +151,17 @@ class QuorumLog:
         return latest if is_cut_off else None
 
     def end_offset_for_epoch(self, epoch: int) -> OffsetAndEpoch:
-        """The largest epoch not above this one, and where it ended."""
+        """Return the largest epoch not above this one, and its end offset."""
         found, end_offset = self._log.end_offset_for_epoch(epoch)
         earliest = self.snapshots.earliest
         if found == UNDEFINED_EPOCH:
             return self.end
         if earliest is not None and end_offset == earliest.offset and found == epoch:
-            return earliest  # all that is left of such an epoch lies in the snapshot
+            return earliest  # all records of this epoch are in the snapshot
         return OffsetAndEpoch(end_offset, found)
 
     def truncate_to_end_offset(self, divergence: OffsetAndEpoch, now_ms: int) -> None:
-        """Drop what a leader that answered this divergence cannot have (KIP-101, 279)."""
+        """Remove the records that the leader cannot have, given its diverging epoch (KIP-101, KIP-279)."""
         local = self.end_offset_for_epoch(divergence.epoch)
         if divergence.epoch == 0:
             offset = min(divergence.offset, self.end_offset)
@@ -173,11 +174,11 @@ class QuorumLog:
     # Snapshots
 
     def store_snapshot(self, snapshot_id: OffsetAndEpoch, data: bytes) -> None:
-        """Keep a snapshot, durably."""
+        """Store a snapshot, durably."""
         self.snapshots.store(snapshot_id, data)
 
     def install_snapshot(self, snapshot_id: OffsetAndEpoch, data: bytes, now_ms: int) -> None:
-        """Put a snapshot of the leader in the place of everything: log and older snapshots."""
+        """Replace the log and older snapshots by a snapshot of the leader."""
         self.snapshots.store(snapshot_id, data)
         self._truncate_fully_and_start_at(snapshot_id, now_ms)
 
@@ -186,13 +187,13 @@ class QuorumLog:
         self.snapshots.delete_before(snapshot_id)
 
     def _contains(self, snapshot_id: OffsetAndEpoch) -> bool:
-        """Whether the snapshot's last record is the log's own, or lay before its start, where epochs are forgotten."""
+        """Whether the log has the snapshot's last record, or starts after it, where epochs are unknown."""
         if snapshot_id.offset > self.end_offset:
             return False
         return self.epoch_for_offset(snapshot_id.offset - 1) in {snapshot_id.epoch, UNDEFINED_EPOCH}
 
     def delete_before_snapshot(self, snapshot_id: OffsetAndEpoch, now_ms: int) -> None:
-        """Let the log begin at a snapshot that is there; older snapshots go first, then whole segments."""
+        """Delete older snapshots, and then the segments before this stored one (`deleteBeforeSnapshot`)."""
         self.snapshots.delete_before(snapshot_id)
         self._log.maybe_increment_log_start_offset(snapshot_id.offset)
         if self._log.apply_retention(now_ms, snapshot_id.offset):

@@ -7,7 +7,7 @@ Follows: org.apache.kafka.raft.QuorumState (KIP-595, KIP-853, KIP-996).
     Prospective  requests pre-votes, to learn whether it could win an election. No epoch is spent.
     Candidate    has begun an epoch, voted for itself, and requests votes.
     Leader       appends, responds to fetches, and advances the high watermark (`leader_state`).
-    Resigned     led this epoch and stopped: after check-quorum, while it shuts down, or after a restart.
+    Resigned     led this epoch until check-quorum failed, or the node shuts down or was restarted.
     Follower     knows the leader, and fetches from it.
 
 | from        | trigger                | to          | rule                                                            |
@@ -23,17 +23,17 @@ Follows: org.apache.kafka.raft.QuorumState (KIP-595, KIP-853, KIP-996).
 | Follower    | FETCH_TIMEOUT          | Prospective | a voter; it keeps the leader, to return to if it is rejected    |
 | Follower    | OBSERVER_FETCH_TIMEOUT | Unattached  | an observer looks for the leader at any voter                   |
 | Leader      | RESIGNATION            | Resigned    | check-quorum (KIP-835), or the node shuts down                  |
-| Resigned    | ELECTION_TIMEOUT       | Unattached  | of the next epoch: in its own it could only vote twice          |
+| Resigned    | ELECTION_TIMEOUT       | Unattached  | of the next epoch: it has voted in its own                      |
 | Resigned    | ONLY_VOTER             | Prospective | at start: no other voter to wait for                            |
 
 An *observer* is not a voter: it is only ever Unattached or Follower, and has no election timeout.
 
 Rules of this file:
-- `TRANSITIONS` is this table. A transition that it lacks raises `QuorumStateError`: a defect of this node.
-- A message that contradicts the state raises `InconsistentMessageError` and changes nothing. In Kafka it is an
-  `IllegalStateException`, by which a peer ends a node.
-- Each transition begins a new state value. Epochs never fall, and a vote is kept for the rest of its epoch.
-- A transition and a vote are on the disk before anything that follows from them.
+- `TRANSITIONS` is this table. Any other transition raises `QuorumStateError`: a bug of this node.
+- A message that contradicts the state raises `InconsistentMessageError` and changes nothing. Kafka throws
+  `IllegalStateException`, which ends the node.
+- Each transition creates a new state value. Epochs never decrease, and a vote is kept for the rest of its epoch.
+- Transitions and votes are durable before they have any effect.
 """
 
 from collections.abc import Callable
@@ -50,12 +50,12 @@ from reference_broker.core.quorum.voters import ReplicaKey, VoterSet
 NEVER_MS = 2**62
 _EPOCH_JUMP_MAX = 2**30
 _EPOCH_STEP_MAX = 2**10
-"""How far a peer's message may advance the epoch: freely in the first half of all epochs, by the number of elections
-that a node may have missed in the second."""
+"""Limits on the epoch of a message: no limit in the first half of all epochs; in the second half, the number of
+elections that a node may have missed."""
 
 
 class QuorumStateError(AssertionError):
-    """A transition that the protocol rules out: a defect of this node, for a message cannot cause it."""
+    """A transition that is not in the table: a bug of this node, since no message can cause it."""
 
 
 class QuorumRole(Enum):
@@ -115,7 +115,7 @@ def next_role(role: QuorumRole, trigger: Trigger) -> QuorumRole:
     try:
         return TRANSITIONS[role, trigger]
     except KeyError:
-        raise QuorumStateError(f"{trigger.value} does not happen to a node that is {role.value}") from None
+        raise QuorumStateError(f"there is no transition from {role.value} by {trigger.value}") from None
 
 
 class EpochElection:
@@ -126,7 +126,7 @@ class EpochElection:
         self._votes: dict[int, bool] = {local_id: True}
 
     def record_vote(self, voter_id: int, *, is_granted: bool) -> None:
-        """Count the vote of a response; the last one of a voter counts."""
+        """Count the vote of a response, in place of an earlier one of the voter."""
         self._votes[voter_id] = is_granted
 
     @property
@@ -146,7 +146,7 @@ class EpochElection:
 
     @property
     def is_vote_rejected(self) -> bool:
-        """Whether the voters that granted their vote, and those that still may, are no majority."""
+        """Whether a majority is no longer possible."""
         return len(self.granting_voters) + len(self.unrecorded_voters) < self._voters.majority
 
 
@@ -155,7 +155,7 @@ class EpochElection:
 
 @dataclass(slots=True)
 class Unattached:
-    """A node without a leader; an observer whose leader does not respond keeps its id."""
+    """A node without a leader. An observer keeps the id of a leader that does not respond."""
 
     epoch: int
     leader_id: int
@@ -166,7 +166,7 @@ class Unattached:
 
 @dataclass(slots=True)
 class Prospective:
-    """A voter that holds a pre-vote; it keeps the id of a leader that does not respond."""
+    """A voter in a pre-vote. It keeps the id of a leader that does not respond."""
 
     epoch: int
     leader_id: int
@@ -178,7 +178,7 @@ class Prospective:
 
 @dataclass(slots=True)
 class Candidate:
-    """A voter that holds an election; its own vote is for itself."""
+    """A voter in an election, which has voted for itself."""
 
     epoch: int
     voted: ReplicaKey
@@ -214,7 +214,7 @@ class Leader(LeaderState):
 
 @dataclass(slots=True)
 class Resigned:
-    """A leader that has given up its epoch.
+    """A former leader in the epoch that it led.
 
     :param unacknowledged: voters that have not acknowledged the end of the epoch.
     :param unreachable: voters to which a request failed.
@@ -262,7 +262,7 @@ class QuorumState:
         self.state: State = Unattached(0, NO_LEADER, None, NEVER_MS)
 
     def initialize(self, last_log_epoch: int, now: Now) -> None:
-        """Begin in the state that the disk has: that of the log where its epoch is newer."""
+        """Restore the state from the disk; the epoch is that of the log if it is newer."""
         election = self._store.read()
         if election.epoch < last_log_epoch:
             election = ElectionState(last_log_epoch)
@@ -273,13 +273,13 @@ class QuorumState:
     def _initial_state(self, election: ElectionState, now: Now) -> State:
         """Return the first state of a node.
 
-        | the node last knew, of its epoch | first state                                                            |
+        | last known in its epoch          | first state                                                            |
         |----------------------------------|------------------------------------------------------------------------|
-        | itself as the leader             | Resigned: it may have lost records that it gave an offset and this     |
-        |                                  | epoch, and must not give them to others                                |
+        | this node as the leader          | Resigned: it may have lost appended records, and must not append       |
+        |                                  | others with the same offset and epoch                                  |
         | another leader                   | Follower                                                               |
         | its vote for itself              | Candidate                                                              |
-        | nothing, or a vote for another   | Unattached                                                             |
+        | no leader, or a vote for another | Unattached                                                             |
         """
         epoch, leader_id, voted = election.epoch, election.leader_id, election.voted
         if leader_id == self.local.id:
@@ -293,27 +293,27 @@ class QuorumState:
 
     @property
     def persistent(self) -> ElectionState:
-        """The part of the state that outlives a crash."""
+        """The durable part of the state."""
         return ElectionState(self.state.epoch, self.state.leader_id, self.state.voted)
 
     @property
     def is_only_voter(self) -> bool:
-        """Whether this node is the whole quorum."""
+        """Whether this node is the only voter of the quorum."""
         return self.is_voter and not self.other_voters
 
     # Transitions
 
     def maybe_transition(self, epoch: int, leader_id: int, now: Now) -> None:
-        """Adopt the epoch of a message, and its leader where that is known and a voter.
+        """Adopt the epoch of a message, and its leader if that is a voter.
 
-        Raises `InconsistentMessageError`, and changes nothing then.
+        Raises `InconsistentMessageError` without a change.
         """
         if self.voters.get(leader_id) is None:
             leader_id = NO_LEADER
         self._check_epoch_is_reachable(epoch)
         self._check_consistent_leader(epoch, leader_id)
         is_newer = epoch > self.state.epoch
-        # Also an observer whose leader does not respond is Unattached and lacks it.
+        # An observer whose leader does not respond is Unattached too, although it has a leader id.
         lacks_leader = isinstance(self.state, Unattached) or self.state.leader_id == NO_LEADER
         if is_newer and leader_id == NO_LEADER:
             self.transition_to_unattached(Trigger.HIGHER_EPOCH, epoch, NO_LEADER, now)
@@ -321,20 +321,20 @@ class QuorumState:
             self.transition_to_follower(epoch, leader_id, now)
 
     def _check_epoch_is_reachable(self, epoch: int) -> None:
-        """Keep one message from using up the epochs: an epoch in the last half is reached by elections, not at once."""
+        """Reject an epoch that elections cannot have reached, so that one message cannot use up all epochs."""
         if epoch > min(MAX_EPOCH, max(_EPOCH_JUMP_MAX, self.state.epoch + _EPOCH_STEP_MAX)):
-            raise InconsistentMessageError(f"no elections lead from epoch {self.state.epoch} to epoch {epoch}")
+            raise InconsistentMessageError(f"epoch {epoch} is too far above epoch {self.state.epoch}")
 
     def _check_consistent_leader(self, epoch: int, leader_id: int) -> None:
-        """Kafka's `hasConsistentLeader`: one leader per epoch, and this node only where it knows that it leads."""
+        """Check that an epoch has one leader, and that this node leads it if it is named (`hasConsistentLeader`)."""
         state = self.state
         if epoch == state.epoch and NO_LEADER not in {leader_id, state.leader_id} and leader_id != state.leader_id:
             raise InconsistentMessageError(f"the leader of epoch {epoch} is {state.leader_id}, not {leader_id}")
         if leader_id == self.local.id and epoch >= state.epoch and state.leader_id != leader_id:
-            raise InconsistentMessageError(f"node {leader_id} itself does not lead epoch {epoch}")
+            raise InconsistentMessageError(f"this node, {leader_id}, does not lead epoch {epoch}")
 
     def transition_to_unattached(self, trigger: Trigger, epoch: int, leader_id: int, now: Now) -> None:
-        """Look for the leader of an epoch. The election timeout of a node that waited already continues."""
+        """Become Unattached in an epoch. An election timeout that is already running continues."""
         state = self.state
         match state:
             case Leader() | Follower():
@@ -360,7 +360,7 @@ class QuorumState:
         self._transition(Trigger.MAJORITY_GRANTED, candidate)
 
     def transition_to_leader(self, epoch_start_offset: int, now: Now) -> Leader:
-        """Lead this epoch, from the end of the log on."""
+        """Become the leader of this epoch, which starts at the end of the log."""
         leader = Leader(
             self.local,
             epoch=self.state.epoch,
@@ -373,7 +373,7 @@ class QuorumState:
         return leader
 
     def transition_to_follower(self, epoch: int, leader_id: int, now: Now) -> None:
-        """Follow the leader of an epoch."""
+        """Become a follower of the leader of an epoch."""
         follower = Follower(epoch, leader_id, self._voted_in(epoch), self.fetch_deadline_ms(now))
         self._transition(Trigger.LEADER_FOUND, follower)
 
@@ -404,7 +404,7 @@ class QuorumState:
     # Votes
 
     def can_grant_vote(self, candidate: ReplicaKey, *, is_log_up_to_date: bool, is_pre_vote: bool) -> bool:
-        """Whether this node votes for a candidate of its own epoch.
+        """Whether this node votes for a candidate in its current epoch.
 
         | state                   | pre-vote, if the log is not behind      | vote                                    |
         |-------------------------|-----------------------------------------|-----------------------------------------|
@@ -430,9 +430,9 @@ class QuorumState:
         return state.leader_id == NO_LEADER and is_log_up_to_date
 
     def add_voted_state(self, candidate: ReplicaKey, now: Now) -> None:
-        """Keep the vote of this epoch, durably, and restart the election timeout.
+        """Store the vote of this epoch durably, and restart the election timeout.
 
-        Kafka's `unattachedAddVotedState` and `prospectiveAddVotedState`.
+        This is Kafka's `unattachedAddVotedState` and `prospectiveAddVotedState`.
         """
         state = self.state
         if isinstance(state, Unattached | Prospective) and state.voted is None:
@@ -455,12 +455,12 @@ class QuorumState:
         return now.monotonic_ms + self._config.fetch_timeout_ms
 
     def _election_deadline_ms(self, now: Now) -> int:
-        """Return the end of an election timeout that begins now: random, so that no two voters begin an election."""
+        """Return the end of an election timeout that begins now; it is random, so that elections do not collide."""
         timeout_ms = self._config.election_timeout_ms
         return now.monotonic_ms + timeout_ms + self._random_below(timeout_ms) if self.is_voter else NEVER_MS
 
     def _first_election_deadline_ms(self, now: Now) -> int:
-        """Return the same for a node whose disk is empty."""
+        """Return the end of the first election timeout of a node with an empty log."""
         first_max_ms = self._config.first_election_max_ms
         if first_max_ms is None or not self.is_voter:
             return self._election_deadline_ms(now)

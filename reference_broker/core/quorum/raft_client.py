@@ -2,9 +2,9 @@
 
 Follows: org.apache.kafka.raft.KafkaRaftClient (KIP-595, KIP-630, KIP-853, KIP-996, KIP-1166).
 
-Requests, responses, failed requests, records to append and the passing of time are handed in. The node returns effects
-(`take_effects`) and the time at which it has to be polled again (`deadline_ms`). Log and vote it keeps on its disk.
-The states and their transitions are in `quorum_state`. This file is what a node does in them:
+The caller passes in requests, responses, failed requests, records to append, and the time. The node returns effects
+(`take_effects`) and the time of its next `poll` (`deadline_ms`). It keeps its log and its vote on its disk. The states
+and their transitions are in `quorum_state`; this module implements the actions in each state:
 
 | state       | sends                                                  | until                                         |
 |-------------|--------------------------------------------------------|-----------------------------------------------|
@@ -27,14 +27,14 @@ The states and their transitions are in `quorum_state`. This file is what a node
 
 Rules of this file:
 - Time and randomness are arguments. Equal inputs on equal disks give equal effects.
-- What an effect says is on the disk before it is taken: the vote before the response that grants it, a leader's records
-  before they count towards the high watermark, a follower's before the fetch that reports them.
-- The epoch of a response comes first. A response of an older epoch has no effect; one of a newer epoch, or with an
-  error about the epoch, changes the state before the rest of it is used. A response to a request of an earlier state
-  is dropped (`request_manager`).
-- A fetch without records waits until records are appended, the high watermark advances (KIP-1166), its maximum wait is
-  over, or the state changes. Its fetch offset counts when it arrives.
-- A node that shuts down begins no election: it completes the one in progress, and waits for another leader.
+- State is durable before an effect depends on it: a vote before the response that grants it, a leader's records before
+  they count towards the high watermark, a follower's records before the next fetch.
+- The epoch of a response is handled first. A response of an older epoch has no effect. A newer epoch, or an error about
+  the epoch, changes the state, and the rest of the response is ignored. A response to a request of an earlier state is
+  dropped (`request_manager`).
+- A fetch without records waits until records are appended, the high watermark advances (KIP-1166), its maximum wait
+  expires, or the state changes. Its fetch offset is recorded when it arrives.
+- A node that shuts down starts no election: it completes the one in progress, and waits for another leader.
 """
 
 from collections.abc import Callable, Sequence
@@ -113,7 +113,7 @@ _EPOCH_ERRORS = {ErrorCode.fenced_leader_epoch, ErrorCode.not_leader_or_follower
 
 
 class NotLeaderError(Exception):
-    """Records can only be appended to the leader, in the epoch it leads."""
+    """Records were to be appended on a node that is not the leader of the epoch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,13 +127,12 @@ class _DelayedFetch:
 
 
 class KafkaRaftClient:
-    """One node, a voter or an observer, as its disk has it after the last stop or crash.
+    """One node, a voter or an observer, restored from its disk after a shutdown or crash.
 
     :param local: its id and the id of its directory.
     :param random_below: returns a random number below its argument, for election timeouts.
-    :param clean: the last run closed its log.
-
-    `deadline_ms` is the time of the next `poll`, by the monotonic clock; null if only messages can change this node.
+    :param clean: whether the last run closed its log.
+    :ivar deadline_ms: monotonic time of the next `poll`; null if only messages can change this node.
     """
 
     def __init__(
@@ -188,7 +187,7 @@ class KafkaRaftClient:
 
     @property
     def election(self) -> ElectionState:
-        """The part of the state that outlives a crash."""
+        """The durable part of the state."""
         return self._quorum.persistent
 
     @property
@@ -208,7 +207,7 @@ class KafkaRaftClient:
 
     @property
     def may_stop(self) -> bool:
-        """Whether a node that shuts down can end: another one leads, or too few are left to elect one."""
+        """Whether a node that shuts down can stop: another node leads, or the others cannot elect a leader."""
         if not self._quorum.is_voter or self.state.leader_id not in {NO_LEADER, self.local.id}:
             return True
         others = set(self._quorum.other_voters)
@@ -218,7 +217,7 @@ class KafkaRaftClient:
 
     @property
     def last_majority_contact_ms(self) -> int | None:
-        """Time at which this node last knew to be part of a majority; null if its state does not show it."""
+        """Last time at which this node was part of a majority; null if its state does not show it."""
         match self.state:
             case Leader():
                 return self.state.last_majority_fetch_ms
@@ -233,12 +232,12 @@ class KafkaRaftClient:
     # Inputs
 
     def take_effects(self) -> list[Effect]:
-        """Return what was decided since the last call, in order."""
+        """Remove and return the effects since the last call, in order."""
         effects, self._effects = self._effects, []
         return effects
 
     def handle_request(self, caller: Any, request: Request, now: Now) -> None:
-        """Handle a request of another node. `caller` names it in the effect that has its response."""
+        """Handle a request of another node; `caller` is passed back in the effect with the response."""
         self._trace(QuorumRequestReceived(request, now))
         response = self._handle_request(caller, request, now)
         if response is not None:
@@ -276,9 +275,9 @@ class KafkaRaftClient:
         self._delayed_fetches = [fetch for fetch in self._delayed_fetches if fetch.caller != caller]
 
     def append(self, batches: Sequence[bytes], epoch: int, now: Now) -> int:
-        """Append batches, as `encode_batch` makes them, on the leader. Return the end offset of the log.
+        """Append batches of `encode_batch` on the leader, and return the log end offset.
 
-        They are committed once the high watermark is there. Raises `NotLeaderError`.
+        They are committed once the high watermark reaches that offset. Raises `NotLeaderError`.
         """
         if not isinstance(self.state, Leader) or self.state.epoch != epoch:
             raise NotLeaderError(f"node {self.local.id} does not lead epoch {epoch}")
@@ -287,18 +286,18 @@ class KafkaRaftClient:
         return self.log.end_offset
 
     def resign(self, now: Now) -> None:
-        """Resign if this node leads; the voters with the longest logs are to succeed it."""
+        """Resign if this node leads; voters with longer logs are preferred successors."""
         if isinstance(self.state, Leader):
             self._quorum.transition_to_resigned(now)
         self.poll(now)
 
     def shut_down(self, now: Now) -> None:
-        """Resign, and begin no election from now on; `may_stop` reports the end."""
+        """Resign, and start no election from now on, until `may_stop`."""
         self.is_shutting_down = True
         self.resign(now)
 
     def create_snapshot(self, end_offset: int, data: bytes) -> OffsetAndEpoch:
-        """Store a snapshot of all records below a committed offset, as `encode_snapshot` makes it (KIP-630)."""
+        """Store a snapshot of `encode_snapshot` with all records below a committed offset (KIP-630)."""
         assert self.log.start_offset < end_offset <= self.high_watermark
         snapshot_id = OffsetAndEpoch(end_offset, self.log.epoch_for_offset(end_offset - 1))
         self.log.store_snapshot(snapshot_id, data)
@@ -308,7 +307,7 @@ class KafkaRaftClient:
     # Transitions
 
     def _on_transition(self) -> None:
-        """Drop what belongs to the previous state: requests in flight, backoffs, and fetches that wait."""
+        """Drop requests in flight and backoffs of the previous state, and fail its delayed fetches."""
         state = self.state
         self._trace(QuorumStateChanged(state.role, state.epoch, state.leader_id))
         self.request_manager.reset()
@@ -325,7 +324,7 @@ class KafkaRaftClient:
         self._maybe_transition_forward(now)
 
     def _maybe_transition_forward(self, now: Now) -> None:
-        """Continue with the vote after a pre-vote that is won, and lead after a vote that is won (KIP-996)."""
+        """Become a candidate after a successful pre-vote, and leader after a successful vote (KIP-996)."""
         match self.state:
             case Prospective() if self.state.election.is_vote_granted and self.state.epoch < MAX_EPOCH:
                 self._quorum.transition_to_candidate(now)
@@ -337,7 +336,7 @@ class KafkaRaftClient:
                 self._append_as_leader(leader, [batch], now)
 
     def _transition_after_election_lost(self, state: Prospective, now: Now) -> None:
-        """Return to the leader that was known, or look for one (`prospectiveTransitionAfterElectionLost`)."""
+        """Return to the known leader, or become Unattached (`prospectiveTransitionAfterElectionLost`)."""
         if self.voters.get(state.leader_id) is not None and state.leader_id != self.local.id:
             self._quorum.transition_to_follower(state.epoch, state.leader_id, now)
         else:
@@ -354,7 +353,7 @@ class KafkaRaftClient:
         self._complete_delayed_fetches(now)
 
     def _update_high_watermark(self, offset: int) -> None:
-        """Adopt the high watermark of the leader as far as this log reaches."""
+        """Advance the high watermark to the leader's, at most to the end of this log."""
         self._leader_high_watermark = max(offset, self._leader_high_watermark)
         offset = min(offset, self.log.end_offset)
         if offset > self.high_watermark:
@@ -364,7 +363,7 @@ class KafkaRaftClient:
     # Requests: elections
 
     def _handle_request(self, caller: Any, request: Request, now: Now) -> Response | None:
-        """Return the response; null if it is sent later."""
+        """Return the response; null if it is delayed."""
         if request.cluster_id not in {"", self.cluster_id}:
             return _RESPONSES[type(request)](top_level_error=ErrorCode.inconsistent_cluster_id)
         try:
@@ -384,9 +383,9 @@ class KafkaRaftClient:
             return _RESPONSES[type(request)](state.leader_id, state.epoch, error=ErrorCode.invalid_request)
 
     def _handle_vote_request(self, request: VoteRequest, now: Now) -> VoteResponse:
-        """Vote, or report whether this node would (KIP-595; `pre_vote`: KIP-996)."""
+        """Grant or reject a vote or a pre-vote (KIP-595, KIP-996)."""
         last, epoch = request.last, request.replica_epoch
-        # A candidate's epoch is new to its log; a prospective node may have records of the epoch that it is still in.
+        # A candidate has no records of its new epoch; a prospective node may have records of its current epoch.
         is_illegal = last.epoch > epoch if request.pre_vote else last.epoch >= epoch
         if is_illegal or min(last) < 0:
             return self._vote_response(ErrorCode.invalid_request)
@@ -410,7 +409,7 @@ class KafkaRaftClient:
     def _handle_begin_quorum_epoch_request(
         self, request: BeginQuorumEpochRequest, now: Now
     ) -> BeginQuorumEpochResponse:
-        """Follow the leader that was elected (KIP-595; the voter's key: KIP-853)."""
+        """Follow the new leader (KIP-595; the voter's key: KIP-853)."""
         error = self._validate_voter_only_request(ReplicaKey(request.leader_id), request.leader_epoch)
         if error is ErrorCode.none:
             self._quorum.maybe_transition(request.leader_epoch, request.leader_id, now)
@@ -419,7 +418,7 @@ class KafkaRaftClient:
         return BeginQuorumEpochResponse(self.state.leader_id, self.state.epoch, error)
 
     def _handle_end_quorum_epoch_request(self, request: EndQuorumEpochRequest, now: Now) -> EndQuorumEpochResponse:
-        """Begin an election soon, the earlier the better this node's log is (KIP-595)."""
+        """Schedule an election, earlier for voters with longer logs (KIP-595)."""
         error = self._validate_voter_only_request(ReplicaKey(request.leader_id), request.leader_epoch)
         if error is ErrorCode.none:
             self._quorum.maybe_transition(request.leader_epoch, request.leader_id, now)
@@ -429,7 +428,7 @@ class KafkaRaftClient:
         return EndQuorumEpochResponse(self.state.leader_id, self.state.epoch, error)
 
     def _end_epoch_election_backoff_ms(self, candidates: tuple[ReplicaKey, ...]) -> int:
-        """Return 0 for the first preferred candidate; each further one waits twice as long as the one before."""
+        """Return 0 for the first preferred candidate; the backoff doubles for each further one."""
         longest_ms = self.config.election_backoff_max_ms
         position = next((at for at, key in enumerate(candidates) if key.matches(self.local)), len(candidates))
         if position == 0 and candidates:
@@ -465,7 +464,7 @@ class KafkaRaftClient:
         return ErrorCode.none if isinstance(self.state, Leader) else ErrorCode.not_leader_or_follower
 
     def _handle_fetch_request(self, caller: Any, request: FetchRequest, now: Now) -> FetchResponse | None:
-        """Return records, or delay the response until there are any (KIP-595, KIP-1166)."""
+        """Return records, or delay the response until there are some (KIP-595, KIP-1166)."""
         if (
             min(request.max_wait_ms, request.fetch_offset, request.last_fetched_epoch) < 0
             or request.last_fetched_epoch > request.current_leader_epoch
@@ -486,7 +485,7 @@ class KafkaRaftClient:
         return None
 
     def _try_complete_fetch_request(self, request: FetchRequest, now: Now) -> FetchResponse:
-        """Return what the log has: the snapshot to fetch first (KIP-630), the divergence (KIP-595), or records."""
+        """Return the snapshot to fetch first (KIP-630), the diverging epoch (KIP-595), or records."""
         error = self._validate_leader_only_request(request.current_leader_epoch)
         if error is not ErrorCode.none:
             return self._fetch_error(error)
@@ -517,7 +516,7 @@ class KafkaRaftClient:
         return FetchResponse(leader_id=self.state.leader_id, leader_epoch=self.state.epoch, error=error)
 
     def _complete_delayed_fetches(self, now: Now) -> None:
-        """Respond to every fetch that waits: the log has grown, or the high watermark has advanced."""
+        """Respond to all delayed fetches: records were appended, or the high watermark has advanced."""
         delayed, self._delayed_fetches = self._delayed_fetches, []
         for fetch in delayed:
             response = self._try_complete_fetch_request(fetch.request, now)
@@ -549,7 +548,7 @@ class KafkaRaftClient:
     # Responses
 
     def _handle_response(self, voter_id: int, request: Request, response: Response, now: Now) -> bool:
-        """Return whether the response was handled; otherwise the node backs off from that voter."""
+        """Handle a response. Return False if the node must back off from that voter."""
         if response.top_level_error is not ErrorCode.none:
             return False
         state = self.state
@@ -593,11 +592,11 @@ class KafkaRaftClient:
 
     def _follower_state(self) -> Follower:
         if not isinstance(self.state, Follower):
-            raise InconsistentMessageError(f"records for a node that is {self.state.role.value}")
+            raise InconsistentMessageError(f"a fetch response for a node in state {self.state.role.value}")
         return self.state
 
     def _handle_fetch_response(self, response: FetchResponse, now: Now) -> None:
-        """Truncate (KIP-595), fetch a snapshot first (KIP-630), or append."""
+        """Truncate the log (KIP-595), start to fetch a snapshot (KIP-630), or append the records."""
         state, log = self._follower_state(), self.log
         if response.diverging is not None:
             if response.diverging.offset < self.high_watermark:
@@ -635,7 +634,7 @@ class KafkaRaftClient:
         return True
 
     def _install_snapshot(self, snapshot_id: OffsetAndEpoch, data: bytes, now: Now) -> None:
-        """Replace the log by a snapshot that is fetched to its end."""
+        """Replace the log by a completely fetched snapshot."""
         self.log.install_snapshot(snapshot_id, data, now.wall_ms)
         self._trace(SnapshotFetched(snapshot_id.offset))
         self._effects.append(SnapshotInstalled(snapshot_id))
@@ -648,7 +647,7 @@ class KafkaRaftClient:
     # Periodic actions and timeouts
 
     def poll(self, now: Now) -> None:
-        """Do what is due in the current state; called at `deadline_ms`, and after every other input."""
+        """Run the actions that are due in the current state. Called at `deadline_ms` and after every other input."""
         self._expire_delayed_fetches(now)
         unresponsive = self.request_manager.expire(now.monotonic_ms)
         state = None
@@ -734,20 +733,20 @@ class KafkaRaftClient:
             if state.epoch < MAX_EPOCH:
                 self._quorum.transition_to_unattached(Trigger.ELECTION_TIMEOUT, state.epoch + 1, NO_LEADER, now)
             else:
-                state.election_deadline_ms = NEVER_MS  # no epoch follows
+                state.election_deadline_ms = NEVER_MS  # there is no later epoch
             return
         request = EndQuorumEpochRequest(self.cluster_id, self.local.id, state.epoch, state.preferred_successors)
         for voter_id in sorted(state.unacknowledged):
             self._maybe_send_request(voter_id, request, now)
 
     def _maybe_send_request(self, voter_id: int, request: Request, now: Now) -> None:
-        """Send a request if none is in flight to the voter, and it is not backed off from."""
+        """Send a request unless one is in flight to the voter, or its backoff has not expired."""
         if self.request_manager.is_ready(voter_id):
             request_id = self.request_manager.on_request_sent(voter_id, request, now.monotonic_ms)
             self._effects.append(SendRequest(request_id, voter_id, request))
 
     def _maybe_send_fetch_to_any_voter(self, now: Now) -> None:
-        """Fetch from one voter after the other, beginning with a random one, to learn the leader."""
+        """Fetch from the next voter that is ready, beginning with a random one, to learn the leader."""
         others = self._quorum.other_voters
         if not others or self.request_manager.has_any_inflight_request:
             return

@@ -3,9 +3,9 @@
 Follows: org.apache.kafka.raft.RequestManager (KIP-595).
 
 Rules of this file:
-- A request without a response within the request timeout is given up; a response that comes later is unknown here.
-- After a failure the voter is not sent a request for the retry backoff.
-- A transition removes everything (`reset`), so that no response to a request of an earlier state is handled.
+- A request fails if there is no response within the request timeout; a later response is ignored.
+- After a failure no request is sent to the voter for the retry backoff.
+- A transition removes all requests (`reset`), so that no response to a request of an earlier state is handled.
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from reference_broker.core.quorum.messages import Request
 
 @dataclass(slots=True)
 class _ConnectionState:
-    """Waits until the deadline: for a response, or, without a request, for the end of the backoff."""
+    """A request that waits for its response until a deadline, or, without a request, a backoff until then."""
 
     deadline_ms: int
     request_id: int | None = None
@@ -32,7 +32,7 @@ class RequestManager:
         self._next_id = 0
 
     def expire(self, now_ms: int) -> tuple[int, ...]:
-        """Make voters ready again whose deadline has passed. Return those among them that did not respond."""
+        """Make voters ready whose deadline has passed. Return those of them that have not responded."""
         if not self._by_voter:
             return ()
         expired = [(voter, held) for voter, held in self._by_voter.items() if held.deadline_ms <= now_ms]

@@ -2,12 +2,12 @@
 
 Follows: org.apache.kafka.snapshot.FileRawSnapshotWriter, org.apache.kafka.snapshot.FileRawSnapshotReader (KIP-630).
 
-A snapshot stands for all records below its end offset; its epoch is that of the last of them. It is a run of batches,
-with offsets of its own from 0: a header, the records that make the state, and a footer.
+A snapshot replaces all records below its end offset, and has the epoch of the last of them. It consists of batches with
+separate offsets from 0: a header, the records of the state, and a footer.
 
 Rules of this file:
-- A snapshot is there, whole and durable, or not there. What is fetched is put together elsewhere first.
-- Reading is by bytes: a piece of a snapshot may begin and end inside a batch.
+- A snapshot in the directory is complete and durable. A fetched one is assembled in memory first.
+- Reads are by byte position: a part of a snapshot may begin and end inside a batch.
 """
 
 from bisect import insort
@@ -33,52 +33,52 @@ class Snapshots:
 
     @property
     def ids(self) -> Sequence[OffsetAndEpoch]:
-        """The snapshots, oldest first."""
+        """Ids of the snapshots, oldest first."""
         return self._ids
 
     @property
     def earliest(self) -> OffsetAndEpoch | None:
-        """The oldest one."""
+        """Id of the oldest snapshot, or null."""
         return self._ids[0] if self._ids else None
 
     @property
     def latest(self) -> OffsetAndEpoch | None:
-        """The newest one."""
+        """Id of the newest snapshot, or null."""
         return self._ids[-1] if self._ids else None
 
     @property
     def second(self) -> OffsetAndEpoch | None:
-        """The one behind the oldest."""
+        """Id of the second oldest snapshot, or null."""
         return self._ids[1] if len(self._ids) > 1 else None
 
     @property
     def size_bytes(self) -> int:
-        """All of them together."""
+        """Total size of the snapshots."""
         return sum(map(self.size, self._ids))
 
     def earliest_timestamp_ms(self) -> int:
-        """When the oldest one was made: its header says it."""
+        """Return the creation time of the oldest snapshot, from its header."""
         return BatchHeader.parse(self.read(self._ids[0], 0, HEADER_SIZE_BYTES)).max_timestamp_ms
 
     def __contains__(self, snapshot_id: OffsetAndEpoch) -> bool:
         return snapshot_id in self._ids
 
     def size(self, snapshot_id: OffsetAndEpoch) -> int:
-        """Bytes of one that is there."""
+        """Return the size of an existing snapshot."""
         return self._disk.size(self._path(snapshot_id))
 
     def read(self, snapshot_id: OffsetAndEpoch, position: int, length: int) -> bytes:
-        """A piece of one that is there."""
+        """Return a part of an existing snapshot."""
         return self._disk.read(self._path(snapshot_id), position, length)
 
     def store(self, snapshot_id: OffsetAndEpoch, data: bytes) -> None:
-        """Keep a whole snapshot, durably."""
+        """Store a complete snapshot, durably."""
         self._disk.replace(self._path(snapshot_id), data)
         if snapshot_id not in self._ids:
             insort(self._ids, snapshot_id)
 
     def delete_before(self, snapshot_id: OffsetAndEpoch) -> None:
-        """Remove all older ones, durably: a log whose start has moved must not find them again."""
+        """Remove all older snapshots, durably: they must not reappear before the advanced log start."""
         if not self._ids or self._ids[0] >= snapshot_id:
             return
         while self._ids and self._ids[0] < snapshot_id:
@@ -97,7 +97,7 @@ def _parse(name: str) -> OffsetAndEpoch:
 def encode_snapshot(
     epoch: int, batches: Sequence[Sequence[KeyValue]], *, last_contained_log_timestamp_ms: int, now_ms: int
 ) -> bytes:
-    """The bytes of a snapshot with these records."""
+    """Return the bytes of a snapshot with these records."""
     parts = [
         snapshot_header_batch(last_contained_log_timestamp_ms, now_ms),
         *(encode_batch(batch, now_ms) for batch in batches),

@@ -1,9 +1,9 @@
-"""The voters. The set is fixed for the life of a quorum; changes of it (KIP-853) are not supported.
+"""Voters of a static quorum. Changes of the set (KIP-853) are not supported.
 
 Follows: org.apache.kafka.raft.VoterSet (KIP-595, KIP-853).
 
-A voter is named by its id and the id of its directory: a node that lost its disk and comes back under the same id has
-another directory id, is no voter any more, and so cannot vote twice in an epoch that it has forgotten.
+A voter is identified by node id and directory id. A node that restarts with an empty disk has another directory id, and
+is not a voter any more: it could otherwise vote twice in an epoch.
 """
 
 from collections.abc import Iterable
@@ -13,19 +13,19 @@ from uuid import UUID
 
 
 class ReplicaKey(NamedTuple):
-    """Id and directory id of a node. The directory id is null where it is not known."""
+    """Node id and directory id; the directory id is null if it is unknown."""
 
     id: int
     directory_id: UUID | None = None
 
     def matches(self, other: "ReplicaKey") -> bool:
-        """Whether both name one node, as far as this one says."""
+        """Whether the other key has this id, and this directory id unless that is null."""
         return self.id == other.id and self.directory_id in {None, other.directory_id}
 
 
 @dataclass(frozen=True, slots=True)
 class Voter:
-    """A member of the quorum, and where its controller listener is."""
+    """A voter, and the endpoint of its controller listener."""
 
     key: ReplicaKey
     host: str = ""
@@ -33,34 +33,34 @@ class Voter:
 
 
 class VoterSet:
-    """The voters of a quorum."""
+    """Voters of a quorum, by id."""
 
     def __init__(self, voters: Iterable[Voter]) -> None:
         self._by_id = {voter.key.id: voter for voter in sorted(voters, key=lambda voter: voter.key.id)}
 
     @property
     def ids(self) -> tuple[int, ...]:
-        """Ids, ascending."""
+        """Ids of the voters, ascending."""
         return tuple(self._by_id)
 
     @property
     def majority(self) -> int:
-        """How many voters are enough."""
+        """Number of voters that are a majority."""
         return len(self._by_id) // 2 + 1
 
     def contains(self, key: ReplicaKey) -> bool:
-        """Whether a node is a voter: its id is, and its directory is the voter's."""
+        """Whether a node is a voter, by id and directory id."""
         voter = self._by_id.get(key.id)
         return voter is not None and voter.key.matches(key)
 
     def get(self, node_id: int) -> Voter | None:
-        """The voter with an id."""
+        """Return the voter with an id, or null."""
         return self._by_id.get(node_id)
 
     def others(self, node_id: int) -> tuple[int, ...]:
-        """The ids of all but one."""
+        """Return the ids of all voters but one."""
         return tuple(voter_id for voter_id in self._by_id if voter_id != node_id)
 
     def key_of(self, node_id: int) -> ReplicaKey:
-        """The key of a voter. Raises `KeyError`."""
+        """Return the key of a voter. Raises `KeyError`."""
         return self._by_id[node_id].key

@@ -7,14 +7,14 @@ Follows: org.apache.kafka.raft.RaftUtil.
 | Vote             | 2       | KIP-996, pre-vote                                  |
 | BeginQuorumEpoch | 1       | KIP-853, directory ids and endpoints               |
 | EndQuorumEpoch   | 1       | KIP-853                                            |
-| Fetch            | 18      | KIP-1166, the follower tells its high watermark    |
+| Fetch            | 18      | KIP-1166, high watermark of the follower           |
 | FetchSnapshot    | 1       | KIP-853                                            |
 
 Rules of this file:
-- There is one topic partition, `__cluster_metadata-0`. A request for another one, or for more, is an
-  `UnknownPartitionError`; the one who answers it knows the error of its API.
-- Records and snapshots are bytes on both sides.
-- Endpoints of the leader come from the voter set: all nodes are configured with the same one.
+- The only topic partition is `__cluster_metadata-0`. Another one, or more than one, raises `UnknownPartitionError`; the
+  handler of the request returns the error of its API.
+- Records and snapshots are not decoded.
+- Endpoints of the leader are those of the voter set, which is the same on all nodes.
 """
 
 from collections.abc import Callable
@@ -56,7 +56,7 @@ _RESPONSES: dict[int, Callable[[Any], Response]] = {
 
 
 def request_to_kio(request: Request, voters: VoterSet) -> Any:
-    """The request as kio's entity."""
+    """Convert a request to kio's entity."""
     match request:
         case VoteRequest():
             return elections.vote_request_to_kio(request)
@@ -71,12 +71,12 @@ def request_to_kio(request: Request, voters: VoterSet) -> Any:
 
 
 def request_from_kio(entity: Any) -> Request:
-    """The request in kio's entity. Raises `UnknownPartitionError`."""
+    """Convert kio's entity to a request. Raises `UnknownPartitionError`."""
     return _REQUESTS[entity.__api_key__](entity)
 
 
 def response_to_kio(response: Response, voters: VoterSet) -> Any:
-    """The response as kio's entity."""
+    """Convert a response to kio's entity."""
     match response:
         case VoteResponse():
             return elections.vote_response_to_kio(response, voters)
@@ -89,5 +89,5 @@ def response_to_kio(response: Response, voters: VoterSet) -> Any:
 
 
 def response_from_kio(entity: Any) -> Response:
-    """The response in kio's entity. Raises `UnknownPartitionError`."""
+    """Convert kio's entity to a response. Raises `UnknownPartitionError`."""
     return _RESPONSES[entity.__api_key__](entity)

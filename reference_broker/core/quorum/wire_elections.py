@@ -34,7 +34,7 @@ _END_QUORUM_EPOCH = (54, 1)
 
 
 def vote_request_to_kio(request: VoteRequest) -> Any:
-    """A request, as kio has it."""
+    """Convert a request to kio's entity."""
     module = request_schema(*_VOTE)
     partition = module.PartitionData(
         partition_index=METADATA_PARTITION,
@@ -51,7 +51,7 @@ def vote_request_to_kio(request: VoteRequest) -> Any:
 
 
 def vote_request_from_kio(entity: Any) -> VoteRequest:
-    """A request, out of kio."""
+    """Convert kio's entity to a request."""
     partition = named_partition(entity.topics)
     return VoteRequest(
         entity.cluster_id or "",
@@ -64,7 +64,7 @@ def vote_request_from_kio(entity: Any) -> VoteRequest:
 
 
 def vote_response_to_kio(response: VoteResponse, voters: VoterSet) -> Any:
-    """A response, as kio has it."""
+    """Convert a response to kio's entity."""
     module = response_schema(*_VOTE)
     partition = module.PartitionData(
         partition_index=METADATA_PARTITION,
@@ -77,7 +77,7 @@ def vote_response_to_kio(response: VoteResponse, voters: VoterSet) -> Any:
 
 
 def _whole(module: Any, entity_type: Any, response: Any, partition: Any, voters: VoterSet) -> Any:
-    """A response, with its partition unless the request was refused as a whole."""
+    """Return a response entity, without a partition if the request was rejected as a whole."""
     if response.top_level_error is not ErrorCode.none:
         return entity_type(error_code=response.top_level_error, topics=())
     endpoints = node_endpoints(module, response.leader_id, voters)
@@ -85,7 +85,7 @@ def _whole(module: Any, entity_type: Any, response: Any, partition: Any, voters:
 
 
 def vote_response_from_kio(entity: Any) -> VoteResponse:
-    """A response, out of kio."""
+    """Convert kio's entity to a response."""
     if entity.error_code is not ErrorCode.none:
         return VoteResponse(top_level_error=entity.error_code)
     partition = named_partition(entity.topics)
@@ -96,7 +96,7 @@ def vote_response_from_kio(entity: Any) -> VoteResponse:
 
 
 def begin_request_to_kio(request: BeginQuorumEpochRequest, voters: VoterSet) -> Any:
-    """A request, as kio has it."""
+    """Convert a request to kio's entity."""
     module = request_schema(*_BEGIN_QUORUM_EPOCH)
     partition = module.PartitionData(
         partition_index=METADATA_PARTITION,
@@ -113,14 +113,14 @@ def begin_request_to_kio(request: BeginQuorumEpochRequest, voters: VoterSet) -> 
 
 
 def begin_request_from_kio(entity: Any) -> BeginQuorumEpochRequest:
-    """A request, out of kio."""
+    """Convert kio's entity to a request."""
     partition = named_partition(entity.topics)
     voter = ReplicaKey(entity.voter_id, partition.voter_directory_id)
     return BeginQuorumEpochRequest(entity.cluster_id or "", voter, partition.leader_id, partition.leader_epoch)
 
 
 def end_request_to_kio(request: EndQuorumEpochRequest, voters: VoterSet) -> Any:
-    """A request, as kio has it."""
+    """Convert a request to kio's entity."""
     module = request_schema(*_END_QUORUM_EPOCH)
     partition = module.PartitionData(
         partition_index=METADATA_PARTITION,
@@ -139,7 +139,7 @@ def end_request_to_kio(request: EndQuorumEpochRequest, voters: VoterSet) -> Any:
 
 
 def end_request_from_kio(entity: Any) -> EndQuorumEpochRequest:
-    """A request, out of kio."""
+    """Convert kio's entity to a request."""
     partition = named_partition(entity.topics)
     candidates = tuple(
         ReplicaKey(candidate.candidate_id, candidate.candidate_directory_id)
@@ -149,7 +149,7 @@ def end_request_from_kio(entity: Any) -> EndQuorumEpochRequest:
 
 
 def election_response_to_kio(response: BeginQuorumEpochResponse | EndQuorumEpochResponse, voters: VoterSet) -> Any:
-    """A response, as kio has it; the two APIs have the same one."""
+    """Convert a response of either API to kio's entity."""
     is_begin = isinstance(response, BeginQuorumEpochResponse)
     module = response_schema(*(_BEGIN_QUORUM_EPOCH if is_begin else _END_QUORUM_EPOCH))
     entity_type = module.BeginQuorumEpochResponse if is_begin else module.EndQuorumEpochResponse
@@ -163,7 +163,7 @@ def election_response_to_kio(response: BeginQuorumEpochResponse | EndQuorumEpoch
 
 
 def begin_response_from_kio(entity: Any) -> BeginQuorumEpochResponse:
-    """A response, out of kio."""
+    """Convert kio's entity to a response."""
     if entity.error_code is not ErrorCode.none:
         return BeginQuorumEpochResponse(top_level_error=entity.error_code)
     partition = named_partition(entity.topics)
@@ -171,7 +171,7 @@ def begin_response_from_kio(entity: Any) -> BeginQuorumEpochResponse:
 
 
 def end_response_from_kio(entity: Any) -> EndQuorumEpochResponse:
-    """A response, out of kio."""
+    """Convert kio's entity to a response."""
     if entity.error_code is not ErrorCode.none:
         return EndQuorumEpochResponse(top_level_error=entity.error_code)
     partition = named_partition(entity.topics)

@@ -1,6 +1,6 @@
 """Common parts of the quorum's messages: the topic partition and the leader's endpoint.
 
-kio gives its fields number types of their own, which are plain numbers at run time; its modules are `Any` here.
+kio's modules have type `Any` here, because its number types, which are plain numbers at run time, do not accept `int`.
 """
 
 from typing import Any
@@ -13,16 +13,16 @@ METADATA_PARTITION = 0
 
 
 class UnknownPartitionError(ValueError):
-    """The message is not about `__cluster_metadata-0`, or not about it alone."""
+    """A message for a topic partition other than `__cluster_metadata-0`, or for more than one."""
 
 
 def named(module: Any, partition: Any) -> tuple[Any, ...]:
-    """The topics of a message whose one partition this is."""
+    """Return the topics of a message with one partition."""
     return (module.TopicData(topic_name=CLUSTER_METADATA_TOPIC, partitions=(partition,)),)
 
 
 def the_partition(topics: Any, name_field: str, name: Any, index_field: str) -> Any:
-    """The one partition of a message. Raises `UnknownPartitionError`."""
+    """Return the only partition of a message. Raises `UnknownPartitionError`."""
     if len(topics) != 1 or getattr(topics[0], name_field) != name or len(topics[0].partitions) != 1:
         raise UnknownPartitionError(f"not one partition of {CLUSTER_METADATA_TOPIC}")
     partition = topics[0].partitions[0]
@@ -32,12 +32,12 @@ def the_partition(topics: Any, name_field: str, name: Any, index_field: str) -> 
 
 
 def named_partition(topics: Any) -> Any:
-    """The same, where topics have names. Raises `UnknownPartitionError`."""
+    """Return the only partition of a message with topic names. Raises `UnknownPartitionError`."""
     return the_partition(topics, "topic_name", CLUSTER_METADATA_TOPIC, "partition_index")
 
 
 def leader_endpoints(module: Any, leader_id: int, voters: VoterSet) -> tuple[Any, ...]:
-    """Where the leader is, for those it writes to."""
+    """Return the leader's endpoint for a request of the leader."""
     voter = voters.get(leader_id)
     if voter is None:
         return ()
@@ -45,6 +45,6 @@ def leader_endpoints(module: Any, leader_id: int, voters: VoterSet) -> tuple[Any
 
 
 def node_endpoints(module: Any, leader_id: int, voters: VoterSet) -> tuple[Any, ...]:
-    """Where the leader is, for those who asked somebody else."""
+    """Return the leader's endpoint for a response of any node; empty if the leader is unknown."""
     voter = voters.get(leader_id)
     return () if voter is None else (module.NodeEndpoint(node_id=leader_id, host=voter.host, port=voter.port),)

@@ -1,4 +1,4 @@
-"""Conversion of Fetch and FetchSnapshot to and from kio's entities. Null here is -1 there.
+"""Conversion of Fetch and FetchSnapshot to and from kio's entities, which have -1 for null.
 
 Follows: org.apache.kafka.raft.RaftUtil (KIP-595, KIP-630).
 """
@@ -26,12 +26,12 @@ _FETCH_SNAPSHOT = (59, 1)
 """API keys and versions."""
 
 
-def _known(module: Any, snapshot_id: OffsetAndEpoch | None) -> Any:
+def _snapshot_id(module: Any, snapshot_id: OffsetAndEpoch | None) -> Any:
     where = snapshot_id or OffsetAndEpoch(-1, -1)
     return module.SnapshotId(end_offset=where.offset, epoch=where.epoch)
 
 
-def _unless_absent(end_offset: int, epoch: int) -> OffsetAndEpoch | None:
+def _offset_and_epoch(end_offset: int, epoch: int) -> OffsetAndEpoch | None:
     return None if end_offset < 0 and epoch < 0 else OffsetAndEpoch(int(end_offset), int(epoch))
 
 
@@ -39,7 +39,7 @@ def _unless_absent(end_offset: int, epoch: int) -> OffsetAndEpoch | None:
 
 
 def fetch_request_to_kio(request: FetchRequest) -> Any:
-    """A request, as kio has it."""
+    """Convert a request to kio's entity."""
     module = request_schema(*_FETCH)
     partition = module.FetchPartition(
         partition=METADATA_PARTITION,
@@ -62,7 +62,7 @@ def fetch_request_to_kio(request: FetchRequest) -> Any:
 
 
 def fetch_request_from_kio(entity: Any) -> FetchRequest:
-    """A request, out of kio."""
+    """Convert kio's entity to a request."""
     partition = the_partition(entity.topics, "topic_id", METADATA_TOPIC_ID, "partition")
     return FetchRequest(
         entity.cluster_id or "",
@@ -77,20 +77,20 @@ def fetch_request_from_kio(entity: Any) -> FetchRequest:
 
 
 def fetch_response_to_kio(response: FetchResponse, voters: VoterSet) -> Any:
-    """A response, as kio has it."""
+    """Convert a response to kio's entity."""
     module = response_schema(*_FETCH)
     no_wait = timedelta(0)
     if response.top_level_error is not ErrorCode.none:
         return module.FetchResponse(throttle_time=no_wait, error_code=response.top_level_error, responses=())
-    parted = response.diverging or OffsetAndEpoch(-1, -1)
+    diverging = response.diverging or OffsetAndEpoch(-1, -1)
     partition = module.PartitionData(
         partition_index=METADATA_PARTITION,
         error_code=response.error,
         high_watermark=response.high_watermark,
         log_start_offset=response.log_start_offset,
-        diverging_epoch=module.EpochEndOffset(epoch=parted.epoch, end_offset=parted.offset),
+        diverging_epoch=module.EpochEndOffset(epoch=diverging.epoch, end_offset=diverging.offset),
         current_leader=module.LeaderIdAndEpoch(leader_id=response.leader_id, leader_epoch=response.leader_epoch),
-        snapshot_id=_known(module, response.snapshot_id),
+        snapshot_id=_snapshot_id(module, response.snapshot_id),
         aborted_transactions=None,
         records=response.records,
     )
@@ -103,18 +103,18 @@ def fetch_response_to_kio(response: FetchResponse, voters: VoterSet) -> Any:
 
 
 def fetch_response_from_kio(entity: Any) -> FetchResponse:
-    """A response, out of kio."""
+    """Convert kio's entity to a response."""
     if entity.error_code is not ErrorCode.none:
         return FetchResponse(top_level_error=entity.error_code)
     partition = the_partition(entity.responses, "topic_id", METADATA_TOPIC_ID, "partition_index")
-    parted, wanted = partition.diverging_epoch, partition.snapshot_id
+    diverging, wanted = partition.diverging_epoch, partition.snapshot_id
     return FetchResponse(
         partition.current_leader.leader_id,
         partition.current_leader.leader_epoch,
         partition.high_watermark,
         partition.log_start_offset,
-        _unless_absent(parted.end_offset, parted.epoch),
-        _unless_absent(wanted.end_offset, wanted.epoch),
+        _offset_and_epoch(diverging.end_offset, diverging.epoch),
+        _offset_and_epoch(wanted.end_offset, wanted.epoch),
         bytes(partition.records or b""),
         partition.error_code,
     )
@@ -124,12 +124,12 @@ def fetch_response_from_kio(entity: Any) -> FetchResponse:
 
 
 def snapshot_request_to_kio(request: FetchSnapshotRequest) -> Any:
-    """A request, as kio has it."""
+    """Convert a request to kio's entity."""
     module = request_schema(*_FETCH_SNAPSHOT)
     partition = module.PartitionSnapshot(
         partition=METADATA_PARTITION,
         current_leader_epoch=request.current_leader_epoch,
-        snapshot_id=_known(module, request.snapshot_id),
+        snapshot_id=_snapshot_id(module, request.snapshot_id),
         position=request.position,
         replica_directory_id=request.replica.directory_id,
     )
@@ -142,7 +142,7 @@ def snapshot_request_to_kio(request: FetchSnapshotRequest) -> Any:
 
 
 def snapshot_request_from_kio(entity: Any) -> FetchSnapshotRequest:
-    """A request, out of kio."""
+    """Convert kio's entity to a request."""
     partition = the_partition(entity.topics, "name", CLUSTER_METADATA_TOPIC, "partition")
     wanted = partition.snapshot_id
     return FetchSnapshotRequest(
@@ -156,7 +156,7 @@ def snapshot_request_from_kio(entity: Any) -> FetchSnapshotRequest:
 
 
 def snapshot_response_to_kio(response: FetchSnapshotResponse, voters: VoterSet) -> Any:
-    """A response, as kio has it."""
+    """Convert a response to kio's entity."""
     module = response_schema(*_FETCH_SNAPSHOT)
     no_wait = timedelta(0)
     if response.top_level_error is not ErrorCode.none:
@@ -164,7 +164,7 @@ def snapshot_response_to_kio(response: FetchSnapshotResponse, voters: VoterSet) 
     partition = module.PartitionSnapshot(
         index=METADATA_PARTITION,
         error_code=response.error,
-        snapshot_id=_known(module, response.snapshot_id),
+        snapshot_id=_snapshot_id(module, response.snapshot_id),
         current_leader=module.LeaderIdAndEpoch(leader_id=response.leader_id, leader_epoch=response.leader_epoch),
         size=response.size,
         position=response.position,
@@ -179,14 +179,14 @@ def snapshot_response_to_kio(response: FetchSnapshotResponse, voters: VoterSet) 
 
 
 def snapshot_response_from_kio(entity: Any) -> FetchSnapshotResponse:
-    """A response, out of kio."""
+    """Convert kio's entity to a response."""
     if entity.error_code is not ErrorCode.none:
         return FetchSnapshotResponse(top_level_error=entity.error_code)
     partition = the_partition(entity.topics, "name", CLUSTER_METADATA_TOPIC, "index")
     return FetchSnapshotResponse(
         partition.current_leader.leader_id,
         partition.current_leader.leader_epoch,
-        _unless_absent(partition.snapshot_id.end_offset, partition.snapshot_id.epoch),
+        _offset_and_epoch(partition.snapshot_id.end_offset, partition.snapshot_id.epoch),
         partition.size,
         partition.position,
         bytes(partition.unaligned_records or b""),

@@ -1,1 +1,1 @@
-"""Replication: what a broker does for the partitions placed on it, as leader and as follower."""
+"""Replication of the partitions on this broker, as leader and as follower."""

@@ -2,8 +2,9 @@
 
 Follows: kafka.server.AlterPartitionManager (KIP-497).
 
-One request is in flight at a time and contains all proposals made meanwhile. A proposal is repeated, unchanged, until
-there is a response to it; an outdated one changes nothing, at the controller (by its partition epoch) or here.
+One request is in flight at a time and contains all proposals since the previous one. A proposal is repeated, unchanged,
+until there is a response. An outdated one has no effect: the controller rejects it by its partition epoch, and the
+leader ignores the response.
 """
 
 from collections.abc import Callable

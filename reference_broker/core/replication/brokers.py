@@ -13,7 +13,7 @@ UNKNOWN_BROKER_EPOCH = -1
 
 @dataclass(frozen=True, slots=True)
 class BrokerRun:
-    """One run of a broker, from its registration to its end: every run has a higher epoch; -1 is unknown."""
+    """One incarnation of a broker, by the epoch of its registration; -1 is unknown."""
 
     node_id: int
     broker_epoch: int
@@ -29,7 +29,7 @@ class Brokers:
         self._image = image
 
     def live_epoch(self, node_id: int) -> int | None:
-        """The epoch of a broker that is registered and not fenced; null for any other."""
+        """Return the epoch of a registered broker that is not fenced; null for any other."""
         broker = self._image().brokers.get(node_id)
         return None if broker is None or broker.fenced else broker.broker_epoch
 
@@ -44,6 +44,6 @@ class Brokers:
         return fetch_epoch in {UNKNOWN_BROKER_EPOCH, broker.broker_epoch}
 
     def is_past(self, run: BrokerRun) -> bool:
-        """Whether a later run of this broker is alive."""
+        """Whether a later incarnation of this broker is registered and not fenced."""
         live_epoch = self.live_epoch(run.node_id)
         return run.broker_epoch != UNKNOWN_BROKER_EPOCH and live_epoch is not None and live_epoch > run.broker_epoch

@@ -1,9 +1,8 @@
-"""acks=all: appended records are acknowledged when they are committed.
+"""Appended records with acks=all, which are acknowledged when they are committed.
 
 Follows: org.apache.kafka.server.purgatory.DelayedProduce.
 
-Records of one or several partitions wait together, each until the high watermark has passed them. A partition stops
-waiting with an error if
+Records of one or several partitions wait together, each until the high watermark has passed them. A partition fails if
 
 - this broker no longer leads it, or no longer has it:        NOT_LEADER_OR_FOLLOWER, UNKNOWN_TOPIC_OR_PARTITION;
 - it is committed by an ISR below `min.insync.replicas`:      NOT_ENOUGH_REPLICAS_AFTER_APPEND;

@@ -45,7 +45,7 @@ class FollowerProgress:
         self.broker_epoch = broker_epoch
 
     def is_caught_up(self, leader_end_offset: int, now_ms: int, lag_max_ms: int) -> bool:
-        """Whether it is at the leader's end, or was within `replica.lag.time.max.ms`: an idle follower never lags."""
+        """Whether it is at the leader's log end, or was caught up within `replica.lag.time.max.ms`."""
         return leader_end_offset == self.end_offset or now_ms - self.last_caught_up_ms <= lag_max_ms
 
     @classmethod

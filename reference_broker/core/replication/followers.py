@@ -13,10 +13,10 @@ from reference_broker.core.replication.follower_progress import FollowerProgress
 
 @dataclass(frozen=True, slots=True)
 class ReplicaContext:
-    """What all replicas of a broker share.
+    """Context that all replicas of a broker share.
 
     :param lag_max_ms: `replica.lag.time.max.ms`.
-    :param broker_epoch: gives this broker's own epoch.
+    :param broker_epoch: returns this broker's epoch.
     """
 
     node_id: int
@@ -53,7 +53,7 @@ class Followers:
         self._progress.clear()
 
     def reset_replica_states(self, isr: frozenset[int], end_offset: int, *, is_new_leader: bool, now: Now) -> None:
-        """Begin a leader epoch, with the leader's log end offset at its start."""
+        """Start a leader epoch, with the leader's log end offset at its start (`Replica.resetReplicaState`)."""
         for node, follower in self._progress.items():
             is_in_sync = node in isr
             if is_new_leader:
@@ -62,7 +62,7 @@ class Followers:
                 follower.reset_replica_state(end_offset, is_in_sync=is_in_sync, now_ms=now.monotonic_ms)
 
     def committed_offset(self, end_offset: int, maximal_isr: frozenset[int], now: Now) -> int:
-        """The least end of the maximal ISR, and of replicas that are caught up and could join it."""
+        """Return the smallest end offset of the maximal ISR, and of replicas that are caught up and could join it."""
         committed = end_offset
         for node, follower in self._progress.items():
             if follower.end_offset < committed and (
@@ -82,7 +82,7 @@ class Followers:
         return not self._is_caught_up(follower, end_offset, now)
 
     def may_join(self, node: int, from_offset: int) -> bool:
-        """Whether it has all below this offset, and the controller would let it into the ISR."""
+        """Whether a replica has all records below this offset, and is eligible for the ISR (`canAddReplicaToIsr`)."""
         return self._progress[node].end_offset >= from_offset and self._is_eligible(node)
 
     def _is_caught_up(self, follower: FollowerProgress, end_offset: int, now: Now) -> bool:
@@ -103,7 +103,7 @@ class Followers:
         return UNKNOWN_BROKER_EPOCH if known is None else known
 
     def low_watermark(self, log_start_offset: int) -> int:
-        """The least log start of the live replicas, the leader's included."""
+        """Return the smallest log start offset of the live replicas, including the leader."""
         live = (
             follower.log_start_offset
             for node, follower in self._progress.items()

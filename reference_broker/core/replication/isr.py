@@ -7,8 +7,8 @@ Only the controller changes an ISR. A leader proposes (AlterPartition), and assu
 | state          | the ISR is     | the high watermark waits for (maximal ISR)           |
 |----------------|----------------|------------------------------------------------------|
 | COMMITTED      | as committed   | the ISR                                              |
-| PENDING_EXPAND | last committed | the ISR and the one that is to join                  |
-| PENDING_SHRINK | last committed | the ISR, those that are to leave included            |
+| PENDING_EXPAND | last committed | the ISR and the replica to add                       |
+| PENDING_SHRINK | last committed | the ISR, including the replicas to remove            |
 
 One proposal is in flight at a time. It ends with the controller's response, or with newer metadata, which always wins.
 """
@@ -23,7 +23,7 @@ from reference_broker.protocol.errors import ErrorCode
 
 
 class IsrPhase(Enum):
-    """Whether a change is in flight, and which."""
+    """Kind of the change in flight, if there is one."""
 
     COMMITTED = auto()
     PENDING_EXPAND = auto()
@@ -44,7 +44,7 @@ class Reaction(Enum):
     """Reaction of a leader to the rejection of its proposal."""
 
     REVERT = auto()
-    """Revert to the committed state: the controller has not applied the change, and never will."""
+    """Revert to the committed state: the controller has not applied the change, and will not apply it."""
     AWAIT_METADATA = auto()
     """Stay pending: this leader's metadata is outdated, and newer metadata will arrive."""
     RETRY = auto()
@@ -63,14 +63,14 @@ REACTIONS: Mapping[ErrorCode, Reaction] = MappingProxyType(
         ErrorCode.new_leader_elected: Reaction.AWAIT_METADATA,
     }
 )
-"""Reaction by the error of a partition in the AlterPartition response; to any other: `Reaction.RETRY`."""
+"""Reaction by the partition's error in the AlterPartition response; `Reaction.RETRY` for any other error."""
 
 
 @dataclass(frozen=True, slots=True)
 class IsrState:
     """An ISR and the proposal for it. Made by the class methods and by `expanded`, `shrunk` and `reverted`.
 
-    :param isr: as last committed.
+    :param isr: the last committed ISR.
     :param proposed: the ISR of the proposal; the same as `isr` if none is in flight.
     :param maximal: the replicas that the high watermark waits for.
     """

@@ -37,7 +37,7 @@ _PARTITION_METADATA = "partition.metadata"
 class LogManager:
     """One log directory.
 
-    :param clean: the last run stopped cleanly.
+    :param clean: whether the last shutdown was clean.
     """
 
     def __init__(self, disk: Disk, *, clean: bool) -> None:
@@ -94,7 +94,7 @@ class LogManager:
     def delete(self, gone: Collection[tuple[str, int]], left: Collection[Partition]) -> None:
         """Delete logs, after their checkpoint entries, which must never be used for a later topic of that name.
 
-        Some may have no more than these entries.
+        A log may exist only as a checkpoint entry.
         """
         if not self._recovery_points.keys().isdisjoint(gone):
             _forget(gone, self._recovery_points, self._log_starts)

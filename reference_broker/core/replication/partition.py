@@ -136,7 +136,7 @@ class Partition:
         self.epoch_start_offset = 0
         """Log end offset when this leadership began."""
         self.high_watermark = max(min(high_watermark, log.log_end_offset), log.log_start_offset)
-        """All records below are on every replica of the ISR, and visible to consumers."""
+        """Records below this offset are on every replica of the ISR, and visible to consumers."""
         self.followers = Followers(context)
         self._context = context
 
@@ -144,12 +144,12 @@ class Partition:
 
     @property
     def is_leader(self) -> bool:
-        """Whether this broker leads it."""
+        """Whether this broker is the leader."""
         return self.role is ReplicaRole.LEADER
 
     @property
     def last_stable_offset(self) -> int:
-        """Consumers with read_committed read below this offset: below the first open transaction."""
+        """The offset of the first open transaction, up to which read_committed consumers read."""
         return self.high_watermark
 
     @property
@@ -242,7 +242,7 @@ class Partition:
     def append(self, batch: ValidatedBatch, *, acks: int, now: Now) -> Appended:
         """Append a batch as the leader.
 
-        :raises AppendError: see `check_append`; or its producer may not append it.
+        :raises AppendError: see `check_append`; or the producer state rejects the batch.
         """
         self.check_append(acks)
         end_offset = self.log.log_end_offset
@@ -256,7 +256,7 @@ class Partition:
         return appended
 
     def check_enough_replicas_reach_offset(self, required_offset: int) -> ErrorCode | None:
-        """Return no error if all records below this offset are committed, or an error; null while it has to wait."""
+        """Return the result for records below an offset: null while they wait, no error once they are committed."""
         if not self.is_leader:
             return ErrorCode.not_leader_or_follower
         if self.high_watermark < required_offset:

@@ -44,7 +44,7 @@ class ReplicaFetcher:
     """The partitions that this broker replicates from one leader.
 
     :param broker_epoch: returns this broker's epoch, which the leader compares with the metadata (KIP-903).
-    :param turn: called between a response and the next request, when partitions may be added and removed.
+    :param turn: called after a response and before the next request, when partitions may be added and removed.
     """
 
     def __init__(
@@ -251,10 +251,10 @@ class ReplicaFetcher:
             self.maybe_fetch(now)
 
     def _fit(self, partition: Partition, timestamp: int, offset: int, now: Now) -> bool:
-        """Make the log overlap the leader's. Return False if the leader's start offset is needed too.
+        """Make the log overlap the leader's. Return False if the leader's log start offset is needed too.
 
-        A log that is longer than the leader's remains after an unclean election; one that ends below the leader's start
-        lacks records that retention has removed there.
+        After an unclean election a log may be longer than the leader's. A log may end below the leader's log start
+        because retention has removed records there.
         """
         end_offset = partition.log.log_end_offset
         if timestamp == _LATEST:

@@ -2,12 +2,12 @@
 
 Follows: kafka.server.ReplicaFetcherManager, kafka.server.AbstractFetcherManager.
 
-A Fetch contains all partitions of its fetcher. If a thousand idle partitions were in the same request as one that is
-written to, each record of that one would cost as much as all of them. So a partition whose leader has records moves to
-the busy fetcher, and back after a while without records; and a quiet fetcher has a bounded share of the idle
-partitions, so that the first record of one costs no more than its share. (Kafka has fetch sessions for this, and
-divides partitions evenly among `num.replica.fetchers`.) Partitions move only between a response and the next request of
-a fetcher, so that they never wait for a request that does not contain them.
+A Fetch contains all partitions of its fetcher, so with a thousand idle partitions in the request, each record of a
+busy partition would be expensive. Therefore a partition whose leader has records moves to the busy fetcher, and back
+after some time without records. A quiet fetcher has a limited number of idle partitions, which limits the cost of the
+first record of one. (Kafka has fetch sessions for this, and distributes partitions evenly among
+`num.replica.fetchers`.) Partitions move only after a response and before the next request of a fetcher, so that they
+never wait for a request that does not contain them.
 
 The endpoint of a leader is looked up in the metadata for every request, so that a restarted leader is found. A fetcher
 without partitions is removed together with its channel.
@@ -51,7 +51,7 @@ class Place(NamedTuple):
 
     @property
     def purpose(self) -> str:
-        """Of its channel."""
+        """Purpose of the fetcher's channel."""
         return self.lane.value if self.lane is Lane.BUSY else f"{self.lane.value}-{self.share}"
 
 
@@ -86,7 +86,7 @@ class ReplicaFetcherManager:
 
     @property
     def inhabitants(self) -> Mapping[Place, int]:
-        """The number of partitions whose home a quiet fetcher is."""
+        """The number of partitions that are assigned to each quiet fetcher while they are idle."""
         return self._inhabitants
 
     def update(self, partition: Partition) -> None:

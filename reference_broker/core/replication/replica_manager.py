@@ -3,9 +3,9 @@
 Follows: kafka.server.ReplicaManager (KIP-500).
 
 Each change of metadata is applied in this order: replicas that are no longer assigned to this broker are deleted at
-once; then leaders start, then followers; then the fetchers continue. Opening a log takes several flushes, so many new
-replicas are applied in pieces, one piece per event. A replica that is not applied yet returns NOT_LEADER_OR_FOLLOWER,
-as if the metadata had reached this broker later.
+once; then leaders start, then followers; then the fetchers send requests. New replicas are applied in steps, one per
+event, because opening a log takes several flushes. A replica that is not applied yet returns NOT_LEADER_OR_FOLLOWER, as
+if the metadata had reached this broker later.
 
 A topic's listener is notified when this broker becomes leader of one of its partitions, in each epoch, and when it no
 longer leads it: coordinators learn their partitions this way.
@@ -61,10 +61,10 @@ class LeadershipListener(Protocol):
 class ReplicaManager:
     """The replicas, by topic and index.
 
-    :param image: gives the latest image.
-    :param broker_epoch: gives this broker's epoch, -1 before it is registered.
+    :param image: returns the latest image.
+    :param broker_epoch: returns this broker's epoch, -1 before it is registered.
     :param on_metadata_applied: called when the latest metadata is applied to all replicas.
-    :param clean: the last run stopped cleanly.
+    :param clean: whether the last shutdown was clean.
     """
 
     def __init__(
@@ -131,7 +131,7 @@ class ReplicaManager:
         return self._configuration.topic(self._image().topic_overrides(topic))
 
     def listen(self, topic: str, listener: LeadershipListener) -> None:
-        """Tell this listener about the partitions of a topic from now on."""
+        """Notify a listener of the leadership of a topic's partitions from now on."""
         self._listeners[topic] = listener
 
     def append(self, partition: Partition, batch: Bytes, settled: Committed, *, timeout_ms: int, now: Now) -> Appended:
@@ -167,7 +167,7 @@ class ReplicaManager:
         return bool(self._unapplied)
 
     def on_metadata_update(self, delta: MetadataDelta, now: Now) -> None:
-        """Follow the metadata, in pieces if the change is large. The image contains the change already."""
+        """Apply a change of the metadata that the image already contains, in steps if it is large."""
         self._delete([partition for partition in self._touched(delta) if not self._is_assigned(partition)], now)
         self._reconfigure(delta)
         assigned = self._assigned(delta)
@@ -204,7 +204,7 @@ class ReplicaManager:
             self._apply(self._image().topics_by_id[key[0]], record, now)
 
     def _touched(self, delta: MetadataDelta) -> Iterable[Partition]:
-        """Replicas here that a change may have taken away."""
+        """Return the replicas that a change may have removed from this broker."""
         if delta.everything or delta.deleted_topics:
             return self
         return [
@@ -223,7 +223,7 @@ class ReplicaManager:
         return record if record is not None and self._context.node_id in record.replicas else None
 
     def _assigned(self, delta: MetadataDelta) -> list[tuple[TopicImage, PartitionRecord]]:
-        """What has changed of the partitions that have a replica here."""
+        """Return topic and record of the changed partitions that have a replica here."""
         image = self._image()
         if delta.everything:
             changed = [(topic, record) for topic in image.topics.values() for record in topic.partitions.values()]

@@ -1,4 +1,4 @@
-"""Requests of replication to other nodes, as kio's entities.
+"""Requests of replicas to other nodes, as kio's entities.
 
 Follows: kafka.server.RemoteLeaderEndPoint (KIP-497, KIP-903).
 """
@@ -47,7 +47,7 @@ _READ_UNCOMMITTED = 0
 
 
 def fetch_request(settings: FetchSettings, broker_epoch: int, requested: Sequence[RequestedPartition]) -> Any:
-    """Fetch (1), version 18, of a follower, outside of a session; partitions in this order."""
+    """Return a follower's Fetch (1) request, version 18, without a session, with partitions in this order."""
     module = request_schema(*_FETCH)
     return module.FetchRequest(
         replica_state=module.ReplicaState(replica_id=settings.node_id, replica_epoch=broker_epoch),
@@ -80,7 +80,7 @@ def _fetch_partition(state: PartitionFetchState, offset: int, max_bytes: int) ->
 
 
 def list_offsets_request(settings: FetchSettings, state: PartitionFetchState, timestamp: int) -> Any:
-    """ListOffsets (2), version 11, of a follower: one partition."""
+    """Return a follower's ListOffsets (2) request, version 11, for one partition."""
     module = request_schema(*_LIST_OFFSETS)
     requested = module.ListOffsetsPartition(
         partition_index=state.partition.index, current_leader_epoch=state.leader_epoch, timestamp=timestamp
@@ -94,7 +94,7 @@ def list_offsets_request(settings: FetchSettings, state: PartitionFetchState, ti
 
 
 def alter_partition_request(node_id: int, broker_epoch: int, proposals: Iterable[Proposal]) -> Any:
-    """AlterPartition (56), version 3, of a leader."""
+    """Return a leader's AlterPartition (56) request, version 3."""
     module = request_schema(*_ALTER_PARTITION)
     by_topic = sorted(proposals, key=lambda one: one.partition.key)
     return module.AlterPartitionRequest(

@@ -119,7 +119,7 @@ def test_a_quorum_without_epochs_left_starts_and_writes_none(epoch):
 
 @pytest.mark.parametrize(("epoch", "leader"), [(2**31, -1), (-1, -1), (0, 2**31), (0, -2)])
 def test_an_election_state_out_of_range_is_rejected(epoch, leader):
-    with pytest.raises(ValueError, match="no epoch or node id"):
+    with pytest.raises(ValueError, match="invalid epoch or node id"):
         ElectionState(epoch, leader)
 
 

@@ -52,14 +52,14 @@ def test_listeners_are_advertised_where_nothing_else_is():
     [
         ("process.roles", "zookeeper", "process.roles: 'zookeeper' is not broker, controller or both"),
         ("process.roles", "", "process.roles: '' is not broker, controller or both"),
-        ("process.roles", "broker", "controller.quorum.voters: node 1 is no controller"),
+        ("process.roles", "broker", "controller.quorum.voters: node 1 is not a controller"),
         ("listeners", "CLIENT:9092", "listeners: 'CLIENT:9092' is not NAME://HOST:PORT"),
         ("listeners", "CLIENT://h:99999", "listeners: 'CLIENT://h:99999' is not NAME://HOST:PORT"),
-        ("listeners", "REPLICATION://h:1", "listeners: the controller's, CONTROLLER, is missing"),
-        ("listeners", "CONTROLLER://h:1", "listeners: the brokers' own, REPLICATION, is missing"),
+        ("listeners", "REPLICATION://h:1", "listeners: the controller listener CONTROLLER is missing"),
+        ("listeners", "CONTROLLER://h:1", "listeners: the inter-broker listener REPLICATION is missing"),
         ("controller.quorum.voters", "", "controller.quorum.voters: there is no voter"),
         ("controller.quorum.voters", "1@h", "controller.quorum.voters: '1@h' is not ID@HOST:PORT"),
-        ("controller.quorum.voters", "2@h:1", "controller.quorum.voters: node 1 is a controller, and no voter"),
+        ("controller.quorum.voters", "2@h:1", "controller.quorum.voters: node 1 is a controller but not a voter"),
     ],
 )
 def test_what_cannot_be_is_said_clearly(name, value, complaint):
