@@ -24,7 +24,7 @@ _RETRY_MS = 50
 class AlterPartitionManager:
     """The proposals of one broker.
 
-    :param broker_epoch: gives this broker's epoch.
+    :param broker_epoch: returns this broker's epoch.
     """
 
     def __init__(self, node_id: int, timers: Timers, send: SendToController, broker_epoch: Callable[[], int]) -> None:

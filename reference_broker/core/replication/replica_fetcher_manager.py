@@ -58,7 +58,7 @@ class Place(NamedTuple):
 class ReplicaFetcherManager:
     """The fetchers by place.
 
-    :param broker_epoch: gives this broker's epoch.
+    :param broker_epoch: returns this broker's epoch.
     """
 
     def __init__(
