@@ -17,6 +17,7 @@ from conformance.concurrent.nemesis import Moves
 from conformance.concurrent.replica_reads import record_replicas
 from conformance.concurrent.script import ConcurrentScript, Phase, Placement, TopicSettings
 from conformance.concurrent.trial_context import Replicas, ScriptNotRunError, TrialContext
+from fixtures.clients.broker_defaults import settings_to_pin
 from fixtures.clients.raw import RawClient
 from fixtures.clients.recorded import RecordedRawClient
 from fixtures.clients.recorded_admin import RecordedAdminClient
@@ -114,7 +115,9 @@ class HistoryRun:
 
     def make_topic(self, topic: str, settings: TopicSettings, admin: RecordedAdminClient) -> TrialContext:
         """Create a topic and wait for its ISRs to be full. Raises `ScriptNotRunError`."""
-        properties = dict(settings.properties)
+        node = self.target.nodes[0]
+        with RawClient(node.host, node.port, transport=self.target.transport) as client:
+            properties = {**settings_to_pin(client, node.id), **dict(settings.properties)}
         created = admin.create_topic(
             topic,
             partitions=settings.partitions,

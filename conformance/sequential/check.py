@@ -156,7 +156,7 @@ class _Experiment:
         except NotReady as error:
             run.finding = self._unknown(run, script, str(error))
         else:
-            found = judge(script, responses[name], self.judged)
+            found = judge(run.session.pinned(script), responses[name], self.judged)
             run.finding = self._finding(run, script, found, done)
             if found.verdict is Verdict.VIOLATION:
                 run.violating = script
@@ -264,7 +264,7 @@ class _Experiment:
         try:
             responses = run.session.run(script)
             if run.baseline is None:
-                return judge(script, responses, self.judged)
+                return judge(run.session.pinned(script), responses, self.judged)
             theirs = run.baseline.session.run(script)
             return self._judge_differences(script, differences(run.baseline.target.name, responses, theirs))
         except (TargetDown, NotReady) as error:

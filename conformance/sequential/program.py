@@ -107,7 +107,7 @@ def _show_on(target: Target, script: Script, requirement: str) -> int:
     print(f"{requirement} on {target.name}")  # noqa: T201 - a program's output
     wrong = 0
     with Session(target, f"repro-{time.time_ns():x}") as session:
-        outcomes = zip(script.steps, session.run(script), expected(script), strict=True)
+        outcomes = zip(script.steps, session.run(script), expected(session.pinned(script)), strict=True)
         for number, (step, response, expectation) in enumerate(outcomes, start=1):
             print(f"{number}. {source(step)}\n   {_line(response)}")  # noqa: T201
             for mismatch in mismatches(expectation, response):

@@ -10,7 +10,7 @@ Rules:
 - Bytes that are not a request, and requests beside others, use a separate connection.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Any, Final
@@ -21,6 +21,7 @@ from conformance.sequential.expectation import Expectation, Satisfies, mismatche
 from conformance.sequential.frames import request_unknown_version, request_with_unknown_tags
 from conformance.sequential.layout import build
 from conformance.sequential.model import expected
+from conformance.sequential.pinned import pinned
 from conformance.sequential.response import CLOSED, SILENT, Response, malformed
 from conformance.sequential.responses import normalise
 from conformance.sequential.steps import (
@@ -47,6 +48,7 @@ from conformance.sequential.steps import (
     WithUnknownTags,
 )
 from conformance.sequential.symbols import ScriptSymbols
+from fixtures.clients.broker_defaults import settings_to_pin
 from fixtures.clients.messages import ApiKey, request_schema
 from fixtures.clients.raw import (
     ConnectionClosed,
@@ -87,6 +89,7 @@ class Session:
         self._connections = Connections(target)
         self._unique = unique
         self._scripts_run = 0
+        self._pinned_settings: Mapping[str, str] | None = None
 
     def __enter__(self) -> "Session":
         return self
@@ -94,8 +97,16 @@ class Session:
     def __exit__(self, *exc_info: object) -> None:
         self._connections.close()
 
+    def pinned(self, script: Script) -> Script:
+        """Return the script as this session sends it: with Kafka's defaults set where the target has others."""
+        if self._pinned_settings is None:
+            with self._connections.fresh_client() as client:
+                self._pinned_settings = settings_to_pin(client, self._connections.nodes[0].id)
+        return pinned(script, self._pinned_settings)
+
     def run(self, script: Script) -> tuple[Response, ...]:
         """Send the steps in order; return one response for each. Raises `TargetDown`, `NotReady`, `UnsupportedApi`."""
+        script = self.pinned(script)
         self._scripts_run += 1
         run = _ScriptRun(self._connections, f"{self._unique}-{self._scripts_run}")
         try:

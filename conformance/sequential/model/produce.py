@@ -43,6 +43,8 @@ FAR_FUTURE_MS: Final = 32_503_680_000_000
 """The year 3000: later than any bound that a script sets allows."""
 LONG_AGO_MS: Final = 1_000_000_000
 """January 1970: earlier than any bound that a script sets allows."""
+_UNLIMITED_MS: Final = str(2**63 - 1)
+"""Kafka's default of `message.timestamp.before.max.ms`."""
 _ZSTD_SINCE: Final = 7
 """The version of Produce since which batches may be compressed with zstd (KIP-110)."""
 
@@ -103,11 +105,11 @@ def _rejected_records(topic: Topic, batch: Batch) -> Expectation | None:
         keyless = tuple(place for place, record in enumerate(batch.records) if record.key is None)
         if keyless:
             return _rejected("INVALID_RECORD", record_errors=keyless)
-    if "message.timestamp.after.max.ms" in topic.properties:
+    if _is_limited(topic, "message.timestamp.after.max.ms"):
         late = tuple(place for place, record in enumerate(batch.records) if record.timestamp_ms >= FAR_FUTURE_MS)
         if late:
             return _rejected("INVALID_TIMESTAMP", record_errors=late)
-    if "message.timestamp.before.max.ms" in topic.properties:
+    if _is_limited(topic, "message.timestamp.before.max.ms"):
         early = tuple(place for place, record in enumerate(batch.records) if record.timestamp_ms <= LONG_AGO_MS)
         if early:
             return _rejected("INVALID_TIMESTAMP", record_errors=early)
@@ -171,6 +173,10 @@ def _codec(topic: Topic, batch: Batch) -> str:
             return "none"
         case codec:
             return codec
+
+
+def _is_limited(topic: Topic, name: str) -> bool:
+    return topic.properties.get(name, _UNLIMITED_MS) != _UNLIMITED_MS
 
 
 def _sets_append_time(topic: Topic) -> bool:

@@ -1,0 +1,114 @@
+"""Requirements hold on brokers whose defaults for new topics are not Apache Kafka's, and none is violated there."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from conformance.engine import run_requirements
+from conformance.events import RequirementJudged, RunEnded
+from conformance.profiles import Profile
+from conformance.registry import REQUIREMENTS
+from conformance.sequential import session
+from conformance.sequential.pinned import pinned
+from conformance.sequential.steps import (
+    AlterConfigs,
+    CreateTopic,
+    DescribeConfigs,
+    Eventually,
+    IncrementalAlterConfigs,
+    Operation,
+    Script,
+)
+from fixtures.clients.broker_defaults import settings_to_pin
+from fixtures.clients.raw import RawClient
+from fixtures.targets.catalogue import parse_target
+from tests.conformance.lies import LIES
+from tests.sampling import part
+
+COMBINATIONS: list[Mapping[str, str]] = [
+    {"log.message.timestamp.type": "LogAppendTime"},
+    {"compression.type": "zstd", "min.insync.replicas": "2"},
+    {"log.cleanup.policy": "compact,delete"},
+    {"log.cleanup.policy": "compact", "compression.type": "lz4", "log.message.timestamp.type": "LogAppendTime"},
+    {"message.max.bytes": "20000"},
+    {"message.max.bytes": "5000000", "compression.type": "gzip"},
+    {"log.message.timestamp.before.max.ms": "60000", "compression.type": "snappy"},
+    {"log.message.timestamp.after.max.ms": "1000"},
+    {"log.retention.bytes": "100", "log.retention.ms": "1000", "log.retention.check.interval.ms": "1000"},
+    {"num.partitions": "4", "auto.create.topics.enable": "false", "compression.type": "uncompressed"},
+    {"log.roll.ms": "1000", "log.segment.bytes": "1048576", "log.index.interval.bytes": "1"},
+    {"unclean.leader.election.enable": "true", "log.preallocate": "true", "min.insync.replicas": "3"},
+]
+SEQUENTIAL = [requirement for requirement in REQUIREMENTS if requirement.id in LIES]
+
+
+def judged(target, combination, requirements, run_dir, nodes=1):
+    """Yield the findings of a target with other defaults, two scripts for each requirement."""
+    started = parse_target(target, nodes=nodes, properties=combination, mesh=False, work_dir=run_dir / "work")
+    few = Profile("few", scripts_max=2, shrink_seconds=1.0)
+    events = list(run_requirements([started], requirements, seed=4, profile=few, run_dir=run_dir / "run"))
+    assert isinstance(events[-1], RunEnded)
+    return [event.finding for event in events if isinstance(event, RequirementJudged)]
+
+
+def assert_silent(findings):
+    wrong = [(each.requirement, each.reason) for each in findings if each.verdict not in {"ok", "not-applicable"}]
+    assert wrong == []
+    assert any(each.verdict == "ok" for each in findings)
+
+
+@pytest.mark.parametrize("combination", part(COMBINATIONS, 2), ids=str)
+def test_the_reference_broker_with_other_defaults(combination, tmp_path):
+    assert_silent(judged("reference", combination, SEQUENTIAL, tmp_path))
+
+
+@pytest.mark.java
+@pytest.mark.parametrize("combination", part(COMBINATIONS, 1), ids=str)
+def test_a_sample_on_apache_kafka_with_other_defaults(combination, tmp_path):
+    assert_silent(judged("apache-kafka:4.3.1", combination, part(SEQUENTIAL, 20), tmp_path))
+
+
+@pytest.mark.java
+@pytest.mark.nightly
+@pytest.mark.parametrize("nodes", [1, 3, 5])
+@pytest.mark.parametrize("combination", COMBINATIONS, ids=str)
+def test_apache_kafka_with_other_defaults(combination, nodes, tmp_path):
+    assert_silent(judged("apache-kafka:4.3.1", combination, SEQUENTIAL, tmp_path, nodes))
+
+
+def test_without_pinned_settings_there_are_false_violations(tmp_path, monkeypatch):
+    monkeypatch.setattr(session, "settings_to_pin", lambda client, node_id: {})
+    chosen = [each for each in SEQUENTIAL if each.id == "fetch/reads-what-was-written"] or SEQUENTIAL[:10]
+    findings = judged("reference", COMBINATIONS[3], chosen, tmp_path)
+    assert any(each.verdict == "violation" for each in findings)
+
+
+def test_only_settings_that_differ_are_pinned(tmp_path):
+    combination = {"log.message.timestamp.type": "LogAppendTime", "compression.type": "producer"}
+    with parse_target("reference", nodes=1, properties=combination, mesh=False) as target:
+        [node] = target.nodes
+        with RawClient(node.host, node.port) as client:
+            assert settings_to_pin(client, node.id) == {"message.timestamp.type": "CreateTime"}
+
+
+def test_scripts_that_remove_settings_set_the_pinned_ones_again():
+    script = Script(
+        (
+            CreateTopic(configs=(("cleanup.policy", "compact"),)),
+            IncrementalAlterConfigs(
+                (("compression.type", Operation.DELETE, None), ("retention.ms", Operation.DELETE, None))
+            ),
+            AlterConfigs((("retention.ms", "1"),)),
+            Eventually(DescribeConfigs(("compression.type",))),
+        )
+    )
+    settings = {"cleanup.policy": "delete", "compression.type": "producer"}
+    created, changed, replaced, described = pinned(script, settings).steps
+    assert created == CreateTopic(configs=(("compression.type", "producer"), ("cleanup.policy", "compact")))
+    assert changed.changes == (
+        ("compression.type", Operation.SET, "producer"),
+        ("retention.ms", Operation.DELETE, None),
+    )
+    assert dict(replaced.configs) == {**settings, "retention.ms": "1"}
+    assert described == script.steps[3]
+    assert pinned(script, {}) is script
