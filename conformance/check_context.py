@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from conformance.liveness import responds
 from fixtures.targets.target import Target
 from linearizability.finding import Finding
 
@@ -29,6 +30,8 @@ class CheckContext:
     """By target name: a run directory for this requirement's history on that target."""
     script_ran: Callable[[str, int, int], None]
     """Report progress: target name, scripts done, scripts planned."""
+    revive: Callable[[Target], bool] = responds
+    """Start a target again if it does not respond. Returns whether it responds."""
 
 
 Check = Callable[[CheckContext], Mapping[str, Finding]]

@@ -34,7 +34,7 @@ from conformance.events import (
 )
 from conformance.expectations import ExpectedViolation
 from conformance.failures import save_failure
-from conformance.liveness import is_responsive
+from conformance.liveness import responds
 from conformance.profiles import Profile
 from conformance.reproducible import draw_from_the_seed_alone
 from conformance.requirements.requirement import Requirement
@@ -46,7 +46,6 @@ from linearizability.judgement import Verdict
 Expectations = Mapping[str, Mapping[str, ExpectedViolation]]
 """By target name, then by requirement id."""
 
-_LIVES_TIMEOUT_S: Final = 5.0
 _INTERRUPTED_CHECK_TIMEOUT_S: Final = 15.0
 
 
@@ -147,15 +146,18 @@ class _Run:
         for target in self.targets:
             target.stop()
 
-    def revive(self, target: Target) -> None:
-        """Start a target again if it does not respond."""
-        if target.name in self.down or all(is_responsive(target, node, _LIVES_TIMEOUT_S) for node in target.nodes):
-            return
+    def revive(self, target: Target) -> bool:
+        """Start a target again if it does not respond. Returns whether it responds."""
+        if target.name in self.down:
+            return False
+        if responds(target):
+            return True
         target.stop()
         try:
             target.start()
         except TargetError as error:
             self.down[target.name] = f"it went down and did not start again: {error}"
+        return target.name not in self.down
 
     def interrupt(self) -> None:
         """Have the check end at its next report of progress; its requests fail once the targets are stopped."""
@@ -229,6 +231,7 @@ class _Run:
             shrink_seconds=self.profile.shrink_seconds,
             history_dirs={target.name: self._history_dir(requirement, target) for target in targets},
             script_ran=script_ran,
+            revive=self.revive,
         )
 
     def _history_dir(self, requirement: Requirement, target: Target) -> Path:

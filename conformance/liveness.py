@@ -3,6 +3,13 @@
 from fixtures.clients.raw import RawClient, RawClientError
 from fixtures.targets.target import Node, Target
 
+_PROBE_TIMEOUT_S = 5.0
+
+
+def responds(target: Target) -> bool:
+    """Whether every node of the target is responsive."""
+    return all(is_responsive(target, node, _PROBE_TIMEOUT_S) for node in target.nodes)
+
 
 def is_responsive(target: Target, node: Node, timeout_s: float) -> bool:
     """Whether the node responds to ApiVersions on a new connection; a proxy may accept one for a dead broker."""

@@ -60,6 +60,10 @@ _REQUEST_BYTES_MAX: Final = 100 * 1024 * 1024
 """Kafka's default of `socket.request.max.bytes`."""
 
 
+_UNKNOWN_API_KEYS: Final = st.integers(500, 32767) | st.integers(-(2**15), -1)
+"""Apache Kafka 4.3 has keys up to 92."""
+
+
 def _frame(body: bytes) -> bytes:
     return struct.pack(">i", len(body)) + body
 
@@ -77,7 +81,6 @@ def _hostile_bytes() -> SearchStrategy[bytes]:
         st.sampled_from(
             [b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", b"SSH-2.0-OpenSSH_9.2\r\n", b"\x16\x03\x01\x02\x00"]
         ),
-        st.integers(1000, 32767).map(lambda key: _frame(_header(key, 0))),
         st.integers(1000, 32767).map(lambda version: _frame(_header(3, version))),
         st.binary(min_size=1, max_size=7).map(_frame),
         st.sampled_from([1, 2, 3]).map(lambda key: _frame(_header(key, 4) + b"\x00\x00")),
@@ -211,13 +214,24 @@ REQUIREMENTS: Final = (
         needs=_TOPICS,
     ),
     Requirement(
+        id="negotiation/unknown-api-key-closes-one-connection",
+        level=Level.MUST,
+        text="A connection with a request of an API key that Kafka does not have is closed; the broker continues to "
+        "serve all others.",
+        sources=(sources.PROTOCOL_NETWORK,),
+        check=sequential(
+            script(many(_UNKNOWN_API_KEYS.map(lambda key: RawBytes(_frame(_header(key, 0)))), at_most=1)),
+            judges("connection", "broker", of=RawBytes),
+        ),
+    ),
+    Requirement(
         id="negotiation/malformed-bytes-close-one-connection",
         level=Level.MUST,
-        text="A connection with a negative or oversized length, a request that does not parse, an unknown API or "
-        "version, or another protocol's bytes is closed; the broker continues to serve all others.",
+        text="A connection with a negative or oversized length, a request that does not parse, an unknown version of "
+        "an API, or another protocol's bytes is closed; the broker continues to serve all others.",
         sources=(sources.PROTOCOL_NETWORK, sources.REQUEST_MAX),
         check=sequential(
-            script(many(_hostile_bytes().map(RawBytes), at_most=3)),
+            script(many(_hostile_bytes().map(RawBytes), at_most=1)),
             judges("connection", "broker", of=RawBytes),
         ),
     ),

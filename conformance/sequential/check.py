@@ -106,6 +106,8 @@ class _TargetRun:
     finding: Finding = field(default_factory=lambda: Finding(Verdict.OK))
     passed: set[Script] = field(default_factory=set)
     violating: Script | None = None
+    goes_down: bool = False
+    """Whether the violation is that the target goes down."""
     baseline: "_TargetRun | None" = None
     """The target whose response showed the violation, if the model left the judged field open."""
 
@@ -152,7 +154,7 @@ class _Experiment:
         except UnsupportedApi as error:
             run.finding = Finding(Verdict.NOT_APPLICABLE, str(error), scripts=done)
         except TargetDown as error:
-            run.finding = self._unknown(run, script, f"went down while script {done} ran: {error}")
+            run.finding = self._down(run, script, str(error), done)
         except NotReady as error:
             run.finding = self._unknown(run, script, str(error))
         else:
@@ -163,6 +165,16 @@ class _Experiment:
             else:
                 run.passed.add(script)
         self.context.script_ran(name, done, self.context.scripts_max)
+
+    def _down(self, run: _TargetRun, script: Script, reason: str, done: int) -> Finding:
+        """Judge a script during which the target went down: a violation if it does so again in this script alone."""
+        run.goes_down = True
+        found = self._again(run, script)
+        if found.verdict is Verdict.VIOLATION:
+            run.violating = script
+            return self._finding(run, script, found, done)
+        run.goes_down = False
+        return self._unknown(run, script, f"went down while script {done} ran: {reason}")
 
     def _unknown(self, run: _TargetRun, script: Script, reason: str) -> Finding:
         scripts = run.finding.scripts + 1
@@ -260,12 +272,19 @@ class _Experiment:
             run.finding = replace(run.finding, flaky=True)
 
     def _again(self, run: _TargetRun, script: Script) -> Finding:
-        """Run a script again and judge it as before: by the model, or by comparison with the baseline."""
+        """Run a script again and judge it as before: by the model, the baseline, or whether the target goes down."""
+        if not self.context.revive(run.target):
+            return Finding(Verdict.UNKNOWN, "the target does not respond, and cannot be started again")
+        run.session.reconnect()
         try:
             responses = run.session.run(script)
             if run.baseline is None:
                 return judge(run.session.pinned(script), responses, self.judged)
             theirs = run.baseline.session.run(script)
             return self._judge_differences(script, differences(run.baseline.target.name, responses, theirs))
-        except (TargetDown, NotReady) as error:
+        except TargetDown as error:
+            if run.goes_down:
+                return Finding(Verdict.VIOLATION, f"the broker went down, each time that the script ran: {error}")
+            return Finding(Verdict.UNKNOWN, str(error))
+        except NotReady as error:
             return Finding(Verdict.UNKNOWN, str(error))

@@ -97,6 +97,10 @@ class Session:
     def __exit__(self, *exc_info: object) -> None:
         self._connections.close()
 
+    def reconnect(self) -> None:
+        """Close the connections: the target was started again, perhaps on other ports."""
+        self._connections.close()
+
     def pinned(self, script: Script) -> Script:
         """Return the script as this session sends it: with Kafka's defaults set where the target has others."""
         if self._pinned_settings is None:

@@ -388,5 +388,6 @@ LIES: dict[str, Planted] = {
     "negotiation/malformed-client-name-is-rejected": Planted(altered_requests("ApiVersions", _politely_named)),
     "negotiation/responses-are-in-request-order": Planted(honest, Manners(reverses=True)),
     "negotiation/unknown-tagged-fields-are-ignored": Planted(honest, Manners(rejects_unreadable=True)),
+    "negotiation/unknown-api-key-closes-one-connection": Planted(honest, Manners(keeps_garbage_open=True)),
     "negotiation/malformed-bytes-close-one-connection": Planted(honest, Manners(keeps_garbage_open=True)),
 }

@@ -22,7 +22,7 @@ def api_versions(_cluster: object, step: ApiVersions) -> Expectation:
 
 def raw_bytes(_cluster: object, _step: RawBytes) -> Expectation:
     """Close the connection and continue to serve others."""
-    return {"connection": "closed", "broker": "alive"}
+    return {"broker": "alive", "connection": "closed"}
 
 
 def raw_request(_cluster: object, step: RawRequest) -> Expectation:

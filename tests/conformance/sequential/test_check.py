@@ -9,6 +9,7 @@ import pytest
 from hypothesis import strategies as st
 
 from conformance.check_context import CheckContext
+from conformance.liveness import responds
 from conformance.sequential.check import judge, judges, sequential
 from conformance.sequential.connections import TargetDown
 from conformance.sequential.session import NO_LEADER, Session
@@ -37,7 +38,7 @@ READ_BACK = sequential(
 )
 
 
-def check(requirement_check, targets, *, shrink_seconds=3.0, scripts_max=5):
+def check(requirement_check, targets, *, shrink_seconds=3.0, scripts_max=5, **fields):
     context = CheckContext(
         requirement_id="area/words",
         targets=targets,
@@ -46,6 +47,7 @@ def check(requirement_check, targets, *, shrink_seconds=3.0, scripts_max=5):
         shrink_seconds=shrink_seconds,
         history_dirs={},
         script_ran=lambda target, done, planned: None,
+        **fields,
     )
     return requirement_check(context)
 
@@ -68,6 +70,35 @@ class Renamed:
 
     def __getattr__(self, attribute):
         return getattr(self.inner, attribute)
+
+
+class Fragile:
+    """A target that goes down by a Fetch, `times` times."""
+
+    def __init__(self, honest, times):
+        self._honest, self._times = honest, times
+        self._proxy = self._start()
+
+    def _start(self):
+        return Liar(self._honest, self._dies_by_fetch).__enter__()
+
+    def _dies_by_fetch(self, request, forward):
+        if api(request) != "Fetch" or self._times == 0:
+            return forward(request)
+        self._times -= 1
+        self.stop()
+        return None
+
+    def stop(self):
+        self._proxy.__exit__()
+
+    def revive(self, _target):
+        if not responds(self):
+            self._proxy = self._start()
+        return True
+
+    def __getattr__(self, attribute):
+        return getattr(self._proxy, attribute)
 
 
 # --- judge
@@ -253,3 +284,29 @@ def test_bytes_are_sent_on_a_separate_connection(broker):
         hostile, metadata = session.run(Script((RawBytes(b"\xff\xff\xff\xff"), Metadata(()))))
     assert hostile == {"connection": "closed", "broker": "alive"}
     assert metadata["brokers"]
+
+
+@pytest.mark.parametrize(
+    ("times", "verdict", "reason"),
+    [
+        (1_000, Verdict.VIOLATION, "the broker went down, each time that the script ran: "),
+        (1, Verdict.UNKNOWN, "went down while script 1 ran: "),
+    ],
+)
+def test_a_request_that_ends_the_broker_is_a_violation_if_it_does_so_again(broker, times, verdict, reason):
+    target = Fragile(broker, times)
+    try:
+        finding = check(READ_BACK, [target], revive=target.revive)[target.name]
+    finally:
+        target.stop()
+    assert finding.verdict is verdict
+    assert finding.reason.startswith(reason)
+    assert not finding.flaky
+    assert "Fetch" in finding.program
+
+
+def test_a_target_that_stays_down_is_unknown(broker):
+    target = Fragile(broker, 1)
+    finding = check(READ_BACK, [target], revive=lambda target: False)[target.name]
+    assert finding.verdict is Verdict.UNKNOWN
+    assert finding.reason.startswith("went down while script 1 ran: ")
