@@ -39,14 +39,14 @@ def synthesize(
 ) -> ExitCode:
     """Write a valid history of any size, with planted anomalies."""
     from linearizability.shards.running import Processes
-    from linearizability.synthetic.plants import PLANTS
+    from linearizability.synthetic.planted_anomalies import PLANTED_ANOMALIES
     from linearizability.synthetic.writing import Request
     from linearizability.synthetic.writing import synthesize as write
 
     names = plant or []
     for name in names:
-        if name not in PLANTS:
-            raise UsageError(f"there is no anomaly {name!r} to plant; there are {', '.join(PLANTS)}")
+        if name not in PLANTED_ANOMALIES:
+            raise UsageError(f"there is no anomaly {name!r} to plant; there are {', '.join(PLANTED_ANOMALIES)}")
     progress = _Progress(records)
     with Processes() as run:
         written = write(run_dir, Request(records, partitions, skew, names, seed), progress, run if layout else None)

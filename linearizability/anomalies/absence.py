@@ -59,7 +59,7 @@ def log_starts(log: PartitionLog) -> LogStarts:
     at_ns = np.concatenate(
         [
             rows.operations.invoke_ns[positions.operation],
-            states.asked_ns,
+            states.requested_ns,
             np.array([at for at, _ in requests], np.int64),
         ]
     )

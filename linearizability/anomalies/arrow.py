@@ -144,8 +144,8 @@ def state_columns(table: pa.Table) -> StateColumns:
     isr = np.empty(table.num_rows, np.object_)
     isr[:] = [None if nodes is None else tuple(nodes) for nodes in table["isr"].to_pylist()]
     return StateColumns(
-        asked_ns=numbers(table["asked_ns"], 0),
-        answered_ns=numbers(table["answered_ns"], 0),
+        requested_ns=numbers(table["asked_ns"], 0),
+        received_ns=numbers(table["answered_ns"], 0),
         end_offset=np.where(succeeded & lists & uncommitted, high_watermark, NO_OFFSET),
         leader_epoch=leader_epoch,
         node=numbers(table["node"], NO_NODE).astype(np.int32),

@@ -104,8 +104,10 @@ class PositionColumns(_Columns):
 class StateColumns(_Columns):
     """Rows of `states`."""
 
-    asked_ns: Int64s
-    answered_ns: Int64s
+    requested_ns: Int64s
+    """When the request was sent: the column `asked_ns`."""
+    received_ns: Int64s
+    """When the response arrived: the column `answered_ns`."""
     end_offset: Int64s
     """The offset that a read_uncommitted list_offsets returned without error, else NO_OFFSET."""
     leader_epoch: Int32s

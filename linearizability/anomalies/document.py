@@ -19,8 +19,8 @@ record may show several anomalies. This page is generated from the modules of `l
 
 A *partition* is a topic id (the name where there is none) and a partition number. A *record* is a value or, for a
 tombstone, a key at an offset. Its *offset* is the lowest at which it was read, otherwise the acknowledged one. It is
-*committed* if it was acknowledged or read and its transaction, if it has one, is committed. It is *promised* if the
-promise table below says that Kafka keeps it.
+*committed* if it was acknowledged or read and its transaction, if it has one, is committed. It is *promised* if
+Kafka keeps it according to the promise table below.
 """
 
 

@@ -38,7 +38,7 @@ _RETENTION_MINUTES_DEFAULT: Final = 7 * 24 * 60
 
 @dataclass(frozen=True, slots=True)
 class Stale:
-    """Fetches of one group that found something else than they should have."""
+    """Fetches of one group that did not return the committed offset."""
 
     group: str
     commit: int

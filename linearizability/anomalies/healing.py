@@ -98,10 +98,10 @@ class Schedule:
         """The periods without faults."""
         return (period for period in self.periods if period.struck == NOTHING)
 
-    def is_calm(self, asked_ns: int, answered_ns: int) -> bool:
+    def is_unchanged(self, requested_ns: int, received_ns: int) -> bool:
         """Whether no fault began or ended between a request, less the allowance, and its response."""
-        edge = bisect_right(self._edges_ns, answered_ns)
-        return edge == 0 or self._edges_ns[edge - 1] + self.allowed_ns < asked_ns
+        edge = bisect_right(self._edges_ns, received_ns)
+        return edge == 0 or self._edges_ns[edge - 1] + self.allowed_ns < requested_ns
 
     def struck_between(self, begin_ns: int, end_ns: int) -> Struck:
         """Return the nodes that are struck at some time between two others, both exclusive."""

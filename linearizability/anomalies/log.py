@@ -100,7 +100,7 @@ class PartitionLog:
         self.rules = context.rules(rows.topic)
         self.ambiguous = context.is_ambiguous(rows.topic, rows.topic_id)
         self.explained_values = np.empty(0, np.int64) if explained_values is None else explained_values
-        """Sorted values whose sends cannot be told from sends to this log."""
+        """Sorted values that may have been sent to this log, because the topic id of their sends is unknown."""
         self._results: dict[Callable[..., Any], Any] = {}
 
     def once(self, of: Callable[["PartitionLog"], Result]) -> Result:
@@ -193,8 +193,8 @@ class PartitionLog:
         replicas = frozenset(node for _, isr in seen for node in isr) if full else None
         return FullIsr(
             replicas,
-            tuple(int(states.asked_ns[index]) for index in full),
-            tuple(int(states.answered_ns[index]) for index in full),
+            tuple(int(states.requested_ns[index]) for index in full),
+            tuple(int(states.received_ns[index]) for index in full),
         )
 
 
@@ -265,7 +265,7 @@ def _records(log: PartitionLog) -> Records:
     send_operation = np.full(count, -1, np.int32)
     send_operation[sent] = sends.operation[send[sent]]
 
-    def of_send(column: npt.NDArray[Number], default: int) -> npt.NDArray[Number]:
+    def from_send(column: npt.NDArray[Number], default: int) -> npt.NDArray[Number]:
         values = np.full(count, default, column.dtype)
         values[sent] = column[send_operation[sent]]
         return values
@@ -276,8 +276,8 @@ def _records(log: PartitionLog) -> Records:
     for ids, columns in ((log.read_ids, reads), (log.sent_ids[order], sends.take(order))):
         value[ids], valued[ids], key[ids] = columns.value, columns.valued, columns.key
 
-    acknowledged = of_send(operations.outcome == OK, False)
-    acknowledged_ns = np.where(acknowledged, of_send(operations.complete_ns, NEVER_NS), NEVER_NS)
+    acknowledged = from_send(operations.outcome == OK, False)
+    acknowledged_ns = np.where(acknowledged, from_send(operations.complete_ns, NEVER_NS), NEVER_NS)
     acknowledged_offset = np.full(count, NO_OFFSET, np.int64)
     acknowledged_offset[acknowledged] = sends.offset[send[acknowledged]]
 
@@ -293,7 +293,7 @@ def _records(log: PartitionLog) -> Records:
     first_reader = np.full(count, len(operations), np.int32)
     np.minimum.at(first_reader, log.read_ids, reads.operation)
 
-    transaction = of_send(operations.transaction, -1)
+    transaction = from_send(operations.transaction, -1)
     inside = transaction >= 0
     transactions = context.transactions
     aborted = np.zeros(count, np.bool_)
@@ -301,11 +301,11 @@ def _records(log: PartitionLog) -> Records:
     committed = acknowledged | (read & (sent | _is_phantom(log, value, valued)))
     committed[inside] &= transactions.committed[transaction[inside]]
 
-    acks_all = committed & acknowledged & np.isin(of_send(operations.acks, 1), LASTING_ACKS)
+    acks_all = committed & acknowledged & np.isin(from_send(operations.acks, 1), LASTING_ACKS)
     return Records(
         send=send,
         send_operation=send_operation,
-        invoke_ns=of_send(operations.invoke_ns, NEVER_NS),
+        invoke_ns=from_send(operations.invoke_ns, NEVER_NS),
         acknowledged=acknowledged,
         acknowledged_ns=acknowledged_ns,
         acknowledged_offset=acknowledged_offset,

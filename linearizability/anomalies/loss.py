@@ -245,7 +245,7 @@ def _from_end_offsets(log: PartitionLog, eligible: Flags, found: Losses) -> None
     """Find records at or above an end offset that the leader of the newest epoch returned after healing."""
     records, states = log.records, log.rows.states
     healed = log.context.healed_after_ns
-    after_healing = np.ones(len(states), np.bool_) if healed is None else states.asked_ns > healed
+    after_healing = np.ones(len(states), np.bool_) if healed is None else states.requested_ns > healed
     ends = states.take(
         (states.end_offset != NO_OFFSET)
         & after_healing
@@ -254,9 +254,9 @@ def _from_end_offsets(log: PartitionLog, eligible: Flags, found: Losses) -> None
     )
     if not len(ends) or log.rules.retention:
         return
-    ends = ends.take(np.argsort(ends.asked_ns, kind="stable"))
+    ends = ends.take(np.argsort(ends.requested_ns, kind="stable"))
     lowest = np.append(np.minimum.accumulate(ends.end_offset[::-1])[::-1], NEVER_NS)
-    following = np.searchsorted(ends.asked_ns, records.known_from_ns)
+    following = np.searchsorted(ends.requested_ns, records.known_from_ns)
     suspects = np.flatnonzero(eligible & (lowest[following] <= records.offset))
     for index in range(len(ends)):
         suspects = suspects[~_is_done(log, found)[suspects]]
@@ -268,7 +268,7 @@ def _from_end_offsets(log: PartitionLog, eligible: Flags, found: Losses) -> None
 def _judge_end_offset(log: PartitionLog, record: Indexes, end: StateColumns) -> tuple[Flags, Flags]:
     """Return, per record, whether one end offset shows it lost, and whether a promise was still in force then."""
     records = log.records
-    sent_ns, received_ns = end.asked_ns, end.answered_ns
+    sent_ns, received_ns = end.requested_ns, end.received_ns
     offset = records.offset[record]
     shown = (
         (sent_ns >= records.known_from_ns[record])

@@ -42,25 +42,24 @@ def steps_between(log: PartitionLog) -> Steps:
 
 
 def _recorded_ranges(log: PartitionLog) -> tuple[Indexes, Int64s, Int64s, Flags]:
-    """Return each poll's begin and end by its rows of `positions`, and whether they are one way, in the order of calls.
+    """Return begin and end of each poll by its rows of `positions`, and whether these are contiguous, by op_id.
 
-    Rows of a table have no order: if a poll was moved, or its rows do not lead from one to the next, its way is
-    unknown.
+    Rows of a table have no order: if a poll has a seek or reset, or its rows are not contiguous, its path is unknown.
     """
     positions = log.rows.positions
     rows = np.flatnonzero(log.rows.operations.polls[positions.operation])
     rows = rows[np.lexsort((positions.after[rows], positions.before[rows], positions.operation[rows]))]
     operation, before, after = positions.operation[rows], positions.before[rows], positions.after[rows]
     begins = np.flatnonzero(np.diff(operation, prepend=-1))
-    leads_on = positions.is_read[rows] & (after != NO_OFFSET)
-    leads_on[1:] &= (np.diff(operation) != 0) | (before[1:] == after[:-1])
-    is_one_way = np.logical_and.reduceat(leads_on, begins) if len(begins) else leads_on
+    is_contiguous = positions.is_read[rows] & (after != NO_OFFSET)
+    is_contiguous[1:] &= (np.diff(operation) != 0) | (before[1:] == after[:-1])
+    is_forward = np.logical_and.reduceat(is_contiguous, begins) if len(begins) else is_contiguous
     ends = np.append(begins[1:], len(rows))[: len(begins)] - 1
-    return operation[begins].astype(np.intp), before[begins], after[ends], is_one_way
+    return operation[begins].astype(np.intp), before[begins], after[ends], is_forward
 
 
 def _read_ranges(log: PartitionLog) -> tuple[Indexes, Int64s, Int64s, Flags]:
-    """Return the same from what was read: from the first record of each poll to the offset after its last."""
+    """Return the same by the returned records: from the first record of each poll to the offset after its last."""
     reads = log.rows.reads
     rows = returned_rows(log)
     begins = rows[np.flatnonzero(np.diff(reads.operation[rows], prepend=-1))]

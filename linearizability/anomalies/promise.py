@@ -162,11 +162,11 @@ class TopicRules:
 
 @dataclass(frozen=True, slots=True)
 class FullIsr:
-    """The full ISR of one partition according to `states`: its replicas, if it was ever full, and when it was."""
+    """The full ISR of one partition according to `states`: its replicas if it was ever full, and the report times."""
 
     replicas: frozenset[int] | None
-    asked_ns: tuple[int, ...] = ()
-    answered_ns: tuple[int, ...] = ()
+    requested_ns: tuple[int, ...] = ()
+    received_ns: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +185,7 @@ class Periods:
     ends_ns: Int64s
 
     def end_ns(self, committed_ns: Int64s) -> Int64s:
-        """For each commit, when its promise ended: NEVER_NS if it did not, NOT_PROMISED if there was none."""
+        """Return, per commit, when its promise ended: NEVER_NS if it did not, NOT_PROMISED if there was none."""
         following = np.searchsorted(self.begins_ns, committed_ns, side="right")
         until = np.append(NOT_PROMISED, self.ends_ns)[following]
         inside = (committed_ns < until) | (until == NEVER_NS)
@@ -240,9 +240,9 @@ def partition_promise(rules: TopicRules, isr: FullIsr) -> Promise:
 
 
 def _over_ns(loss: Loss, isr: FullIsr) -> int:
-    """When the ISR was first seen full after a loss had healed."""
+    """Return when the ISR was first reported full after a loss had healed."""
     return min(
-        (received for sent, received in zip(isr.asked_ns, isr.answered_ns, strict=True) if sent >= loss.heal_ns),
+        (received for sent, received in zip(isr.requested_ns, isr.received_ns, strict=True) if sent >= loss.heal_ns),
         default=NEVER_NS,
     )
 

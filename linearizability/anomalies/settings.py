@@ -51,22 +51,22 @@ class Settings:
     def in_force(self, topic: str, name: str) -> list[Setting]:
         """Return every value of a property that was in force on a topic; empty if only Kafka's default was."""
         own = self.topics.get(topic, {}).get(name)
-        changes = [Setting(value, at) for fault, at in self._of_topic(topic) for value in _values(fault, name)]
+        changes = [Setting(value, at) for fault, at in self._topic_changes(topic) for value in _values(fault, name)]
         if own is not None:
             return [Setting(own), *changes]
         inherited = _first_alias(self.cluster, name)
-        cluster = [Setting(value, at) for fault, at in self._of_cluster() for value in _values(fault, name)]
+        cluster = [Setting(value, at) for fault, at in self._cluster_changes() for value in _values(fault, name)]
         return [*([Setting(inherited)] if inherited is not None else []), *cluster, *changes]
 
     def numbers(self, topic: str, name: str) -> list[int]:
         """Return the values of `in_force` that are whole numbers."""
         return [int(setting.value) for setting in self.in_force(topic, name) if re.fullmatch(r"-?\d+", setting.value)]
 
-    def _of_topic(self, topic: str) -> Iterator[tuple[Fault, int]]:
+    def _topic_changes(self, topic: str) -> Iterator[tuple[Fault, int]]:
         own = {topic, f"topic:{topic}", f"topic={topic}"}
         return ((fault, fault.inject_ns) for fault in self.faults if fault.is_configuration and fault.target in own)
 
-    def _of_cluster(self) -> Iterator[tuple[Fault, int]]:
+    def _cluster_changes(self) -> Iterator[tuple[Fault, int]]:
         return (
             (fault, fault.inject_ns)
             for fault in self.faults

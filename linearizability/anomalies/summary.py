@@ -72,7 +72,7 @@ class Summary:
 def summarise(name: str, table: pa.Table) -> Summary:
     """Return the summary of rows of a table, with the columns that `SUMMARY_FIELDS` names for it."""
     if name == "operations":
-        return _of_operations(table)
+        return _operations_summary(table)
     topic_ids = _topic_ids(table)
     if name == "records":
         reads = int(pc.sum(pc.equal(table["direction"], "read")).as_py() or 0)
@@ -149,7 +149,7 @@ def judgement_of(run: RunInfo, summary: Summary, findings: Iterable[Anomaly]) ->
     return Judgement(summary.operations, summary.records, merge_anomalies(findings), tuple(reasons))
 
 
-def _of_operations(table: pa.Table) -> Summary:
+def _operations_summary(table: pa.Table) -> Summary:
     moves = table.filter(pc.is_in(table["f"], value_set=pa.array(MOVES)))
     opened = table.filter(pc.equal(table["f"], "init_producer_id"))
     return Summary(

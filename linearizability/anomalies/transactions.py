@@ -127,8 +127,8 @@ def transactions_from_rows(rows: pa.Table, fencing: pa.Table) -> Transactions:
         committed=commit_ok,
         aborted=some("abort_txn", "ok") | (~commit_ok & ~commit_unknown & ended),
         undecided=commit_unknown & ~commit_ok,
-        commit_begun_ns=_of_commits(rows, of, len(first), "invoke_ns", "ok", "info"),
-        open_until_ns=_of_commits(rows, of, len(first), "complete_ns", "ok"),
+        commit_begun_ns=_first_commit_ns(rows, of, len(first), "invoke_ns", "ok", "info"),
+        open_until_ns=_first_commit_ns(rows, of, len(first), "complete_ns", "ok"),
         first_op_id=_lowest(_int64s(rows, "first_op_id"), of, len(first)),
         begin_ns=_lowest(_int64s(rows, "invoke_ns"), of, len(first)),
     )
@@ -143,7 +143,7 @@ def _fenced(rows: pa.Table, first: npt.NDArray[np.intp], of: npt.NDArray[np.intp
     return last_by_transaction > _lowest(_int64s(rows, "first_op_id"), of, len(first))
 
 
-def _of_commits(rows: pa.Table, of: npt.NDArray[np.intp], count: int, time: str, *outcomes: str) -> Int64s:
+def _first_commit_ns(rows: pa.Table, of: npt.NDArray[np.intp], count: int, time: str, *outcomes: str) -> Int64s:
     """Return the lowest time of each transaction's commits with some outcomes; NEVER_NS if there is none."""
     is_commit = pc.and_(pc.equal(rows["f"], "commit_txn"), pc.is_in(rows["outcome"], pa.array(outcomes)))
     chosen = is_commit.to_numpy(zero_copy_only=False)

@@ -96,10 +96,10 @@ class _Drawing:
     def _by_operation(self, name: str, op_ids: Sequence[int]) -> dict[int, list[Row]]:
         found: dict[int, list[Row]] = defaultdict(list)
         if self._evidence.topic is not None:
-            for row in rows.of_partition(self._history, name, self._evidence, op_ids):
+            for row in rows.partition_rows(self._history, name, self._evidence, op_ids):
                 found[row["op_id"]].append(row)
         elsewhere = [op_id for op_id in self._evidence.op_ids if op_id not in found]
-        for row in rows.of_operations(self._history, name, elsewhere) if elsewhere else ():
+        for row in rows.operation_rows(self._history, name, elsewhere) if elsewhere else ():
             found[row["op_id"]].append(row)
         return found
 

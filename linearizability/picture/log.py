@@ -83,7 +83,7 @@ def _places(records: Sequence[Row], evidence: Evidence) -> list[tuple[int | None
 
 def _readers(history: History, evidence: Evidence, records: Sequence[Row], covering: Sequence[Row]) -> list[Row]:
     """Return the reads to show: those of the evidence, then those next to them in time."""
-    found = [*covering, *records, *rows.of_partition(history, "records", evidence, evidence.op_ids)]
+    found = [*covering, *records, *rows.partition_rows(history, "records", evidence, evidence.op_ids)]
     op_ids = {row["op_id"] for row in found if row.get("direction") != "send"}
     reads = rows.operations(history, sorted(op_ids))
     marked = [place for place, op in enumerate(reads) if op["op_id"] in evidence.op_ids]
@@ -94,7 +94,7 @@ def _readers(history: History, evidence: Evidence, records: Sequence[Row], cover
 def _derived(history: History, evidence: Evidence, readers: Sequence[Row]) -> list[Row]:
     """Return what reads passed for certain if there are no positions: from their first record to their last."""
     offsets: dict[int, list[int]] = defaultdict(list)
-    for row in rows.of_partition(history, "records", evidence, [op["op_id"] for op in readers]):
+    for row in rows.partition_rows(history, "records", evidence, [op["op_id"] for op in readers]):
         if row["direction"] == "read" and row["offset"] is not None:
             offsets[row["op_id"]].append(row["offset"])
     return [{"op_id": op_id, "before": min(own), "after": max(own) + 1} for op_id, own in offsets.items()]

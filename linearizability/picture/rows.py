@@ -53,7 +53,7 @@ def outline(history: History, evidence: Evidence) -> Outline:
             wanted = pc.is_valid(table["op_id"])
         else:
             beside = pc.and_(pc.is_in(table["f"], value_set=pa.array(_BESIDE)), pc.is_in(table["process"], processes))
-            for mask in (pc.is_in(table["op_id"], value_set=touching), beside, _of_partition(table, evidence)):
+            for mask in (pc.is_in(table["op_id"], value_set=touching), beside, _in_partition(table, evidence)):
                 wanted = pc.or_(wanted, pc.fill_null(mask, False))
         kept.append(table.filter(wanted).select(columns[:2]))
     table = pa.concat_tables(kept).sort_by([("invoke_ns", "ascending"), ("op_id", "ascending")])
@@ -71,12 +71,12 @@ def operations(history: History, op_ids: Sequence[int]) -> list[Row]:
     return sorted(rows, key=lambda row: int(row["op_id"]))
 
 
-def of_partition(history: History, name: str, evidence: Evidence, op_ids: Sequence[int]) -> list[Row]:
+def partition_rows(history: History, name: str, evidence: Evidence, op_ids: Sequence[int]) -> list[Row]:
     """Return the rows of `records` or `positions` of some operations in the partition."""
-    return list(_rows(history, name, lambda table: pc.and_(_among(table, op_ids), _of_partition(table, evidence))))
+    return list(_rows(history, name, lambda table: pc.and_(_among(table, op_ids), _in_partition(table, evidence))))
 
 
-def of_operations(history: History, name: str, op_ids: Sequence[int]) -> list[Row]:
+def operation_rows(history: History, name: str, op_ids: Sequence[int]) -> list[Row]:
     """Return the rows of some operations in all partitions."""
     return list(_rows(history, name, lambda table: _among(table, op_ids)))
 
@@ -89,7 +89,7 @@ def records_near(history: History, evidence: Evidence, offsets: Collection[int])
         mask = pc.is_in(table["offset"], value_set=at)
         if evidence.value is not None:
             mask = pc.or_(mask, pc.fill_null(pc.equal(table["value"], evidence.value), False))
-        return pc.and_(mask, _of_partition(table, evidence))
+        return pc.and_(mask, _in_partition(table, evidence))
 
     return list(_rows(history, "records", wanted))
 
@@ -104,14 +104,14 @@ def reads_covering(history: History, evidence: Evidence, offsets: Collection[int
         mask = pc.less(table["after"], 0)
         for low, high in zip(begins, ends, strict=True):
             mask = pc.or_(mask, pc.and_(pc.less_equal(table["before"], high), pc.greater(table["after"], low)))
-        return pc.and_(pc.and_(mask, pc.equal(table["cause"], "read")), _of_partition(table, evidence))
+        return pc.and_(pc.and_(mask, pc.equal(table["cause"], "read")), _in_partition(table, evidence))
 
     return list(_rows(history, "positions", wanted))
 
 
 def states(history: History, evidence: Evidence) -> list[Row]:
     """Return what nodes reported about the partition, by time."""
-    rows = _rows(history, "states", lambda table: pc.fill_null(_of_partition(table, evidence), False))
+    rows = _rows(history, "states", lambda table: pc.fill_null(_in_partition(table, evidence), False))
     return sorted(rows, key=lambda row: (int(row["asked_ns"]), int(row["answered_ns"])))
 
 
@@ -124,7 +124,7 @@ def _among(table: pa.Table, op_ids: Sequence[int]) -> pa.ChunkedArray:
     return pc.is_in(table["op_id"], value_set=pa.array(op_ids, pa.int64()))
 
 
-def _of_partition(table: pa.Table, evidence: Evidence) -> pa.ChunkedArray:
+def _in_partition(table: pa.Table, evidence: Evidence) -> pa.ChunkedArray:
     if evidence.partition is None:
         return pc.fill_null(pc.equal(table["topic"], evidence.topic), False)
     return pc.and_(pc.equal(table["topic"], evidence.topic), pc.equal(table["partition"], evidence.partition))
@@ -136,7 +136,7 @@ def _touching(history: History, evidence: Evidence) -> pa.Array:
     if evidence.topic is not None:
         for name in ("records", "positions", "offsets"):
             for table in history.batches(name, ["op_id", "topic", "partition"]):
-                own = table.filter(pc.fill_null(_of_partition(table, evidence), False))["op_id"]
+                own = table.filter(pc.fill_null(_in_partition(table, evidence), False))["op_id"]
                 found.append(np.unique(own.to_numpy()))
     return pa.array(np.unique(np.concatenate(found)))
 

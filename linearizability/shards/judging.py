@@ -82,7 +82,7 @@ class ShardTask:
         own = state_columns(states.filter(pc.equal(states["log"], log)))
         known = own.end_offset != NO_OFFSET
         befores, afters = walks.covered(log)
-        return UnsplitColumns(befores, afters, own.asked_ns[known], own.end_offset[known], not_served_ns)
+        return UnsplitColumns(befores, afters, own.requested_ns[known], own.end_offset[known], not_served_ns)
 
     def shard_rows(self, records: pa.Table | None, small: dict[str, pa.Table]) -> tuple[ShardRows, OperationColumns]:
         """Return rows gathered as in every engine, and their operations."""
@@ -133,7 +133,7 @@ class JudgeShard(ShardTask):
             chosen = (np.arange(len(sends.at)), np.arange(len(reads.offset))) if kept is None else kept
             kept_sends.append(first_send + chosen[0])
             kept_reads.append(first_read + chosen[1])
-            if kept is None or len(chosen[0]) or len(chosen[1]) or not walks.lead_on(log):
+            if kept is None or len(chosen[0]) or len(chosen[1]) or not walks.are_contiguous(log):
                 with_positions.append(log)
         records = files.records(0, np.concatenate(kept_sends), np.concatenate(kept_reads))
         return self.judged(records, {**small, "positions": walks.of(with_positions)})
@@ -153,7 +153,7 @@ class JudgeShard(ShardTask):
         ):
             return None
         suspects = part.suspects(Outside())
-        if not walks.lead_on(log):
+        if not walks.are_contiguous(log):
             suspects = all_suspects([suspects, self.jumps(walks.of([log]))])
         return _followed(part, suspects)
 
@@ -201,10 +201,10 @@ class ScanPart(ShardTask):
         crossing, goes_back = self._crossing(log, walks)
         must_judge_whole |= goes_back
         suspects = part.suspects(Outside())
-        leads_on = walks.lead_on(log)
-        if self.part == 0 and not leads_on and not must_judge_whole:
+        are_contiguous = walks.are_contiguous(log)
+        if self.part == 0 and not are_contiguous and not must_judge_whole:
             suspects = all_suspects([suspects, self.jumps(walks.of([log]))])
-        return PartScan(part.edge(), suspects, must_judge_whole, first_ns, not_served, not leads_on, crossing)
+        return PartScan(part.edge(), suspects, must_judge_whole, first_ns, not_served, not are_contiguous, crossing)
 
     def _crossing(self, log: int, walks: Walks) -> tuple[dict[int, tuple[int, int]], bool]:
         """Return `PartScan.crossing`, and whether one of these reads did not return records in the order of offsets."""

@@ -77,20 +77,20 @@ def draft_folder(final: Path) -> Path:
     Drafts of killed processes in either place are removed.
     """
     _remove_abandoned(final)
-    folder = _of_this_process(final)
+    folder = _draft_path(final)
     try:
         folder.mkdir()
     except OSError:
         elsewhere = Path(tempfile.gettempdir(), "kafkatrial-shards")
         _remove_abandoned(elsewhere)
-        folder = _of_this_process(elsewhere)
+        folder = _draft_path(elsewhere)
     with removed_on_error(folder):
         folder.mkdir(mode=0o700, exist_ok=True)
         (folder / SPILL_FOLDER).mkdir()
     return folder
 
 
-def _of_this_process(final: Path) -> Path:
+def _draft_path(final: Path) -> Path:
     return final.with_name(f"{final.name}.{socket.gethostname()}.{os.getpid()}.{uuid.uuid4().hex}")
 
 
@@ -248,7 +248,7 @@ def published(layout: Layout, final: Path) -> Layout:
     layout.write()
     if layout.folder.parent != final.parent or has_journal(final.parent):
         return layout
-    former = _of_this_process(final)
+    former = _draft_path(final)
     with contextlib.suppress(FileNotFoundError):
         final.rename(former)  # atomic: a reader never sees a half of it
     layout.folder.rename(final)

@@ -72,7 +72,7 @@ class UnsplitColumns:
     befores: Int64s
     """The begins of what reads cover, in any order; `afters` are the ends."""
     afters: Int64s
-    asked_ns: Int64s
+    requested_ns: Int64s
     """When the requests for end offsets were sent; `ends` are the results."""
     ends: Int64s
     not_served_ns: Int64s
@@ -268,8 +268,8 @@ class Part:
                 continue
             lowest = np.minimum.accumulate(np.minimum.reduceat(times, places)[::-1])[::-1]
             first = np.append(lowest, NEVER_NS)[np.searchsorted(places, begin)]
-            for row in np.flatnonzero(first <= unsplit.asked_ns):
-                rows = begin[row] + np.flatnonzero(times[begin[row] :] <= unsplit.asked_ns[row])
+            for row in np.flatnonzero(first <= unsplit.requested_ns):
+                rows = begin[row] + np.flatnonzero(times[begin[row] :] <= unsplit.requested_ns[row])
                 found.append(offset[rows])
         return found
 

@@ -56,7 +56,7 @@ class Walks:
         same = np.diff(op_id[rows]) == 0
         return bool(np.any(same & (before[rows[1:]] < after[rows[:-1]])))
 
-    def lead_on(self, log: int) -> bool:
+    def are_contiguous(self, log: int) -> bool:
         """Whether each consumer continued, poll after poll, exactly where it was."""
         own = self._own(log)
         rows = np.flatnonzero(self._polls[own])

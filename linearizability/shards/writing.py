@@ -69,7 +69,7 @@ class LayoutWriter:
             if not found.keeps_rules:
                 shutil.rmtree(folder)
                 return False
-            layout, is_lawful = laying_out.settled(
+            layout, is_valid = laying_out.settled(
                 fingerprint_of(history),
                 run,
                 folder,
@@ -77,7 +77,7 @@ class LayoutWriter:
                 topics=found.topics,
                 part_rows=laying_out.PART_ROWS,
             )
-            if is_lawful and published(layout, final).folder == final:
+            if is_valid and published(layout, final).folder == final:
                 return True
             shutil.rmtree(folder)
             return False

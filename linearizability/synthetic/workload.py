@@ -1,9 +1,9 @@
-"""Lawful traffic of any size, made column by column: what producers and consumers of one topic would have written down.
+"""Valid traffic of any size, generated column by column: the history of the producers and consumers of one topic.
 
 A *step* is a batch that an idempotent producer sends with acks=all to a partition, and the read_committed poll that
-returns it. Produces take some milliseconds and overlap; one in a thousand is never answered, and of these every other
-is in the log. Steps come in chunks, so that memory does not grow with the history: a `Topic` holds what the next chunk
-must know, a chunk is tables of the public format. All draws come from the generator that the caller gives.
+returns it. Produces take some milliseconds and overlap; one in a thousand times out, and half of these batches are in
+the log. Steps are generated in chunks, so that memory does not grow with the history: `Topic` is the state between two
+chunks, and a chunk consists of tables of the public format. All random numbers come from the caller's generator.
 """
 
 from collections.abc import Mapping
@@ -30,16 +30,16 @@ FIRST_CONSUMER: Final = 1_000
 NODES: Final = 3
 _MARGIN_NS: Final = 50_000
 _LATENCY_NS: Final = (1_000_000, 12_000_000)
-_UNANSWERED: Final = 0.001
+_TIMED_OUT: Final = 0.001
 _FIRST_TIMESTAMP_MS: Final = 1_760_000_000_000
 
 CODED: Final = frozenset({"topic", "topic_id", "direction", "f", "outcome", "isolation", "cause", "source", "error"})
-"""Strings of few values: they are given as dictionaries, which Parquet writes as they are."""
+"""String columns with few distinct values: they are Arrow dictionaries, which Parquet writes unchanged."""
 
 
 @dataclass(slots=True)
 class Topic:
-    """Where everybody is after so many chunks."""
+    """The state of a topic and its clients between two chunks."""
 
     end: Int64s
     """Per partition, the next offset of its log."""
@@ -54,14 +54,14 @@ class Topic:
 
     @classmethod
     def of(cls, partitions: int, skew: float) -> "Topic":
-        """An empty one; `skew` is the share of all records that goes to partition 0, at least an even one."""
+        """Return an empty topic; `skew` is the share of all records that partition 0 has, at least an even share."""
         rest = (1 - max(skew, 1 / partitions)) / max(1, partitions - 1)
         weights = np.full(partitions, rest)
         weights[0] = 1 - rest * (partitions - 1)
         return cls(np.zeros(partitions, np.int64), np.zeros(partitions, np.int64), weights)
 
     def node(self, partition: int) -> int:
-        """Who leads a partition."""
+        """Return the leader of a partition."""
         return partition % NODES + 1
 
 
@@ -71,20 +71,20 @@ class _Steps:
 
     partition: Int64s
     base: Int64s
-    """The offset of its first record."""
-    answered: npt.NDArray[np.bool_]
+    """The base offset."""
+    acknowledged: npt.NDArray[np.bool_]
     stored: npt.NDArray[np.bool_]
     """Whether it is in the log."""
     op_id: Int64s
-    """Of its produce."""
+    """The id of its produce."""
     poll_id: Int64s
-    """Of the poll that returned it; only where it is stored."""
+    """The id of the poll that returned it; valid only if it is stored."""
     invoke_ns: Int64s
 
 
 def chunk(topic: Topic, steps: int, rng: np.random.Generator) -> Tables:
-    """So many steps more, as tables; `topic` is moved on."""
-    made = _draw(topic, steps, rng)
+    """Return the next steps as tables, and advance `topic`."""
+    made = _generate(topic, steps, rng)
     tables = {
         "operations": _operations(topic, made, rng),
         "records": _records(topic, made),
@@ -99,10 +99,10 @@ def chunk(topic: Topic, steps: int, rng: np.random.Generator) -> Tables:
     return {**tables, "states": _ends(topic)}
 
 
-def _draw(topic: Topic, steps: int, rng: np.random.Generator) -> _Steps:
+def _generate(topic: Topic, steps: int, rng: np.random.Generator) -> _Steps:
     partition = rng.choice(len(topic.weights), steps, p=topic.weights)
-    answered = rng.random(steps) >= _UNANSWERED
-    stored = answered | (rng.random(steps) < 0.5)
+    acknowledged = rng.random(steps) >= _TIMED_OUT
+    stored = acknowledged | (rng.random(steps) < 0.5)
     order = np.argsort(partition, kind="stable")
     counts = np.bincount(partition, minlength=len(topic.end))
     before: Int64s = np.cumsum(stored[order]) - stored[order]
@@ -114,7 +114,7 @@ def _draw(topic: Topic, steps: int, rng: np.random.Generator) -> _Steps:
     return _Steps(
         partition=partition,
         base=topic.end[partition] + rank * BATCH_RECORDS,
-        answered=answered,
+        acknowledged=acknowledged,
         stored=stored,
         op_id=op_id,
         poll_id=op_id + 1,
@@ -123,7 +123,7 @@ def _draw(topic: Topic, steps: int, rng: np.random.Generator) -> _Steps:
 
 
 def _operations(topic: Topic, made: _Steps, rng: np.random.Generator) -> pa.Table:
-    """A produce for each step, and a poll where its batch is stored."""
+    """Return a produce for each step, and a poll if its batch is stored."""
     steps, stored = len(made.op_id), np.flatnonzero(made.stored)
     at = made.op_id - topic.next_op_id
     polls = made.poll_id[stored] - topic.next_op_id
@@ -134,8 +134,8 @@ def _operations(topic: Topic, made: _Steps, rng: np.random.Generator) -> pa.Tabl
     invoke_ns = made.invoke_ns[step] + np.where(is_poll, STEP_NS // 2, rng.integers(0, _MARGIN_NS, count))
     took_ns = rng.integers(*_LATENCY_NS, count)
     took_ns[polls] = rng.integers(_MARGIN_NS, STEP_NS // 2 - _MARGIN_NS, len(polls))
-    unanswered = np.zeros(count, np.bool_)
-    unanswered[at[~made.answered]] = True
+    timed_out = np.zeros(count, np.bool_)
+    timed_out[at[~made.acknowledged]] = True
     partition = made.partition[step]
     produces = ~is_poll
     return table_of(
@@ -145,9 +145,9 @@ def _operations(topic: Topic, made: _Steps, rng: np.random.Generator) -> pa.Tabl
         f=coded(is_poll, "produce", "poll"),
         invoke_ns=invoke_ns,
         complete_ns=invoke_ns + took_ns,
-        outcome=coded(unanswered, "ok", "info"),
-        error=coded(np.where(unanswered, 0, -1), "REQUEST_TIMED_OUT"),
-        node=pa.array(partition % NODES + 1, mask=unanswered),
+        outcome=coded(timed_out, "ok", "info"),
+        error=coded(np.where(timed_out, 0, -1), "REQUEST_TIMED_OUT"),
+        node=pa.array(partition % NODES + 1, mask=timed_out),
         producer_id=pa.array(step % PRODUCERS, mask=is_poll),
         producer_epoch=pa.array(np.zeros(count, np.int64), mask=is_poll),
         isolation=coded(np.where(is_poll, 0, -1), "read_committed"),
@@ -159,7 +159,7 @@ def _operations(topic: Topic, made: _Steps, rng: np.random.Generator) -> pa.Tabl
 
 
 def _records(topic: Topic, made: _Steps) -> pa.Table:
-    """Each batch as sent, and as read where it is stored; by operation."""
+    """Return the records of each batch as sent, and as read if it is stored, by operation."""
     times = 1 + made.stored.astype(np.int64)
     step = np.repeat(np.arange(len(times)), times)
     is_read = np.zeros(len(step), np.bool_)
@@ -175,7 +175,7 @@ def _records(topic: Topic, made: _Steps) -> pa.Table:
         topic=coded(np.zeros(len(row)), TOPIC),
         topic_id=coded(np.zeros(len(row)), TOPIC_ID),
         partition=made.partition[row],
-        offset=pa.array(made.base[row] + seq, mask=~read & ~made.answered[row]),
+        offset=pa.array(made.base[row] + seq, mask=~read & ~made.acknowledged[row]),
         value=topic.next_value + row * BATCH_RECORDS + seq,
         leader_epoch=pa.array(topic.epoch[made.partition[row]], mask=~read),
         timestamp_ms=topic.next_timestamp_ms + row,
@@ -184,7 +184,7 @@ def _records(topic: Topic, made: _Steps) -> pa.Table:
 
 
 def _positions(topic: Topic, made: _Steps) -> pa.Table:
-    """What each poll passed over: its batch, and nothing else."""
+    """Return the positions of each poll, which passes over exactly its batch."""
     stored = made.stored
     after = made.base[stored] + BATCH_RECORDS
     count = len(after)
@@ -204,7 +204,7 @@ def _positions(topic: Topic, made: _Steps) -> pa.Table:
 
 
 def _ends(topic: Topic) -> pa.Table:
-    """What the leader of each partition answers between two chunks."""
+    """Return the end offset that the leader of each partition reports between two chunks."""
     count = len(topic.end)
     partition = np.arange(count)
     return table_of(
@@ -218,25 +218,25 @@ def _ends(topic: Topic) -> pa.Table:
         topic_id=coded(np.zeros(count), TOPIC_ID),
         partition=partition,
         leader=partition % NODES + 1,
-        leader_epoch=topic.epoch.copy(),  # Arrow takes an array as it is, and the topic goes on
+        leader_epoch=topic.epoch.copy(),  # a copy, because Arrow does not copy arrays and the topic is updated
         high_watermark=topic.end.copy(),
     )
 
 
 def coded(codes: npt.NDArray[np.generic], *values: str) -> pa.DictionaryArray:
-    """Strings by their codes; null where the code is below 0."""
+    """Return strings by their codes; null if the code is below 0."""
     own = codes.astype(np.int8)
     return pa.DictionaryArray.from_arrays(pa.array(own, mask=own < 0), pa.array(values))
 
 
 def schema_of(name: str) -> pa.Schema:
-    """The public schema of a table, but for `CODED` columns, which are dictionaries here."""
+    """Return the public schema of a table, except that `CODED` columns are dictionaries."""
     kind = pa.dictionary(pa.int8(), pa.string())
     return pa.schema([pa.field(f.name, kind) if f.name in CODED else f for f in SCHEMAS[name]])
 
 
 def table_of(name: str, **columns: pa.Array | npt.NDArray[np.generic]) -> pa.Table:
-    """Rows of a table in `schema_of`, columns that are not given null."""
+    """Return rows with the schema `schema_of`; columns without an argument are null."""
     count = len(next(iter(columns.values())))
     arrays = []
     for own in schema_of(name):

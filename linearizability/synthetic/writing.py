@@ -1,7 +1,7 @@
-"""Writes a synthetic history into a run directory: chunks of lawful traffic, and episodes between them.
+"""Writer of a synthetic history: chunks of valid traffic in a run directory, with episodes between them.
 
-Where it is asked for, the history is laid out by topic partition in the same pass: while a chunk is drawn, a thread
-deals the one before.
+Optionally it creates the layout by topic partition in the same pass: while a chunk is generated, a thread distributes
+the previous one.
 """
 
 import contextlib
@@ -22,33 +22,33 @@ from linearizability.history.schema import SCHEMAS
 from linearizability.shards.running import Run
 from linearizability.shards.writing import LayoutThread, LayoutWriter
 from linearizability.synthetic.episode import Episode
-from linearizability.synthetic.plants import LAST, PLANTS
+from linearizability.synthetic.planted_anomalies import LAST, PLANTED_ANOMALIES
 from linearizability.synthetic.workload import BATCH_RECORDS, CODED, TOPIC, Tables, Topic, chunk, schema_of
 
 CHUNK_STEPS: Final = 50_000
-"""A million records, about 100 MB while they are made."""
+"""About a million records, which need about 100 MB while they are generated."""
 _TOPIC_PROPERTIES: Final = {"replication.factor": "3", "min.insync.replicas": "2"}
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is to be written."""
+    """The size and the anomalies of a synthetic history."""
 
     records: int
-    """About so many, those that were sent and those that were read."""
+    """The approximate number of records, sent and read."""
     partitions: int
     skew: float = 0.0
-    """The share of all records that partition 0 has, if more than an even one."""
-    plants: Sequence[str] = ()
-    """Names of PLANTS; each is planted once for each time it is named."""
+    """The share of all records that partition 0 has, if it is more than an even share."""
+    planted: Sequence[str] = ()
+    """Names from PLANTED_ANOMALIES; each is planted as often as it is listed."""
     seed: int = 0
 
 
 def synthesize(run_dir: Path, request: Request, progress: Callable[[int], None], lay_out: Run | None = None) -> int:
-    """Write a history; how many records it has.
+    """Write a history; return the number of its records.
 
-    `progress` is told the records so far, from time to time; `lay_out` runs what is left to do for the layout in the
-    end, None makes none. Raises HistoryError where the directory holds a run already, or cannot be written.
+    `progress` is called with the number of records written so far. `lay_out` executes the last tasks of the layout;
+    with None there is no layout. Raises HistoryError if the directory contains a run already or cannot be written.
     """
     if (run_dir / RUN_FILE).exists() or (run_dir / HISTORY_FOLDER).exists():
         raise HistoryError(f"{run_dir}: holds a run already; name another directory")
@@ -72,17 +72,17 @@ def synthesize(run_dir: Path, request: Request, progress: Callable[[int], None],
 
 
 def history(request: Request) -> Iterator[Tables]:
-    """The same as tables, a chunk or an episode at a time, in the order of time."""
+    """Yield the history as tables, one chunk or episode at a time, in the order of time."""
     rng, topic = np.random.default_rng(request.seed), Topic.of(request.partitions, request.skew)
     steps = -(-request.records // (2 * BATCH_RECORDS))
     chunks = -(-steps // CHUNK_STEPS)
-    among = sorted((name for name in request.plants if name not in LAST), key=lambda _: rng.random())
+    among = sorted((name for name in request.planted if name not in LAST), key=lambda _: rng.random())
     after = np.sort(rng.integers(0, chunks, len(among)))
     for number in range(chunks):
         yield chunk(topic, min(CHUNK_STEPS, steps - number * CHUNK_STEPS), rng)
         for name in [name for name, place in zip(among, after, strict=True) if place == number]:
             yield _planted(topic, name, int(rng.integers(request.partitions)))
-    last = [name for name in request.plants if name in LAST]
+    last = [name for name in request.planted if name in LAST]
     places = rng.permutation(np.resize(np.arange(request.partitions), len(last)))
     for name, partition in zip(last, places, strict=True):
         yield _planted(topic, name, int(partition))
@@ -90,12 +90,12 @@ def history(request: Request) -> Iterator[Tables]:
 
 def _planted(topic: Topic, name: str, partition: int) -> Tables:
     episode = Episode(topic, partition)
-    PLANTS[name](episode)
+    PLANTED_ANOMALIES[name](episode)
     return episode.tables()
 
 
 class _Writer:
-    """The files of the tables that have rows."""
+    """Writer of one Parquet file for each table that has rows."""
 
     def __init__(self, history_dir: Path) -> None:
         self._history_dir = history_dir
@@ -110,14 +110,14 @@ class _Writer:
         self._files.close()
 
     def write(self, tables: Tables) -> None:
-        """Add rows at the end of each table."""
+        """Append rows to each table."""
         for name, table in tables.items():
             if name not in self._writers:
                 self._writers[name] = self._files.enter_context(self._open(name))
             self._writers[name].write_table(table)
 
     def _open(self, name: str) -> pq.ParquetWriter:
-        # Without the Arrow schema a reader finds plain strings, whatever they were made as.
+        # Without the Arrow schema, readers return plain strings for columns that are dictionaries here.
         return pq.ParquetWriter(
             table_file(self._history_dir, name),
             schema_of(name),

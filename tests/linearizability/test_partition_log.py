@@ -7,9 +7,9 @@ import pytest
 from linearizability.history.errors import HistoryError
 from linearizability.history.reader import open_history
 from linearizability.partition_log import partition_columns
+from tests.linearizability.anomalies.faulty_cluster import FaultyCluster
 from tests.linearizability.anomalies.histories import TOPIC, Tables
-from tests.linearizability.anomalies.simulation import Simulation
-from tests.linearizability.anomalies.trouble import Trouble
+from tests.linearizability.anomalies.simulated_partition import SimulatedPartition
 
 
 def conflict_of(tables, folder, **options):
@@ -31,7 +31,7 @@ def two_in_turn(first, second, watermark):
 
 @pytest.mark.parametrize("seed", range(8))
 def test_valid_cluster_under_faults_is_linearizable_until_a_record_is_lost(tmp_path, seed):
-    tables = Trouble(random.Random(seed)).run(20)
+    tables = FaultyCluster(random.Random(seed)).run(20)
     assert conflict_of(tables, tmp_path / "valid") is None
     final = tables.rows["operations"][-1]["op_id"]
     lost = next(row for row in tables.rows["records"] if row["op_id"] == final)
@@ -68,7 +68,7 @@ def test_end_of_the_log_is_checked_only_with_the_option(tmp_path):
 @pytest.mark.parametrize("seed", range(30))
 def test_valid_transactions_are_linearizable(seed):
     rng = random.Random(seed)
-    tables = Simulation(rng, weak=False, positions=seed % 3 > 0).run(rng.randrange(5, 60))
+    tables = SimulatedPartition(rng, weak=False, positions=seed % 3 > 0).run(rng.randrange(5, 60))
     tombstones = {row["op_id"] for row in tables.rows["records"] if row["value"] is None}
     history = tables.in_memory("made-up")
     if tombstones:

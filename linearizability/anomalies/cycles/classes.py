@@ -34,7 +34,7 @@ REAL_TIME: Final = "-realtime"
 
 _STEPS_MIN: Final = 100_000
 _STEPS_PER_EDGE: Final = 8
-"""A component's budget for G-single: edges looked at."""
+"""The budget of a component for G-single: the number of visited edges."""
 
 _WRITE_READS: Final = frozenset((Kind.COMMITTED_WRITE_READ, Kind.WRITE_READ))
 _DEPENDENCIES: Final = (
@@ -79,12 +79,12 @@ def classify(graph: Graph) -> tuple[Graph, list[Found]]:
     in_process = bool((graph.kind == Kind.PROCESS).any())
     levels = [_level(graph, 0), _level(graph, 1)]
     levels.append(_Level(2, _components(graph, _DEPENDENCIES[2]) if in_process else whole, timed))
-    found = [*_of_one_kind(graph, G0, levels[0]), *_write_reads(graph, levels[1]), *_read_writes(graph, levels)]
+    found = [*_own_cycles(graph, G0, levels[0]), *_write_reads(graph, levels[1]), *_read_writes(graph, levels)]
     return graph, [*found, *_in_real_time(graph, levels)]
 
 
 def _part(graph: Graph, kept: Flags, component: Indexes) -> Graph:
-    """Some nodes, whole components, and the edges inside components."""
+    """Return the graph of some nodes, which are whole components, with the edges inside components."""
     edges = np.flatnonzero(graph.inside(component, _flags(Kind)))
     number = np.cumsum(kept) - 1
     return replace(
@@ -123,13 +123,13 @@ def _with_real_time(graph: Graph, explicit: Components, kinds: Iterable[Kind]) -
 
 
 def _lowest(component: Indexes, nodes: Indexes) -> Indexes:
-    """Of each component that has some of these nodes, the lowest of them."""
+    """Return the lowest of some nodes in each component."""
     nodes = np.sort(nodes)
     return nodes[np.unique(component[nodes], return_index=True)[1]]
 
 
-def _of_one_kind(graph: Graph, name: str, level: _Level) -> Iterator[Found]:
-    """Per component with an edge of the class's own kinds: a shortest cycle from the lowest that one leaves."""
+def _own_cycles(graph: Graph, name: str, level: _Level) -> Iterator[Found]:
+    """Yield each component with an edge of the class's own kinds: a shortest cycle from the lowest source of one."""
     of, own = level.plain.of, _OWN[level.number]
     starts = graph.source[np.flatnonzero(graph.inside(of, _flags(own)))]
     inside = Inside(graph, of, _flags(_DEPENDENCIES[level.number]), real_time=False)
@@ -138,7 +138,7 @@ def _of_one_kind(graph: Graph, name: str, level: _Level) -> Iterator[Found]:
 
 
 def _write_reads(graph: Graph, level: _Level) -> Iterator[Found]:
-    """G1c: a violation for each cycle that consists of read_committed reads alone."""
+    """Yield G1c: a violation for each component that read_committed reads form alone."""
     of, flags = level.plain.of, _flags((Kind.COMMITTED_WRITE_READ,))
     edges = np.flatnonzero(graph.inside(of, flags))
     promised = components(len(graph), graph.source[edges], graph.target[edges]).of
@@ -148,18 +148,18 @@ def _write_reads(graph: Graph, level: _Level) -> Iterator[Found]:
         cycle = inside.shortest(start, Sought(frozenset((Kind.COMMITTED_WRITE_READ,))))
         yield Found(G1C, Verdict.VIOLATION, start, cycle)
     reported = np.isin(of, of[broken])
-    for found in _of_one_kind(graph, G1C, level):
+    for found in _own_cycles(graph, G1C, level):
         if not reported[found.start]:
             yield found
 
 
 def _read_writes(graph: Graph, levels: Sequence[_Level]) -> Iterator[Found]:
-    """G-single and G2."""
+    """Yield G-single and G2."""
     of, before = levels[2].plain.of, levels[1].plain.of
     own = np.flatnonzero(graph.inside(of, _flags(_OWN[2])))
     source, target = graph.source[own], graph.target[own]
     inside = Inside(graph, of, _flags(_DEPENDENCIES[2]), real_time=False)
-    # A way back without read-write edges leads from components of higher numbers to lower ones.
+    # A path back without read-write edges leads from components of higher numbers to lower ones.
     candidates = np.unique(source[before[target] >= before[source]])
     sure = _lowest(of, source[before[target] == before[source]])
     sought = Sought(_OWN[2], read_writes=0)
@@ -171,15 +171,15 @@ class _Starts:
     """Nodes where cycles with read-write edges start."""
 
     both: Indexes
-    """Of G-single or G2."""
+    """Nodes on cycles of G-single or G2."""
     single: Indexes
-    """Of G-single, perhaps."""
+    """Nodes that may be on a cycle of G-single."""
     sure: Indexes
-    """Of G-single, surely: at most one a component."""
+    """Nodes that are certainly on a cycle of G-single, at most one in each component."""
 
 
 def _singles(graph: Graph, of: Indexes, inside: Inside, starts: _Starts, sought: Sought) -> Iterator[Found]:
-    """Per component: G-single from the lowest that has such a cycle, unknown, or G2."""
+    """Yield, per component, G-single from the lowest node with such a cycle, or unknown, or G2."""
     suffix = REAL_TIME if Kind.REAL_TIME in sought.first else ""
     edges = np.bincount(of[graph.source], minlength=int(of.max()) + 1)
     certain = dict(zip(of[starts.sure].tolist(), starts.sure.tolist(), strict=True))
@@ -206,11 +206,11 @@ def _singles(graph: Graph, of: Indexes, inside: Inside, starts: _Starts, sought:
 
 
 def _in_real_time(graph: Graph, levels: Sequence[_Level]) -> Iterator[Found]:
-    """The realtime classes."""
+    """Yield the realtime classes."""
     before = np.zeros(len(graph), np.bool_)
     for level in levels:
         of = level.timed
-        by_time = _goes_by_time(graph, of)
+        by_time = _continues_in_real_time(graph, of)
         fresh = np.flatnonzero(by_time & ~before)
         inside = Inside(graph, of, _flags((*_DEPENDENCIES[level.number], Kind.PROCESS)), real_time=True)
         if level.number < 2:
@@ -223,13 +223,13 @@ def _in_real_time(graph: Graph, levels: Sequence[_Level]) -> Iterator[Found]:
         before = by_time
 
 
-def _goes_by_time(graph: Graph, of: Indexes) -> Flags:
-    """Which nodes real time or process order leads from to others of their component."""
+def _continues_in_real_time(graph: Graph, of: Indexes) -> Flags:
+    """Whether real time or process order leads from each node to another one of its component."""
     latest: Int64s = np.full(int(of.max(initial=-1)) + 1, np.iinfo(np.int64).min)
     np.maximum.at(latest, of, graph.begin_ns)
-    goes: Flags = graph.end_ns < latest[of]
-    goes[graph.source[np.flatnonzero(graph.inside(of, _flags((Kind.PROCESS,))))]] = True
-    return goes
+    continues: Flags = graph.end_ns < latest[of]
+    continues[graph.source[np.flatnonzero(graph.inside(of, _flags((Kind.PROCESS,))))]] = True
+    return continues
 
 
 def _missed_the_past(graph: Graph, of: Indexes, fresh: Flags) -> Indexes:

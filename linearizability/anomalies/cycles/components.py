@@ -95,7 +95,7 @@ def with_real_time(explicit: Components, source: Indexes, target: Indexes, begin
 def _reaches(
     explicit: Components, source: Indexes, target: Indexes, begin_ns: Int64s, end_ns: Int64s
 ) -> tuple[Int64s, Int64s]:
-    """M and B of every node."""
+    """Return M and B of every node."""
     of = explicit.of
     count = int(of.max(initial=-1)) + 1
     ends, begins = np.full(count, np.iinfo(np.int64).max), np.full(count, np.iinfo(np.int64).min)

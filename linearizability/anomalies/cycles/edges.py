@@ -65,7 +65,7 @@ _BEFORE_ALL: Final = -(2**63)
 
 
 def nodes_of(transactions: Transactions) -> Flags:
-    """Which transactions are nodes."""
+    """Whether each transaction is a node."""
     nodes: Flags = transactions.committed & ~transactions.aborted
     return nodes
 
@@ -145,7 +145,7 @@ def _read_write(log: PartitionLog, standing: Indexes) -> _Edges:
 
 
 def _reads_inside(log: PartitionLog) -> Flags:
-    """Per operation, whether what it read was read by a node."""
+    """Whether each operation reads as a part of a transaction that is a node."""
     operations, transactions = log.rows.operations, log.context.transactions
     until_ns = np.append(np.where(nodes_of(transactions), transactions.commit_begun_ns, _BEFORE_ALL), _BEFORE_ALL)
     inside: Flags = operations.invoke_ns <= until_ns[operations.transaction]
@@ -153,7 +153,7 @@ def _reads_inside(log: PartitionLog) -> Flags:
 
 
 def _table(log: PartitionLog, parts: list[_Edges]) -> pa.Table:
-    """The lowest edge of each source, target and kind, as rows of EDGES."""
+    """Return the lowest edge of each source, target and kind, as rows of EDGES."""
     records = log.records
     kind = np.concatenate([np.broadcast_to(np.int8(0) + part.kind, len(part.source)) for part in parts])
     source, target, record, source_op, target_op = (

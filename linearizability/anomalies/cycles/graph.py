@@ -4,7 +4,7 @@ A node is a transaction with at least one edge; nodes are numbered by their firs
 is the lowest op_id. A transaction lasts from its first operation's invocation until it is known to be committed: until
 its commit returned or, where the outcome is unknown, a read_committed read had returned one of its records. *Real time*
 orders two transactions of which one ended before the other began. There may be quadratically many such pairs, so they
-never edges here: their consequences are computed from the times. *Process* order leads from a transaction to the next
+are not edges here: their consequences are computed from the times. *Process* order leads from a transaction to the next
 one of its process that began after its commit was requested, but only where real time does not order the two already.
 """
 
@@ -45,7 +45,7 @@ class Graph:
         return len(self.transaction)
 
     def inside(self, component: Indexes, kinds: Flags) -> Flags:
-        """Which edges are of some kinds, and have both ends in one component; `kinds`: a flag for each Kind."""
+        """Whether each edge has one of some kinds and both ends in one component; `kinds`: a flag for each Kind."""
         within: Flags = kinds[self.kind] & (component[self.source] == component[self.target])
         return within
 
@@ -109,10 +109,10 @@ def _process_order(
     transactions: Transactions, nodes: Indexes, begin_ns: Int64s, end_ns: Int64s
 ) -> tuple[Indexes, Indexes]:
     """Return nodes and their successors in process order, where a successor began before its node had surely ended."""
-    process, asked_ns = transactions.process[nodes], transactions.commit_begun_ns[nodes]
+    process, requested_ns = transactions.process[nodes], transactions.commit_begun_ns[nodes]
     order = np.lexsort((np.arange(len(nodes)), begin_ns, process))
     codes = np.unique(process, return_inverse=True)[1].reshape(-1)
-    times, rank = np.unique(np.append(begin_ns, asked_ns), return_inverse=True)
+    times, rank = np.unique(np.append(begin_ns, requested_ns), return_inverse=True)
     span = len(times) + 1
     moment: Int64s = np.tile(codes, 2) * span + rank.reshape(-1)
     place: Indexes = np.searchsorted(moment[: len(nodes)][order], moment[len(nodes) :], side="right")

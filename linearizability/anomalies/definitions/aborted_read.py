@@ -14,7 +14,7 @@ NAME = "aborted-read"
 
 
 def find(log: PartitionLog) -> Iterable[Anomaly]:
-    """Per record, at the lowest offset where such a read returned it."""
+    """Return findings that count records, at the lowest offset where such a read returned one."""
     if log.ambiguous:
         return
     records, reads, operations, ids = log.records, log.rows.reads, log.rows.operations, log.read_ids

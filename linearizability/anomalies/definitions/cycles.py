@@ -68,7 +68,7 @@ def _definition(name: str, text: str, levels: str, begins: str) -> RunDefinition
 
 _PERMITTED: Final = "Permitted."
 _NOT_PROMISED: Final = "Permitted: Kafka does not promise that transactions take effect in the order of real time."
-_BUDGET: Final = " Unknown where the budget of the search ran out before it could tell this from `{}`."
+_BUDGET: Final = " Unknown where the budget of the search ran out before it could distinguish this from `{}`."
 
 CYCLES: Final = (
     _definition(G0, "Write-write edges form a cycle.", _PERMITTED, "lies on one"),

@@ -33,10 +33,10 @@ NAME = "not-converged"
 
 @dataclass(frozen=True, slots=True)
 class _Lack:
-    """An ISR that stayed short of members."""
+    """An ISR that stayed incomplete."""
 
     isr: tuple[int, ...]
-    asked_ns: int
+    requested_ns: int
     since_ns: int
 
 
@@ -65,18 +65,18 @@ def find(log: PartitionLog) -> Iterable[Anomaly]:
 
 def _lacks(log: PartitionLog) -> Iterator[_Lack]:
     states, schedule = log.rows.states, log.context.schedule
-    seen = [int(row) for row in np.argsort(states.asked_ns, kind="stable") if states.isr[row] is not None]
+    seen = [int(row) for row in np.argsort(states.requested_ns, kind="stable") if states.isr[row] is not None]
     if log.context.may_move_replicas(log.rows.topic) or not seen:
         return
-    asked_ns = states.asked_ns[seen]
+    requested_ns = states.requested_ns[seen]
     for period in schedule.whole:
         if period.begin_ns == BEGINNING_NS or period.begin_ns + schedule.allowed_ns >= period.end_ns:
             continue
-        begin, end = np.searchsorted(asked_ns, [period.begin_ns + 1, period.end_ns])
-        own = [row for row in seen[begin:end] if states.answered_ns[row] < period.end_ns]
-        late = [row for row in own if states.asked_ns[row] > period.begin_ns + schedule.allowed_ns]
+        begin, end = np.searchsorted(requested_ns, [period.begin_ns + 1, period.end_ns])
+        own = [row for row in seen[begin:end] if states.received_ns[row] < period.end_ns]
+        late = [row for row in own if states.requested_ns[row] > period.begin_ns + schedule.allowed_ns]
         if late and not any(len(states.isr[row]) >= log.isr_size for row in own):
-            yield _Lack(states.isr[late[-1]], int(states.asked_ns[late[-1]]), period.begin_ns)
+            yield _Lack(states.isr[late[-1]], int(states.requested_ns[late[-1]]), period.begin_ns)
 
 
 def _all_replicas(log: PartitionLog) -> Iterator[_Replicas]:
@@ -113,8 +113,8 @@ def _settled_ns(log: PartitionLog, period: Period) -> int:
         return BEGINNING_NS
     states = log.rows.states
     full_isr_ns = [
-        int(states.answered_ns[row])
-        for row in np.flatnonzero(states.asked_ns > period.begin_ns)
+        int(states.received_ns[row])
+        for row in np.flatnonzero(states.requested_ns > period.begin_ns)
         if states.isr[row] is not None and len(states.isr[row]) >= log.isr_size
     ]
     return min([*full_isr_ns, period.begin_ns + log.context.schedule.allowed_ns])
@@ -160,7 +160,7 @@ def _show(log: PartitionLog, found: Sequence[tuple[int, _Lack | _Replicas]], ind
     offset, what = found[index]
     if isinstance(what, _Lack):
         text = (
-            f"the last fault had ended at {what.since_ns} ns, and at {what.asked_ns} ns the ISR of"
+            f"the last fault had ended at {what.since_ns} ns, and at {what.requested_ns} ns the ISR of"
             f" {place(log, NO_OFFSET)} was still {list(what.isr)}, instead of {log.isr_size} replicas"
         )
         return Shown((), None, text)

@@ -86,14 +86,14 @@ def _left_out_ns(log: PartitionLog, rows: Indexes, complete_ns: Int64s) -> Int64
 def _first_below(log: PartitionLog, rows: Indexes, offset: Int64s, complete_ns: Int64s) -> Int64s:
     """Return when an end at or below an offset was first returned to a request sent after a time, NEVER_NS if never."""
     states = log.rows.states
-    rows = rows[np.argsort(states.asked_ns[rows], kind="stable")]
-    sent_ns, ends = states.asked_ns[rows], states.end_offset[rows]
+    rows = rows[np.argsort(states.requested_ns[rows], kind="stable")]
+    sent_ns, ends = states.requested_ns[rows], states.end_offset[rows]
     lowest = np.append(np.minimum.accumulate(ends[::-1])[::-1], NEVER_NS)
     after = np.searchsorted(sent_ns, complete_ns, side="left")
     first_ns = np.full(len(offset), NEVER_NS, np.int64)
     for row in np.flatnonzero(lowest[after] <= offset):  # rare
         below = rows[after[row] :][ends[after[row] :] <= offset[row]]
-        first_ns[row] = states.answered_ns[below].min()
+        first_ns[row] = states.received_ns[below].min()
     return first_ns
 
 
@@ -106,7 +106,7 @@ def _show(log: PartitionLog, row: int) -> Shown:
     if others.any():
         other = int(reads.operation[others].min())
         return Shown((reader, other), value_of(log, record), f"{read}; operation {op(log, other)} read another there")
-    ends = log.once(known_end_offsets) & (states.end_offset <= offset) & (states.asked_ns >= read_ns)
+    ends = log.once(known_end_offsets) & (states.end_offset <= offset) & (states.requested_ns >= read_ns)
     epoch = reads.leader_epoch[row] if reads.leader_epoch[row] != NO_EPOCH else log.newest_epoch
     state = int(np.flatnonzero(ends & (states.leader_epoch >= epoch))[0])
     text = (

@@ -35,7 +35,7 @@ def find(log: PartitionLog) -> Iterable[Anomaly]:
     for end in np.unique(end_ns[acknowledged]) if stale.any() else ():
         if end != NOT_PROMISED:
             kept = acknowledged[end_ns[acknowledged] == end]
-            in_force = before_end(states.answered_ns[known_ends], np.broadcast_to(end, known_ends.shape))
+            in_force = before_end(states.received_ns[known_ends], np.broadcast_to(end, known_ends.shape))
             violation |= _misses_one(log, known_ends[in_force], kept)
     for verdict, found in ((Verdict.VIOLATION, violation), (Verdict.PERMITTED, stale & ~violation)):
         yield from finding(log, NAME, verdict, found, offsets=states.end_offset, show=partial(_show, log, verdict))
@@ -53,7 +53,7 @@ def _misses_one(log: PartitionLog, rows: Indexes, acknowledged: Indexes) -> Flag
         own = rows[states.leader_epoch[rows] == leader_epoch]
         known = acknowledged[epoch <= leader_epoch]
         highest = np.append(NO_OFFSET, np.maximum.accumulate(records.offset[known]))
-        before = np.searchsorted(records.acknowledged_ns[known], states.asked_ns[own], side="left")
+        before = np.searchsorted(records.acknowledged_ns[known], states.requested_ns[own], side="left")
         missing[own] = highest[before] >= states.end_offset[own]
     return missing
 
@@ -72,7 +72,7 @@ def record_epochs(log: PartitionLog) -> Int32s:
 
 def _show(log: PartitionLog, verdict: Verdict, row: int) -> Shown:
     records, states = log.records, log.rows.states
-    sent_ns, end_offset = states.asked_ns[row], int(states.end_offset[row])
+    sent_ns, end_offset = states.requested_ns[row], int(states.end_offset[row])
     missed = (
         records.committed
         & (records.acknowledged_ns < sent_ns)
@@ -81,7 +81,7 @@ def _show(log: PartitionLog, verdict: Verdict, row: int) -> Shown:
     )
     if verdict is Verdict.VIOLATION:
         end_ns = records.acknowledged_end_ns
-        missed &= (end_ns != NOT_PROMISED) & before_end(np.broadcast_to(states.answered_ns[row], end_ns.shape), end_ns)
+        missed &= (end_ns != NOT_PROMISED) & before_end(np.broadcast_to(states.received_ns[row], end_ns.shape), end_ns)
     candidates = np.flatnonzero(missed)
     record = int(candidates[np.lexsort((records.offset[candidates], records.send_operation[candidates]))[0]])
     sender = int(records.send_operation[record])

@@ -74,7 +74,7 @@ def _reduce(log: PartitionLog) -> pa.Table:
 
 
 def _is_covered(log: PartitionLog) -> Flags:
-    """Per record, whether a read_committed read covers its offset."""
+    """Whether a read_committed read covers the offset of each record."""
     coverage, offset = log.coverage, log.records.offset
     stable = log.rows.operations.isolation[coverage.operation] == READ_COMMITTED
     begun = np.searchsorted(np.sort(coverage.before[stable]), offset, side="right")

@@ -58,7 +58,7 @@ _OUTAGES: Final = pa.schema(
 """Outages longer than the allowance: the produce that began first and the one that ended last, by op_id; begin and end;
 the nodes that faults struck in that period, and the nodes that must include the voters for that (`healing.Struck`); the
 begin of the period."""
-_VOTERS: Final = pa.schema([pa.field("answered_ns", pa.int64()), pa.field("voters", pa.list_(pa.int32()))])
+_VOTERS: Final = pa.schema([pa.field("received_ns", pa.int64()), pa.field("voters", pa.list_(pa.int32()))])
 
 
 def _reduce(log: PartitionLog) -> pa.Table:
@@ -94,15 +94,16 @@ def _survived(log: PartitionLog, period: Period) -> Struck | None:
     needed = max([1, *log.context.settings.numbers(log.rows.topic, "min.insync.replicas")])
     if not period.struck.nodes:
         return period.struck if period.struck == NOTHING and log.isr_size >= needed else None
-    calm = [
+    stable = [
         row
-        for row in np.flatnonzero(states.answered_ns <= period.begin_ns)
-        if states.isr[row] is not None and schedule.is_calm(int(states.asked_ns[row]), int(states.answered_ns[row]))
+        for row in np.flatnonzero(states.received_ns <= period.begin_ns)
+        if states.isr[row] is not None
+        and schedule.is_unchanged(int(states.requested_ns[row]), int(states.received_ns[row]))
     ]
-    if not calm:
+    if not stable:
         return None
-    row = max(calm, key=lambda row: int(states.asked_ns[row]))
-    struck = schedule.struck_between(int(states.asked_ns[row]), period.end_ns)
+    row = max(stable, key=lambda row: int(states.requested_ns[row]))
+    struck = schedule.struck_between(int(states.requested_ns[row]), period.end_ns)
     return struck if struck.nodes is not None and len(set(states.isr[row]) - struck.nodes) >= needed else None
 
 
@@ -147,13 +148,13 @@ def _served_ns(log: PartitionLog) -> Int64s:
     used = np.unique(np.concatenate([log.rows.sends.operation, log.rows.reads.operation]))
     good = used[(operations.outcome[used] == OK) & ~operations.reads_disk[used]]
     completed = operations.complete_ns[good]
-    return np.sort(np.concatenate([completed[completed != NEVER_NS], states.answered_ns[states.from_leader]]))
+    return np.sort(np.concatenate([completed[completed != NEVER_NS], states.received_ns[states.from_leader]]))
 
 
 def _voters(log: PartitionLog) -> pa.Table:
     states = log.rows.states
     rows = [
-        {"answered_ns": int(states.answered_ns[row]), "voters": sorted({*states.isr[row]} - {None})}
+        {"received_ns": int(states.received_ns[row]), "voters": sorted({*states.isr[row]} - {None})}
         for row in np.flatnonzero(states.of_quorum)
         if states.isr[row] is not None
     ]
@@ -162,7 +163,7 @@ def _voters(log: PartitionLog) -> pa.Table:
 
 def find(run: WholeRun) -> Iterable[Anomaly]:
     """Return findings that count outages."""
-    voters = sorted((row["answered_ns"], row["voters"]) for row in run.facts[_QUORUM].to_pylist())
+    voters = sorted((row["received_ns"], row["voters"]) for row in run.facts[_QUORUM].to_pylist())
     evidence = [_evidence(row) for row in run.facts[NAME].to_pylist() if _is_connected(voters, row)]
     yield from run_finding(NAME, Verdict.VIOLATION, evidence)
 

@@ -52,9 +52,9 @@ def _regressed(log: PartitionLog, values: Int64s) -> Flags:
     states = log.rows.states
     regressed = np.zeros(len(states), np.bool_)
     for rows in _groups(log, values):
-        first = rows[np.argsort(states.answered_ns[rows], kind="stable")]
+        first = rows[np.argsort(states.received_ns[rows], kind="stable")]
         highest = np.append(NO_OFFSET, np.maximum.accumulate(values[first]))
-        before = highest[np.searchsorted(states.answered_ns[first], states.asked_ns[rows], side="left")]
+        before = highest[np.searchsorted(states.received_ns[first], states.requested_ns[rows], side="left")]
         regressed[rows] = before > values[rows]
     return regressed
 
@@ -66,7 +66,7 @@ def _earlier(log: PartitionLog, row: int) -> tuple[str, int, int]:
         states.from_leader
         & (states.leader_epoch == states.leader_epoch[row])
         & (states.node == states.node[row])
-        & (states.answered_ns < states.asked_ns[row])
+        & (states.received_ns < states.requested_ns[row])
     )
     for mark, name in _MARKS.items():
         values: Int64s = getattr(states, mark)

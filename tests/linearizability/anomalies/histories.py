@@ -1,4 +1,4 @@
-"""Small histories in the public format, as rows: how tests write them."""
+"""Small histories in the public format, written by tests row by row."""
 
 import json
 
@@ -53,7 +53,7 @@ class Tables:
         )
 
     def in_memory(self, source):
-        """The history that `write` would make of it."""
+        """Return the history that `write` would write."""
         tables = {name: pa.Table.from_pylist(rows, schema=SCHEMAS[name]) for name, rows in self.rows.items() if rows}
         return history_of_tables(source, RunInfo.of(source, self.run), tables)
 

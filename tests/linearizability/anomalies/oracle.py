@@ -1,20 +1,21 @@
-"""The definitions once more: slow, obvious, one row at a time, written from the design and not from the kernel.
+"""Oracle of the anomalies: a second implementation of the definitions, row by row and without arrays or shards.
 
-Every function here is a sentence of the definitions as a loop. It knows no arrays, no sorting tricks and no shards.
+It is written from the description of the anomalies, independently of the package. Each function is one definition as a
+loop.
 """
 
 from collections import defaultdict
 
-from tests.linearizability.anomalies.oracle_of_answers import AnswerAnomalies
-from tests.linearizability.anomalies.oracle_of_clusters import judge_clusters
-from tests.linearizability.anomalies.oracle_of_groups import judge_groups
-from tests.linearizability.anomalies.oracle_of_logs import FOREVER, NEVER
-from tests.linearizability.anomalies.oracle_of_records import RecordAnomalies
-from tests.linearizability.anomalies.oracle_of_runs import judge_run
+from tests.linearizability.anomalies.oracle_clusters import judge_clusters
+from tests.linearizability.anomalies.oracle_groups import judge_groups
+from tests.linearizability.anomalies.oracle_logs import FOREVER, NEVER
+from tests.linearizability.anomalies.oracle_records import RecordAnomalies
+from tests.linearizability.anomalies.oracle_responses import ResponseAnomalies
+from tests.linearizability.anomalies.oracle_runs import judge_run
 
 
 class Oracle:
-    """Judges a history given as {table: [row dicts]} and run.json's members."""
+    """Judgement of a history, which is given as the members of run.json and {table: [row]}."""
 
     def __init__(self, run, tables):
         self.run = run
@@ -37,14 +38,14 @@ class Oracle:
         judge_clusters(self, logs)
 
     def judgement(self):
-        """{(name, verdict): (count, lowest ten (op_ids, topic, partition, offset, value))}."""
+        """Return {(name, verdict): (count, lowest ten (op_ids, topic, partition, offset, value))}."""
 
         def order(e):
             return (e[1] or "", -1 if e[2] is None else e[2], e[3] is None, e[3] or 0, e[0], e[4] is None, e[4] or 0)
 
         return {key: (len(rows), sorted(rows, key=order)[:10]) for key, rows in self.found.items()}
 
-    # ---- names
+    # ---- topics
 
     def topic_of(self, row):
         ids = self.ids[row["topic"]]
@@ -104,9 +105,9 @@ class Oracle:
     def acks_all(self, op_id):
         acks = self.op[op_id]["acks"]
         if acks is None:
-            said = self.client(op_id, "acks")
-            if said in ("all", "-1", "0", "1"):
-                return said in ("all", "-1")
+            configured = self.client(op_id, "acks")
+            if configured in ("all", "-1", "0", "1"):
+                return configured in ("all", "-1")
             return self.op[op_id]["producer_id"] is not None
         return acks == -1
 
@@ -171,7 +172,7 @@ class Oracle:
     # ---- settings and faults
 
     def in_force(self, topic, name, aliases=()):
-        """[(value, since)] of a property on a topic."""
+        """Return [(value, time from which it applies)] of a property of a topic."""
 
         def given(fault):
             pairs = dict(part.split("=", 1) for part in (fault["argument"] or "").split(",") if "=" in part)
@@ -187,7 +188,7 @@ class Oracle:
         return [*base[:1], *wide, *own]
 
     def content_at_risk(self, topic):
-        """[(node, begin, end)] of faults that lost content, and from when an unclean election was possible."""
+        """Return [(node, begin, end)] of faults that lost content, and when an unclean election became possible."""
         flush = [v for v, _ in self.in_force(topic, "flush.messages", ("log.flush.interval.messages",))]
         flushed = bool(flush) and all(v == "1" for v in flush)
         lost = []
@@ -211,8 +212,8 @@ class Oracle:
         return max(heals, default=None)
 
 
-class Log(RecordAnomalies, AnswerAnomalies):
-    """One topic partition of one topic id, with its anomalies."""
+class Log(RecordAnomalies, ResponseAnomalies):
+    """A topic partition of one topic id, with its anomalies."""
 
     def judge(self):
         self.phantom_read()
@@ -226,7 +227,7 @@ class Log(RecordAnomalies, AnswerAnomalies):
             self.realtime_order()
             self.aborted_read()
             self.precommitted_read()
-            self.answers()
+            self.end_offsets()
             self.read_above_watermark()
             self.epoch_regress()
             self.leaders()

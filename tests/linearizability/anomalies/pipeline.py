@@ -1,7 +1,7 @@
-"""A lawful application under exactly-once: a group that reads `in`, writes `t` in transactions, and commits with them.
+"""Pipeline: valid history of an exactly-once application, which reads `in`, writes `t` and commits in transactions.
 
-Beside it a group that commits offsets by itself. Members are replaced, with and without a word; the newer one has a
-newer epoch of the transactional id, and what the older one still tries is refused.
+A second group commits offsets outside of transactions. Members are replaced with and without a revocation. Each new
+member has a higher producer epoch of the transactional id, and requests of the fenced member are rejected.
 """
 
 from tests.linearizability.anomalies.histories import TOPIC, Tables
@@ -17,7 +17,7 @@ class Pipeline:
         self.now, self.inputs, self.outputs, self.end = 1000, [], {}, 0
         self.committed, self.position, self.other = None, 0, None
         self.generation, self.epoch, self.number, self.value = 0, -1, 0, 0
-        self.owner, self.seen, self.open = None, 0, []
+        self.owner = None
 
     def run(self, steps):
         self.feed()
@@ -53,15 +53,14 @@ class Pipeline:
         self.tables.add("positions", op_id=op, before=before, after=after, cause="read", **place)
 
     def rebalance(self):
-        """Another process takes over; the older one is told, or finds out when it is refused."""
-        told = self.rng.random() < 0.5
+        """Assign the partition to another process; the former owner is revoked, or its heartbeat is rejected."""
+        revokes = self.rng.random() < 0.5
         if self.owner is not None:
-            if told:
+            if revokes:
                 self.event(self.owner, "revoked")
             else:
-                refused = {"error": "ILLEGAL_GENERATION", "group": "g"}
-                self.op(self.owner, "heartbeat", "info", **refused)
-        self.owner = 10 + self.rng.randrange(3) if told or self.owner is None else 10 + (self.owner - 9) % 3
+                self.op(self.owner, "heartbeat", "info", error="ILLEGAL_GENERATION", group="g")
+        self.owner = 10 + self.rng.randrange(3) if revokes or self.owner is None else 10 + (self.owner - 9) % 3
         self.generation += 1
         self.epoch += 1
         columns = {"producer_id": 7, "producer_epoch": self.epoch, "txn_id": "x"}
@@ -89,10 +88,10 @@ class Pipeline:
         self.tables.add("offsets", op_id=op, group=group, topic=SOURCE, partition=0, offset=offset, direction=direction)
 
     def work(self):
-        """One transaction: some inputs, an output of each, the offset behind them."""
+        """Run a transaction: read some inputs, produce an output for each, commit the offset after them."""
         after = min(len(self.inputs), self.position + self.rng.randrange(1, 4))
-        taken = range(self.position, after)
-        if not taken:
+        inputs = range(self.position, after)
+        if not inputs:
             return
         self.number += 1
         columns = {"txn_id": "x", "txn_seq": self.number, "producer_id": 7, "producer_epoch": self.epoch}
@@ -100,27 +99,27 @@ class Pipeline:
         self.op(self.owner, "begin_txn", **columns)
         op = self.op(self.owner, "produce", acks=-1, topic=TOPIC, partition=0, **columns)
         sent = {}
-        for seq, offset in enumerate(taken):
+        for seq, offset in enumerate(inputs):
             self.value += 1
             sent[self.end] = self.value
             self.tables.record(op, seq, "send", TOPIC, 0, self.end, self.value)
             self.tables.add("inputs", op_id=op, seq=seq, topic=SOURCE, partition=0, offset=offset)
             self.end += 1
         self.offset(self.op(self.owner, "commit_offsets", group="g", **columns), "g", after, "commit")
-        self.end += 1  # the marker
+        self.end += 1  # the transaction marker
         how = self.rng.choice(["commit"] * 4 + ["unknown commit", "lost commit", "abort"])
         f, outcome = ("abort_txn", "ok") if how == "abort" else ("commit_txn", "ok" if how == "commit" else "info")
         self.op(self.owner, f, outcome, **columns)
         if how in ("commit", "unknown commit"):
             self.outputs |= sent
             self.committed = self.position = after
-            if self.rng.random() < 0.3:  # asked again, because an answer was late
+            if self.rng.random() < 0.3:  # a retry after a late response
                 self.op(self.owner, f, **columns) if how == "commit" else None
         if how != "commit":
             self.rebalance() if how == "lost commit" else self.seek()
 
     def commit_alone(self):
-        """The other group: nothing but offsets; of unknown commits some are done."""
+        """Commit an offset of the second group; some commits of unknown outcome take effect."""
         outcome = self.rng.choice(["ok", "ok", "info"])
         offset = self.rng.randrange(len(self.inputs) + 1)
         self.offset(self.op(30, "commit_offsets", outcome, group="h"), "h", offset, "commit")

@@ -1,4 +1,4 @@
-"""What a leader answers after healing that does not know yet that it is deposed: its log will be cut."""
+"""Reads from a leader of an older epoch after healing: its log may still be truncated."""
 
 import pytest
 
@@ -9,8 +9,8 @@ from tests.linearizability.anomalies.histories import TOPIC, Tables
 OLD, NEW = 0, 1
 
 
-def judged(tmp_path, *, epoch_of_late, unclean="true"):
-    """A record of acks=1 at 6601, read after healing in the old epoch; one sent later stands at 6600."""
+def judged(tmp_path, *, late_epoch, unclean="true"):
+    """Judge a record with acks=1 at offset 6601, read after healing in the old epoch, and a later one at 6600."""
     settings = {"replication.factor": "3", "min.insync.replicas": "1", "unclean.leader.election.enable": unclean}
     tables = Tables(topics={TOPIC: settings}, cluster={})
     tables.add("faults", fault_id=0, kind="starve", target="1", argument=None, inject_ns=100, heal_ns=300)
@@ -19,7 +19,7 @@ def judged(tmp_path, *, epoch_of_late, unclean="true"):
     read(tables, early, 310, 6601, 22, OLD)
     late = tables.op(1, "produce", 400, 410, acks=1)
     tables.record(late, 0, "send", TOPIC, 0, 6600, 43)
-    read(tables, late, 500, 6600, 43, epoch_of_late)
+    read(tables, late, 500, 6600, 43, late_epoch)
     return {
         anomaly.verdict
         for anomaly in judge(tables.write(tmp_path / "run")).anomalies
@@ -34,12 +34,12 @@ def read(tables, process, at_ns, offset, value, epoch):
 
 
 @pytest.mark.parametrize(
-    ("epoch_of_late", "unclean", "verdict"),
+    ("late_epoch", "unclean", "verdict"),
     [
-        (NEW, "true", Verdict.PERMITTED),  # one log cannot have both: the first was in what was cut
-        (OLD, "true", Verdict.VIOLATION),  # one log has both
-        (NEW, "false", Verdict.VIOLATION),  # nothing that was read may be cut
+        (NEW, "true", Verdict.PERMITTED),  # no single log can contain both: the first record was truncated
+        (OLD, "true", Verdict.VIOLATION),  # one log contains both
+        (NEW, "false", Verdict.VIOLATION),  # no record that was read may be truncated
     ],
 )
-def test_what_a_deposed_leader_answers_after_healing_has_not_settled(tmp_path, epoch_of_late, unclean, verdict):
-    assert judged(tmp_path, epoch_of_late=epoch_of_late, unclean=unclean) == {verdict}
+def test_records_read_from_a_deposed_leader_may_be_truncated(tmp_path, late_epoch, unclean, verdict):
+    assert judged(tmp_path, late_epoch=late_epoch, unclean=unclean) == {verdict}

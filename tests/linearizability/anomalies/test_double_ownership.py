@@ -1,4 +1,4 @@
-"""Two owners of one partition: found without a single operation of theirs, and never where a rebalance is valid."""
+"""The anomaly double-ownership: found from assignments alone, and never in a valid rebalance."""
 
 import pytest
 
@@ -12,10 +12,10 @@ MS = 1_000_000
 ENGINES = [judge, lambda path: judge_in_shards(open_history(path), run_here)]
 
 
-def event(tables, process, what, at_ms, generation=4, partition=0, **columns):
+def add_event(tables, process, event, at_ms, generation=4, partition=0, **columns):
     columns = {"group": "g", "member_id": f"m{process}", "generation": generation, **columns}
     tables.add(
-        "assignments", process=process, event=what, at_ns=at_ms * MS, topic=TOPIC, partition=partition, **columns
+        "assignments", process=process, event=event, at_ns=at_ms * MS, topic=TOPIC, partition=partition, **columns
     )
 
 
@@ -36,23 +36,23 @@ def verdicts(tables, path, engine):
         [(1, "assigned", 100), (2, "assigned", 110), (1, "revoked", 120), (2, "revoked", 130)],
         [(1, "assigned", 100), (2, "assigned", 100), (1, "revoked", 110), (2, "lost", 110)],
         [(1, "assigned", 100), (2, "assigned", 110), (2, "revoked", 115), (1, "lost", 120)],
-        # The second owner shows no more than that it was assigned.
+        # The second owner has no event after its assignment.
         [(1, "assigned", 100), (2, "assigned", 110), (1, "revoked", 120)],
     ],
 )
-def test_two_owners_without_an_operation_are_seen(tmp_path, engine, events):
+def test_two_owners_without_operations_are_found(tmp_path, engine, events):
     tables = Tables(topics={TOPIC: {}})
     for one in events:
-        event(tables, *one)
+        add_event(tables, *one)
     assert verdicts(tables, tmp_path / "run", engine) == ["violation"]
 
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_an_event_of_another_partition_is_a_sign_of_life(tmp_path, engine):
     tables = Tables(topics={TOPIC: {}})
-    event(tables, 1, "assigned", 100)
-    event(tables, 2, "assigned", 110)
-    event(tables, 1, "assigned", 120, partition=1)
+    add_event(tables, 1, "assigned", 100)
+    add_event(tables, 2, "assigned", 110)
+    add_event(tables, 1, "assigned", 120, partition=1)
     assert verdicts(tables, tmp_path / "run", engine) == ["violation"]
 
 
@@ -62,43 +62,43 @@ def test_an_event_of_another_partition_is_a_sign_of_life(tmp_path, engine):
     [
         # Eager: everything is revoked before anything is assigned in the next generation.
         [(1, "assigned", 100), (1, "revoked", 110), (1, "assigned", 120, 5, 1), (2, "assigned", 120, 5)],
-        # Cooperative: the partition changes hands one generation after its owner gave it up, and the rest stays.
+        # Cooperative: the partition is assigned one generation after its revocation; the other partition is kept.
         [(1, "assigned", 100), (1, "assigned", 100, 4, 1), (1, "revoked", 110, 5), (2, "assigned", 120, 6)],
-        # The session timed out: the member learns late that it lost what another has had since the next generation.
+        # The session timed out: the member loses the partition after another member owns it in the next generation.
         [(1, "assigned", 100), (2, "assigned", 200, 5), (1, "lost", 300)],
-        # Handed over within one generation, at one moment.
+        # Reassigned within one generation, at the same time.
         [(1, "assigned", 100), (1, "revoked", 110), (2, "assigned", 110), (2, "revoked", 120)],
-        # Gone without a word: no sign of life after the other member's assignment, or at the same time.
+        # The member is gone: it has no event after the assignment of the other member, or at the same time.
         [(1, "assigned", 100), (2, "assigned", 110), (2, "revoked", 120)],
         [(1, "assigned", 100), (2, "assigned", 100), (1, "revoked", 110)],
-        # Assigned and revoked at once is no ownership.
+        # Assigned and revoked at the same time.
         [(1, "assigned", 100), (2, "assigned", 110), (2, "revoked", 110), (1, "revoked", 120)],
     ],
 )
-def test_valid_rebalances_are_silent(tmp_path, engine, events):
+def test_valid_rebalances_have_no_anomaly(tmp_path, engine, events):
     tables = Tables(topics={TOPIC: {}})
     for one in events:
-        event(tables, *one)
+        add_event(tables, *one)
     assert verdicts(tables, tmp_path / "run", engine) == []
 
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize(("f", "error"), [("close", None), ("poll", "FENCED_MEMBER_EPOCH")])
 def test_a_member_that_left_or_was_fenced_owns_nothing(tmp_path, engine, f, error):
-    """Its client calls back late."""
+    """The callback of its client is late."""
     tables = Tables(topics={TOPIC: {}})
-    event(tables, 1, "assigned", 100)
+    add_event(tables, 1, "assigned", 100)
     tables.op(1, f, 105 * MS, 106 * MS, "fail" if error else "ok", group="g", error=error)
-    event(tables, 2, "assigned", 110)
-    event(tables, 1, "lost", 120)
-    event(tables, 2, "revoked", 130)
+    add_event(tables, 2, "assigned", 110)
+    add_event(tables, 1, "lost", 120)
+    add_event(tables, 2, "revoked", 130)
     assert verdicts(tables, tmp_path / "run", engine) == []
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_a_static_member_is_replaced_without_a_word(tmp_path, engine):
+def test_a_static_member_is_replaced_without_a_revocation(tmp_path, engine):
     tables = Tables(topics={TOPIC: {}})
-    event(tables, 1, "assigned", 100, instance_id="i")
-    event(tables, 2, "assigned", 110, instance_id="i")
-    event(tables, 1, "lost", 120, instance_id="i")
+    add_event(tables, 1, "assigned", 100, instance_id="i")
+    add_event(tables, 2, "assigned", 110, instance_id="i")
+    add_event(tables, 1, "lost", 120, instance_id="i")
     assert verdicts(tables, tmp_path / "run", engine) == []

@@ -1,8 +1,8 @@
-"""At night: the kernel against the oracle, lawful histories and planted anomalies, in very many histories.
+"""Nightly: the definitions of anomalies compared with the oracle on tens of thousands of histories, judged in memory.
 
-    pytest tests/linearizability/anomalies/test_many_histories.py -m nightly [-k lawful]
+    pytest tests/linearizability/anomalies/test_many_histories.py -m nightly [-k valid]
 
-The same is asked of some hundred in `test_kernel` and `test_cycles`. Histories are judged in memory.
+`test_definitions` and `test_cycles` check the same for a few hundred histories.
 """
 
 import random
@@ -13,84 +13,89 @@ import pytest
 
 from linearizability.check import judge_history
 from linearizability.judgement import Verdict
-from tests.linearizability.anomalies.nonsense import nonsense, nonsense_of_one_group
+from tests.linearizability.anomalies.arbitrary_histories import arbitrary_group_history, arbitrary_history
+from tests.linearizability.anomalies.faulty_cluster import (
+    PLANTED_CLUSTER_ANOMALIES,
+    FaultyCluster,
+    arbitrary_cluster_history,
+)
+from tests.linearizability.anomalies.interleavings import PLANTED_CYCLES
 from tests.linearizability.anomalies.oracle import Oracle
 from tests.linearizability.anomalies.pipeline import Pipeline
-from tests.linearizability.anomalies.plants import PLANTS
-from tests.linearizability.anomalies.plants_of_groups import GROUP_PLANTS
-from tests.linearizability.anomalies.simulation import Simulation
-from tests.linearizability.anomalies.test_cycles import any_history
-from tests.linearizability.anomalies.test_kernel import as_rows, lawful
-from tests.linearizability.anomalies.trouble import CLUSTER_PLANTS, Trouble, nonsense_of_a_cluster
-from tests.linearizability.anomalies.weaves import CYCLE_PLANTS
+from tests.linearizability.anomalies.planted_anomalies import PLANTED_ANOMALIES
+from tests.linearizability.anomalies.planted_group_anomalies import PLANTED_GROUP_ANOMALIES
+from tests.linearizability.anomalies.simulated_partition import SimulatedPartition
+from tests.linearizability.anomalies.test_cycles import arbitrary_cyclic_history
+from tests.linearizability.anomalies.test_definitions import as_rows, valid_history
 from tests.linearizability.many import HOURS_S, failing
 
 pytestmark = [pytest.mark.slow, pytest.mark.nightly, pytest.mark.timeout(HOURS_S)]
 
 KINDS = {
-    "anything": nonsense,
-    "one group": nonsense_of_one_group,
-    "a cluster": nonsense_of_a_cluster,
-    "cycles": any_history,
+    "any": arbitrary_history,
+    "one group": arbitrary_group_history,
+    "a cluster": arbitrary_cluster_history,
+    "cycles": arbitrary_cyclic_history,
 }
 ORACLE_SEEDS = 50_000
-"""Of each kind."""
-LAWFUL_SEEDS = 10_000
-PLANT_SEEDS = 400
-"""Of each anomaly: more than ten thousand in all."""
+"""The number of seeds of each kind."""
+VALID_SEEDS = 10_000
+PLANTED_SEEDS = 400
+"""The number of seeds of each anomaly; more than ten thousand in total."""
 
 
-def whole_of(tables):
+def judged_in_memory(tables):
     return judge_history(tables.in_memory(Path("made-up")))
 
 
-def unlike_the_oracle(kind, seed):
-    """How the kernel and the oracle judge differently, empty if they do not."""
+def difference_from_the_oracle(kind, seed):
+    """Return the difference between the judgement and that of the oracle as a text; empty if there is none."""
     tables = KINDS[kind](random.Random(seed))
-    found, expected = as_rows(whole_of(tables)), Oracle(tables.run, tables.rows).judgement()
+    found, expected = as_rows(judged_in_memory(tables)), Oracle(tables.run, tables.rows).judgement()
     return "" if found == expected else f"{kind}, seed {seed}: {found} instead of {expected}"
 
 
-def raised_by_lawful(seed):
-    judgement = whole_of(lawful(seed))
+def false_alarm(seed):
+    """Return the judgement of a valid history as a text if it is not ok; otherwise an empty text."""
+    judgement = judged_in_memory(valid_history(seed))
     found = [anomaly for anomaly in judgement.anomalies if anomaly.verdict is not Verdict.PERMITTED]
-    is_silent = not found and (judgement.verdict is Verdict.OK or judgement.reasons)
-    return "" if is_silent else f"seed {seed}: {judgement}"
+    is_ok = not found and (judgement.verdict is Verdict.OK or judgement.reasons)
+    return "" if is_ok else f"seed {seed}: {judgement}"
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_kernel_says_what_the_oracle_says(kind):
-    assert not failing(partial(unlike_the_oracle, kind), range(ORACLE_SEEDS))
+def test_judgement_equals_the_oracle(kind):
+    assert not failing(partial(difference_from_the_oracle, kind), range(ORACLE_SEEDS))
 
 
-def test_lawful_histories_raise_nothing():
-    assert not failing(raised_by_lawful, range(LAWFUL_SEEDS))
+def test_valid_histories_have_only_permitted_anomalies():
+    assert not failing(false_alarm, range(VALID_SEEDS))
 
 
-def strong_log(rng):
-    tables = Simulation(rng, weak=False).run(rng.randrange(20, 60))
+def partition_without_lost_content(rng):
+    tables = SimulatedPartition(rng, weak=False).run(rng.randrange(20, 60))
     tables.rows["faults"] = [fault for fault in tables.rows["faults"] if fault["kind"] not in ("wipe", "power")]
     return tables
 
 
-SOILS = (
-    (strong_log, {**PLANTS, **CYCLE_PLANTS}),
-    (lambda rng: Pipeline(rng).run(rng.randrange(20, 60)), GROUP_PLANTS),
-    (lambda rng: Trouble(rng).run(rng.randrange(1, 40)), CLUSTER_PLANTS),
+SOURCES = (
+    (partition_without_lost_content, {**PLANTED_ANOMALIES, **PLANTED_CYCLES}),
+    (lambda rng: Pipeline(rng).run(rng.randrange(20, 60)), PLANTED_GROUP_ANOMALIES),
+    (lambda rng: FaultyCluster(rng).run(rng.randrange(1, 40)), PLANTED_CLUSTER_ANOMALIES),
 )
 
 
 @pytest.mark.parametrize(
-    ("name", "soil", "plant"), [(name, soil, plant) for soil, plants in SOILS for name, plant in plants.items()]
+    ("name", "make", "plant"), [(name, make, plant) for make, plants in SOURCES for name, plant in plants.items()]
 )
-def test_planted_anomaly_is_found_by_name(name, soil, plant):
+def test_planted_anomaly_is_found_by_name(name, make, plant):
     planted = 0
-    for seed in range(PLANT_SEEDS):
+    for seed in range(PLANTED_SEEDS):
         rng = random.Random(seed)
-        tables = soil(rng)
+        tables = make(rng)
         if plant(tables, rng):
             planted += 1
-            found = {(anomaly.name, anomaly.verdict) for anomaly in whole_of(tables).anomalies}
-            permitted = (name, Verdict.PERMITTED) in found and name in CYCLE_PLANTS
+            found = {(anomaly.name, anomaly.verdict) for anomaly in judged_in_memory(tables).anomalies}
+            permitted = (name, Verdict.PERMITTED) in found and name in PLANTED_CYCLES
             assert permitted or found & {(name, Verdict.VIOLATION), (name, Verdict.UNKNOWN)}, f"seed {seed}"
     assert planted

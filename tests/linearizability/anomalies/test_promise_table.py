@@ -1,4 +1,4 @@
-"""The rules of the promise table, as the checks evaluate them and as the page shows them."""
+"""The rules of the promise table: their evaluation, and docs/promises.md, which is generated from them."""
 
 import itertools
 from pathlib import Path
@@ -55,21 +55,21 @@ def test_a_fault_without_a_node_counts_for_every_replica():
     assert promise.acknowledged.end_ns(np.array([5])).tolist() == [10]
 
 
-def test_what_the_leader_alone_has_is_never_promised():
+def test_a_record_only_on_the_leader_is_never_promised():
     assert LASTING_ACKS == (ALL,)
 
 
-def test_eligible_leader_replicas_save_what_the_last_in_sync_replica_lost():
+def test_eligible_leader_replicas_keep_records_that_the_last_in_sync_replica_lost():
     assert not rule_of(Stake(min_insync_replicas=2, lossy_replicas=1, last_in_sync_is_lossy=True)).is_kept
     assert rule_of(Stake(min_insync_replicas=2, lossy_replicas=1)).is_kept
 
 
-def test_every_rule_decides_somewhere():
+def test_every_rule_applies_to_some_stake():
     stakes = itertools.product((0, 1, ALL, READ), (1, 2), range(4), (False, True), (False, True))
     assert {rule_of(Stake(*stake)) for stake in stakes} == set(RULES)
 
 
-def test_the_page_of_the_documentation_is_up_to_date():
+def test_document_is_up_to_date():
     assert DOCUMENT.read_text(encoding="utf-8") == page(), (
         "python -m linearizability.anomalies.promise_document > docs/promises.md"
     )

@@ -1,4 +1,4 @@
-"""Rows of the promise table, one history each: the same loss under other faults and settings."""
+"""Rules of the promise table, one history each: the same loss with different faults and settings."""
 
 import pytest
 
@@ -10,7 +10,7 @@ FULL, SHRUNK = [1, 2, 3], [1, 3]
 
 
 def lost(tmp_path, *, faults=(), settings=None, cluster=None, isr=(), acks=-1, read_first=False):
-    """One acknowledged record that a later read passes over; the verdict of its lost-write."""
+    """Return the verdict for an acknowledged record that a later read passes over."""
     topic = {"replication.factor": "3", "min.insync.replicas": "2", **(settings or {})}
     tables = Tables(topics={TOPIC: topic}, cluster=cluster or {})
     op = tables.op(1, "produce", 100, 110, acks=acks)
@@ -25,12 +25,12 @@ def lost(tmp_path, *, faults=(), settings=None, cluster=None, isr=(), acks=-1, r
         tables.add(
             "faults", fault_id=number, kind=kind, target=target, argument=argument, inject_ns=inject, heal_ns=heal
         )
-    for asked, members in isr:
+    for at_ns, members in isr:
         tables.add(
-            "states", asked_ns=asked, answered_ns=asked + 1, source="metadata", topic=TOPIC, partition=0, isr=members
+            "states", asked_ns=at_ns, answered_ns=at_ns + 1, source="metadata", topic=TOPIC, partition=0, isr=members
         )
     found = judge(tables.write(tmp_path / "run")).anomalies
-    assert {anomaly.name for anomaly in found} <= {"lost-write", "poll-skip"}  # who read on past it skipped it, too
+    assert {anomaly.name for anomaly in found} <= {"lost-write", "poll-skip"}  # the poll also skips the record
     (lost,) = (anomaly for anomaly in found if anomaly.name == "lost-write")
     assert lost.count == 1
     return lost.verdict
@@ -43,7 +43,7 @@ def lost(tmp_path, *, faults=(), settings=None, cluster=None, isr=(), acks=-1, r
         ("disk", "ENOSPC"), ("disk", "slow fsync"),
     ],
 )  # fmt: skip
-def test_faults_that_lose_nothing_excuse_nothing(tmp_path, kind, argument):
+def test_faults_without_data_loss_permit_no_loss(tmp_path, kind, argument):
     faults = [(kind, str(node), argument, 200 + node, 300) for node in (1, 2, 3)]
     assert lost(tmp_path, faults=faults) is Verdict.VIOLATION
 
@@ -51,7 +51,7 @@ def test_faults_that_lose_nothing_excuse_nothing(tmp_path, kind, argument):
 @pytest.mark.parametrize(
     ("kind", "argument"), [("power", None), ("wipe", None), ("disk", "torn write"), ("disk", "bit flip")]
 )
-def test_acks_all_holds_while_fewer_than_min_insync_replicas_lost_content(tmp_path, kind, argument):
+def test_acks_all_is_kept_if_fewer_than_min_insync_replicas_lost_content(tmp_path, kind, argument):
     one = [(kind, "1", argument, 200, 210)]
     two = [*one, (kind, "2", argument, 400, 410)]
     assert lost(tmp_path / "one", faults=one) is Verdict.VIOLATION
@@ -66,7 +66,7 @@ def test_acks_all_holds_while_fewer_than_min_insync_replicas_lost_content(tmp_pa
     )
 
 
-def test_lowest_min_insync_replicas_counts_and_a_topic_stands_over_the_cluster(tmp_path):
+def test_lowest_min_insync_replicas_of_the_topic_applies(tmp_path):
     wipe = ("wipe", "1", None, 200, 210)
     changed = ("configuration", TOPIC, "min.insync.replicas=1", 50, 60)
     cluster = ("configuration", None, "min.insync.replicas=1", 50, 60)
@@ -74,7 +74,7 @@ def test_lowest_min_insync_replicas_counts_and_a_topic_stands_over_the_cluster(t
     assert lost(tmp_path / "cluster", faults=[cluster, wipe]) is Verdict.VIOLATION
 
 
-def test_flushing_every_message_survives_power(tmp_path):
+def test_records_flushed_one_by_one_survive_a_power_cut(tmp_path):
     faults = [("power", "1", None, 200, 210), ("power", "2", None, 200, 210)]
     assert lost(tmp_path / "topic", faults=faults, settings={"flush.messages": "1"}) is Verdict.VIOLATION
     assert lost(tmp_path / "cluster", faults=faults, cluster={"log.flush.interval.messages": "1"}) is Verdict.VIOLATION
@@ -88,10 +88,10 @@ def test_read_record_is_promised_whatever_its_acks_while_no_replica_lost_content
     assert lost(tmp_path / "wiped", acks=1, read_first=True, faults=faults) is Verdict.PERMITTED
 
 
-def test_unclean_election_promises_nothing_once_a_replica_was_struck(tmp_path):
+def test_unclean_election_permits_loss_once_a_replica_had_a_fault(tmp_path):
     unclean = {"unclean.leader.election.enable": "true"}
     assert lost(tmp_path / "calm", settings=unclean) is Verdict.VIOLATION
     assert lost(tmp_path / "killed", settings=unclean, faults=[("kill", "1", None, 200, 300)]) is Verdict.PERMITTED
-    asked = [("election", TOPIC, "unclean", 210, 211), ("kill", "1", None, 200, 300)]
-    assert lost(tmp_path / "asked", faults=asked) is Verdict.PERMITTED
+    requested = [("election", TOPIC, "unclean", 210, 211), ("kill", "1", None, 200, 300)]
+    assert lost(tmp_path / "requested", faults=requested) is Verdict.PERMITTED
     assert lost(tmp_path / "late", settings=unclean, faults=[("kill", "1", None, 920, 930)]) is Verdict.VIOLATION

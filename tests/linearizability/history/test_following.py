@@ -15,7 +15,7 @@ from linearizability.history.recorder import Read, Recorder, Sent
 from linearizability.history.run import RunInfo
 from linearizability.history.schema import SCHEMAS
 from linearizability.history.writer import HistoryWriter
-from tests.linearizability.anomalies.simulation import Simulation
+from tests.linearizability.anomalies.simulated_partition import SimulatedPartition
 
 
 def add_new_rows(tables, news):
@@ -60,7 +60,7 @@ def test_rows_of_a_running_run_are_returned_once_and_in_order(tmp_path):
 @pytest.mark.parametrize("parts_before", range(5))
 def test_rows_of_compacted_files_are_not_returned_again(tmp_path, parts_before):
     """The follower reads `parts_before` files of each table, then all of them after compaction."""
-    run = Simulation(random.Random(parts_before)).run(60).write(tmp_path / "run", files=4)
+    run = SimulatedPartition(random.Random(parts_before)).run(60).write(tmp_path / "run", files=4)
     folder = run / layout.HISTORY_FOLDER
     follower, tables = Follower(run), {}
     later_parts = [path for name in SCHEMAS for path in sorted((folder / name).glob("*"))[parts_before:]]
@@ -79,7 +79,7 @@ def test_rows_of_compacted_files_are_not_returned_again(tmp_path, parts_before):
 @pytest.mark.parametrize("compacted", [False, True])
 def test_known_rows_are_not_returned_again(tmp_path, compacted):
     """A follower that starts from the numbers of rows already known returns only the others."""
-    run = Simulation(random.Random(2)).run(60).write(tmp_path / "run", files=4)
+    run = SimulatedPartition(random.Random(2)).run(60).write(tmp_path / "run", files=4)
     for count in (0, 1, 7, 30, 10_000):
         history = open_history(run)
         tables = {name: [history.table(name).slice(0, count)] for name in SCHEMAS}
@@ -94,7 +94,7 @@ def test_known_rows_are_not_returned_again(tmp_path, compacted):
 
 
 def test_incomplete_flush_is_not_returned(tmp_path):
-    run = Simulation(random.Random(1)).run(60).write(tmp_path / "run", files=2)
+    run = SimulatedPartition(random.Random(1)).run(60).write(tmp_path / "run", files=2)
     folder = run / layout.HISTORY_FOLDER
     (folder / layout.JOURNAL_FOLDER).mkdir()
     last = max((folder / "operations").glob("*.parquet"))
@@ -108,7 +108,7 @@ def test_incomplete_flush_is_not_returned(tmp_path):
 
 
 def test_unreadable_file_is_one_line(tmp_path):
-    run = Simulation(random.Random(1)).run(60).write(tmp_path / "run", files=2)
+    run = SimulatedPartition(random.Random(1)).run(60).write(tmp_path / "run", files=2)
     next((run / layout.HISTORY_FOLDER / "records").glob("*.parquet")).write_bytes(b"PAR1 no")
     with pytest.raises(HistoryError, match=r"^[^\n]*records[^\n]*cannot be read[^\n]*$"):
         Follower(run).news()

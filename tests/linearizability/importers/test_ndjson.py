@@ -15,9 +15,9 @@ from linearizability.history.saving import save
 from linearizability.history.schema import SCHEMAS
 from linearizability.history.validate import validate
 from linearizability.importers.ndjson import read_ndjson, write_ndjson
+from tests.linearizability.anomalies.arbitrary_histories import arbitrary_history
 from tests.linearizability.anomalies.histories import Tables
-from tests.linearizability.anomalies.nonsense import nonsense
-from tests.linearizability.anomalies.simulation import Simulation
+from tests.linearizability.anomalies.simulated_partition import SimulatedPartition
 
 RUN = '{"table": "run", "format": 1, "run_id": "r", "complete": true}'
 ENDS = '"complete_ns": 9, "outcome": "ok"'
@@ -53,7 +53,7 @@ def valid(history):
 def test_round_trip(tmp_path_factory, seed, valid_run):
     folder = tmp_path_factory.mktemp("history")
     rng = random.Random(seed)
-    made = Simulation(rng).run(rng.randrange(1, 40)) if valid_run else nonsense(rng)
+    made = SimulatedPartition(rng).run(rng.randrange(1, 40)) if valid_run else arbitrary_history(rng)
     history = open_history(made.write(folder / "run"))
     path = folder / "history.ndjson"
     path.write_text(written(history))

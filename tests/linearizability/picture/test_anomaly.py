@@ -10,8 +10,8 @@ from linearizability.history.reader import open_history
 from linearizability.judgement import Evidence
 from linearizability.picture.anomaly import draw_anomaly
 from linearizability.picture.drawing import LaneKind, Mark, Seen
+from tests.linearizability.anomalies.arbitrary_histories import arbitrary_history
 from tests.linearizability.anomalies.histories import Tables
-from tests.linearizability.anomalies.nonsense import nonsense
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "histories"
 
@@ -124,7 +124,7 @@ def test_any_finding_in_any_history_has_a_picture(tmp_path):
     for seed in range(10):
         rng = random.Random(seed)
         run_dir = tmp_path / str(seed)
-        nonsense(rng).write(run_dir)
+        arbitrary_history(rng).write(run_dir)
         history = open_history(run_dir)
         for anomaly in judge_history(history).anomalies:
             picture = draw_anomaly(history, anomaly.name, anomaly.evidence[0], bars_max=rng.randrange(2, 30))

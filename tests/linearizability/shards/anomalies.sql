@@ -1,7 +1,7 @@
--- Some anomalies as short SQL, for DuckDB and Spark alike: an oracle that shares nothing with the checks. It counts
--- violations, and is true of histories without faults, transactions, settings that remove records, or unknown offsets
--- of acknowledged sends. Views `operations`, `records` and `positions` are the public tables. The name of each query
--- stands above it.
+-- Oracle of some anomalies in SQL, for DuckDB and Spark, which shares no code with the checks. Each query counts the
+-- violations of the anomaly named above it. The counts are correct for histories without faults, transactions, settings
+-- that delete records, and unknown offsets of acknowledged sends. The views `operations`, `records` and `positions` are
+-- the public tables.
 
 -- lost-write
 WITH covered AS (
@@ -51,14 +51,14 @@ SELECT count(*) FROM (
 
 -- realtime-order
 WITH events AS (
-  SELECT r.topic, r.partition, o.invoke_ns AS at_ns, 0 AS kind, r."offset" AS own, CAST(NULL AS BIGINT) AS told
+  SELECT r.topic, r.partition, o.invoke_ns AS at_ns, 0 AS kind, r."offset" AS own, CAST(NULL AS BIGINT) AS acknowledged
   FROM records r JOIN operations o USING (op_id) WHERE r.direction = 'send' AND o.outcome = 'ok'
   UNION ALL
   SELECT r.topic, r.partition, o.complete_ns, 1, NULL, r."offset"
   FROM records r JOIN operations o USING (op_id) WHERE r.direction = 'send' AND o.outcome = 'ok'
 )
 SELECT count(*) FROM (
-  SELECT own, max(told) OVER (
+  SELECT own, max(acknowledged) OVER (
     PARTITION BY topic, partition ORDER BY at_ns, kind ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
   ) AS highest FROM events
 ) WHERE highest > own;

@@ -1,4 +1,4 @@
-"""Tasks that Spark runs twice at a time, as with `spark.speculation`: attempts do not get into each other's way."""
+"""Tasks of which Spark runs two attempts at a time (`spark.speculation`): attempts do not affect each other."""
 
 import contextlib
 from pathlib import Path
@@ -16,29 +16,29 @@ from linearizability.synthetic.writing import Request, synthesize
 
 
 def run_twice(tasks):
-    """Every task is done once, and once more by an attempt that is killed in the middle."""
+    """Run each task twice; the second attempt is killed before its end."""
     for task in tasks:
         yield task()
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(RunWriter, "close", lambda _: killed())
-            patch.setattr(pq, "write_table", lambda _, path, **options: killed(path))
-            patch.setattr(Path, "write_text", lambda path, text: killed(path))
+            patch.setattr(RunWriter, "close", lambda _: kill())
+            patch.setattr(pq, "write_table", lambda _, path, **options: kill(path))
+            patch.setattr(Path, "write_text", lambda path, text: kill(path))
             patch.setattr(Path, "unlink", lambda *_, **options: None)
             with contextlib.suppress(KilledError):
                 task()
 
 
 class KilledError(Exception):
-    """An attempt is no more."""
+    """The attempt was killed."""
 
 
-def killed(path=None):
+def kill(path=None):
     if path is not None:
         path.write_bytes(b"half")
     raise KilledError
 
 
-def test_second_attempt_that_is_killed_harms_nothing(tmp_path):
+def test_killed_second_attempt_has_no_effect(tmp_path):
     run = tmp_path / "run"
     synthesize(run, Request(4000, 3, 0.5, ["duplicate", "lost-write"]), lambda _: None)
     history = open_history(run)

@@ -1,4 +1,4 @@
-"""A partition that is large is cut into parts of about as many rows each, wherever its offsets lie."""
+"""Plan of a large partition: parts with about equal numbers of rows, for any distribution of offsets."""
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +16,7 @@ PART_ROWS = 200
 OFFSETS = st.lists(st.integers(0, 3000) | st.sampled_from([10**15, 2**62]), min_size=1, max_size=5)
 
 
-def parts_of(folder, chunks):
+def planned_parts(folder, chunks):
     rows = sum(len(chunk) for chunk in chunks)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(runs, "BATCH_ROWS", 16)
@@ -40,7 +40,7 @@ def _sends(count):
 @example(far=[10**15], width=1, chunks=1, unknown=0)
 def test_parts_have_about_as_many_rows_each(tmp_path_factory, far, width, chunks, unknown):
     offsets = np.concatenate([np.arange(2000) * width, far, np.full(unknown, -1)]).astype(np.int64)
-    parts = parts_of(tmp_path_factory.mktemp("runs"), [offsets[number::chunks] for number in range(chunks)])
+    parts = planned_parts(tmp_path_factory.mktemp("runs"), [offsets[number::chunks] for number in range(chunks)])
     assert [part.begin for part in parts] == [0, *(part.end for part in parts[:-1])]
     assert parts[-1].end == HIGHEST
     begins = [part.begin for part in parts]
@@ -49,4 +49,4 @@ def test_parts_have_about_as_many_rows_each(tmp_path_factory, far, width, chunks
 
 
 def test_partition_of_unknown_offsets_only_is_one_part(tmp_path):
-    assert len(parts_of(tmp_path, [np.full(1000, -1)])) == 1
+    assert len(planned_parts(tmp_path, [np.full(1000, -1)])) == 1

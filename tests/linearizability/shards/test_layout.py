@@ -1,4 +1,4 @@
-"""The layout on disk: made once, made again when it is stale, and what was said of a shard is kept with it."""
+"""Layout on disk: created once, created again when it is stale; results of shards are stored with it."""
 
 import json
 import os
@@ -26,7 +26,7 @@ from linearizability.shards.running import Processes, WorkerError, run_here
 from linearizability.shards.spilling import Dealer
 from linearizability.shards.writing import LargeLayout
 from linearizability.synthetic import writing
-from linearizability.synthetic.plants import PLANTS
+from linearizability.synthetic.planted_anomalies import PLANTED_ANOMALIES
 from linearizability.synthetic.writing import Request, synthesize
 
 
@@ -36,20 +36,20 @@ def run(tmp_path):
     return tmp_path / "run"
 
 
-def test_layout_is_made_once_and_public_tables_stay_as_they_are(run):
+def test_layout_is_created_once_and_public_tables_are_unchanged(run):
     before = {path: path.read_bytes() for path in (run / "history").glob("*.parquet")}
     assert current_layout(open_history(run)) is None
     expected = judge(run)
     assert judge_in_shards(open_history(run), run_here) == expected
     layout = current_layout(open_history(run))
     assert layout is not None
-    made_ns = layout_folder(open_history(run)).stat().st_mtime_ns
+    created_ns = layout_folder(open_history(run)).stat().st_mtime_ns
     assert judge_in_shards(open_history(run), run_here) == expected
-    assert layout_folder(open_history(run)).stat().st_mtime_ns == made_ns
+    assert layout_folder(open_history(run)).stat().st_mtime_ns == created_ns
     assert {path: path.read_bytes() for path in (run / "history").glob("*.parquet")} == before
 
 
-def test_layout_of_other_files_or_another_version_is_made_again(run):
+def test_layout_of_other_files_or_another_version_is_created_again(run):
     history = open_history(run)
     lay_out(history, run_here)
     manifest = layout_folder(history) / "layout.json"
@@ -70,7 +70,7 @@ def test_layout_of_other_files_or_another_version_is_made_again(run):
     assert judge_in_shards(changed, run_here) == judge(run)
 
 
-def test_layout_that_has_lost_a_file_is_made_again(run):
+def test_layout_with_a_missing_file_is_created_again(run):
     history = open_history(run)
     expected = judge_in_shards(history, run_here)
     for path in sorted(layout_folder(history).rglob("*.parquet")):
@@ -86,7 +86,7 @@ def test_layout_that_has_lost_a_file_is_made_again(run):
     assert path.exists()
 
 
-def test_what_a_killed_process_has_left_of_a_layout_goes(run):
+def test_drafts_of_killed_processes_are_removed(run):
     history, final = open_history(run), layout_folder(open_history(run))
     dead = subprocess.Popen([sys.executable, "-c", ""])
     dead.wait()
@@ -98,13 +98,13 @@ def test_what_a_killed_process_has_left_of_a_layout_goes(run):
     assert [folder.exists() for folder in drafts] == [False, True, True]
 
 
-def test_shard_that_was_judged_is_not_judged_again(run, monkeypatch):
+def test_judged_shard_is_not_judged_again(run, monkeypatch):
     history = open_history(run)
     expected = judge_in_shards(history, run_here)
-    told = []
-    monkeypatch.setattr(JudgeShard, "__call__", lambda self: told.append(self.shard))
+    judged = []
+    monkeypatch.setattr(JudgeShard, "__call__", lambda self: judged.append(self.shard))
     assert judge_in_shards(history, run_here) == expected
-    assert told == []
+    assert judged == []
     monkeypatch.undo()
     for text in ("{", json.dumps({"key": "another"}), "[]"):
         for path in layout_folder(history).glob("*/judgement.json"):
@@ -121,7 +121,7 @@ def test_large_history_is_judged_by_processes_with_the_same_result(run, monkeypa
     assert current_layout(open_history(run)) is not None
 
 
-def test_broken_history_is_refused_before_it_is_laid_out(run):
+def test_invalid_history_is_rejected_without_a_layout(run):
     path = run / "history" / "records.parquet"
     table = pq.read_table(path)
     column = table.column_names.index("op_id")
@@ -131,7 +131,7 @@ def test_broken_history_is_refused_before_it_is_laid_out(run):
     assert [path.name for path in (run / "history").iterdir() if "_shards" in path.name] == []
 
 
-def test_worker_that_dies_is_one_clear_line(run):
+def test_error_of_an_ended_worker_is_one_line(run):
     with Processes(1) as processes, pytest.raises(WorkerError, match="a worker process ended"):
         list(processes([_die]))
 
@@ -160,13 +160,13 @@ for run in (Processes(2), run_here):
 
 
 @pytest.mark.parametrize("limit", [100, 30_000])
-def test_full_disk_is_told_with_its_folder_by_worker_processes_too(run, limit):
+def test_error_of_a_full_disk_names_the_folder(run, limit):
     command = [sys.executable, "-c", FULL_DISK, str(run), str(limit)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    said = (
+    line = (
         re.escape(f"{run}/history/_shards.") + r"\S+: cannot sort the history by topic partition: .*File too large.*\n"
     )
-    assert re.fullmatch(said * 2, done.stdout), (done.stdout, done.stderr)
+    assert re.fullmatch(line * 2, done.stdout), (done.stdout, done.stderr)
     assert not list((run / "history").glob("_shards*"))
 
 
@@ -181,7 +181,7 @@ print(check.judge(Path({str(run)!r})).verdict)
     assert (done.stdout, done.stderr) == (f"{Verdict.VIOLATION}\n", "")
 
 
-def test_layout_where_nothing_can_be_written_is_made_elsewhere_and_removed(run, monkeypatch, tmp_path):
+def test_layout_of_a_read_only_run_is_temporary(run, monkeypatch, tmp_path):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "elsewhere"))
     dead = subprocess.Popen([sys.executable, "-c", ""])
     dead.wait()
@@ -193,12 +193,12 @@ def test_layout_where_nothing_can_be_written_is_made_elsewhere_and_removed(run, 
 
 
 @pytest.mark.parametrize("large_rows", [100, 10**6])
-def test_recorded_history_is_laid_out_while_it_is_recorded_if_it_becomes_large(tmp_path, large_rows):
+def test_layout_is_created_while_a_large_history_is_recorded(tmp_path, large_rows):
     run_dir = tmp_path / "run"
-    beside = LargeLayout(run_dir, large_rows, chunk_rows=20)
-    with HistoryWriter(run_dir, RunInfo("r", topics={"t": {}}), beside) as writer:
+    layout_writer = LargeLayout(run_dir, large_rows, chunk_rows=20)
+    with HistoryWriter(run_dir, RunInfo("r", topics={"t": {}}), layout_writer) as writer:
         recorder = Recorder(writer)
-        recorder.invoke(9, "poll")  # never ends
+        recorder.invoke(9, "poll")  # never completes
         for number in range(100):
             where = {"topic": "t", "partition": number % 3}
             sent = recorder.invoke(1, "produce", [Sent(number)], **where, acks=-1)
@@ -214,7 +214,7 @@ def test_recorded_history_is_laid_out_while_it_is_recorded_if_it_becomes_large(t
         assert judge_in_shards(history, run_here) == judge(run_dir)
 
 
-def test_history_is_whole_where_its_layout_fails(tmp_path, monkeypatch):
+def test_history_is_complete_after_an_error_of_its_layout(tmp_path, monkeypatch):
     monkeypatch.setattr(Dealer, "deal", lambda *_: 1 / 0)
     run_dir = tmp_path / "run"
     with HistoryWriter(run_dir, RunInfo("r"), LargeLayout(run_dir, 1, chunk_rows=0)) as writer:
@@ -223,20 +223,20 @@ def test_history_is_whole_where_its_layout_fails(tmp_path, monkeypatch):
     assert not list((run_dir / "history").glob("_shards*"))
 
 
-def test_synthetic_history_is_laid_out_while_it_is_written(tmp_path, monkeypatch):
+def test_layout_is_created_while_a_synthetic_history_is_written(tmp_path, monkeypatch):
     monkeypatch.setattr(writing, "CHUNK_STEPS", 500)
     run_dir = tmp_path / "run"
-    synthesize(run_dir, Request(60_000, 30, 0.5, sorted(PLANTS)), lambda _: None, run_here)
+    synthesize(run_dir, Request(60_000, 30, 0.5, sorted(PLANTED_ANOMALIES)), lambda _: None, run_here)
     history = open_history(run_dir)
-    in_passing = current_layout(history)
-    assert in_passing is not None
-    rows = _rows(in_passing)
+    written = current_layout(history)
+    assert written is not None
+    rows = _rows(written)
     assert judge_in_shards(history, run_here) == judge(run_dir)
     assert _rows(lay_out(history, run_here)) == rows
 
 
 def _rows(layout):
-    """Of each file, sorted."""
+    """Return the sorted rows of each file."""
     files = sorted(layout.folder.rglob("*.parquet"))
     return {
         str(path.relative_to(layout.folder)): sorted(map(repr, pq.read_table(path, partitioning=None).to_pylist()))

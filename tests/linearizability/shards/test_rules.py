@@ -1,4 +1,4 @@
-"""What is laid out keeps the rules of the format, however its rows are spread over tasks and parts."""
+"""Rules of the format, checked during the layout: same result as the validation, for any division into tasks."""
 
 import itertools
 
@@ -19,7 +19,7 @@ from tests.linearizability.history.test_validate import BROKEN, mutations
 ROWS = st.sampled_from([1, 2, 3, 10**6])
 
 
-def refusal_of(judge, run):
+def rejection(judge, run):
     try:
         judge(open_history(run))
     except HistoryError as error:
@@ -27,44 +27,44 @@ def refusal_of(judge, run):
     return None
 
 
-def assert_refused_as_by_the_definition(folder, tables, rows):
-    """Rows of a row group, of a task, of what is looked at again at a time, and of a part."""
+def assert_rejected_as_by_validation(folder, tables, rows):
+    """Compare the layout with the validation. `rows`: of a row group, a task, a share that is read again, a part."""
     run = write_history(folder / "run", tables)
     for path in (run / "history").glob("*.parquet"):
         pq.write_table(pq.read_table(path), path, row_group_size=rows[0])
-    expected = refusal_of(validate, run)
+    expected = rejection(validate, run)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(laying_out, "_TASK_ROWS", rows[1])
         patch.setattr(laying_out, "SHARE_ROWS", rows[2])
-        assert refusal_of(lambda history: lay_out(history, run_here, rows[3]), run) == expected
+        assert rejection(lambda history: lay_out(history, run_here, rows[3]), run) == expected
     assert (run / "history" / "_shards").exists() == (expected is None)
 
 
 @settings(max_examples=60)
 @given(tables=mutations(), rows=st.tuples(ROWS, ROWS, ROWS, ROWS))
 @example(tables=valid_tables(), rows=(1, 1, 1, 1))
-def test_layout_refuses_what_the_definition_refuses(tmp_path_factory, tables, rows):
-    assert_refused_as_by_the_definition(tmp_path_factory.mktemp("mutated"), tables, rows)
+def test_layout_rejects_the_histories_that_validation_rejects(tmp_path_factory, tables, rows):
+    assert_rejected_as_by_validation(tmp_path_factory.mktemp("mutated"), tables, rows)
 
 
 @pytest.mark.parametrize("tables", [tables for tables, _ in BROKEN])
 @pytest.mark.parametrize("rows", [1, 10**6])
-def test_every_rule_is_held_to(tmp_path, tables, rows):
-    assert_refused_as_by_the_definition(tmp_path, tables, (rows, rows, rows, rows))
+def test_every_rule_is_checked(tmp_path, tables, rows):
+    assert_rejected_as_by_validation(tmp_path, tables, (rows, rows, rows, rows))
 
 
 @pytest.mark.parametrize("value", [100, 999])
 @pytest.mark.parametrize("rows", [1, 10**6])
-def test_topic_id_of_two_names_is_one_topic(tmp_path, value, rows):
+def test_two_names_with_one_topic_id_are_one_topic(tmp_path, value, rows):
     tables = valid_tables()
     renamed = {"topic": "orders-of-old", "topic_id": "ID-A", "partition": 0}
     tables["operations"].append(operation(8, 1, "produce", 90, 91))
     tables["records"].append(record(8, 0, "send", renamed, 3, value))
-    assert_refused_as_by_the_definition(tmp_path, tables, (rows, rows, rows, rows))
+    assert_rejected_as_by_validation(tmp_path, tables, (rows, rows, rows, rows))
     assert (tmp_path / "run" / "history" / "_shards").exists() == (value == 999)
 
 
-def test_lawful_history_is_not_read_again(tmp_path, monkeypatch):
+def test_valid_history_is_not_read_again(tmp_path, monkeypatch):
     monkeypatch.setattr(laying_out, "_validate", lambda *_: pytest.fail("read again"))
     lay_out(open_history(write_history(tmp_path / "run", valid_tables())), run_here)
 
@@ -73,7 +73,7 @@ def test_lawful_history_is_not_read_again(tmp_path, monkeypatch):
 def test_overlaps_are_the_numbers_in_several_spans(spans):
     found = overlaps(spans)
     several = {number for number in range(40) if sum(low <= number <= high for low, high in spans) > 1}
-    told = {number for low, high in found for number in range(low, high + 1)}
-    assert several <= told
-    assert all(any(low <= number <= high for low, high in spans) for number in told)
+    covered = {number for low, high in found for number in range(low, high + 1)}
+    assert several <= covered
+    assert all(any(low <= number <= high for low, high in spans) for number in covered)
     assert all(one[1] < other[0] for one, other in itertools.pairwise(found))

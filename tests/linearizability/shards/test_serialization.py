@@ -1,4 +1,4 @@
-"""Results of tasks: unchanged by serialization, and no larger than their rows."""
+"""Serialization of task results: equal after a round trip, and no larger than their rows."""
 
 import pyarrow as pa
 

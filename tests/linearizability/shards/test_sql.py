@@ -1,4 +1,4 @@
-"""Judged by shards, a synthetic history has as many anomalies as short SQL counts in its tables."""
+"""Judgement of synthetic histories by shards: the same numbers of anomalies as SQL counts in their tables."""
 
 import random
 from pathlib import Path
@@ -27,18 +27,18 @@ def counted(run):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_shards_find_what_sql_counts(tmp_path, seed):
-    plants = random.Random(seed).choices(sorted(QUERIES), k=6)
+def test_numbers_of_anomalies_equal_those_of_sql(tmp_path, seed):
+    planted = random.Random(seed).choices(sorted(QUERIES), k=6)
     run = tmp_path / "run"
-    synthesize(run, Request(8000, 3, 0.6, plants, seed), lambda _: None)
+    synthesize(run, Request(8000, 3, 0.6, planted, seed), lambda _: None)
     history = open_history(run)
     judgement = judge_layout(history, lay_out(history, run_here, 1000), run_here)
     found = {a.name: a.count for a in judgement.anomalies if a.verdict is Verdict.VIOLATION and a.name in QUERIES}
     assert found == counted(run)
-    assert set(plants) <= set(found)
+    assert set(planted) <= set(found)
     assert judgement == judge_history(history)
 
 
-def test_sql_counts_nothing_in_a_lawful_history(tmp_path):
+def test_sql_counts_no_anomaly_in_a_valid_history(tmp_path):
     synthesize(tmp_path / "run", Request(20_000, 7), lambda _: None)
     assert counted(tmp_path / "run") == {}

@@ -1,4 +1,4 @@
-"""The layout that is made while a history is written: what waits for it in memory, and for how long."""
+"""Layout created while a history is written: the memory of rows that are not yet distributed."""
 
 import pyarrow as pa
 
@@ -10,7 +10,7 @@ WHERE = {"topic": "t", "topic_id": "ID", "partition": 0}
 
 
 def empty_polls(number):
-    """What one flush of an idle consumer brings: ten polls, and no record."""
+    """Return the rows of one flush of an idle consumer: ten polls without records."""
     polls = range(10 * number, 10 * number + 10)
     return {
         **{name: schema.empty_table() for name, schema in SCHEMAS.items()},
@@ -19,7 +19,7 @@ def empty_polls(number):
     }
 
 
-def test_memory_is_bounded_where_no_records_flow(tmp_path):
+def test_memory_is_bounded_without_records(tmp_path):
     (tmp_path / "history").mkdir()
     layout = LayoutWriter(tmp_path, 5_000)
     before, most = pa.total_allocated_bytes(), 0

@@ -1,4 +1,4 @@
-"""Synthetic histories: lawful but for what was planted, the same from the same seed, made at a steady memory."""
+"""Synthetic histories: valid except for planted anomalies, equal for equal seeds, generated in bounded memory."""
 
 import itertools
 
@@ -11,23 +11,24 @@ from linearizability.check import judge
 from linearizability.history.reader import HistoryError, open_history
 from linearizability.judgement import Verdict
 from linearizability.synthetic import writing
-from linearizability.synthetic.plants import PLANTS
+from linearizability.synthetic.planted_anomalies import PLANTED_ANOMALIES
 from linearizability.synthetic.writing import Request, history, synthesize
 
 
-def made(run, *request):
-    told = []
-    return run, synthesize(run, Request(*request), told.append), told
+def synthesized(run, *request):
+    """Write a history; return its folder, the number of records, and the reported progress."""
+    progress = []
+    return run, synthesize(run, Request(*request), progress.append), progress
 
 
 def test_every_anomaly_of_the_catalogue_can_be_planted():
-    assert set(PLANTS) == {anomaly.name for anomaly in DEFINITIONS}
+    assert set(PLANTED_ANOMALIES) == {anomaly.name for anomaly in DEFINITIONS}
 
 
-@pytest.mark.parametrize("name", PLANTS)
+@pytest.mark.parametrize("name", PLANTED_ANOMALIES)
 def test_planted_anomaly_is_found_by_name(tmp_path, monkeypatch, name):
     monkeypatch.setattr(writing, "CHUNK_STEPS", 20)
-    run, _, _ = made(tmp_path / "run", 1200, 3, 0.0, [name])
+    run, _, _ = synthesized(tmp_path / "run", 1200, 3, 0.0, [name])
     found = {(anomaly.name, anomaly.count) for anomaly in judge(run).anomalies}
     assert name in {name for name, _ in found}
 
@@ -36,24 +37,24 @@ def test_planted_anomaly_is_found_by_name(tmp_path, monkeypatch, name):
     st.integers(1, 3000), st.integers(1, 50), st.floats(0, 1), st.integers(0, 2**32), st.sampled_from([1, 7, 50_000])
 )
 @settings(max_examples=25)
-def test_history_without_plants_is_lawful(tmp_path_factory, records, partitions, skew, seed, steps):
+def test_history_without_planted_anomalies_is_valid(tmp_path_factory, records, partitions, skew, seed, steps):
     run = tmp_path_factory.mktemp("run") / "run"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(writing, "CHUNK_STEPS", max(steps, records // 100))
-        made(run, records, partitions, skew, [], seed)
+        synthesized(run, records, partitions, skew, [], seed)
     judgement = judge(run)
     assert (judgement.verdict, judgement.anomalies) == (Verdict.OK, ())
 
 
-def test_plants_take_place_once_each_and_are_told_apart(tmp_path):
-    plants = ["corrupt-record", "duplicate", "corrupt-record", "unseen"]
-    run, records, told = made(tmp_path / "run", 4000, 5, 0.5, plants, 7)
+def test_each_planted_anomaly_is_counted_once(tmp_path):
+    planted = ["corrupt-record", "duplicate", "corrupt-record", "unseen"]
+    run, records, progress = synthesized(tmp_path / "run", 4000, 5, 0.5, planted, 7)
     judgement = judge(run)
     assert {a.name: a.count for a in judgement.anomalies} == {"corrupt-record": 2, "duplicate": 1, "unseen": 1}
-    assert records == judgement.records == told[-1]
+    assert records == judgement.records == progress[-1]
 
 
-def test_same_seed_makes_the_same_history_and_another_another():
+def test_histories_are_equal_only_for_equal_seeds():
     request = Request(2000, 4, 0.3, ["lost-write", "poll-skip"], 3)
     one, again, other = (list(history(r)) for r in (request, request, Request(2000, 4, 0.3, ["lost-write"], 4)))
     assert all(a == b for a, b in zip(one, again, strict=True))
@@ -61,7 +62,7 @@ def test_same_seed_makes_the_same_history_and_another_another():
 
 
 def test_skew_is_the_share_of_the_first_partition(tmp_path):
-    run, _, _ = made(tmp_path / "run", 40_000, 20, 0.4)
+    run, _, _ = synthesized(tmp_path / "run", 40_000, 20, 0.4)
     partition = open_history(run).table("records", ["partition"])["partition"].to_pylist()
     assert 0.35 < partition.count(0) / len(partition) < 0.45
 
@@ -71,13 +72,13 @@ def test_chunks_do_not_grow_with_the_history():
     assert {max(table.num_rows for table in tables.values()) // 100_000 for tables in chunks} == {9}
 
 
-def test_run_that_is_there_already_is_left_alone(tmp_path):
-    run, _, _ = made(tmp_path / "run", 20, 1)
+def test_existing_run_is_not_overwritten(tmp_path):
+    run, _, _ = synthesized(tmp_path / "run", 20, 1)
     with pytest.raises(HistoryError, match="holds a run already"):
         synthesize(run, Request(20, 1), lambda _: None)
 
 
-def test_run_that_was_cut_short_is_not_complete(tmp_path):
+def test_interrupted_run_is_not_complete(tmp_path):
     def interrupted(_):
         raise KeyboardInterrupt
 

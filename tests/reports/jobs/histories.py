@@ -2,7 +2,7 @@
 
 import random
 
-from tests.linearizability.anomalies.nonsense import nonsense, well_formed
+from tests.linearizability.anomalies.arbitrary_histories import arbitrary_history, well_formed
 
 TICK_NS = 97_000_003
 """Replaces a nanosecond, so that operations fall into many seconds, and latencies into many buckets."""
@@ -11,7 +11,7 @@ TICK_NS = 97_000_003
 def strange(seed):
     """Generate a history that satisfies only the rules of the format."""
     rng = random.Random(seed)
-    tables = well_formed(nonsense(rng))
+    tables = well_formed(arbitrary_history(rng))
     tables.run["run_id"] = f"strange-{seed}"
     for rows in tables.rows.values():
         for row in rows:

@@ -16,8 +16,8 @@ from reports.spark.check import judge_with_spark
 from reports.spark.errors import EngineUnavailableError
 from reports.spark.session import spark_session
 from reports.spark.shipping import write_job
-from tests.linearizability.anomalies.plants import PLANTS
-from tests.linearizability.anomalies.simulation import Simulation
+from tests.linearizability.anomalies.planted_anomalies import PLANTED_ANOMALIES
+from tests.linearizability.anomalies.simulated_partition import SimulatedPartition
 from tests.reports.spark.clusters import ENVIRONMENT, HOME, SETTINGS, connect_server, executors_of, standalone
 
 pytestmark = [
@@ -38,8 +38,8 @@ def cluster(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    simulation = Simulation(random.Random(3)).run(200)
-    assert PLANTS["lost-write"](simulation, random.Random(3))
+    simulation = SimulatedPartition(random.Random(3)).run(200)
+    assert PLANTED_ANOMALIES["lost-write"](simulation, random.Random(3))
     return simulation.write(tmp_path_factory.mktemp("history") / "run", files=8)
 
 

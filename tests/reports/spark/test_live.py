@@ -21,7 +21,7 @@ from linearizability.history.run import RunInfo
 from linearizability.history.writer import HistoryWriter
 from reports.spark.live import Counts, LiveRun, Look
 from reports.spark.session import spark_session
-from tests.linearizability.anomalies.simulation import Simulation
+from tests.linearizability.anomalies.simulated_partition import SimulatedPartition
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore::ResourceWarning")]
 
@@ -111,7 +111,7 @@ def test_repeated_micro_batch_is_counted_once(spark, tmp_path):
 
 
 def test_unreadable_file_ends_the_live_run_with_one_line(spark, tmp_path):
-    run = Simulation(random.Random(5)).run(30).write(tmp_path / "run", files=2)
+    run = SimulatedPartition(random.Random(5)).run(30).write(tmp_path / "run", files=2)
     next(Path(run / "history/records").glob("*.parquet")).write_bytes(b"no")
     with (
         pytest.raises(Exception, match=r"^[^\n]*records[^\n]*cannot be read[^\n]*$"),

@@ -20,15 +20,15 @@ from linearizability.history.reader import HistoryError, open_history
 from linearizability.history.schema import SCHEMAS
 from reports.spark.check import judge_with_spark
 from reports.spark.session import EngineUnavailableError, spark_session
+from tests.linearizability.anomalies.arbitrary_histories import arbitrary_history, well_formed
+from tests.linearizability.anomalies.dense_transactions import dense_transactions
+from tests.linearizability.anomalies.faulty_cluster import PLANTED_CLUSTER_ANOMALIES, FaultyCluster
 from tests.linearizability.anomalies.histories import Tables
-from tests.linearizability.anomalies.nonsense import nonsense, well_formed
+from tests.linearizability.anomalies.interleavings import PLANTED_CYCLES
 from tests.linearizability.anomalies.pipeline import Pipeline
-from tests.linearizability.anomalies.plants import PLANTS
-from tests.linearizability.anomalies.plants_of_groups import GROUP_PLANTS
-from tests.linearizability.anomalies.simulation import Simulation
-from tests.linearizability.anomalies.tangles import tangle
-from tests.linearizability.anomalies.trouble import CLUSTER_PLANTS, Trouble
-from tests.linearizability.anomalies.weaves import CYCLE_PLANTS
+from tests.linearizability.anomalies.planted_anomalies import PLANTED_ANOMALIES
+from tests.linearizability.anomalies.planted_group_anomalies import PLANTED_GROUP_ANOMALIES
+from tests.linearizability.anomalies.simulated_partition import SimulatedPartition
 
 pytestmark = [
     pytest.mark.spark,
@@ -82,7 +82,7 @@ def _number_by_time(rows):
 
 @pytest.mark.parametrize("files", [1, 4])
 def test_spark_judges_many_small_histories_as_the_local_engine_does(spark, tmp_path, monkeypatch, files):
-    histories = [well_formed(nonsense(random.Random(seed))) for seed in range(100 * files, 100 * files + 60)]
+    histories = [well_formed(arbitrary_history(random.Random(seed))) for seed in range(100 * files, 100 * files + 60)]
     run = union(histories).write(tmp_path / "run", files)
     expected = judge(run)
     assert len(expected.anomalies) > 8
@@ -100,7 +100,7 @@ def test_broken_history_is_rejected_with_the_message_of_the_local_engine(spark, 
             ("records", 7, "leader_epoch", -2),
         ]
     ):
-        tables = Simulation(random.Random(1)).run(30)
+        tables = SimulatedPartition(random.Random(1)).run(30)
         tables.rows[table][row][column] = value
         run = tables.write(tmp_path / f"run-{number}")
         with pytest.raises(HistoryError) as local:
@@ -168,11 +168,11 @@ def _operations_on_disk(run):
         return 0
 
 
-@pytest.mark.parametrize("name", CLUSTER_PLANTS)
+@pytest.mark.parametrize("name", PLANTED_CLUSTER_ANOMALIES)
 def test_spark_judges_a_cluster_that_does_not_converge_as_the_local_engine_does(spark, tmp_path, name):
     rng = random.Random(8)
-    tables = Trouble(rng).run(30)
-    assert CLUSTER_PLANTS[name](tables, rng)
+    tables = FaultyCluster(rng).run(30)
+    assert PLANTED_CLUSTER_ANOMALIES[name](tables, rng)
     run = tables.write(tmp_path / "run", files=4)
     expected = judge(run)
     assert name in {anomaly.name for anomaly in expected.anomalies}
@@ -180,9 +180,9 @@ def test_spark_judges_a_cluster_that_does_not_converge_as_the_local_engine_does(
 
 
 def test_spark_derives_positions_and_decides_transactions_as_the_local_engine_does(spark, tmp_path):
-    histories = [Simulation(random.Random(seed), positions=False).run(50) for seed in range(20)]
+    histories = [SimulatedPartition(random.Random(seed), positions=False).run(50) for seed in range(20)]
     for number, history in enumerate(histories):
-        list(PLANTS.values())[number % 8](history, random.Random(number))
+        list(PLANTED_ANOMALIES.values())[number % 8](history, random.Random(number))
     run = union(histories).write(tmp_path / "run")
     expected = judge(run)
     assert len(expected.anomalies) > 4
@@ -191,35 +191,35 @@ def test_spark_derives_positions_and_decides_transactions_as_the_local_engine_do
 
 def test_spark_judges_groups_and_transactions_as_the_local_engine_does(spark, tmp_path, monkeypatch):
     tables = Pipeline(random.Random(4)).run(60)
-    assert all(plant(tables, random.Random(4)) for plant in GROUP_PLANTS.values())
+    assert all(plant(tables, random.Random(4)) for plant in PLANTED_GROUP_ANOMALIES.values())
     run = tables.write(tmp_path / "run", files=3)
     in_small_parts(monkeypatch)
     expected = judge(run)
-    assert set(GROUP_PLANTS) <= {anomaly.name for anomaly in expected.anomalies}
+    assert set(PLANTED_GROUP_ANOMALIES) <= {anomaly.name for anomaly in expected.anomalies}
     assert judge_with_spark(run) == expected
 
 
 def test_spark_finds_cycles_as_the_local_engine_does(spark, tmp_path, monkeypatch):
-    histories = [Tables(topics={"t": {}}) for _ in CYCLE_PLANTS]
-    for plant, history in zip(CYCLE_PLANTS.values(), histories, strict=True):
+    histories = [Tables(topics={"t": {}}) for _ in PLANTED_CYCLES]
+    for plant, history in zip(PLANTED_CYCLES.values(), histories, strict=True):
         plant(history, None)
-    histories += [well_formed(tangle(random.Random(seed))) for seed in range(10)]
+    histories += [well_formed(dense_transactions(random.Random(seed))) for seed in range(10)]
     run = union(histories).write(tmp_path / "run", files=3)
     in_small_parts(monkeypatch)
     expected = judge(run)
-    assert set(CYCLE_PLANTS) <= {anomaly.name for anomaly in expected.anomalies}
+    assert set(PLANTED_CYCLES) <= {anomaly.name for anomaly in expected.anomalies}
     assert judge_with_spark(run) == expected
 
 
 def test_empty_history_is_unknown_with_a_reason(spark, tmp_path):
-    run = Simulation(random.Random(1)).tables.write(tmp_path / "run")
+    run = SimulatedPartition(random.Random(1)).tables.write(tmp_path / "run")
     assert judge_with_spark(run) == judge(run)
     assert judge(run).as_json()["verdict"] == "unknown"
     assert judge(run).reasons == ("the history is empty",)
 
 
 def test_broken_file_is_one_line(spark, tmp_path):
-    run = Simulation(random.Random(1)).run(30).write(tmp_path / "run")
+    run = SimulatedPartition(random.Random(1)).run(30).write(tmp_path / "run")
     path = run / "history" / "records.parquet"
     content = bytearray(path.read_bytes())
     content[100:400] = bytes(300)
@@ -233,7 +233,7 @@ def test_broken_file_is_one_line(spark, tmp_path):
 
 
 def test_missing_java_is_reported_in_one_line(tmp_path, monkeypatch):
-    run = Simulation(random.Random(1)).run(5).write(tmp_path / "run")
+    run = SimulatedPartition(random.Random(1)).run(5).write(tmp_path / "run")
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with pytest.raises(EngineUnavailableError, match="Java 17"), spark_session("local[1]"):
         pass

@@ -1,6 +1,6 @@
-"""The cycle anomalies once more and slowly: every simple cycle there is, and which names it gives to whom.
+"""Oracle of the cycle anomalies: all simple cycles, and the anomaly that each one shows.
 
-`name_cycles` is of any small graph; `judge_cycles` makes that of a history.
+`name_cycles` takes any small graph; `judge_cycles` builds the graph of a history.
 """
 
 from collections import defaultdict
@@ -15,84 +15,84 @@ NAMES = ("cycle-G0", "cycle-G1c", "cycle-G2")
 
 
 def name_cycles(nodes, edges):
-    """[(name, verdict, cycle)] of nodes that compare by age, and a set of edges (source, target, kind).
+    """Return [(name, verdict, cycle)] for nodes that are ordered by age, and a set of edges (source, target, kind).
 
-    A cycle is a list of edges; of several the shortest counts, and of these the lowest.
+    A cycle is a list of edges. Of several cycles the shortest is chosen, and of these the lowest.
     """
-    everything = {start: list(cycles_from(start, edges)) for start in nodes}
+    all_cycles = {start: list(cycles_from(start, edges)) for start in nodes}
 
-    def from_(start, first, rest, read_writes=None):
+    def cycles(start, first, rest, read_writes=None):
         return [
             cycle
-            for cycle in everything[start]
+            for cycle in all_cycles[start]
             if cycle[0][2] in first
             and all(kind in rest for _, _, kind in cycle[1:])
             and (read_writes is None or sum(kind == RW for _, _, kind in cycle[1:]) == read_writes)
         ]
 
     def lowest(component, choose):
-        """The lowest cycle that the lowest node has of which `choose` gives any."""
+        """Return the lowest cycle of the lowest node for which `choose` returns any."""
         start = min((node for node in component if choose(node)), default=None)
         found = [] if start is None else choose(start)
         return min(found, key=lambda cycle: (len(cycle), [edge[1:] for edge in cycle]), default=None)
 
     found = [
-        ("cycle-G0", "permitted", lowest(component, lambda node: from_(node, {WW}, {WW})))
+        ("cycle-G0", "permitted", lowest(component, lambda node: cycles(node, {WW}, {WW})))
         for component in components(nodes, edges, {WW})
     ]
     promised = components(nodes, edges, {STABLE_WR})
     for component in promised:
-        cycle = lowest(component, lambda node: from_(node, {STABLE_WR}, {STABLE_WR}))
+        cycle = lowest(component, lambda node: cycles(node, {STABLE_WR}, {STABLE_WR}))
         found.append(("cycle-G1c", "violation", cycle))
     for component in components(nodes, edges, LEVELS[1]):
         if not any(broken <= component for broken in promised):
-            cycle = lowest(component, lambda node: from_(node, WRITE_READS, LEVELS[1]))
+            cycle = lowest(component, lambda node: cycles(node, WRITE_READS, LEVELS[1]))
             found.append(("cycle-G1c", "permitted", cycle))
     for component in components(nodes, edges, LEVELS[2]):
-        single = lowest(component, lambda node: from_(node, {RW}, LEVELS[2], 0))
-        several = lowest(component, lambda node: from_(node, {RW}, LEVELS[2]))
+        single = lowest(component, lambda node: cycles(node, {RW}, LEVELS[2], 0))
+        several = lowest(component, lambda node: cycles(node, {RW}, LEVELS[2]))
         found.append(("cycle-G-single" if single else "cycle-G2", "permitted", single or several))
 
     before = set()
     for level, kinds in enumerate(LEVELS):
         rest = kinds | TIMED
-        fresh = {node for node in nodes if from_(node, TIMED, rest)} - before
+        new = {node for node in nodes if cycles(node, TIMED, rest)} - before
         for component in components(nodes, edges, rest):
-            single = level == 2 and lowest(component & fresh, lambda node: from_(node, TIMED, rest, 1))  # noqa: B023
-            cycle = single or lowest(component & fresh, lambda node: from_(node, TIMED, rest))  # noqa: B023
+            single = level == 2 and lowest(component & new, lambda node: cycles(node, TIMED, rest, 1))  # noqa: B023
+            cycle = single or lowest(component & new, lambda node: cycles(node, TIMED, rest))  # noqa: B023
             name = "cycle-G-single" if single else NAMES[level]
             found.append((f"{name}-realtime", "permitted", cycle))
-        before |= fresh
+        before |= new
     return [row for row in found if row[2] is not None]
 
 
 def cycles_from(start, edges):
-    """Every simple cycle that leaves a node, as a list of edges."""
+    """Yield every simple cycle through a node, as a list of edges."""
     leaving = defaultdict(list)
     for edge in edges:
         leaving[edge[0]].append(edge)
 
-    def go(path, visited):
+    def extend(path, visited):
         for edge in leaving[path[-1][1] if path else start]:
             if edge[1] == start:
                 yield [*path, edge]
             elif edge[1] not in visited:
-                yield from go([*path, edge], visited | {edge[1]})
+                yield from extend([*path, edge], visited | {edge[1]})
 
-    yield from go([], {start})
+    yield from extend([], {start})
 
 
 def components(nodes, edges, kinds):
-    """The sets of several nodes that all lead to each other by edges of some kinds."""
-    leads = {node: reached(node, edges, kinds) for node in nodes}
+    """Return the strongly connected components of at least two nodes, by edges of some kinds."""
+    reachable = {node: reachable_from(node, edges, kinds) for node in nodes}
     return {
-        frozenset(other for other in nodes if other in leads[node] and node in leads[other])
+        frozenset(other for other in nodes if other in reachable[node] and node in reachable[other])
         for node in nodes
-        if node in leads[node]
+        if node in reachable[node]
     }
 
 
-def reached(start, edges, kinds):
+def reachable_from(start, edges, kinds):
     found, waiting = set(), [start]
     while waiting:
         node = waiting.pop()
@@ -104,7 +104,7 @@ def reached(start, edges, kinds):
 
 
 def real_time(nodes, times):
-    """The edges of real time; `times`: {node: (begin, end)}."""
+    """Return the real-time edges of nodes with `times`: {node: (begin, end)}."""
     return {
         (one, other, REAL_TIME) for one in nodes for other in nodes if max(times[one]) < times[other][0] if one != other
     }
@@ -117,73 +117,73 @@ def judge_cycles(o, logs):
     ops = {
         key: own for key, own in ops.items() if key in o.txn and o.txn[key]["committed"] and not o.txn[key]["aborted"]
     }
-    told = {}
+    rows = {}
     for log in logs:
         if not log.ambiguous:
-            dependencies(o, log, ops, told)
+            dependencies(o, log, ops, rows)
     age = {key: own[0]["op_id"] for key, own in ops.items()}
-    touched = {key for source, target, _ in told for key in (source, target)}
-    edges = {(age[source], age[target], kind) for source, target, kind in told}
+    touched = {key for source, target, _ in rows for key in (source, target)}
+    edges = {(age[source], age[target], kind) for source, target, kind in rows}
     times = {age[key]: (min(x["invoke_ns"] for x in ops[key]), o.txn[key]["open_until"]) for key in touched}
     timed = real_time(times, times)
     process = {
         (age[one], age[next_one]) for one in touched for next_one in [following(o, one, touched, ops)] if next_one
     }
     edges |= timed | {(one, other, PROCESS) for one, other in process if (one, other, REAL_TIME) not in timed}
-    places = {(age[source], age[target], kind): min(rows) for (source, target, kind), rows in told.items()}
+    places = {(age[source], age[target], kind): min(own) for (source, target, kind), own in rows.items()}
     for name, verdict, cycle in name_cycles(sorted(times), edges):
         topic, partition, offset, _, _, value = next(places[edge] for edge in cycle if edge in places)
         op_ids = [op_id for edge in cycle for op_id in (places[edge][3:5] if edge in places else edge[:2])]
-        row = (
+        evidence = (
             tuple(op_ids),
             topic,
             partition,
             *(None if n == FOREVER else n for n in (offset, value)),
         )
-        o.found[name, verdict].append(row)
+        o.found[name, verdict].append(evidence)
 
 
 def following(o, key, touched, ops):
-    """The next transaction of a process that began after a transaction's commit was asked for."""
+    """Return the next transaction of the process that began after the commit request of a transaction."""
     begun = {other: min(x["invoke_ns"] for x in ops[other]) for other in touched if other[0] == key[0]}
     later = [other for other, at in begun.items() if at > o.txn[key]["begun"]]
     return min(later, key=lambda other: (begun[other], ops[other][0]["op_id"]), default=None)
 
 
-def dependencies(o, log, ops, told):  # noqa: C901 - one kind of edge after the other
-    """{(source, target, kind): [(topic, partition, offset, source's operation, target's, value)]} of one log."""
+def dependencies(o, log, ops, rows):  # noqa: C901 - one loop for each kind of edge
+    """Add {(source, target, kind): [(topic, partition, offset, operation of source, of target, value)]} of one log."""
 
-    def inside(op_id):
-        """The transaction that an operation reads in."""
+    def reader_of(op_id):
+        """Return the transaction in which an operation reads."""
         key = o.txn_key(op_id)
         return key if key in ops and o.invoke(op_id) <= o.txn[key]["begun"] else None
 
-    def tell(source, target, kind, r, source_op, target_op):
+    def add_edge(source, target, kind, r, source_op, target_op):
         if source != target:
             offset, value = (FOREVER if n is None else n for n in (r["offset"], r["value"]))
             row = (log.topic, log.partition, offset, source_op, target_op, value)
-            told.setdefault((source, target, kind), []).append(row)
+            rows.setdefault((source, target, kind), []).append(row)
 
     written = [r for r in log.all.values() if r["send"] and r["committed"] and o.txn_key(r["op"]) in ops]
     at = {}
     for r in sorted(written, key=lambda r: (o.txn_key(r["op"]), r["op"], r["value"] or 0)):
         if r["offset"] is not None:
             at.setdefault(r["offset"], r)
-    standing = [at[offset] for offset in sorted(at)]
-    for one, other in pairwise(standing):
-        tell(o.txn_key(one["op"]), o.txn_key(other["op"]), WW, other, one["op"], other["op"])
+    stored = [at[offset] for offset in sorted(at)]
+    for one, other in pairwise(stored):
+        add_edge(o.txn_key(one["op"]), o.txn_key(other["op"]), WW, other, one["op"], other["op"])
     for r in written:
         for row in r["reads"]:
-            reader = inside(row["op_id"])
+            reader = reader_of(row["op_id"])
             if reader is not None:
                 kind = STABLE_WR if o.isolation(row["op_id"]) == "read_committed" else WR
-                tell(o.txn_key(r["op"]), reader, kind, r, r["op"], row["op_id"])
+                add_edge(o.txn_key(r["op"]), reader, kind, r, r["op"], row["op_id"])
     highest = defaultdict(list)
     for op_id, _, after, _ in log.ranges:
-        if inside(op_id) is not None:
-            highest[inside(op_id)].append((-after, op_id))
+        if reader_of(op_id) is not None:
+            highest[reader_of(op_id)].append((-after, op_id))
     for reader, ends in highest.items():
         after, op_id = min(ends)
-        above = [r for r in standing if r["offset"] >= -after]
+        above = [r for r in stored if r["offset"] >= -after]
         if above:
-            tell(reader, o.txn_key(above[0]["op"]), RW, above[0], op_id, above[0]["op"])
+            add_edge(reader, o.txn_key(above[0]["op"]), RW, above[0], op_id, above[0]["op"])

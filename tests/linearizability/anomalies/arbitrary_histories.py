@@ -1,10 +1,10 @@
-"""Histories that obey the format and nothing else: offsets, outcomes, reads and faults that no broker would produce."""
+"""Arbitrary histories: valid by the format only, with offsets, outcomes, reads and faults that no broker produces."""
 
 from tests.linearizability.anomalies.histories import TOPIC, Tables
 
 
-def nonsense(rng):  # noqa: C901 - one kind of row after the other
-    """A history that obeys the format and nothing else."""
+def arbitrary_history(rng):  # noqa: C901 - one branch for each kind of row
+    """Return a random history that is valid by the format only."""
 
     def maybe(p, yes, no=None):
         return yes if rng.random() < p else no
@@ -27,7 +27,7 @@ def nonsense(rng):  # noqa: C901 - one kind of row after the other
     mode = rng.choice(["any", "any", "groups", "transactions"])
     if mode != "any":
         ids, parts = ids[:1], rng.choice([1, 2])
-    of_groups = {"any": 0.1, "groups": 0.8, "transactions": 0}[mode]
+    group_share = {"any": 0.1, "groups": 0.8, "transactions": 0}[mode]
     for _ in range(rng.randrange(3, 18 if mode == "any" else 40)):
         now += rng.randrange(0, 6)
         process = rng.randrange(4 if mode == "any" else 2)
@@ -36,8 +36,8 @@ def nonsense(rng):  # noqa: C901 - one kind of row after the other
         took = rng.randrange(0, 25)
         complete = maybe(0.93, now + took)
         kind = rng.random()
-        if rng.random() < of_groups:
-            _nonsense_of_groups(rng, tables, (now, complete, process), (topic_id, partition))
+        if rng.random() < group_share:
+            _add_group_rows(rng, tables, (now, complete, process), (topic_id, partition))
         elif kind < 0.45:
             outcome = rng.choices(["ok", "info", "fail"], [7, 2, 1])[0]
             idempotent = rng.random() < 0.5
@@ -158,11 +158,11 @@ def nonsense(rng):  # noqa: C901 - one kind of row after the other
                 topic=TOPIC,
                 topic_id=maybe(0.5, topic_id),
             )
-    _nonsense_states(rng, tables, ids, parts, now)
+    _add_states_and_faults(rng, tables, ids, parts, now)
     return tables
 
 
-def _nonsense_of_groups(rng, tables, when, where):
+def _add_group_rows(rng, tables, when, where):
     now, complete, process = when
     topic_id, partition = where
     place = {"topic": TOPIC, "topic_id": topic_id, "partition": partition}
@@ -209,8 +209,8 @@ def _nonsense_of_groups(rng, tables, when, where):
             tables.add("offsets", op_id=op, group=group, offset=offset, direction=direction, **place)
 
 
-def nonsense_of_one_group(rng):
-    """A handful of transactions, inputs, commits, fetches and owners of one partition: few rows that often collide."""
+def arbitrary_group_history(rng):
+    """Return a few transactions, inputs, commits, fetches and owners of one partition, which often conflict."""
     tables, now = Tables(topics={TOPIC: {}}), 10
     place = {"topic": TOPIC, "partition": 0}
     kinds = ["produce", "commit_txn", "assigned", "heartbeat"] + ["commit_offsets", "fetch_offsets"] * 2
@@ -222,15 +222,15 @@ def nonsense_of_one_group(rng):
             columns = {"member_id": member, "instance_id": instance, "generation": 1, "process": process, "group": "g"}
             tables.add("assignments", at_ns=now, event=rng.choice([f, f, "revoked"]), **columns, **place)
             continue
-        inside = f in ("produce", "commit_txn") or (f == "commit_offsets" and rng.random() < 0.6)
+        is_transactional = f in ("produce", "commit_txn") or (f == "commit_offsets" and rng.random() < 0.6)
         op = tables.op(
             process,
             f,
             now,
             rng.choice([now + rng.randrange(8)] * 9 + [None]),
             rng.choice(["ok"] * 6 + ["info", "fail"]),
-            txn_id="x" if inside else None,
-            txn_seq=rng.randrange(2) if inside else None,
+            txn_id="x" if is_transactional else None,
+            txn_seq=rng.randrange(2) if is_transactional else None,
             isolation=rng.choice([None, "read_committed"]),
             error=rng.choice([None, None, "UNKNOWN_MEMBER_ID"]) if f == "heartbeat" else None,
         )
@@ -249,13 +249,13 @@ def nonsense_of_one_group(rng):
     return tables
 
 
-def _nonsense_states(rng, tables, ids, parts, now):
+def _add_states_and_faults(rng, tables, ids, parts, now):
     for _ in range(rng.randrange(6)):
-        asked = rng.randrange(100, now + 30)
+        sent_ns = rng.randrange(100, now + 30)
         tables.add(
             "states",
-            asked_ns=asked,
-            answered_ns=asked + rng.randrange(5),
+            asked_ns=sent_ns,
+            answered_ns=sent_ns + rng.randrange(5),
             source=rng.choice(["list_offsets", "list_offsets", "fetch", "metadata"]),
             isolation=rng.choice(["read_uncommitted", "read_uncommitted", "read_committed"]),
             node=rng.choice([1, 1, 2, None]),
@@ -308,7 +308,7 @@ def _nonsense_states(rng, tables, ids, parts, now):
 
 
 def well_formed(tables):
-    """The same history with what breaks a rule of the format mended, and the rest as strange as it was."""
+    """Repair the rows that violate the format, and leave the others as they are; return the history."""
     ids = {row["topic_id"] for rows in tables.rows.values() for row in rows if row.get("topic_id")}
     for name in ("records", "positions"):
         for row in tables.rows[name]:

@@ -1,10 +1,10 @@
-"""The anomalies of records: lost, doubled, misplaced, out of order, read too early; each a sentence as a loop."""
+"""Oracle of the anomalies of records: lost, duplicated, misplaced, out of order, read too early; each as a loop."""
 
 import re
 from collections import defaultdict
 from itertools import pairwise, product
 
-from tests.linearizability.anomalies.oracle_of_logs import FOREVER, NEVER, LogFacts, within
+from tests.linearizability.anomalies.oracle_logs import FOREVER, NEVER, LogFacts, within
 
 RESTART = re.compile("kill|shutdown|down|power|wipe|disk (?!slow)")
 
@@ -71,29 +71,29 @@ class RecordAnomalies(LogFacts):
             offsets = sorted({row["offset"] for row in r["reads"] if row["offset"] is not None})
             if r["value"] is not None and len(offsets) > 1:
                 idempotent = r["send"] and self.o.op[r["op"]]["producer_id"] is not None
-                stays = {row["offset"] for row in r["reads"] if row["offset"] is not None and self.stays(row)}
+                final = {row["offset"] for row in r["reads"] if row["offset"] is not None and self.is_final(row)}
                 ops = [min(row["op_id"] for row in r["reads"] if row["offset"] == o) for o in offsets[:2]]
-                sure = idempotent and len(stays) > 1
+                is_certain = idempotent and len(final) > 1
                 self.add(
                     "duplicate",
-                    "violation" if sure and not self.retry_forgotten(r, sorted(stays)) else "permitted",
+                    "violation" if is_certain and not self.may_be_undetected_retry(r, sorted(final)) else "permitted",
                     ops,
                     offsets[0],
                     r["value"],
                 )
 
-    def retry_forgotten(self, r, offsets):
-        """Whether each further copy may be of a retry that a leader had forgotten in a restart."""
+    def may_be_undetected_retry(self, r, offsets):
+        """Whether each further copy may be a retry by a leader that lost its producer state in a restart."""
         o = self.o.op[r["op"]]
         properties = self.o.run["clients"].get(str(o["process"]), {})
         names = ("max.in.flight.requests.per.connection", "max.in.flight")
         if o["txn_seq"] is not None or o["producer_epoch"] == 0 or "1" in [properties.get(name) for name in names]:
             return False
-        return all(self.forgotten_between(o, r, a, b) for a, b in pairwise(offsets))
+        return all(self.may_have_restarted_between(o, r, a, b) for a, b in pairwise(offsets))
 
-    def forgotten_between(self, o, r, one, other):
+    def may_have_restarted_between(self, o, r, one, other):
         def copy(offset):
-            return [row for row in r["reads"] if row["offset"] == offset and self.stays(row)]
+            return [row for row in r["reads"] if row["offset"] == offset and self.is_final(row)]
 
         def epoch(offset):
             return max((row["leader_epoch"] for row in copy(offset) if row["leader_epoch"] is not None), default=None)
@@ -105,9 +105,23 @@ class RecordAnomalies(LogFacts):
         for fault in self.o.t["faults"]:
             healed = FOREVER if fault["heal_ns"] is None else fault["heal_ns"]
             restarts = RESTART.search(f"{fault['kind']} {fault['argument']}")
-            if restarts and fault["inject_ns"] < until and healed > o["invoke_ns"]:
+            if not restarts or fault["inject_ns"] >= until or healed <= o["invoke_ns"]:
+                continue
+            leaders = self.leaders_in(epoch(other)) or self.replicas
+            if leaders is None or not fault["target"].isdigit() or int(fault["target"]) in leaders:
                 return True
         return False
+
+    def leaders_in(self, epoch):
+        """Return the nodes that led in an epoch according to the history."""
+        reported = [
+            s
+            for s in self.states
+            if s["source"] in ("list_offsets", "fetch") and s["error"] is None and s["leader_epoch"] is not None
+        ]
+        pairs = {(s["leader_epoch"], s["node"]) for s in reported}
+        pairs |= {(row["leader_epoch"], self.o.op[row["op_id"]]["node"]) for row in self.sends}
+        return {node for of_epoch, node in pairs if of_epoch == epoch and None not in (of_epoch, node)}
 
     def phantom_read(self):
         verdict = "violation" if self.o.run["complete"] else "unknown"
@@ -148,16 +162,16 @@ class RecordAnomalies(LogFacts):
     def settled(self, r):
         if r["acked"] and self.o.acks_all(r["op"]) and self.promise_end(r["acked_at"], self.min_isr) == FOREVER:
             return True
-        return any(self.stays(row) for row in r["reads"])
+        return any(self.is_final(row) for row in r["reads"])
 
-    def stays(self, row):
-        """Whether what a read row shows is sure to have stood there at the end."""
+    def is_final(self, row):
+        """Whether the record of a read row is certain to have been in the log at the end."""
         healed = self.o.healed_after()
         kept = self.promise_end(self.o.complete(row["op_id"]), 1) == FOREVER
         return kept or ((healed is None or self.o.invoke(row["op_id"]) > healed) and not self.superseded(row))
 
     def superseded(self, row):
-        """Whether one log cannot have had this and what else was read."""
+        """Whether no single log can contain this row and all other reads."""
         if row["offset"] is None or row["leader_epoch"] is None:
             return False
         others = (other for r in self.all.values() for other in r["reads"])

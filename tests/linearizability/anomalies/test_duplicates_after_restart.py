@@ -1,4 +1,4 @@
-"""Which duplicates idempotence does not cover: what a restarted leader had forgotten, and near misses of that."""
+"""Duplicates of an idempotent producer: permitted if a restarted leader lost its producer state, else violations."""
 
 import pytest
 
@@ -24,7 +24,7 @@ def history(
     acks=-1,
     **columns,
 ):
-    """One record of an idempotent producer that stands in the log as many times as there are leader epochs."""
+    """Return a history with one record of an idempotent producer, stored once in each leader epoch."""
     tables = Tables(topics={TOPIC: {"replication.factor": "3", "min.insync.replicas": "2"}}, clients=clients or {})
     for number, (kind, target, inject_ns, heal_ns) in enumerate(faults):
         tables.add("faults", fault_id=number, kind=kind, target=target, inject_ns=inject_ns, heal_ns=heal_ns)
@@ -71,7 +71,7 @@ def verdict(tmp_path, **columns):
         ),
     ],
 )
-def test_a_retry_that_a_restarted_leader_had_forgotten_is_permitted(tmp_path, columns):
+def test_a_duplicate_by_a_restarted_leader_is_permitted(tmp_path, columns):
     assert verdict(tmp_path, **columns) == "permitted"
 
 

@@ -1,4 +1,4 @@
-"""Records that a retry wrote twice: what their second copy lawfully explains."""
+"""Records that a retry appended twice: anomalies that the second copy permits."""
 
 import pytest
 
@@ -17,7 +17,7 @@ def read(tables, at_ns, rows, *, upto, key=None):
     tables.add("positions", op_id=op, topic=TOPIC, partition=0, before=0, after=upto, cause="read")
 
 
-def test_a_second_copy_supersedes_what_lies_between_in_a_compacted_topic(tmp_path):
+def test_a_second_copy_supersedes_records_before_it_in_a_compacted_topic(tmp_path):
     tables = Tables(topics={TOPIC: {"cleanup.policy": "compact"}})
     for process, value, offset in ((1, 10, 2), (2, 11, 1)):
         op = tables.op(process, "produce", 10 * process, 50, acks=-1)
@@ -31,7 +31,7 @@ def test_a_second_copy_supersedes_what_lies_between_in_a_compacted_topic(tmp_pat
     ("acks", "faulty", "verdict"),
     [(1, True, "permitted"), (1, False, "violation"), (-1, True, "violation"), (-1, False, "violation")],
 )
-def test_the_copy_that_one_leader_alone_acknowledged_may_be_truncated(tmp_path, acks, faulty, verdict):
+def test_a_copy_that_only_the_leader_acknowledged_may_be_truncated(tmp_path, acks, faulty, verdict):
     tables = Tables(topics={TOPIC: {"replication.factor": "3", "min.insync.replicas": "2"}})
     op = tables.op(1, "produce", 10, 20, acks=acks, attempts=2)
     tables.record(op, 0, "send", TOPIC, 0, 3, 10)
@@ -41,8 +41,8 @@ def test_the_copy_that_one_leader_alone_acknowledged_may_be_truncated(tmp_path, 
     assert ("offset-mismatch", verdict) in found(tmp_path, tables)
 
 
-def test_a_tombstone_is_none_that_an_unclean_election_had_taken_from_its_place(tmp_path):
-    """It has the key and the offset of one that was read, and is not in the log any more."""
+def test_a_tombstone_is_distinct_from_a_lost_one_with_its_key_and_offset(tmp_path):
+    """The first tombstone was read, and then truncated by an unclean election."""
     tables = Tables(topics={TOPIC: {"unclean.leader.election.enable": "true"}})
     lost = tables.op(1, "produce", 10, 15, "info", acks=-1)
     tables.record(lost, 0, "send", TOPIC, 0, None, None, key="b")

@@ -1,4 +1,4 @@
-"""The kernel against the oracle, against lawful histories, and against planted anomalies."""
+"""The definitions of anomalies on arbitrary histories (compared with the oracle), valid ones, and planted anomalies."""
 
 import random
 
@@ -11,13 +11,17 @@ from linearizability.check import judge, judge_history
 from linearizability.history.errors import HistoryError
 from linearizability.history.reader import open_history
 from linearizability.judgement import Verdict
-from tests.linearizability.anomalies.nonsense import nonsense, nonsense_of_one_group, well_formed
+from tests.linearizability.anomalies.arbitrary_histories import arbitrary_group_history, arbitrary_history, well_formed
+from tests.linearizability.anomalies.faulty_cluster import (
+    PLANTED_CLUSTER_ANOMALIES,
+    FaultyCluster,
+    arbitrary_cluster_history,
+)
 from tests.linearizability.anomalies.oracle import Oracle
 from tests.linearizability.anomalies.pipeline import Pipeline
-from tests.linearizability.anomalies.plants import PLANTS
-from tests.linearizability.anomalies.plants_of_groups import GROUP_PLANTS
-from tests.linearizability.anomalies.simulation import Simulation
-from tests.linearizability.anomalies.trouble import CLUSTER_PLANTS, Trouble, nonsense_of_a_cluster
+from tests.linearizability.anomalies.planted_anomalies import PLANTED_ANOMALIES
+from tests.linearizability.anomalies.planted_group_anomalies import PLANTED_GROUP_ANOMALIES
+from tests.linearizability.anomalies.simulated_partition import SimulatedPartition
 
 SEEDS = st.integers(0, 2**32)
 
@@ -29,7 +33,7 @@ def examples(count):
 
 
 def judged(tables, tmp_path_factory, files=1):
-    """Not by `judge`: the kernel keeps its head in histories that are refused, too."""
+    """Judge a history without validation: the definitions also accept rows that `judge` rejects."""
     return judge_history(open_history(tables.write(tmp_path_factory.mktemp("run"), files)))
 
 
@@ -40,18 +44,18 @@ def as_rows(judgement):
     }
 
 
-def lawful(seed):
+def valid_history(seed):
     rng = random.Random(seed)
-    odd = rng.randrange(7)
-    if odd > 5:
-        return Trouble(rng).run(rng.randrange(1, 40))
-    if odd > 3:
+    kind = rng.randrange(7)
+    if kind > 5:
+        return FaultyCluster(rng).run(rng.randrange(1, 40))
+    if kind > 3:
         return Pipeline(rng).run(rng.randrange(5, 60))
-    simulation = Simulation(
+    simulation = SimulatedPartition(
         rng,
-        unclean=odd == 1,
-        compaction=odd == 2,
-        retention=odd == 3,
+        unclean=kind == 1,
+        compaction=kind == 2,
+        retention=kind == 3,
         weak=rng.random() < 0.5,
         positions=rng.random() < 0.8,
         topic_id=rng.choice([None, "A"]),
@@ -61,81 +65,81 @@ def lawful(seed):
 
 @given(SEEDS)
 @examples(250)
-def test_kernel_says_what_the_oracle_says_of_nonsense(tmp_path_factory, seed):
-    tables = nonsense(random.Random(seed))
+def test_judgement_of_arbitrary_histories_equals_the_oracle(tmp_path_factory, seed):
+    tables = arbitrary_history(random.Random(seed))
     assert as_rows(judged(tables, tmp_path_factory)) == Oracle(tables.run, tables.rows).judgement()
 
 
 @given(SEEDS)
 @examples(200)
-def test_kernel_says_what_the_oracle_says_of_a_group_in_confusion(tmp_path_factory, seed):
-    tables = nonsense_of_one_group(random.Random(seed))
+def test_judgement_of_arbitrary_groups_equals_the_oracle(tmp_path_factory, seed):
+    tables = arbitrary_group_history(random.Random(seed))
     assert as_rows(judged(tables, tmp_path_factory)) == Oracle(tables.run, tables.rows).judgement()
 
 
 @given(SEEDS)
 @examples(200)
-def test_kernel_says_what_the_oracle_says_of_a_cluster_in_confusion(tmp_path_factory, seed):
-    tables = nonsense_of_a_cluster(random.Random(seed))
+def test_judgement_of_arbitrary_clusters_equals_the_oracle(tmp_path_factory, seed):
+    tables = arbitrary_cluster_history(random.Random(seed))
     assert as_rows(judged(tables, tmp_path_factory)) == Oracle(tables.run, tables.rows).judgement()
 
 
 @given(SEEDS)
 @examples(60)
-def test_kernel_says_what_the_oracle_says_of_lawful_histories(tmp_path_factory, seed):
-    tables = lawful(seed)
+def test_judgement_of_valid_histories_equals_the_oracle(tmp_path_factory, seed):
+    tables = valid_history(seed)
     assert as_rows(judged(tables, tmp_path_factory)) == Oracle(tables.run, tables.rows).judgement()
 
 
 @given(SEEDS)
 @examples(250)
-def test_lawful_history_raises_nothing(tmp_path_factory, seed):
-    judgement = judged(lawful(seed), tmp_path_factory)
+def test_valid_history_has_only_permitted_anomalies(tmp_path_factory, seed):
+    judgement = judged(valid_history(seed), tmp_path_factory)
     assert [a for a in judgement.anomalies if a.verdict is not Verdict.PERMITTED] == []
     assert judgement.verdict is Verdict.OK or judgement.reasons
 
 
-@pytest.mark.parametrize("name", PLANTS)
+@pytest.mark.parametrize("name", PLANTED_ANOMALIES)
 @given(seed=SEEDS)
 @examples(25)
 def test_planted_anomaly_is_found_by_name(tmp_path_factory, name, seed):
     rng = random.Random(seed)
-    tables = Simulation(rng, weak=False).run(rng.randrange(20, 60))
+    tables = SimulatedPartition(rng, weak=False).run(rng.randrange(20, 60))
     tables.rows["faults"] = [fault for fault in tables.rows["faults"] if fault["kind"] not in ("wipe", "power")]
-    if PLANTS[name](tables, rng):
+    if PLANTED_ANOMALIES[name](tables, rng):
         found = {
             a.name: a.verdict for a in judged(tables, tmp_path_factory).anomalies if a.verdict is not Verdict.PERMITTED
         }
         assert found.get(name) is (Verdict.UNKNOWN if name == "unseen" else Verdict.VIOLATION)
 
 
-@pytest.mark.parametrize("name", GROUP_PLANTS)
+@pytest.mark.parametrize("name", PLANTED_GROUP_ANOMALIES)
 @given(seed=SEEDS)
 @examples(25)
 def test_planted_anomaly_of_a_group_is_found_by_name(tmp_path_factory, name, seed):
     rng = random.Random(seed)
     tables = Pipeline(rng).run(rng.randrange(20, 60))
-    if GROUP_PLANTS[name](tables, rng):
+    if PLANTED_GROUP_ANOMALIES[name](tables, rng):
         found = {a.name: a.verdict for a in judged(tables, tmp_path_factory).anomalies}
         assert found.get(name) is Verdict.VIOLATION
 
 
-@pytest.mark.parametrize("name", CLUSTER_PLANTS)
+@pytest.mark.parametrize("name", PLANTED_CLUSTER_ANOMALIES)
 @given(seed=SEEDS)
 @examples(25)
 def test_planted_anomaly_of_a_cluster_is_found_by_name(tmp_path_factory, name, seed):
     rng = random.Random(seed)
-    tables = Trouble(rng).run(rng.randrange(1, 40))
-    if CLUSTER_PLANTS[name](tables, rng):
+    tables = FaultyCluster(rng).run(rng.randrange(1, 40))
+    if PLANTED_CLUSTER_ANOMALIES[name](tables, rng):
         found = {a.name: a.verdict for a in judged(tables, tmp_path_factory).anomalies}
         assert found.get(name) is Verdict.VIOLATION
 
 
 @given(SEEDS)
 @examples(40)
-def test_shuffled_rows_and_other_files_change_nothing(tmp_path_factory, seed):
+def test_order_of_rows_and_number_of_files_do_not_matter(tmp_path_factory, seed):
     rng = random.Random(seed)
-    tables = nonsense(rng)
+    tables = arbitrary_history(rng)
     expected = judged(tables, tmp_path_factory)
     for rows in tables.rows.values():
         rng.shuffle(rows)
@@ -144,8 +148,8 @@ def test_shuffled_rows_and_other_files_change_nothing(tmp_path_factory, seed):
 
 @given(SEEDS)
 @examples(40)
-def test_pairs_looked_at_a_few_at_a_time_say_the_same(tmp_path_factory, seed):
-    tables = nonsense(random.Random(seed))
+def test_judgement_does_not_depend_on_the_size_of_pair_batches(tmp_path_factory, seed):
+    tables = arbitrary_history(random.Random(seed))
     expected = judged(tables, tmp_path_factory)
     limit, loss._PAIRS_MAX = loss._PAIRS_MAX, 1 + seed % 3
     try:
@@ -156,13 +160,13 @@ def test_pairs_looked_at_a_few_at_a_time_say_the_same(tmp_path_factory, seed):
 
 @given(SEEDS)
 @examples(60)
-def test_lawful_and_mended_histories_are_not_refused(tmp_path_factory, seed):
-    assert judge(lawful(seed).write(tmp_path_factory.mktemp("run")))
-    assert judge(well_formed(nonsense(random.Random(seed))).write(tmp_path_factory.mktemp("run")))
+def test_valid_and_repaired_histories_are_accepted(tmp_path_factory, seed):
+    assert judge(valid_history(seed).write(tmp_path_factory.mktemp("run")))
+    assert judge(well_formed(arbitrary_history(random.Random(seed))).write(tmp_path_factory.mktemp("run")))
 
 
-def test_broken_history_is_refused_and_the_row_named(tmp_path):
-    tables = Simulation(random.Random(1)).run(30)
+def test_rejection_of_an_invalid_history_names_the_row(tmp_path):
+    tables = SimulatedPartition(random.Random(1)).run(30)
     tables.rows["records"][7]["op_id"] = 10_000
     with pytest.raises(HistoryError, match=r"^table records, row 7 .*op_id is 10000; there is no such operation$"):
         judge(tables.write(tmp_path / "run"))

@@ -1,13 +1,13 @@
-"""The anomalies of what nodes answer and of how consumers move; each a sentence as a loop."""
+"""Oracle of the anomalies in responses of nodes and in positions of consumers, each as a loop."""
 
 from collections import defaultdict
 from itertools import pairwise
 
-from tests.linearizability.anomalies.oracle_of_logs import FOREVER, NEVER, LogFacts, within
+from tests.linearizability.anomalies.oracle_logs import FOREVER, NEVER, LogFacts, within
 
 
-class AnswerAnomalies(LogFacts):
-    def answers(self):
+class ResponseAnomalies(LogFacts):
+    def end_offsets(self):
         for s in self.ends():
             missed = [
                 r
@@ -58,12 +58,12 @@ class AnswerAnomalies(LogFacts):
                     and self.o.identity(other) != r["identity"]
                     and self.o.complete(other["op_id"]) >= at
                 ]
-                answers = [
+                below = [
                     s["answered_ns"]
                     for s in self.ends()
                     if s["asked_ns"] >= at and s["high_watermark"] <= row["offset"] and s["leader_epoch"] >= epoch
                 ]
-                times = [when for when, _ in others] + answers
+                times = [when for when, _ in others] + below
                 if any(when != FOREVER for when in times):
                     broken = self.promise_end(at, 1) != NEVER and within(min(times), self.promise_end(at, 1))
                     op_ids = (row["op_id"], *([min(op for _, op in others)] if others else []))
@@ -91,13 +91,13 @@ class AnswerAnomalies(LogFacts):
                 self.add("epoch-regress", "violation" if broken else "permitted", (lower[2], first[0]), offset, None)
 
     def leaders(self):
-        told = {}
+        acknowledged = {}
         for row in self.sends:
             o = self.o.op[row["op_id"]]
             if o["outcome"] == "ok" and o["node"] is not None and row["leader_epoch"] is not None:
-                told.setdefault(row["op_id"], []).append(row)
+                acknowledged.setdefault(row["op_id"], []).append(row)
         acks = []
-        for op_id, rows in sorted(told.items()):
+        for op_id, rows in sorted(acknowledged.items()):
             first = min(rows, key=lambda row: FOREVER if row["offset"] is None else row["offset"])
             acks.append((op_id, first["leader_epoch"], self.o.op[op_id]["node"], first["offset"]))
         for epoch in {ack[1] for ack in acks}:
@@ -113,8 +113,8 @@ class AnswerAnomalies(LogFacts):
                 verdict = "violation" if self.o.acks_all(op_id) else "permitted"
                 self.add("fenced-leader-write", verdict, (newer[0], op_id), offset, None)
 
-    def moved(self, earlier, later):
-        """Whether a consumer was, or may have been, moved between two of its polls."""
+    def may_have_moved(self, earlier, later):
+        """Whether the position of a consumer was, or may have been, changed between two of its polls."""
         o, process = self.o, self.o.op[later]["process"]
         moves = ("assign", "seek", "subscribe", "unsubscribe", "unassign", "incremental_assign", "incremental_unassign")
         moments = [a["at_ns"] for a in o.t["assignments"] if a["process"] == process]
@@ -126,7 +126,7 @@ class AnswerAnomalies(LogFacts):
     def polls(self):
         o = self.o
         polls = sorted(op_id for op_id, op in o.op.items() if op["f"] == "poll")
-        gave = {
+        returned_offsets = {
             op_id: [
                 row["offset"]
                 for row in sorted((r for r in self.reads if r["op_id"] == op_id), key=lambda r: r["seq"])
@@ -134,27 +134,27 @@ class AnswerAnomalies(LogFacts):
             ]
             for op_id in polls
         }
-        steps = []  # (earlier, later, left, reached)
+        steps = []  # (earlier poll, later poll, end of the earlier, begin of the later)
         for process in {o.op[op_id]["process"] for op_id in polls}:
-            stays = []
+            ranges = []
             for op_id in (op for op in polls if o.op[op]["process"] == process):
                 if self.positions is not None:
                     own = [p for p in self.positions if p["op_id"] == op_id]
                     own.sort(key=lambda p: (p["before"], p["after"]))
-                    one_way = all(p["cause"] == "read" for p in own)
-                    one_way = one_way and all(one["after"] == two["before"] for one, two in pairwise(own))
+                    is_forward = all(p["cause"] == "read" for p in own)
+                    is_forward = is_forward and all(one["after"] == two["before"] for one, two in pairwise(own))
                     if own:
-                        stays.append((op_id, own[0]["before"], own[-1]["after"], one_way))
-                elif gave[op_id]:
-                    stays.append((op_id, gave[op_id][0], gave[op_id][-1] + 1, True))
-            for one, two in pairwise(stays):
-                if one[3] and two[3] and not self.moved(one[0], two[0]):
+                        ranges.append((op_id, own[0]["before"], own[-1]["after"], is_forward))
+                elif returned_offsets[op_id]:
+                    ranges.append((op_id, returned_offsets[op_id][0], returned_offsets[op_id][-1] + 1, True))
+            for one, two in pairwise(ranges):
+                if one[3] and two[3] and not self.may_have_moved(one[0], two[0]):
                     steps.append((one[0], two[0], one[2], two[1]))
         inside = [
             (op_id, op_id, one + 1, two)
             for op_id in polls
-            for one, two in pairwise(gave[op_id])
-            if not self.moved(op_id, op_id)
+            for one, two in pairwise(returned_offsets[op_id])
+            if not self.may_have_moved(op_id, op_id)
             and not any(p["op_id"] == op_id and p["cause"] != "read" for p in self.all_positions)
         ]
         for earlier, later, left, reached in [*steps, *inside]:
@@ -163,20 +163,20 @@ class AnswerAnomalies(LogFacts):
                 end = self.promise_end(o.complete(earlier), 1)
                 verdict = "violation" if end != NEVER and within(at, end) else "permitted"
                 self.add("poll-regress", verdict, (earlier,) if earlier == later else (earlier, later), reached, None)
-        self.poll_skip(polls, gave, steps if self.positions is not None else [])
+        self.poll_skip(polls, returned_offsets, steps if self.positions is not None else [])
 
-    def poll_skip(self, polls, gave, steps):
+    def poll_skip(self, polls, returned_offsets, steps):
         o, jumps = self.o, defaultdict(list)
         for r in self.all.values():
             if not r["read"] or not r["committed"] or r["aborted"] or r["offset"] is None:
                 continue
             here = r["offset"]
             for op_id, stable in self.covering(here).items():
-                returned = any(row["op_id"] == op_id for row in r["reads"]) or here in gave.get(op_id, ())
+                returned = any(row["op_id"] == op_id for row in r["reads"]) or here in returned_offsets.get(op_id, ())
                 if op_id in polls and not returned:
                     begins = [before for op, before, after, _ in self.ranges if op == op_id and before <= here < after]
                     begins = [self.merged_begin(op_id, here)] if begins else begins
-                    left = max([offset + 1 for offset in gave[op_id] if offset < here] + begins)
+                    left = max([offset + 1 for offset in returned_offsets[op_id] if offset < here] + begins)
                     jumps["inside", op_id, left].append((r, op_id, stable))
             for number, (_, later, left, reached) in enumerate(steps):
                 if left <= here < reached:
@@ -198,7 +198,7 @@ class AnswerAnomalies(LogFacts):
                 self.add("poll-skip", "permitted" if permitted else "violation", (first, op_id), offset, r["value"])
 
     def merged_begin(self, op_id, offset):
-        """Where the stretch of a read begins in which an offset lies."""
+        """Return the begin of the contiguous range of a read that contains an offset."""
         begin = offset
         while any(op == op_id and before <= begin - 1 < after for op, before, after, _ in self.ranges):
             begin -= 1

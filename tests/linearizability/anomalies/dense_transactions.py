@@ -1,18 +1,18 @@
-"""Histories of few transactions that write to and read from the same few logs in no order: full of cycles."""
+"""Dense transactions: arbitrary histories of a few transactions on the same few logs, with many cycles."""
 
 from tests.linearizability.anomalies.histories import TOPIC, Tables
 
 OTHER = "u"
 
 
-def tangle(rng):
-    """Some transactions of a few processes; their records stand anywhere, and their reads return anything."""
+def dense_transactions(rng):
+    """Return a history of transactions with records at arbitrary offsets and reads of arbitrary records."""
     tables, now = Tables(topics={TOPIC: {}, OTHER: {}}, complete=rng.random() < 0.9), 100
     logs = [(TOPIC, 0), (TOPIC, 1), (OTHER, 0)][: rng.randrange(1, 4)]
     free = {log: rng.sample(range(20), 20) if rng.random() < 0.7 else list(range(20))[::-1] for log in logs}
     isolations = rng.choice([["read_committed"], ["read_committed", "read_uncommitted", None]])
     kinds = ["produce"] * 3 + ["poll"] * rng.randrange(7)
-    open_ones, sent, number = {}, [], 0
+    open_transactions, sent, number = {}, [], 0
     positions = rng.random() < 0.8
 
     def op(process, f, outcome="ok", **columns):
@@ -20,40 +20,40 @@ def tangle(rng):
         now += rng.randrange(4)
         took = rng.choice([1, 1, 1, 3, 20])
         complete = now + took if outcome == "ok" or rng.random() < 0.6 else None
-        txn_seq = open_ones.get(process)
+        txn_seq = open_transactions.get(process)
         return tables.op(process, f, now, complete, outcome, txn_seq=txn_seq, txn_id="x", **columns)
 
     for _ in range(rng.randrange(5, 45)):
         process = rng.randrange(3)
-        if process not in open_ones:
+        if process not in open_transactions:
             number += 1
-            open_ones[process] = number
+            open_transactions[process] = number
         if rng.random() < 0.18:
             f, outcome = rng.choice([("commit_txn", "ok")] * 6 + [("commit_txn", "info"), ("abort_txn", "ok")])
             op(process, f, outcome)
             if rng.random() < 0.9:
-                del open_ones[process]
+                del open_transactions[process]
         elif rng.choice(kinds) == "produce":
             log = rng.choice(logs)
-            outside = rng.random() < 0.05 and open_ones.pop(process)
+            suspended = rng.random() < 0.05 and open_transactions.pop(process)
             outcome = rng.choice(["ok"] * 9 + ["info"])
             batch = op(process, "produce", outcome, acks=-1)
             for seq in range(rng.randrange(1, 3)):
                 offset = free[log].pop() if free[log] and rng.random() < 0.97 else rng.randrange(20)
                 value = len(sent) + 1000 if rng.random() < 0.97 else None
                 key = "k" if value is None else None
-                told = offset if outcome == "ok" and rng.random() < 0.95 else None
-                tables.record(batch, seq, "send", *log, told, value, key=key)
+                acknowledged = offset if outcome == "ok" and rng.random() < 0.95 else None
+                tables.record(batch, seq, "send", *log, acknowledged, value, key=key)
                 sent.append((log, offset, value, key))
-            if outside:
-                open_ones[process] = outside
+            if suspended:
+                open_transactions[process] = suspended
         else:
             read(rng, tables, op(process, "poll", isolation=rng.choice(isolations)), sent, positions)
     return tables
 
 
 def read(rng, tables, poll, sent, positions):
-    """A poll returns some of what was sent, or will be known to have stood further on."""
+    """Let a poll return some of the sent records, and cover arbitrary offsets."""
     reached = {}
     for seq, (log, offset, value, key) in enumerate(rng.sample(sent, min(len(sent), rng.randrange(4)))):
         place = offset if rng.random() < 0.95 else None

@@ -1,6 +1,6 @@
-"""The definitions that cross partitions, once more and slowly: each a sentence as a loop over the whole run."""
+"""Oracle of the anomalies across partitions, each as a loop over the whole run."""
 
-from tests.linearizability.anomalies.oracle_of_cycles import judge_cycles
+from tests.linearizability.anomalies.oracle_cycles import judge_cycles
 
 FOREVER = 2**63 - 1
 
@@ -98,7 +98,7 @@ def is_covered(o, log, r):
 
 
 def missed(o, log, r):
-    """(whether it was promised, the reads that show it missing): the promised ones before others."""
+    """Return [(is promised, reads without the record)]; if any such read breaks a promise, only those that do."""
     shown = {
         op_id: log.promised_at(r, op_id)
         for op_id, stable in log.covering(r["offset"]).items()

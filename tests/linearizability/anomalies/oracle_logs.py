@@ -1,4 +1,4 @@
-"""What the slow definitions know of one log: its records, what was read of it, what may be gone of it, since when."""
+"""Facts about one log for the oracle: its records, the reads of them, and which records may be absent since when."""
 
 FOREVER = 2**63 - 1
 NEVER = -(2**63)
@@ -6,7 +6,7 @@ DAY_MS = 24 * 3_600_000
 
 
 class LogFacts:
-    """One topic partition of one topic id: what is known of its records and reads, and how long they were promised."""
+    """A topic partition of one topic id: its records and reads, and how long their promises last."""
 
     def __init__(self, oracle, topic, topic_id, partition):
         self.o = oracle
@@ -65,7 +65,7 @@ class LogFacts:
         return ranges
 
     def covering(self, offset):
-        """{op_id: lowest last stable offset} of the reads that cover an offset; ranges of a read that meet are one."""
+        """Return {op_id: lowest last stable offset} of the reads that cover an offset, with adjacent ranges merged."""
         merged = []
         for op_id, before, after, stable in sorted(self.ranges, key=lambda r: (r[0], r[1])):
             if merged and merged[-1][0] == op_id and before <= merged[-1][2]:
@@ -84,16 +84,16 @@ class LogFacts:
         factor = [int(v) for n in ("replication.factor", "default.replication.factor") for v, _ in o.in_force(topic, n)]
         size = factor[0] if factor else max((len(s["isr"]) for s in isrs), default=0)
         full = [s for s in isrs if len(s["isr"]) >= size > 0]
-        replicas = {n for s in isrs for n in s["isr"]} if full else None
+        self.replicas = {n for s in isrs for n in s["isr"]} if full else None
         lost, self.unclean = o.content_at_risk(topic)
         self.lost = [
             (node, begin, min((s["answered_ns"] for s in full if s["asked_ns"] >= heal), default=FOREVER))
             for node, begin, heal in lost
-            if replicas is None or node in replicas
+            if self.replicas is None or node in self.replicas
         ]
 
     def promise_end(self, committed, threshold):
-        """When the promise of a commit ended: FOREVER if it did not, NEVER if it was none."""
+        """Return when the promise of a commit ended: FOREVER if it did not, NEVER if there was none."""
         if committed == FOREVER:
             lossy = {n for n, _, over in self.lost if over == FOREVER}
             return NEVER if len(lossy) >= threshold or self.unclean < FOREVER else FOREVER
@@ -126,10 +126,10 @@ class LogFacts:
             r["first_read"] = min((self.o.complete(row["op_id"]) for row in r["reads"]), default=FOREVER)
             r["txn"] = self.o.txn.get(self.o.txn_key(r["op"])) if send else None
             r["aborted"] = bool(r["txn"]) and r["txn"]["aborted"]
-            surely_unsent = (
+            is_surely_unsent = (
                 r["value"] is not None and self.o.run["complete"] and r["value"] not in self.sent_elsewhere()
             )
-            r["committed"] = (r["acked"] or (r["read"] and (bool(send) or surely_unsent))) and (
+            r["committed"] = (r["acked"] or (r["read"] and (bool(send) or is_surely_unsent))) and (
                 r["txn"] is None or r["txn"]["committed"]
             )
             r["key"] = (send or r["reads"][-1])["key"]
@@ -140,7 +140,7 @@ class LogFacts:
             r["known_op"] = r["op"] if send else min(row["op_id"] for row in r["reads"])
 
     def sent_elsewhere(self):
-        """Values sent under this name and partition of which it is not clear to which topic id."""
+        """Return the values that were sent to this topic name and partition with an unknown topic id."""
         return {
             row["value"]
             for row in self.o.t["records"]
@@ -150,7 +150,7 @@ class LogFacts:
             and (self.ambiguous or self.o.ambiguous(*self.o.topic_of(row)))
         }
 
-    # ---- lawful absence
+    # ---- permitted absence
 
     def log_start_by(self, at):
         o = self.o
@@ -200,11 +200,11 @@ class LogFacts:
         for other in self.all.values():
             places = [other["offset"], other["acked_offset"], *(row["offset"] for row in other["reads"])]
             there = max((place for place in places if place is not None), default=FOREVER)
-            never_there = other["aborted"] or (
+            is_never_stored = other["aborted"] or (
                 other["send"] and self.o.op[other["op"]]["outcome"] == "fail" and not other["read"]
             )
             sent = self.o.invoke(other["op"]) if other["send"] else NEVER
-            if other["key"] == r["key"] and there > here and not never_there and sent <= at:
+            if other["key"] == r["key"] and there > here and not is_never_stored and sent <= at:
                 return True
         return False
 
@@ -232,8 +232,8 @@ class LogFacts:
         return self.o.invoke(op_id) >= r["first_read"]
 
     def losses(self, r, offset, misses_elsewhere=False):
-        """(op_id, promised) of the reads that show a record missing at an offset."""
-        witnesses = {}
+        """Return {op_id: is promised} for the reads that show a record missing at an offset."""
+        losses = {}
         returned = {row["op_id"] for row in r["reads"]}
         suspects = [
             (op, stable) for op, stable in self.covering(offset).items() if misses_elsewhere or op not in returned
@@ -246,8 +246,8 @@ class LogFacts:
             ]
         for op_id, stable in suspects:
             if self.counts(r, op_id) and not self.absent_from(r, offset, op_id, stable):
-                witnesses[op_id] = witnesses.get(op_id, False) or self.promised_at(r, op_id)
-        return witnesses
+                losses[op_id] = losses.get(op_id, False) or self.promised_at(r, op_id)
+        return losses
 
     def promised_at(self, r, op_id):
         at = self.o.complete(op_id)
@@ -255,7 +255,7 @@ class LogFacts:
         return (r["strong"] and within(at, r["ack_end"])) or by_read
 
     def end_losses(self, r):
-        """Whether answered ends show it lost, one bool (promised) for each."""
+        """Yield, for each reported end offset that shows a record lost, whether the record was promised."""
         epochs = [row["leader_epoch"] for row in (*self.records, *self.states) if row["leader_epoch"] is not None]
         healed = self.o.healed_after()
         for s in self.states:
@@ -278,7 +278,7 @@ class LogFacts:
                 )
 
     def ends(self):
-        """Answered read_uncommitted ends of a known epoch, of a topic that is still there."""
+        """Return the reported read_uncommitted end offsets with a known epoch, until the topic was deleted."""
         return [
             s
             for s in self.states
@@ -301,5 +301,5 @@ class LogFacts:
 
 
 def within(at, end):
-    """Whether a promise that ends then is in force at a time."""
+    """Whether a promise that ends at a time is in force at another time."""
     return at < end or end == FOREVER

@@ -1,4 +1,4 @@
-"""What nobody knows explains nothing and proves nothing: Kafka writes -1 for it, and what lies below is refused."""
+"""Unknown offsets and epochs, -1 as in Kafka: they neither prove nor permit an anomaly; lower values are invalid."""
 
 import pytest
 
@@ -14,7 +14,7 @@ def found(tmp_path, tables):
     return {(anomaly.name, str(anomaly.verdict)) for anomaly in judge(tables.write(tmp_path / "run")).anomalies}
 
 
-def refusal(tmp_path, tables):
+def rejection(tmp_path, tables):
     with pytest.raises(HistoryError) as caught:
         judge(tables.write(tmp_path / "run"))
     return str(caught.value)
@@ -26,16 +26,16 @@ def sent(tables, process, at_ns, offset, value, outcome="ok", **columns):
     return op
 
 
-def read(tables, process, at_ns, rows, *, isolation="read_uncommitted", **answer):
+def read(tables, process, at_ns, rows, *, isolation="read_uncommitted", **columns):
     op = tables.op(process, "poll", at_ns, at_ns + 5, isolation=isolation)
     for seq, (offset, value) in enumerate(rows):
         tables.record(op, seq, "read", TOPIC, 0, offset, value)
-    tables.add("positions", op_id=op, **PLACE, before=0, after=rows[-1][0] + 1, cause="read", **answer)
+    tables.add("positions", op_id=op, **PLACE, before=0, after=rows[-1][0] + 1, cause="read", **columns)
 
 
 @pytest.mark.parametrize("isolation", ["read_committed", None])
 @pytest.mark.parametrize("stable", [None, -1])
-def test_an_unknown_last_stable_offset_hides_no_loss(tmp_path, isolation, stable):
+def test_an_unknown_last_stable_offset_permits_no_loss(tmp_path, isolation, stable):
     tables = Tables()
     sent(tables, 1, 10, 0, 1)
     sent(tables, 1, 20, 1, 2)
@@ -43,29 +43,29 @@ def test_an_unknown_last_stable_offset_hides_no_loss(tmp_path, isolation, stable
     assert ("lost-write", "violation") in found(tmp_path, tables)
 
 
-def test_a_last_stable_offset_that_cannot_be_is_refused(tmp_path):
+def test_an_invalid_last_stable_offset_is_rejected(tmp_path):
     tables = Tables()
     sent(tables, 1, 10, 0, 1)
     read(tables, 2, 30, [(0, 1)], isolation="read_committed", last_stable_offset=-5)
-    said = refusal(tmp_path, tables)
     assert (
-        said == "table positions, row 0 (op_id 1): last_stable_offset is -5; it is never below 0, but for -1, unknown"
+        rejection(tmp_path, tables)
+        == "table positions, row 0 (op_id 1): last_stable_offset is -5; it is never below 0, but for -1, unknown"
     )
 
 
 @pytest.mark.parametrize("column", ["high_watermark", "last_stable_offset", "log_start_offset", "log_end_offset"])
 @pytest.mark.parametrize("source", ["list_offsets", "fetch"])
-def test_an_unknown_offset_of_an_answer_shows_nothing(tmp_path, column, source):
+def test_an_unknown_offset_in_a_response_is_no_anomaly(tmp_path, column, source):
     tables = Tables()
     sent(tables, 1, 10, 0, 1)
     read(tables, 2, 20, [(0, 1)])
-    for at_ns, told in ((30, 5), (40, -1)):
-        answer = {**LEADER, "source": source, "asked_ns": at_ns, "answered_ns": at_ns + 1, column: told}
-        tables.add("states", **answer)
+    for at_ns, offset in ((30, 5), (40, -1)):
+        state = {**LEADER, "source": source, "asked_ns": at_ns, "answered_ns": at_ns + 1, column: offset}
+        tables.add("states", **state)
     assert found(tmp_path, tables) == set()
 
 
-def test_an_unknown_epoch_has_not_fallen(tmp_path):
+def test_an_unknown_epoch_is_no_regress(tmp_path):
     tables = Tables()
     sent(tables, 1, 10, 0, 1)
     sent(tables, 1, 20, 1, 2)
@@ -75,43 +75,48 @@ def test_an_unknown_epoch_has_not_fallen(tmp_path):
     assert found(tmp_path, tables) == set()
 
 
-def test_an_epoch_that_cannot_be_is_refused(tmp_path):
+def test_an_invalid_epoch_is_rejected(tmp_path):
     tables = Tables()
     for value in (0, 1):
         sent(tables, 1, 10 * value, value, value, node=1 + value)
         tables.rows["records"][value]["leader_epoch"] = -2
-    assert "row 0 (op_id 0, seq 0): leader_epoch is -2; it is never below 0" in refusal(tmp_path, tables)
+    assert "row 0 (op_id 0, seq 0): leader_epoch is -2; it is never below 0" in rejection(tmp_path, tables)
 
 
 def owners(generation):
-    """Two consumers that own one partition, each of which polls it afterwards."""
+    """Return a history of two consumers that own one partition and both poll it."""
     tables = Tables()
     sent(tables, 3, 1, 0, 1)
     for process in (1, 2):
-        told = {"at_ns": 5 + process, "process": process, "member_id": f"m{process}", "event": "assigned"}
-        tables.add("assignments", **told, group="g", generation=generation, **PLACE)
+        assigned = {"at_ns": 5 + process, "process": process, "member_id": f"m{process}", "event": "assigned"}
+        tables.add("assignments", **assigned, group="g", generation=generation, **PLACE)
     read(tables, 1, 20, [(0, 1)])
     read(tables, 2, 30, [(0, 1)])
     return tables
 
 
-def test_consumers_that_assign_themselves_share_no_generation(tmp_path):
+def test_consumers_without_a_group_share_no_generation(tmp_path):
     assert found(tmp_path / "none", owners(-1)) == set()
     assert found(tmp_path / "one", owners(1)) == {("double-ownership", "violation")}
-    assert "generation is -2; it is never below 0" in refusal(tmp_path / "below", owners(-2))
+    assert "generation is -2; it is never below 0" in rejection(tmp_path / "below", owners(-2))
 
 
 @pytest.mark.parametrize(
     ("producer_id", "outcome", "opened", "expected"),
     [
-        (-1, "info", False, {("producer-order", "permitted")}),  # the client may have gone on under another id
+        (
+            -1,
+            "info",
+            False,
+            {("producer-order", "permitted")},
+        ),  # the client may have changed its producer id
         (-1, "ok", False, {("producer-order", "violation")}),
         (-1, "ok", True, set()),
         (7, "info", False, {("producer-order", "violation")}),
         (7, "info", True, {("producer-order", "violation")}),
     ],
 )
-def test_the_order_of_a_producer_of_unknown_id(tmp_path, producer_id, outcome, opened, expected):
+def test_the_order_of_a_producer_with_an_unknown_id(tmp_path, producer_id, outcome, opened, expected):
     tables = Tables()
     first = sent(tables, 1, 10, 1 if outcome == "ok" else None, 1, outcome, producer_id=producer_id)
     tables.rows["operations"][first]["complete_ns"] = 30

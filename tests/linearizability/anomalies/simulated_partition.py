@@ -1,7 +1,7 @@
-"""One lawful Kafka partition with clients, faults and everything that breaks a simpler definition lawfully.
+"""Simulated partition: valid histories of one Kafka partition with clients and faults.
 
-The log is a dict of offset to entry. Operations take effect when they are invoked and complete later. What the broker
-may do and a client may see is done here and written down; nothing else is.
+They contain every permitted behaviour that a simpler definition of an anomaly would report. The log is a dict of
+entries by offset. Operations take effect when they are invoked, and complete later.
 """
 
 from dataclasses import dataclass, field
@@ -29,13 +29,15 @@ class Transaction:
 
 
 @dataclass
-class Simulation:
+class SimulatedPartition:
+    """A partition, its clients, and the history written so far."""
+
     rng: object
     unclean: bool = False
     compaction: bool = False
     retention: bool = False
     weak: bool = True
-    """Producers of acks=0 and acks=1, and without idempotence, take part."""
+    """Whether some producers use acks=0 or acks=1, without idempotence."""
     positions: bool = True
     topic_id: str | None = "A"
     log: dict = field(default_factory=dict)
@@ -61,17 +63,16 @@ class Simulation:
 
     def run(self, steps):
         rng = self.rng
-        choices = (
-            [self.produce] * 6 + [self.read] * 5 + [self.transact] * 4 + [self.ask, self.delete_records, self.disturb]
-        )
-        choices += [self.truncate_lawfully] if self.unclean else []
+        choices = [self.produce] * 6 + [self.read] * 5 + [self.transact] * 4
+        choices += [self.describe, self.delete_records, self.inject_fault]
+        choices += [self.elect_unclean_leader] if self.unclean else []
         choices += [self.compact] * 2 if self.compaction else []
-        choices += [self.retain] if self.retention else []
-        choices += [self.deposed_leader] if self.weak else []
+        choices += [self.delete_old_records] if self.retention else []
+        choices += [self.produce_to_stale_leader] if self.weak else []
         for _ in range(steps):
             self.now += rng.randrange(1, 10)
             rng.choice(choices)()
-        self.drain()
+        self.read_to_end()
         if not self.positions:
             self.tables.rows["positions"].clear()
         return self.tables
@@ -111,13 +112,13 @@ class Simulation:
         self.write_produce(process, outcome, entries, base, acks, idempotent)
 
     @staticmethod
-    def leader_of(epoch):
+    def leader(epoch):
         return epoch % 3 + 1
 
     def write_produce(self, process, outcome, entries, base, acks, idempotent, epoch=None, **columns):
-        """`epoch`: the one in which a leader acknowledged; null: the one in force."""
+        """Write a produce. `epoch` is that of the acknowledging leader, by default the current one."""
         epoch = self.epoch if epoch is None else epoch
-        told = outcome == "ok" and self.rng.random() < 0.7
+        is_known = outcome == "ok" and self.rng.random() < 0.7
         complete = self.now + self.rng.randrange(0, 30) if outcome != "info" or self.rng.random() < 0.5 else None
         op = self.tables.op(
             process,
@@ -131,10 +132,10 @@ class Simulation:
             topic_id=self.topic_id,
             producer_id=100 + process if idempotent else None,
             producer_epoch=0 if idempotent else None,
-            node=self.leader_of(epoch) if told else None,
+            node=self.leader(epoch) if is_known else None,
             **columns,
         )
-        leader_epoch = epoch if told and self.rng.random() < 0.8 else None
+        leader_epoch = epoch if is_known and self.rng.random() < 0.8 else None
         for seq, entry in enumerate(entries):
             offset = base + seq if outcome == "ok" and self.rng.random() < 0.97 else None
             columns = {"key": entry.key, "topic_id": self.topic_id, "leader_epoch": leader_epoch}
@@ -143,8 +144,8 @@ class Simulation:
             self.now = max(self.now, complete)
         return op
 
-    def deposed_leader(self):
-        """A leader that does not know it is none acknowledges acks=1; its records are truncated."""
+    def produce_to_stale_leader(self):
+        """Acknowledge acks=1 by a leader of an older epoch; the records are truncated."""
         self.write_produce(0, "ok", self.batch(), self.end, 1, False, epoch=max(self.epoch - 1, 0))
 
     def transact(self):
@@ -176,7 +177,7 @@ class Simulation:
             self.txn_op(txn, "commit_txn" if how.startswith("commit") else "abort_txn", outcome)
         committed = how in ("commit", "commit_unknown")
         txn.ended = "committed" if committed else "aborted"
-        self.end += txn.first is not None  # the marker
+        self.end += txn.first is not None  # the transaction marker
         if not committed:
             for entry in self.log.values():
                 if entry.transaction == (txn.process, txn.number):
@@ -245,7 +246,8 @@ class Simulation:
             log_start_offset=self.start,
         )
 
-    def drain(self):
+    def read_to_end(self):
+        """End all transactions and read the whole log with both isolation levels."""
         self.now += 1000
         for txn in self.transactions.values():
             if not txn.ended:
@@ -257,9 +259,9 @@ class Simulation:
             self.consumers[process] = self.start
             self.read(process, isolation, whole=True)
 
-    # ---- the broker's own doings
+    # ---- the broker
 
-    def ask(self):
+    def describe(self):
         for source, isolation in (("list_offsets", READ_UNCOMMITTED), ("metadata", None)):
             self.tables.add(
                 "states",
@@ -267,11 +269,11 @@ class Simulation:
                 answered_ns=self.now + 1,
                 source=source,
                 isolation=isolation,
-                node=self.leader_of(self.epoch),
+                node=self.leader(self.epoch),
                 topic=TOPIC,
                 topic_id=self.topic_id,
                 partition=0,
-                leader=self.leader_of(self.epoch),
+                leader=self.leader(self.epoch),
                 leader_epoch=self.epoch,
                 high_watermark=self.end if isolation else None,
                 last_stable_offset=self.last_stable_offset() if isolation else None,
@@ -295,7 +297,7 @@ class Simulation:
         self.log = {offset: entry for offset, entry in self.log.items() if offset >= self.start}
         self.now += 3
 
-    def retain(self):
+    def delete_old_records(self):
         self.start = self.rng.randrange(self.start, self.last_stable_offset() + 1)
         self.log = {offset: entry for offset, entry in self.log.items() if offset >= self.start}
 
@@ -310,7 +312,7 @@ class Simulation:
             ):
                 del self.log[offset]
 
-    def disturb(self):
+    def inject_fault(self):
         kind, argument = self.rng.choice(
             [
                 ("kill", None),
@@ -338,8 +340,8 @@ class Simulation:
         self.now += 4
         self.epoch += 1
 
-    def truncate_lawfully(self):
-        """An unclean election: the new leader's log is shorter, whatever had been acknowledged or read."""
+    def elect_unclean_leader(self):
+        """Elect a leader with a shorter log, regardless of acknowledged and read records."""
         self.write_fault("kill", "1")
         if any(not t.ended and t.first is not None for t in self.transactions.values()):
             return

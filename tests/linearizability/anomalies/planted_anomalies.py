@@ -1,4 +1,4 @@
-"""One anomaly each, planted into a drained lawful history. Each says whether it found a place for it."""
+"""Functions that each plant one anomaly in the history of a `SimulatedPartition`; they return whether they could."""
 
 import itertools
 
@@ -6,7 +6,7 @@ from tests.linearizability.anomalies.histories import TOPIC
 
 
 def _acknowledged(tables):
-    """Plain acks=all records with an acknowledged offset that both final readers returned, by offset."""
+    """Return the non-transactional acks=all records that both final polls returned, by offset, and these polls."""
     operations = {row["op_id"]: row for row in tables.rows["operations"]}
     finals = [op_id for op_id, row in operations.items() if row["process"] in (40, 41) and row["f"] == "poll"]
     sends = [
@@ -138,14 +138,14 @@ def aborted_read(tables, rng):
     return True
 
 
-def _told(tables, count):
-    """Produces that were acknowledged with acks=all, in the order of their invocation."""
+def _acknowledged_produces(tables, count):
+    """Return the produces that were acknowledged with acks=all, by invocation; None if there are fewer than `count`."""
     sends, _ = _acknowledged(tables)
     op_ids = sorted({send["op_id"] for send in sends})
     return op_ids if len(op_ids) >= count else None
 
 
-def _acknowledge(tables, op_id, node, epoch):
+def _set_leader(tables, op_id, node, epoch):
     tables.rows["operations"][op_id]["node"] = node
     for row in tables.rows["records"]:
         if row["op_id"] == op_id:
@@ -153,28 +153,28 @@ def _acknowledge(tables, op_id, node, epoch):
 
 
 def two_leaders(tables, rng):
-    op_ids = _told(tables, 2)
+    op_ids = _acknowledged_produces(tables, 2)
     if op_ids is None:
         return False
     for node, op_id in enumerate(rng.sample(op_ids, 2)):
-        _acknowledge(tables, op_id, 7 + node, 99)
+        _set_leader(tables, op_id, 7 + node, 99)
     return True
 
 
 def fenced_leader_write(tables, rng):
-    op_ids = _told(tables, 2)
+    op_ids = _acknowledged_produces(tables, 2)
     operations = tables.rows["operations"]
     pairs = [(a, b) for a in op_ids or () for b in op_ids if operations[a]["complete_ns"] < operations[b]["invoke_ns"]]
     if not pairs:
         return False
     first, fenced = rng.choice(pairs)
-    _acknowledge(tables, first, 7, 99)
-    _acknowledge(tables, fenced, 8, 98)
+    _set_leader(tables, first, 7, 99)
+    _set_leader(tables, fenced, 8, 98)
     return True
 
 
-def _answer(tables, end, epoch, **columns):
-    """One more answered end, after everything."""
+def _add_end_offset(tables, end, epoch, **columns):
+    """Add a ListOffsets response after all other operations."""
     now = max(row["complete_ns"] or row["invoke_ns"] for row in tables.rows["operations"]) + 10
     ids = {row["topic_id"] for row in tables.rows["records"]}
     tables.add(
@@ -202,15 +202,15 @@ def stale_end_offset(tables, rng):
     sends, _ = _acknowledged(tables)
     if not sends:
         return False
-    _answer(tables, rng.choice(sends)["offset"], _newest_epoch(tables) + rng.randrange(2))
+    _add_end_offset(tables, rng.choice(sends)["offset"], _newest_epoch(tables) + rng.randrange(2))
     return True
 
 
 def watermark_regress(tables, rng):
-    asked = [row for row in tables.rows["states"] if row["source"] == "list_offsets"]
-    if not asked:
+    reported = [row for row in tables.rows["states"] if row["source"] == "list_offsets"]
+    if not reported:
         return False
-    row = rng.choice(asked)
+    row = rng.choice(reported)
     again = {**row, "asked_ns": row["answered_ns"] + 1, "answered_ns": row["answered_ns"] + 2}
     mark = rng.choice(["high_watermark", "last_stable_offset"])
     if not row[mark]:
@@ -225,7 +225,7 @@ def read_above_watermark(tables, rng):
         return False
     end = max(row["offset"] for row in _reads(tables)) + 1
     tables.record(finals[0], 10_000, "read", TOPIC, 0, end, 3, topic_id=sends[0]["topic_id"], leader_epoch=0)
-    _answer(tables, end, _newest_epoch(tables))
+    _add_end_offset(tables, end, _newest_epoch(tables))
     return True
 
 
@@ -240,7 +240,7 @@ def epoch_regress(tables, rng):
 
 
 def poll_skip(tables, rng):
-    """A third reader that skips one record between two polls."""
+    """Add a consumer that skips one record between two polls."""
     sends, _ = _acknowledged(tables)
     if not sends or not tables.rows["positions"]:
         return False
@@ -257,7 +257,7 @@ def poll_regress(tables, rng):
 
 
 def _poll_again(tables, ranges):
-    """A consumer of its own that reads ranges of what the last reader of the drain had, one poll each."""
+    """Add a consumer that reads ranges of what the last poll returned, one poll each."""
     final = max(row["op_id"] for row in tables.rows["operations"] if row["f"] == "poll")
     read = [row for row in _reads(tables) if row["op_id"] == final]
     now = max(row["complete_ns"] or row["invoke_ns"] for row in tables.rows["operations"]) + 10
@@ -282,7 +282,7 @@ def _poll_again(tables, ranges):
 
 
 def _transactional(tables):
-    """Records of acknowledged transactions that the last read_committed reader returned, by transaction."""
+    """Return the records of committed transactions that the last read_committed poll returned, by transaction."""
     operations = {row["op_id"]: row for row in tables.rows["operations"]}
     committed = {
         (row["process"], row["txn_seq"])
@@ -301,8 +301,8 @@ def _transactional(tables):
 
 
 def torn_transaction(tables, rng):
-    """One record of a transaction is returned no more; the last reader had returned them all."""
-    whole = [own for own in _transactional(tables).values() if 2 <= len(own) == _sent_of(tables, own)]
+    """Remove one record of a fully returned transaction from all reads."""
+    whole = [own for own in _transactional(tables).values() if 2 <= len(own) == _sent_count(tables, own)]
     lost = [row for own in whole for row in own if row["offset"] is not None and row["value"] is not None]
     if not lost:
         return False
@@ -313,8 +313,8 @@ def torn_transaction(tables, rng):
     return True
 
 
-def _sent_of(tables, own):
-    """How many records the transaction of some records sent."""
+def _sent_count(tables, own):
+    """Return the number of records that the transaction of some records sent."""
     operations = tables.rows["operations"]
     one = operations[own[0]["op_id"]]
     return sum(
@@ -325,13 +325,13 @@ def _sent_of(tables, own):
 
 
 def precommitted_read(tables, rng):
-    """A transaction whose commit nobody asked for, and whose records are read all the same."""
+    """Remove the commit request of a transaction whose records are read."""
     operations = tables.rows["operations"]
     fenced = {row["txn_id"] for row in operations if row["f"] == "init_producer_id"}
-    open_ones = [key for key in _transactional(tables) if f"x{key[0]}" not in fenced]
-    if not open_ones:
+    candidates = [key for key in _transactional(tables) if f"x{key[0]}" not in fenced]
+    if not candidates:
         return False
-    chosen = rng.choice(open_ones)
+    chosen = rng.choice(candidates)
     for row in operations:
         if (row["process"], row["txn_seq"]) == chosen and row["f"] == "commit_txn":
             row["f"] = "begin_txn"
@@ -339,20 +339,20 @@ def precommitted_read(tables, rng):
 
 
 def zombie_producer(tables, rng):
-    """A produce that was acknowledged, of an epoch older than one handed out before."""
+    """Assign a newer producer epoch before an acknowledged produce of a transaction."""
     operations = tables.rows["operations"]
     written = [row for row in operations if row["txn_seq"] and row["f"] == "produce" and row["outcome"] == "ok"]
     earlier = [row for row in operations if row["f"] == "poll" and row["outcome"] == "ok"]
     pairs = [(one, row) for row in written for one in earlier if one["complete_ns"] < row["invoke_ns"]]
     if not pairs:
         return False
-    handed_out, zombie = rng.choice(pairs)
-    handed_out.update(f="init_producer_id", txn_id=zombie["txn_id"], producer_id=zombie["producer_id"])
-    handed_out.update(producer_epoch=zombie["producer_epoch"] + 1)
+    newer, zombie = rng.choice(pairs)
+    newer.update(f="init_producer_id", txn_id=zombie["txn_id"], producer_id=zombie["producer_id"])
+    newer.update(producer_epoch=zombie["producer_epoch"] + 1)
     return True
 
 
-PLANTS = {
+PLANTED_ANOMALIES = {
     "lost-write": lost_write,
     "divergent-offset": divergent_offset,
     "duplicate": duplicate,

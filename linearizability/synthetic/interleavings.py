@@ -1,9 +1,9 @@
-"""The smallest transactions that depend on each other in a circle, step by step: one weave for each cycle anomaly.
+"""Interleavings of transactions that depend on each other in a cycle: the shortest one for each cycle anomaly.
 
-A step is (transaction, what, log, how). Both logs are new partitions behind those of the traffic, and begin with a
-record of nobody's. `send` appends and `read` returns what is committed, from the beginning; `how` is what a broker may
-not do, or what a slow consumer does: the offset that a send is given, the end that a read reaches, `dirty` for a read
-of what is not committed.
+A step is (transaction, kind, log, option). Both logs are new partitions beside those of the traffic, and begin with a
+record of no transaction. `send` appends a record; `read` returns the committed records from the beginning. The option
+is a violation by the broker, or a slow consumer: the offset of a sent record, the end offset of a read, or `dirty` for
+a read that also returns uncommitted records.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from linearizability.synthetic.episode import Episode
 BEGIN, SEND, READ, COMMIT = "begin_txn", "send", "read", "commit_txn"
 Step = tuple[Any, ...]
 
-WEAVES: Final[dict[str, Sequence[Step]]] = {
+INTERLEAVINGS: Final[dict[str, Sequence[Step]]] = {
     "cycle-G0": [(1, SEND, "a"), (2, SEND, "b"), (2, SEND, "a"), (1, SEND, "b")],
     "cycle-G1c": [(1, SEND, "a"), (2, SEND, "b"), (1, READ, "b", "dirty"), (2, READ, "a", "dirty")],
     "cycle-G-single": [(1, READ, "a"), (2, SEND, "a"), (2, SEND, "b"), (1, SEND, "b")],
@@ -28,13 +28,13 @@ WEAVES: Final[dict[str, Sequence[Step]]] = {
 }  # fmt: skip
 
 
-def weave(episode: Episode, steps: Sequence[Step]) -> None:
-    """Let the transactions of some steps take place."""
-    _Weaver(episode).weave(steps)
+def write_interleaving(episode: Episode, steps: Sequence[Step]) -> None:
+    """Write the transactions of an interleaving into an episode."""
+    _InterleavingWriter(episode).write(steps)
 
 
-class _Weaver:
-    """Who keeps both logs, and which transactions are open."""
+class _InterleavingWriter:
+    """Writer of an interleaving, with the content of both logs and the open transactions."""
 
     def __init__(self, episode: Episode) -> None:
         self._episode = episode
@@ -43,17 +43,17 @@ class _Weaver:
         self._logs: dict[str, dict[int, tuple[int, int | None]]] = {"a": {}, "b": {}}
         self._open: set[int] = set()
 
-    def weave(self, steps: Sequence[Step]) -> None:
+    def write(self, steps: Sequence[Step]) -> None:
         for log in self._logs:
             self._send(None, log)
         last = max(step[0] for step in steps)
-        for at, (number, what, *rest) in enumerate(steps):
+        for at, (number, kind, *rest) in enumerate(steps):
             if number not in self._open:
                 self._open.add(number)
                 self._op(number, BEGIN)
-            if what == COMMIT:
+            if kind == COMMIT:
                 self._commit(number)
-            elif what == SEND:
+            elif kind == SEND:
                 self._send(number, *rest)
             else:
                 self._read(number, *rest)
@@ -67,7 +67,7 @@ class _Weaver:
     def _op(self, number: int | None, f: str, **columns: Any) -> int:
         process = self._episode.process + (number or 0)
         if number in self._open:
-            columns |= {"txn_seq": number, "txn_id": f"weaver-{process}"}
+            columns |= {"txn_seq": number, "txn_id": f"interleaved-{process}"}
         return self._episode.op(process, f, **columns)
 
     def _commit(self, number: int) -> None:
@@ -75,20 +75,22 @@ class _Weaver:
         self._open.remove(number)
 
     def _send(self, number: int | None, log: str, at: int | None = None) -> None:
-        value = self._episode.value()
+        value = self._episode.new_value()
         offset = max(self._logs[log], default=-1) + 1 if at is None else at
         self._logs[log][offset] = (value, number)
         op_id = self._op(number, "produce", acks=-1)
         self._episode.record(op_id, 0, "send", offset, value, **self._place(log))
 
-    def _read(self, number: int, log: str, how: object = None) -> None:
+    def _read(self, number: int, log: str, option: object = None) -> None:
         entries = self._logs[log]
-        visible = {offset: value for offset, (value, by) in entries.items() if how == "dirty" or by not in self._open}
+        visible = {
+            offset: value for offset, (value, by) in entries.items() if option == "dirty" or by not in self._open
+        }
         hidden = [offset for offset in entries if offset not in visible]
-        end = how if isinstance(how, int) else min(hidden, default=max(entries) + 1)
+        end = option if isinstance(option, int) else min(hidden, default=max(entries) + 1)
         op_id = self._op(number, "poll", isolation="read_committed")
         for offset in range(end):
-            # A read that reaches beyond the log finds what the next send is going to be.
+            # A read beyond the end of the log returns the value of the next send.
             value = visible.get(offset, self._episode.topic.next_value if offset > max(entries) else None)
             if value is not None:
                 self._episode.record(op_id, offset, "read", offset, value, **self._place(log))

@@ -1,4 +1,4 @@
-"""The definitions about consumer groups once more and slowly: each a sentence as a loop over one partition's rows."""
+"""Oracle of the anomalies of consumer groups, each as a loop over the rows of one partition."""
 
 from itertools import product
 
@@ -12,7 +12,7 @@ def judge_groups(log):
     reprocessed_input(log)
 
 
-def level(log, *topics):
+def verdict(log, *topics):
     return "violation" if all(log.o.keeps_content(topic) for topic in ("__consumer_offsets", *topics)) else "permitted"
 
 
@@ -25,8 +25,8 @@ def judged_groups(log):
     return sorted({row["group"] for row in log.offsets} - deleted) if None not in deleted else []
 
 
-def commits_of(log, group):
-    """[(op_id, offset, begin, end, inside)] of commits that may have happened."""
+def possible_commits(log, group):
+    """Return [(op_id, offset, begin, end, is_transactional)] of commits that may have taken effect."""
     o, found = log.o, []
     for row in log.offsets:
         op, txn = o.op[row["op_id"]], o.txn.get(o.txn_key(row["op_id"]))
@@ -43,7 +43,7 @@ def stale_fetches(log):
     o, healed = log.o, log.o.healed_after()
     automatic = any(client.get("enable.auto.commit") == "true" for client in o.run.get("clients", {}).values())
     for group in judged_groups(log):
-        commits = commits_of(log, group)
+        commits = possible_commits(log, group)
         own = [row for row in log.offsets if row["group"] == group]
         if any(row["direction"] == "commit" and row["offset"] is None for row in own):
             continue
@@ -54,8 +54,8 @@ def stale_fetches(log):
                 continue
             if healed is not None and fetch["invoke_ns"] <= healed:
                 continue
-            waits = o.isolation(row["op_id"]) == "read_committed"
-            known = [c for c in commits if c[3] < fetch["invoke_ns"] and c[3] != FOREVER and (waits or not c[4])]
+            is_stable = o.isolation(row["op_id"]) == "read_committed"
+            known = [c for c in commits if c[3] < fetch["invoke_ns"] and c[3] != FOREVER and (is_stable or not c[4])]
             if not known:
                 continue
             if row["offset"] is None:
@@ -71,11 +71,11 @@ def stale_fetches(log):
             op_ids = sorted({op_id for op_id, _ in found})
             if len(op_ids) > 1:
                 _, commit, offset = min((-c[2], c[0], c[1]) for c in dict(found)[op_ids[0]])
-                log.add(name, level(log), (commit, *op_ids[:2]), offset, None)
+                log.add(name, verdict(log), (commit, *op_ids[:2]), offset, None)
 
 
 def ownerships(log):
-    """[(group, generation, process, member, instance, begin, end)]."""
+    """Yield (group, generation, process, member, instance, begin, end)."""
     o = log.o
     for row in log.assignments:
         if row["event"] != "assigned" or row["group"] is None or row["generation"] is None:
@@ -107,19 +107,19 @@ def ownerships(log):
 
 
 def double_ownership(log):
-    held = list(ownerships(log))
+    owners = list(ownerships(log))
     shared = set()
-    for one, other in product(held, held):
-        two = one[2] != other[2] and one[3] != other[3] and (one[4] is None or one[4] != other[4])
-        together = max(one[5], other[5]) < min(one[6], other[6]) or one[5] < other[5] == other[6] < one[6]
-        if one[:2] == other[:2] and two and together:
+    for one, other in product(owners, owners):
+        are_distinct = one[2] != other[2] and one[3] != other[3] and (one[4] is None or one[4] != other[4])
+        overlap = max(one[5], other[5]) < min(one[6], other[6]) or one[5] < other[5] == other[6] < one[6]
+        if one[:2] == other[:2] and are_distinct and overlap:
             shared.add(one[:2])
     for _ in shared:
-        log.add("double-ownership", level(log), (), None, None)
+        log.add("double-ownership", verdict(log), (), None, None)
 
 
 def reprocessed_input(log):
-    o, again = log.o, {}
+    o, reprocessed = log.o, {}
     for group in judged_groups(log):
         commits = [
             (o.txn_key(row["op_id"]), row["offset"], o.invoke(row["op_id"]))
@@ -145,12 +145,12 @@ def reprocessed_input(log):
             if len(done) < 2:
                 continue
             first = min(at for key, _, at in commits if key in done)
-            back = [
+            rewinds = [
                 at for key, to, at in commits if to <= offset and at > first and not (key and o.txn[key]["aborted"])
             ]
-            if not back:
-                again.setdefault(offset, done)
-    for offset, done in again.items():
+            if not rewinds:
+                reprocessed.setdefault(offset, done)
+    for offset, done in reprocessed.items():
         lowest = min((min(op_ids), key) for key, op_ids in done.items())
         second = min(min(op_ids) for key, op_ids in done.items() if key != lowest[1])
-        log.add("reprocessed-input", level(log, log.topic), (lowest[0], second), offset, None)
+        log.add("reprocessed-input", verdict(log, log.topic), (lowest[0], second), offset, None)

@@ -1,6 +1,6 @@
-"""Anomalies to plant into lawful traffic, by their names in the catalogue: each an episode that shows it once.
+"""Anomalies to plant into valid traffic, by their names in the catalogue: each function writes an episode with one.
 
-An episode may show others on its way: who loses a record also tears the transaction that it was in.
+An episode may show further anomalies: for example, a lost record also tears its transaction.
 """
 
 from collections.abc import Callable, Mapping
@@ -8,53 +8,53 @@ from functools import partial
 from typing import Any, Final
 
 from linearizability.synthetic.episode import Episode
-from linearizability.synthetic.weaves import WEAVES, weave
+from linearizability.synthetic.interleavings import INTERLEAVINGS, write_interleaving
 
-Plant = Callable[[Episode], None]
+PlantAnomaly = Callable[[Episode], None]
 
 _OUTAGE_STEP_NS: Final = 4_000_000_000
 _OUTAGE_STEPS: Final = 40
-"""So many produces in vain, so far from each other, are longer than Kafka may take for any change."""
+"""Together longer than Kafka may take for any change: failed produces, and the time between two of them."""
 
 
 def lost_write(e: Episode) -> None:
-    """Acknowledged, and the poll that passes over it does not return it."""
-    e.send(e.take())
+    """A poll passes over an acknowledged record without returning it."""
+    e.send(e.reserve())
     e.poll(e.start, e.end, {})
 
 
 def divergent_offset(e: Episode) -> None:
-    """Two consumers find two records at one offset."""
-    at = e.take()
+    """Two consumers read different records at one offset."""
+    at = e.reserve()
     one, other = e.send(at), e.send(None, 1, "info")
     e.poll(at, e.end, {at: one})
     e.poll(at, e.end, {at: other}, process=2)
 
 
 def duplicate(e: Episode) -> None:
-    """One record, stored twice."""
-    at = e.take(2)
+    """A record is stored twice."""
+    at = e.reserve(2)
     value = e.send(at)
     e.poll(at, e.end, {at: value, at + 1: value})
 
 
 def phantom_read(e: Episode) -> None:
-    """A value that nobody sent."""
-    at = e.take()
-    e.poll(at, e.end, {at: e.value()})
+    """A poll returns a value that was never sent."""
+    at = e.reserve()
+    e.poll(at, e.end, {at: e.new_value()})
 
 
 def aborted_read(e: Episode) -> None:
-    """What certainly failed is read."""
-    at = e.take()
+    """A poll returns a record whose produce failed."""
+    at = e.reserve()
     e.poll(at, e.end, {at: e.send(None, outcome="fail", error="INVALID_RECORD")})
 
 
 def precommitted_read(e: Episode) -> None:
-    """Read before its transaction began to commit."""
+    """A record is read before its transaction began to commit."""
     own = _transaction(e, "precommitted")
     e.op(e.process, "begin_txn", **own)
-    at = e.take(2)
+    at = e.reserve(2)
     value = e.send(at, **own)
     e.poll(at, at + 1, {at: value})
     e.op(e.process, "commit_txn", **own)
@@ -62,75 +62,75 @@ def precommitted_read(e: Episode) -> None:
 
 
 def offset_mismatch(e: Episode) -> None:
-    """Acknowledged at one offset, stored at the next."""
-    at = e.take(2)
+    """A record is acknowledged at one offset and stored at the next."""
+    at = e.reserve(2)
     e.poll(at, e.end, {at + 1: e.send(at)})
 
 
 def corrupt_record(e: Episode) -> None:
-    """Not what was sent, byte for byte."""
-    at = e.take()
+    """A record is returned with other bytes than were sent."""
+    at = e.reserve()
     value = e.send(at)
     op_id = e.poll(at, e.end, {})
     e.record(op_id, 0, "read", at, value, leader_epoch=e.epoch, intact=False)
 
 
 def producer_order(e: Episode) -> None:
-    """Of two records of one produce the later one stands lower."""
-    at = e.take(2)
+    """Of two records of one produce, the later one has the lower offset."""
+    at = e.reserve(2)
     op_id = e.op(e.process, "produce", acks=-1, producer_id=e.process, producer_epoch=0)
-    one, other = e.value(), e.value()
+    one, other = e.new_value(), e.new_value()
     e.record(op_id, 0, "send", at + 1, one)
     e.record(op_id, 1, "send", at, other)
     e.poll(at, e.end, {at: other, at + 1: one})
 
 
 def realtime_order(e: Episode) -> None:
-    """What was sent after an acknowledgement stands below what had been acknowledged."""
-    at = e.take(2)
+    """A record that was sent after another one was acknowledged has the lower offset."""
+    at = e.reserve(2)
     one, other = e.send(at + 1), e.send(at, 1)
     e.poll(at, e.end, {at: other, at + 1: one})
 
 
 def poll_skip(e: Episode) -> None:
-    """A second consumer jumps over a record."""
+    """A second consumer skips a record."""
     found = _three(e)
     e.poll(e.start, e.start + 1, {e.start: found[e.start]}, process=5)
     e.poll(e.start + 2, e.end, {e.start + 2: found[e.start + 2]}, process=5)
 
 
 def poll_regress(e: Episode) -> None:
-    """A second consumer is given a record again."""
+    """A second consumer receives a record again."""
     found = _three(e)
     e.poll(e.start, e.end, found, process=5)
     e.poll(e.end - 1, e.end, {e.end - 1: found[e.end - 1]}, process=5)
 
 
 def stale_end_offset(e: Episode) -> None:
-    """The leader does not know what it acknowledged."""
+    """The leader returns an end offset below an acknowledged record."""
     _three(e)
-    e.answer_end(e.start)
+    e.list_end_offset(e.start)
 
 
 def watermark_regress(e: Episode) -> None:
-    """The last stable offset goes back."""
+    """The last stable offset decreases."""
     _three(e)
     for end in (e.end, e.start):
-        e.answer_end(e.end, isolation="read_committed", high_watermark=None, last_stable_offset=end)
+        e.list_end_offset(e.end, isolation="read_committed", high_watermark=None, last_stable_offset=end)
 
 
 def read_above_watermark(e: Episode) -> None:
-    """Read, and then beyond the end."""
+    """A record is read, and later it is beyond the end."""
     value = e.send(None, outcome="info")
     e.poll(e.start, e.start + 1, {e.start: value}, process=5)
-    e.answer_end(e.start)
-    at = e.take()
+    e.list_end_offset(e.start)
+    at = e.reserve()
     e.poll(at, e.end, {})
 
 
 def epoch_regress(e: Episode) -> None:
-    """A batch of an older epoch stands above one of a newer."""
-    at = e.take(2)
+    """A batch of an older leader epoch follows one of a newer epoch."""
+    at = e.reserve(2)
     values = [e.send(at), e.send(at + 1)]
     op_id = e.poll(at, e.end, {})
     e.record(op_id, 0, "read", at, values[0], leader_epoch=e.epoch + 1)
@@ -139,32 +139,32 @@ def epoch_regress(e: Episode) -> None:
 
 
 def two_leaders(e: Episode) -> None:
-    """Two nodes acknowledge in one epoch."""
-    at = e.take(2)
+    """Two nodes acknowledge in one leader epoch."""
+    at = e.reserve(2)
     values = [e.send(at + number, number, epoch=e.epoch, node=1 + number) for number in range(2)]
     e.poll(at, e.end, dict(enumerate(values, at)))
 
 
 def fenced_leader_write(e: Episode) -> None:
-    """A node acknowledges in an older epoch after another had in a newer one."""
-    at = e.take(2)
+    """A node acknowledges in an older leader epoch after another node did in a newer one."""
+    at = e.reserve(2)
     e.topic.epoch[e.partition] += 2
     values = [e.send(at, 0, epoch=e.epoch, node=1), e.send(at + 1, 1, epoch=e.epoch - 1, node=2)]
     e.poll(at, e.end, dict(enumerate(values, at)))
 
 
 def commit_lost(e: Episode) -> None:
-    """A group's offset was committed, and is not there."""
+    """A committed offset of a group is missing."""
     _group_offsets(e, 1, None)
 
 
 def commit_regress(e: Episode) -> None:
-    """A group's offset is one that nobody committed."""
+    """A group's offset is one that was never committed."""
     _group_offsets(e, 1, 1_000)
 
 
 def double_ownership(e: Episode) -> None:
-    """Two members are given one partition in one generation, and both work on."""
+    """Two members are assigned one partition in one generation, and both continue to work."""
     for process in range(2):
         own = {"group": f"group-{e.process}", "member_id": f"member-{process}", "generation": 1}
         e.add("assignments", at_ns=e.now_ns, process=e.process + process, event="assigned", **own, **e.place)
@@ -174,13 +174,13 @@ def double_ownership(e: Episode) -> None:
 
 
 def reprocessed_input(e: Episode) -> None:
-    """Two committed transactions have an output of one input."""
-    e.poll(e.start, e.start + 1, {e.take(): e.send(e.start)})
+    """Two committed transactions contain an output of one input."""
+    e.poll(e.start, e.start + 1, {e.reserve(): e.send(e.start)})
     for number in range(2):
         own = _transaction(e, "processor", number)
         e.op(e.process, "begin_txn", **own)
-        at = e.take(2)
-        value = e.value()
+        at = e.reserve(2)
+        value = e.new_value()
         op_id = e.op(e.process, "produce", acks=-1, **own)
         e.record(op_id, 0, "send", at, value)
         e.add("inputs", op_id=op_id, seq=0, offset=e.start, **e.place)
@@ -192,25 +192,25 @@ def reprocessed_input(e: Episode) -> None:
 
 
 def not_converged(e: Episode) -> None:
-    """The disks of two replicas hold different records at one offset."""
-    at = e.take()
+    """The logs of two replicas contain different records at one offset."""
+    at = e.reserve()
     value = e.send(at)
     e.poll(at, e.end, {at: value})
-    for node, found in enumerate((value, e.value()), 1):
+    for node, found in enumerate((value, e.new_value()), 1):
         columns: dict[str, Any] = {"node": node, "isolation": "read_uncommitted"}
         e.poll(at, e.end, {at: found}, process=node, f="read_replica", **columns)
 
 
 def unseen(e: Episode) -> None:
-    """Acknowledged, and no read ever goes there."""
-    e.send(e.take())
+    """An acknowledged record is at an offset that no read reaches."""
+    e.send(e.reserve())
 
 
 def torn_transaction(e: Episode) -> None:
-    """Of two records of a transaction one is returned."""
+    """Only one of two records of a committed transaction is returned."""
     own = _transaction(e, "torn")
     e.op(e.process, "begin_txn", **own)
-    at = e.take(3)
+    at = e.reserve(3)
     value = e.send(at, **own)
     e.send(at + 1, **own)
     e.op(e.process, "commit_txn", **own)
@@ -218,18 +218,18 @@ def torn_transaction(e: Episode) -> None:
 
 
 def zombie_producer(e: Episode) -> None:
-    """A producer that was replaced is still acknowledged."""
+    """A fenced producer is still acknowledged."""
     own = _transaction(e, "zombie")
     e.op(e.process + 1, "init_producer_id", **{**own, "producer_epoch": 1, "txn_seq": None})
     e.op(e.process, "begin_txn", **own)
-    at = e.take(2)
+    at = e.reserve(2)
     value = e.send(at, **own)
     e.op(e.process, "commit_txn", **own)
     e.poll(at, e.end, {at: value})
 
 
 def unavailable(e: Episode) -> None:
-    """Nobody serves the partition for minutes, and nothing is broken."""
+    """The partition is unavailable for minutes without a fault."""
     for _ in range(_OUTAGE_STEPS):
         e.send(None, outcome="info", error="LEADER_NOT_AVAILABLE", node=None)
         e.wait(_OUTAGE_STEP_NS)
@@ -241,26 +241,26 @@ def _transaction(e: Episode, name: str, number: int = 0) -> dict[str, Any]:
 
 
 def _three(e: Episode) -> dict[int, int]:
-    """Three records that the partition's consumer has read, by offset."""
-    at = e.take(3)
+    """Write three records that the consumer of the partition reads; return the values by offset."""
+    at = e.reserve(3)
     found = {at + number: e.send(at + number) for number in range(3)}
     e.poll(at, e.end, found)
     return found
 
 
-def _group_offsets(e: Episode, committed: int, found: int | None) -> None:
-    """One commit, and two fetches that find something else."""
+def _group_offsets(e: Episode, committed: int, fetched: int | None) -> None:
+    """Write one commit, and two fetches that return another offset."""
     group = f"group-{e.process}"
     _group_offset(e, e.op(e.process, "commit_offsets", group=group), group, committed, "commit")
     for _ in range(2):
-        _group_offset(e, e.op(e.process, "fetch_offsets", group=group), group, found, "fetched")
+        _group_offset(e, e.op(e.process, "fetch_offsets", group=group), group, fetched, "fetched")
 
 
 def _group_offset(e: Episode, op_id: int, group: str, offset: int | None, direction: str) -> None:
     e.add("offsets", op_id=op_id, group=group, offset=offset, direction=direction, **e.place)
 
 
-PLANTS: Final[Mapping[str, Plant]] = {
+PLANTED_ANOMALIES: Final[Mapping[str, PlantAnomaly]] = {
     "lost-write": lost_write,
     "divergent-offset": divergent_offset,
     "duplicate": duplicate,
@@ -287,9 +287,9 @@ PLANTS: Final[Mapping[str, Plant]] = {
     "torn-transaction": torn_transaction,
     "zombie-producer": zombie_producer,
     "unavailable": unavailable,
-    **{name: partial(weave, steps=steps) for name, steps in WEAVES.items()},
+    **{name: partial(write_interleaving, steps=steps) for name, steps in INTERLEAVINGS.items()},
     "unseen": unseen,
 }
-"""Every anomaly of the catalogue."""
+"""Every anomaly of the catalogue, with the function that plants it."""
 LAST: Final = frozenset({"unseen"})
-"""Those that nothing may follow in their partition."""
+"""Anomalies that only the last operations of a partition can show."""

@@ -1,4 +1,4 @@
-"""The definitions of a cluster that does not come to order, once more and slowly, row by row."""
+"""Oracle of not-converged and unavailable: clusters that do not recover from a fault, row by row."""
 
 import re
 from itertools import pairwise
@@ -12,14 +12,14 @@ DEFAULTS_MS = {
     "controller.quorum.fetch.timeout.ms": 2_000,
     "replica.lag.time.max.ms": 30_000,
 }
-IN_VAIN = (
+NOT_SERVED_ERRORS = (
     "BROKER_NOT_AVAILABLE",
     "KAFKA_STORAGE_ERROR",
     "LEADER_NOT_AVAILABLE",
     "NETWORK_EXCEPTION",
     "REQUEST_TIMED_OUT",
 )
-EVERYTHING = "everything"
+ALL_NODES = "all"
 
 
 def judge_clusters(o, logs):
@@ -29,7 +29,7 @@ def judge_clusters(o, logs):
             unavailable(o, log, logs)
 
 
-def allowed(o):
+def allowed_ns(o):
     total = 0
     for name, default in DEFAULTS_MS.items():
         values = [int(value) for value, _ in o.in_force("", name)]
@@ -37,35 +37,35 @@ def allowed(o):
     return 30 * SECOND + 2 * total * 1_000_000
 
 
-def heal(f):
+def heal_ns(f):
     return FOREVER if f["heal_ns"] is None or f["kind"] == "configuration" else f["heal_ns"]
 
 
-def struck_by(f):
-    """Tests write targets as a node, links `1->2`, with commas between them, or a topic."""
+def affected_by(f):
+    """Return the affected nodes. In tests a target is a node, links `1->2` with commas between them, or a topic."""
     if f["kind"] == "configuration":
-        return EVERYTHING
+        return ALL_NODES
     if f["kind"] == "election":
         return set()
     links = [set(link.split("->")) for link in f["target"].split(",")]
     ends = set.union(*links)
     if "client" in ends:
         shared = set.intersection(*links) - {"client"}
-        whole = f["kind"] == "cut" and "listener" not in (f["argument"] or "")
+        is_whole = f["kind"] == "cut" and "listener" not in (f["argument"] or "")
         back = {"->".join(reversed(link.split("->"))) for link in f["target"].split(",")}
-        if not whole or len(shared) != 1 or back != set(f["target"].split(",")):
-            return EVERYTHING
+        if not is_whole or len(shared) != 1 or back != set(f["target"].split(",")):
+            return ALL_NODES
         ends = shared
     return {int(node) for node in ends}
 
 
-def struck(o, begin, end):
+def affected(o, begin, end):
     nodes = set()
     for f in o.t["faults"]:
-        if f["inject_ns"] < end and heal(f) > begin:
-            if struck_by(f) == EVERYTHING:
-                return EVERYTHING
-            nodes |= struck_by(f)
+        if f["inject_ns"] < end and heal_ns(f) > begin:
+            if affected_by(f) == ALL_NODES:
+                return ALL_NODES
+            nodes |= affected_by(f)
     return nodes
 
 
@@ -75,7 +75,7 @@ def edges(o):
 
 def periods(o):
     bounds = [BEGINNING, *sorted(edges(o)), FOREVER]
-    return [(begin, end, struck(o, begin, end)) for begin, end in pairwise(bounds)]
+    return [(begin, end, affected(o, begin, end)) for begin, end in pairwise(bounds)]
 
 
 def isr_size(o, log):
@@ -84,26 +84,26 @@ def isr_size(o, log):
 
 
 def not_converged(o, log):
-    full = isr_size(o, log)
-    moved = [x["topic"] for x in o.op.values() if x["f"] == "reassign" and x["outcome"] != "fail"]
+    size = isr_size(o, log)
+    reassigned = [x["topic"] for x in o.op.values() if x["f"] == "reassign" and x["outcome"] != "fail"]
     for begin, end, nodes in periods(o):
         if nodes != set():
             continue
-        answers = [
+        reports = [
             s for s in log.states if s["isr"] is not None and begin < s["asked_ns"] < end and s["answered_ns"] < end
         ]
-        whole = [s for s in answers if len(s["isr"]) >= full]
-        late = [s for s in answers if s["asked_ns"] > begin + allowed(o)]
-        if begin != BEGINNING and log.topic not in moved and None not in moved and late and not whole:
+        full_isr = [s for s in reports if len(s["isr"]) >= size]
+        late = [s for s in reports if s["asked_ns"] > begin + allowed_ns(o)]
+        if begin != BEGINNING and log.topic not in reassigned and None not in reassigned and late and not full_isr:
             log.add("not-converged", "violation", (), None, None)
-        compare_replicas(o, log, begin, end, full)
+        compare_replicas(o, log, begin, end, size)
 
 
-def compare_replicas(o, log, begin, end, full):
+def compare_replicas(o, log, begin, end, size):
     after = [
-        s["answered_ns"] for s in log.states if s["isr"] is not None and s["asked_ns"] > begin and len(s["isr"]) >= full
+        s["answered_ns"] for s in log.states if s["isr"] is not None and s["asked_ns"] > begin and len(s["isr"]) >= size
     ]
-    settled = BEGINNING if begin == BEGINNING else min([*after, begin + allowed(o)])
+    settled = BEGINNING if begin == BEGINNING else min([*after, begin + allowed_ns(o)])
     used = {row["op_id"] for rows in (log.records, log.all_positions) for row in rows}
     last = {}
     for op_id in sorted(used):
@@ -116,73 +116,72 @@ def compare_replicas(o, log, begin, end, full):
     if len(reads) < 2 or sorted(p["op_id"] for p in ranges) != reads:
         return
     start = max([p["before"] for p in ranges] + [p["log_start_offset"] or 0 for p in ranges])
-    held = {op_id: [] for op_id in reads}
+    rows_by_read = {op_id: [] for op_id in reads}
     for row in log.reads:
         if row["op_id"] in reads and row["offset"] is not None:
-            held[row["op_id"]].append(row)
+            rows_by_read[row["op_id"]].append(row)
     if log.retention:
-        start = max([start, *(min(row["offset"] for row in rows) for rows in held.values() if rows)])
+        start = max([start, *(min(row["offset"] for row in rows) for rows in rows_by_read.values() if rows)])
     end = min(p["after"] for p in ranges)
+    stored = [row for rows in rows_by_read.values() for row in rows]
     for offset in range(start, end):
-        rows = {op_id: [row for row in own if row["offset"] == offset] for op_id, own in held.items()}
-        everywhere = [row for own in rows.values() for row in own]
-        if not everywhere:
+        rows = {op_id: [row for row in own if row["offset"] == offset] for op_id, own in rows_by_read.items()}
+        copies = [row for own in rows.values() for row in own]
+        if not copies:
             continue
-        differs = any(len({row[column] for row in everywhere}) > 1 for column in ("value", "intact"))
-        differs |= len({row["leader_epoch"] for row in everywhere} - {None}) > 1
+        differs = any(len({row[column] for row in copies}) > 1 for column in ("value", "intact"))
+        differs |= len({row["leader_epoch"] for row in copies} - {None}) > 1
         if not all(rows.values()):
             differs |= not log.compaction or any(
-                row["value"] is not None and is_last(row, held, start, end) for row in everywhere
+                row["value"] is not None and is_last_of_key(row, stored, end) for row in copies
             )
         if differs:
             log.add("not-converged", "violation", reads, offset, None)
 
 
-def is_last(row, held, start, end):
-    return not any(
-        other["key"] == row["key"] and row["offset"] < other["offset"] < end for own in held.values() for other in own
-    )
+def is_last_of_key(row, rows, end):
+    return not any(other["key"] == row["key"] and row["offset"] < other["offset"] < end for other in rows)
 
 
 def unavailable(o, log, logs):
     if o.content_at_risk(log.topic)[0]:
         return
     produces = sorted({row["op_id"] for row in log.sends})
-    good = [
+    served = [
         o.complete(op_id)
         for op_id in {row["op_id"] for row in log.records}
         if o.op[op_id]["outcome"] == "ok" and o.op[op_id]["f"] != "read_replica" and o.complete(op_id) != FOREVER
     ]
-    good += [
+    served += [
         s["answered_ns"]
         for s in log.states
         if s["source"] in ("list_offsets", "fetch") and s["error"] is None and s["leader_epoch"] is not None
     ]
     for begin, end, nodes in periods(o):
-        known = None if nodes == EVERYTHING else isr_known(o, log, nodes, begin, end)
+        known = None if nodes == ALL_NODES else isr_known(o, log, nodes, begin, end)
         if known is None or not connected(o, logs, nodes, begin, (known, end)):
             continue
-        tries = []
+        attempts = []
         for op_id in produces:
             x = o.op[op_id]
-            if x["outcome"] == "ok" or x["error"] not in IN_VAIN or x["complete_ns"] is None:
+            if x["outcome"] == "ok" or x["error"] not in NOT_SERVED_ERRORS or x["complete_ns"] is None:
                 continue
             if x["attempts"] == 1 and (x["node"] is None or x["node"] in nodes):
                 continue
             if begin < x["complete_ns"] < end and not log.deleted_by(x["complete_ns"]):
-                since = max([at for at in good if at <= x["complete_ns"]], default=BEGINNING)
-                tries.append((since, max(begin, since, x["invoke_ns"]), op_id, x["complete_ns"]))
-        for outage in outages(sorted(tries)):
+                since = max([at for at in served if at <= x["complete_ns"]], default=BEGINNING)
+                attempts.append((since, max(begin, since, x["invoke_ns"]), op_id, x["complete_ns"]))
+        for outage in outages(sorted(attempts)):
             last = max(outage, key=lambda t: (t[3], t[2]))
-            if last[3] - outage[0][1] > allowed(o):
+            if last[3] - outage[0][1] > allowed_ns(o):
                 ops = tuple(dict.fromkeys((outage[0][2], last[2])))
                 log.add("unavailable", "violation", ops, None, None)
 
 
-def outages(tries):
-    """Cut where something succeeded, or where for five seconds nobody tried."""
+def outages(attempts):
+    """Split failed attempts where one succeeded, or where there was none for five seconds."""
     found = []
-    for one in tries:
+    for one in attempts:
         if found and found[-1][0][0] == one[0] and one[1] <= max(t[3] for t in found[-1]) + 5 * SECOND:
             found[-1].append(one)
         else:
@@ -191,40 +190,40 @@ def outages(tries):
 
 
 def isr_known(o, log, nodes, begin, end):
-    """Since when, if enough in-sync replicas are left."""
+    """Return the time of the last report of the ISR if enough in-sync replicas remain, else None."""
     needed = max([1, *(int(v) for v, _ in o.in_force(log.topic, "min.insync.replicas"))])
     if not nodes:
         return begin if isr_size(o, log) >= needed else None
-    calm = []
+    stable = []
     for s in log.states:
         before = [at for at in edges(o) if at <= s["answered_ns"]]
-        quiet = not before or max(before) + allowed(o) < s["asked_ns"]
-        if s["isr"] is not None and s["answered_ns"] <= begin and quiet:
-            calm.append(s)
-    if not calm:
+        is_stable = not before or max(before) + allowed_ns(o) < s["asked_ns"]
+        if s["isr"] is not None and s["answered_ns"] <= begin and is_stable:
+            stable.append(s)
+    if not stable:
         return None
-    newest = max(s["asked_ns"] for s in calm)
-    said = next(s for s in calm if s["asked_ns"] == newest)
-    hit = struck(o, said["asked_ns"], end)
-    return newest if hit != EVERYTHING and len(set(said["isr"]) - hit) >= needed else None
+    newest = max(s["asked_ns"] for s in stable)
+    report = next(s for s in stable if s["asked_ns"] == newest)
+    hit = affected(o, report["asked_ns"], end)
+    return newest if hit != ALL_NODES and len(set(report["isr"]) - hit) >= needed else None
 
 
 def connected(o, logs, nodes, begin, window):
     if not nodes:
         return True
-    told = [
+    reports = [
         (s["answered_ns"], sorted(s["isr"]))
         for log in logs
         for s in log.states
         if s["source"] == "describe_quorum" and s["isr"] is not None and s["answered_ns"] <= begin
     ]
-    if not told:
+    if not reports:
         return False
-    voters = set(max(told)[1])
+    voters = set(max(reports)[1])
     for f in o.t["faults"]:
         ends = (
             {int(number) for number in re.findall(r"\d+", f["target"])} if "client" in (f["target"] or "") else voters
         )
-        if f["inject_ns"] < window[1] and heal(f) > window[0] and not voters <= ends:
+        if f["inject_ns"] < window[1] and heal_ns(f) > window[0] and not voters <= ends:
             return False
     return 2 * len(voters - nodes) > len(voters)
