@@ -104,12 +104,8 @@ def test_consumers_without_a_group_share_no_generation(tmp_path):
 @pytest.mark.parametrize(
     ("producer_id", "outcome", "opened", "expected"),
     [
-        (
-            -1,
-            "info",
-            False,
-            {("producer-order", "permitted")},
-        ),  # the client may have changed its producer id
+        # The client may have changed its producer id.
+        (-1, "info", False, {("producer-order", "permitted")}),
         (-1, "ok", False, {("producer-order", "violation")}),
         (-1, "ok", True, set()),
         (7, "info", False, {("producer-order", "violation")}),
