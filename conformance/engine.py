@@ -39,6 +39,7 @@ from conformance.profiles import Profile
 from conformance.reproducible import draw_from_the_seed_alone
 from conformance.requirements.requirement import Requirement
 from conformance.targets import starts_nodes
+from fixtures.targets.recipe_file import targets_option
 from fixtures.targets.target import Target, TargetError
 from linearizability.finding import Finding
 from linearizability.judgement import Verdict
@@ -105,7 +106,7 @@ def reproduce_command(nodes: Mapping[str, int], seed: int, profile: str, require
 
     `nodes` has the number of nodes of each target that is needed; if they differ, the targets' defaults are used.
     """
-    words = ["kafkatrial", "run"]
+    words = ["kafkatrial", "run", *targets_option()]
     for target in nodes:
         words += ["--target", target]
     counts = {count for target, count in nodes.items() if starts_nodes(target)}

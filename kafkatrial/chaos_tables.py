@@ -1,5 +1,7 @@
 """The end of a session of chaos on a terminal: figures, coverage, and each failure with the command that shows it."""
 
+import shlex
+
 from rich import box
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -8,6 +10,7 @@ from rich.text import Text
 from chaos.live.campaign import Plan
 from chaos.live.coverage import STATES
 from chaos.live.fault_kinds import KINDS
+from fixtures.targets.recipe_file import targets_option
 from kafkatrial.chaos_results import ChaosResults
 from kafkatrial.exit_codes import ExitCode
 from kafkatrial.packets import as_option
@@ -23,7 +26,7 @@ def render_chaos(results: ChaosResults, plan: Plan) -> RenderableType:
     for each in results.shrunk:
         text = Text(f"{each.counterexample.name} on {each.counterexample.target}\n", "bold red")
         text.append(printable(each.counterexample.text), "")
-        again = f"kafkatrial chaos --again {each.directory}{_disk_of(plan)}{as_option()}"
+        again = f"kafkatrial chaos --again {each.directory}{_disk_of(plan)}{_common_options()}"
         parts.append(Group(text, render_command("", again, "cyan")))
     code = results.exit_code
     last = Text(f"seed {results.seed} (kafkatrial chaos {options_of(plan)}), histories in {plan.out}: ")
@@ -40,7 +43,11 @@ def options_of(plan: Plan) -> str:
         options += [f"--fault {kind}" for kind in plan.kinds]
     if plan.load != 1:
         options.append(f"--load {plan.load}")
-    return " ".join(options) + _disk_of(plan) + as_option()
+    return " ".join(options) + _disk_of(plan) + _common_options()
+
+
+def _common_options() -> str:
+    return as_option() + "".join(f" {shlex.quote(word)}" for word in targets_option())
 
 
 def _disk_of(plan: Plan) -> str:

@@ -8,7 +8,9 @@ pytest loads it in every run on a machine with kafkatrial. The suite runs in chi
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Generator, Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -28,6 +30,10 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         "action": "append",
         "metavar": "KIND[:VERSION]",
         "help": "cluster to test; may be repeated to compare (default: reference)",
+    },
+    "targets": {
+        "metavar": "FILE",
+        "help": "TOML file that defines how other brokers start (default: kafkatrial.toml, if it exists)",
     },
     "nodes": {"metavar": "N", "help": "number of brokers per cluster (default: 3)"},
     "seed": {"metavar": "N", "help": "seed of the generated scripts (default: a random one, printed)"},
@@ -91,6 +97,10 @@ def pytest_configure(config: pytest.Config) -> None:
             "-m conformance tries the same scripts side by side on every target, in one process: leave out "
             "pytest-xdist's -n and --dist, or pass -n 0"
         )
+    if targets := config.getoption(_dest("targets")):
+        from kafkatrial.environment import TARGETS
+
+        os.environ[TARGETS] = str(Path(targets).absolute())  # for the child processes
     if config.getoption(_dest("seed")) is None and _selects("chaos", expression):
         from kafkatrial.pytest_chaos import draw_seed
 

@@ -9,7 +9,7 @@ import difflib
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError, field_validator
 from pydantic_settings import (
@@ -39,6 +39,8 @@ class RunSettings(BaseSettings):
     profile: str = "ci"
     expectations: Path | None = None
     out: Path | None = None
+    targets: Annotated[str | dict[str, dict[str, Any]] | None, NoDecode] = None
+    """Recipes of other brokers, or their file; `fixtures.targets.recipe_file` reads them for every command."""
 
     @field_validator("target", mode="before")
     @classmethod

@@ -19,6 +19,7 @@ from typing import NoReturn
 from kafkatrial.environment import CONTROL_TOKEN
 from kafkatrial.errors import UsageError
 from kafkatrial.exit_codes import ExitCode
+from kafkatrial.recipes import TARGETS_HELP, use_recipes
 
 SUMMARY = "Start a cluster for tests, with a control interface that injects faults."
 _PORT_MAX = 65535
@@ -57,10 +58,10 @@ def run_broker(arguments: Sequence[str]) -> ExitCode:
 
 def _keep_up(options: argparse.Namespace) -> None:
     token = _control_token(options)
-    import chaos.targets  # noqa: F401 - registers the target `simulation`, so that it is not reported as unknown
     from chaos.campaign.interruption import interruptible
     from fixtures.targets.catalogue import parse_target
 
+    use_recipes(options.targets)
     if options.target == "simulation":
         raise UsageError("simulation: it runs inside one process and has no address; use --target reference")
     target = parse_target(
@@ -106,6 +107,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--target", default="reference", metavar="KIND[:VERSION]", help="Cluster to start (default: reference)."
     )
+    parser.add_argument("--targets", type=Path, metavar="FILE", help=TARGETS_HELP)
     parser.add_argument("--nodes", type=_positive_number, metavar="N", help="Number of brokers (default: 3).")
     parser.add_argument(
         "--data", type=Path, metavar="DIR", help="Directory for logs and data (default: a temporary directory)."

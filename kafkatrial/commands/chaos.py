@@ -7,6 +7,7 @@ import typer
 
 from kafkatrial.errors import UsageError
 from kafkatrial.exit_codes import ExitCode
+from kafkatrial.recipes import TARGETS_HELP, use_recipes
 
 EXAMPLES = (
     "kafkatrial chaos --target reference --target apache-kafka",
@@ -14,7 +15,7 @@ EXAMPLES = (
     "kafkatrial chaos --show list",
     "kafkatrial chaos --again .kafkatrial/chaos/failures/DIR",
 )
-_SAVED_ROUND_OPTIONS = frozenset({"target", "packets", "disk"})
+_SAVED_ROUND_OPTIONS = frozenset({"target", "recipes", "packets", "disk"})
 """Options that apply to a saved round as well."""
 
 
@@ -24,6 +25,7 @@ def chaos(  # noqa: PLR0917  a parameter is an option
         list[str] | None,
         typer.Option(metavar="KIND[:VERSION]", help="Cluster to break; may be repeated (default: reference)."),
     ] = None,
+    recipes: Annotated[Path | None, typer.Option("--targets", metavar="FILE", help=TARGETS_HELP)] = None,
     minutes: Annotated[
         float | None,
         typer.Option(metavar="M", help="Number of minutes after which no round starts (default: run one round)."),
@@ -91,6 +93,7 @@ def chaos(  # noqa: PLR0917  a parameter is an option
 
     for saved in ("again", "show"):
         _reject_other_options(context, saved)
+    use_recipes(recipes)
     if packets:
         from kafkatrial.packets import enter_namespace
 

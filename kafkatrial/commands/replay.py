@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from kafkatrial.exit_codes import ExitCode
+from kafkatrial.recipes import TARGETS_HELP, use_recipes
 
 EXAMPLES = (
     "kafkatrial replay failure.json --target apache-kafka:4.3.1",
@@ -27,6 +28,7 @@ def replay(
             metavar="KIND[:VERSION]", help="Target of the trial: simulation, or one that `kafkatrial targets` lists."
         ),
     ] = "reference",
+    recipes: Annotated[Path | None, typer.Option("--targets", metavar="FILE", help=TARGETS_HELP)] = None,
     out: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="Directory for the history (default: a new one in .kafkatrial/replays)."),
@@ -36,4 +38,5 @@ def replay(
     """Run a saved trial on any target: a counterexample on real Kafka, a failure of chaos in the simulation."""
     from kafkatrial.replaying import replay_file
 
+    use_recipes(recipes)
     return replay_file(file, target, out, as_json=as_json)

@@ -6,10 +6,12 @@ from typing import Annotated
 import typer
 
 from kafkatrial.exit_codes import ExitCode
+from kafkatrial.recipes import TARGETS_HELP, use_recipes
 
 EXAMPLES = (
     "kafkatrial run --target bootstrap:localhost:9092",
     "kafkatrial run --target reference --target apache-kafka:4.3.1",
+    "kafkatrial run --targets brokers.toml --target mybroker",
     "kafkatrial run --seed 7 produce/corrupt-batch-is-rejected",
 )
 
@@ -25,6 +27,7 @@ def run(  # noqa: PLR0917  a parameter is an option
             metavar="KIND[:VERSION]", help="Cluster to test; may be repeated to compare (default: reference)."
         ),
     ] = None,
+    recipes: Annotated[Path | None, typer.Option("--targets", metavar="FILE", help=TARGETS_HELP)] = None,
     nodes: Annotated[int | None, typer.Option(metavar="N", help="Number of brokers per cluster (default: 3).")] = None,
     seed: Annotated[
         int | None, typer.Option(metavar="N", help="Seed of the generated scripts (default: a random one, printed).")
@@ -48,6 +51,7 @@ def run(  # noqa: PLR0917  a parameter is an option
     from kafkatrial.running import Running, plan_as_json, plan_run
     from kafkatrial.settings import load_settings
 
+    use_recipes(recipes)
     settings = load_settings(
         {
             "target": tuple(target or ()),

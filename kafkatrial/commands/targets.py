@@ -1,5 +1,6 @@
 """`kafkatrial targets`: the kinds of clusters, their installation, and a probe of a running one."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -7,6 +8,7 @@ import typer
 from kafkatrial.commands.examples import examples_text
 from kafkatrial.errors import UsageError
 from kafkatrial.exit_codes import ExitCode
+from kafkatrial.recipes import TARGETS_HELP, use_recipes
 
 EXAMPLES = (
     "kafkatrial targets",
@@ -20,12 +22,16 @@ targets_app = typer.Typer()
 
 
 @targets_app.callback(invoke_without_command=True, epilog=examples_text(EXAMPLES))
-def list_targets(context: typer.Context) -> ExitCode:
+def list_targets(
+    context: typer.Context,
+    recipes: Annotated[Path | None, typer.Option("--targets", metavar="FILE", help=TARGETS_HELP)] = None,
+) -> ExitCode:
     """List the kinds of clusters, install what they need, or probe a running one."""
     if context.invoked_subcommand is None:
         from kafkatrial.console import show, stdout_console
         from kafkatrial.target_tables import render_kinds
 
+        use_recipes(recipes)
         show(stdout_console(), render_kinds())
     return ExitCode.OK
 

@@ -9,7 +9,7 @@ from kafkatrial.settings import load_settings
 @pytest.fixture(autouse=True)
 def _in_an_empty_project(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    for name in ("TARGET", "NODES", "SEED", "LEVEL", "PROFILE", "EXPECTATIONS", "OUT"):
+    for name in ("TARGET", "NODES", "SEED", "LEVEL", "PROFILE", "EXPECTATIONS", "OUT", "TARGETS"):
         monkeypatch.delenv(f"KAFKATRIAL_{name}", raising=False)
 
 
@@ -29,6 +29,15 @@ def test_each_place_overrides_the_one_below(tmp_path, monkeypatch):
     monkeypatch.setenv("KAFKATRIAL_NODES", "2")
     settings = load_settings({"seed": 3, "nodes": None})
     assert (settings.seed, settings.nodes, settings.profile) == (3, 2, "file")
+
+
+def test_recipes_in_the_file_are_no_error(tmp_path, monkeypatch):
+    write_table(tmp_path, "seed = 1", "[tool.kafkatrial.targets.x]", "start = 'x'")
+    assert load_settings({}).seed == 1
+    write_table(tmp_path, "targets = 'brokers.toml'")
+    assert load_settings({}).targets == "brokers.toml"
+    monkeypatch.setenv("KAFKATRIAL_TARGETS", "others.toml")
+    assert load_settings({}).targets == "others.toml"
 
 
 def test_a_seed_of_zero_is_given():
@@ -67,7 +76,8 @@ def test_a_wrong_environment_variable_is_named(monkeypatch):
     ("line", "message"),
     [
         ("nodes = 'x'", r"pyproject.toml, \[tool.kafkatrial\], nodes: input should be a valid integer"),
-        ("targets = ['x']", r"pyproject.toml, \[tool.kafkatrial\]: no setting targets; did you mean target\?"),
+        ("targts = ['x']", r"pyproject.toml, \[tool.kafkatrial\]: no setting targts; did you mean targets\?"),
+        ("targets = ['x']", r"pyproject.toml, \[tool.kafkatrial\], targets: input should be a valid string"),
         ("zzz = 1", r"pyproject.toml, \[tool.kafkatrial\]: no setting zzz; there are target, nodes"),
         ("nodes = ", r"^pyproject.toml: "),
     ],

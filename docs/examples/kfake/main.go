@@ -27,10 +27,13 @@ func main() {
 	data := flag.String("data", "", "directory that a restart reads again")
 	id := flag.Int("id", 1, "node id")
 	settings := map[string]string{}
-	flag.Func("set", "broker setting NAME=VALUE; may be repeated", func(setting string) error {
-		name, value, _ := strings.Cut(setting, "=")
-		settings[name] = value
-		return nil
+	flag.Func("properties", "file of broker settings, NAME=VALUE in each line", func(file string) error {
+		content, err := os.ReadFile(file)
+		for line := range strings.Lines(string(content)) {
+			name, value, _ := strings.Cut(strings.TrimSpace(line), "=")
+			settings[name] = value
+		}
+		return err
 	})
 	flag.Parse()
 	if *advertise == "" {
