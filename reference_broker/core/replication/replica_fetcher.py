@@ -44,7 +44,7 @@ class ReplicaFetcher:
     """The partitions that this broker replicates from one leader.
 
     :param broker_epoch: returns this broker's epoch, which the leader compares with the metadata (KIP-903).
-    :param turn: called after a response and before the next request, when partitions may be added and removed.
+    :param rebalance: called after a response and before the next request, when partitions may be added and removed.
     """
 
     def __init__(
@@ -53,22 +53,22 @@ class ReplicaFetcher:
         timers: Timers,
         send: SendToLeader,
         broker_epoch: Callable[[], int],
-        turn: Callable[[Now], None],
+        rebalance: Callable[[Now], None],
         *,
         trace: Tracer = no_tracer,
     ) -> None:
-        self.is_under_way = False
+        self.is_in_flight = False
         self.busy_partitions: dict[tuple[str, int], None] = {}
         """Partitions that had records in a response, in that order, until `remove_partition` removes them."""
         self._settings = settings
         self._timers = timers
         self._send = send
         self._broker_epoch = broker_epoch
-        self._turn = turn
+        self._rebalance = rebalance
         self._trace = trace
         self._states: dict[tuple[str, int], PartitionFetchState] = {}
         self._request: Any = None
-        self._named: tuple[RequestedPartition, ...] = ()
+        self._requested: tuple[RequestedPartition, ...] = ()
         self._response_without_change: Any = None
         """The last response, if it changed nothing: an identical one to the same request is not processed again."""
 
@@ -94,12 +94,12 @@ class ReplicaFetcher:
         self._request = None
         return self._states.pop(key, None)
 
-    def adopt(self, state: PartitionFetchState) -> None:
+    def add_fetch_state(self, state: PartitionFetchState) -> None:
         """Continue the replication of another fetcher. The request in flight there no longer counts."""
         self._states[state.partition.key] = state
         self._request = None
 
-    def renew(self) -> None:
+    def rebuild_request(self) -> None:
         """Build the next request again, because its fields have changed."""
         self._request = None
 
@@ -118,42 +118,42 @@ class ReplicaFetcher:
 
     def maybe_fetch(self, now: Now) -> None:
         """Send the next Fetch, unless one is in flight."""
-        if self.is_under_way:
+        if self.is_in_flight:
             return
-        request, named = self._request_for_all()
-        if not named:
+        request, requested = self._request_for_all()
+        if not requested:
             return
-        self.is_under_way = True
-        if not self._send(request, lambda response, then: self._handle_fetch_response(named, response, then), now):
-            self.is_under_way = False
-            self._delay_partitions((state for state, _ in named), now)
+        self.is_in_flight = True
+        if not self._send(request, lambda response, then: self._handle_fetch_response(requested, response, then), now):
+            self.is_in_flight = False
+            self._delay_partitions((state for state, _ in requested), now)
 
     def _request_for_all(self) -> tuple[Any, tuple[RequestedPartition, ...]]:
         """Return the next request, unchanged while its fields are, and its fetch offsets."""
         epoch = self._broker_epoch()
         if self._request is None or self._request.replica_state.replica_epoch != epoch:
             states = [state for state in self._states.values() if state.phase is FetchPhase.FETCHING]
-            self._named = tuple((state, state.partition.log.log_end_offset) for state in states)
-            self._request = fetch_request(self._settings, epoch, self._named)
-        return self._request, self._named
+            self._requested = tuple((state, state.partition.log.log_end_offset) for state in states)
+            self._request = fetch_request(self._settings, epoch, self._requested)
+        return self._request, self._requested
 
     # Responses
 
-    def _handle_fetch_response(self, named: tuple[RequestedPartition, ...], response: Any, now: Now) -> None:
-        self.is_under_way = False
+    def _handle_fetch_response(self, requested: tuple[RequestedPartition, ...], response: Any, now: Now) -> None:
+        self.is_in_flight = False
         if response is None or response.error_code is not ErrorCode.none:
-            self._delay_partitions((state for state, _ in named), now)
-        elif response is not self._response_without_change or named is not self._named:
-            self.process_fetch_response(named, response, now)
-            self._trace(FetchResponseProcessed(self, named, response))
+            self._delay_partitions((state for state, _ in requested), now)
+        elif response is not self._response_without_change or requested is not self._requested:
+            self.process_fetch_response(requested, response, now)
+            self._trace(FetchResponseProcessed(self, requested, response))
             self._response_without_change = None if self._request is None else response
-        self._turn(now)
+        self._rebalance(now)
         self.maybe_fetch(now)
 
-    def process_fetch_response(self, named: tuple[RequestedPartition, ...], response: Any, now: Now) -> None:
+    def process_fetch_response(self, requested: tuple[RequestedPartition, ...], response: Any, now: Now) -> None:
         """Use a response for the partitions that have not changed since the request."""
         delayed = []
-        for state, partition_response in self.usable_partitions(named, response):
+        for state, partition_response in self.usable_partitions(requested, response):
             phase = self._process_partition_data(state, partition_response, now)
             if phase is FetchPhase.DELAYED:
                 delayed.append(state)
@@ -162,13 +162,13 @@ class ReplicaFetcher:
         self._delay_partitions(delayed, now)
 
     def usable_partitions(
-        self, named: tuple[RequestedPartition, ...], response: Any
+        self, requested: tuple[RequestedPartition, ...], response: Any
     ) -> Iterator[tuple[PartitionFetchState, Any]]:
         """Yield the partitions of a response that have not changed since the request; they may change in between."""
-        requested = {(state.partition.topic_id, state.partition.index): (state, offset) for state, offset in named}
+        by_id = {(state.partition.topic_id, state.partition.index): (state, offset) for state, offset in requested}
         for topic in response.responses:
             for partition_response in topic.partitions:
-                found = requested.get((topic.topic_id, partition_response.partition_index))
+                found = by_id.get((topic.topic_id, partition_response.partition_index))
                 if found is not None and self._is_current(*found):
                     yield found[0], partition_response
 
@@ -244,13 +244,13 @@ class ReplicaFetcher:
                 self._become(state, FetchPhase.FAILED, now)
             else:
                 self._delay_partitions([state], now)
-        elif not self._fit(state.partition, timestamp, data.offset, now):
+        elif not self._truncate_into_leader_range(state.partition, timestamp, data.offset, now):
             self._fetch_offset_and_truncate(state, now, _EARLIEST)
         else:
             self._become(state, FetchPhase.FETCHING, now)
             self.maybe_fetch(now)
 
-    def _fit(self, partition: Partition, timestamp: int, offset: int, now: Now) -> bool:
+    def _truncate_into_leader_range(self, partition: Partition, timestamp: int, offset: int, now: Now) -> bool:
         """Make the log overlap the leader's. Return False if the leader's log start offset is needed too.
 
         After an unclean election a log may be longer than the leader's. A log may end below the leader's log start
@@ -270,9 +270,9 @@ class ReplicaFetcher:
 class FetchResponseProcessed(Event):
     """A fetcher has processed a response of its leader; `response` is kio's entity.
 
-    :param named: the fetch state and fetch offset of each partition of the request.
+    :param requested: the fetch state and fetch offset of each partition of the request.
     """
 
     fetcher: ReplicaFetcher
-    named: tuple[RequestedPartition, ...]
+    requested: tuple[RequestedPartition, ...]
     response: Any

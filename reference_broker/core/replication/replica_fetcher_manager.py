@@ -4,7 +4,7 @@ Follows: kafka.server.ReplicaFetcherManager, kafka.server.AbstractFetcherManager
 
 A Fetch contains all partitions of its fetcher, so with a thousand idle partitions in the request, each record of a
 busy partition would be expensive. Therefore a partition whose leader has records moves to the busy fetcher, and back
-after some time without records. A quiet fetcher has a limited number of idle partitions, which limits the cost of the
+after some time without records. An idle fetcher has a limited number of partitions, which limits the cost of the
 first record of one. (Kafka has fetch sessions for this, and distributes partitions evenly among
 `num.replica.fetchers`.) Partitions move only after a response and before the next request of a fetcher, so that they
 never wait for a request that does not contain them.
@@ -31,32 +31,33 @@ Locate = Callable[[int], tuple[str, int] | None]
 """Returns host and port of a broker on the replication listener; null for a broker that is not in the metadata."""
 
 _IDLE_AFTER_MS = 5_000
-_SHARE_MAX = 250
-"""Partitions of a quiet fetcher: fewer cost more while they are idle, more cost more when records arrive."""
+_IDLE_PARTITIONS_MAX = 250
+"""Maximum number of partitions of an idle fetcher: a smaller one costs more requests, a larger one costs more for the
+first record of a partition."""
 
 
-class Lane(Enum):
-    """The two kinds of fetchers; the values are the purposes of their channels."""
+class FetcherKind(Enum):
+    """Kind of a fetcher, for busy or for idle partitions; the value is the purpose of its channel."""
 
     BUSY = "replica-fetcher"
-    QUIET = "replica-fetcher-quiet"
+    IDLE = "replica-fetcher-quiet"
 
 
-class Place(NamedTuple):
-    """One fetcher of a leader. The busy one has no shares."""
+class FetcherId(NamedTuple):
+    """One fetcher of a leader, which has one busy fetcher, and idle ones with numbers."""
 
     leader: int
-    lane: Lane
-    share: int = 0
+    kind: FetcherKind
+    number: int = 0
 
     @property
     def purpose(self) -> str:
         """Purpose of the fetcher's channel."""
-        return self.lane.value if self.lane is Lane.BUSY else f"{self.lane.value}-{self.share}"
+        return self.kind.value if self.kind is FetcherKind.BUSY else f"{self.kind.value}-{self.number}"
 
 
 class ReplicaFetcherManager:
-    """The fetchers by place.
+    """The fetchers of a broker, by id.
 
     :param broker_epoch: returns this broker's epoch.
     """
@@ -68,125 +69,125 @@ class ReplicaFetcherManager:
         self._settings = settings
         self._locate = locate
         self._broker_epoch = broker_epoch
-        self._fetchers: dict[Place, ReplicaFetcher] = {}
-        self._places: dict[Key, Place] = {}
-        self._homes: dict[Key, Place] = {}
-        """The quiet fetcher of each partition while it is idle."""
-        self._inhabitants: Counter[Place] = Counter()
+        self._fetchers: dict[FetcherId, ReplicaFetcher] = {}
+        self._fetcher_ids: dict[Key, FetcherId] = {}
+        self._idle_fetcher_ids: dict[Key, FetcherId] = {}
+        """The fetcher of each partition while it is idle."""
+        self._partition_counts: Counter[FetcherId] = Counter()
 
     @property
-    def places(self) -> Mapping[Key, Place]:
+    def fetcher_ids(self) -> Mapping[Key, FetcherId]:
         """The fetcher that each followed partition is assigned to."""
-        return self._places
+        return self._fetcher_ids
 
     @property
-    def homes(self) -> Mapping[Key, Place]:
-        """The quiet fetcher of each followed partition."""
-        return self._homes
+    def idle_fetcher_ids(self) -> Mapping[Key, FetcherId]:
+        """The fetcher of each followed partition while it is idle."""
+        return self._idle_fetcher_ids
 
     @property
-    def inhabitants(self) -> Mapping[Place, int]:
-        """The number of partitions that are assigned to each quiet fetcher while they are idle."""
-        return self._inhabitants
+    def partition_counts(self) -> Mapping[FetcherId, int]:
+        """The number of partitions that are assigned to each idle fetcher while they are idle."""
+        return self._partition_counts
 
     def update(self, partition: Partition) -> None:
         """Start or stop replicating a partition by its role. Nothing is sent before `maybe_fetch`."""
-        place = self._places.get(partition.key)
+        fetcher_id = self._fetcher_ids.get(partition.key)
         is_followed = partition.role is ReplicaRole.FOLLOWER and self._locate(partition.leader) is not None
-        if place is not None and not (is_followed and place.leader == partition.leader):
+        if fetcher_id is not None and not (is_followed and fetcher_id.leader == partition.leader):
             self.remove_partition(partition.key)
         if is_followed:
-            if partition.key not in self._places:
-                self._settle(partition.key, partition.leader)
-            self._fetcher(self._places[partition.key]).add_partition(partition)
+            if partition.key not in self._fetcher_ids:
+                self._assign_fetcher(partition.key, partition.leader)
+            self._fetcher(self._fetcher_ids[partition.key]).add_partition(partition)
 
-    def _settle(self, key: Key, leader: int) -> None:
-        """Assign a partition to the first quiet fetcher with room."""
-        home = Place(leader, Lane.QUIET)
-        while self._inhabitants[home] >= _SHARE_MAX:
-            home = home._replace(share=home.share + 1)
-        self._inhabitants[home] += 1
-        self._places[key] = self._homes[key] = home
+    def _assign_fetcher(self, key: Key, leader: int) -> None:
+        """Assign a partition to the first idle fetcher with room."""
+        idle_id = FetcherId(leader, FetcherKind.IDLE)
+        while self._partition_counts[idle_id] >= _IDLE_PARTITIONS_MAX:
+            idle_id = idle_id._replace(number=idle_id.number + 1)
+        self._partition_counts[idle_id] += 1
+        self._fetcher_ids[key] = self._idle_fetcher_ids[key] = idle_id
 
     def remove_partition(self, key: Key) -> None:
         """Stop replicating a partition."""
-        place = self._places.pop(key, None)
-        if place is not None:
-            self._inhabitants[self._homes.pop(key)] -= 1
-            self._fetchers[place].remove_partition(key)
+        fetcher_id = self._fetcher_ids.pop(key, None)
+        if fetcher_id is not None:
+            self._partition_counts[self._idle_fetcher_ids.pop(key)] -= 1
+            self._fetchers[fetcher_id].remove_partition(key)
 
-    def renew(self, key: Key) -> None:
+    def rebuild_request(self, key: Key) -> None:
         """Build the next request of a partition's fetcher again, because its log start offset has changed."""
-        place = self._places.get(key)
-        if place is not None:
-            self._fetchers[place].renew()
+        fetcher_id = self._fetcher_ids.get(key)
+        if fetcher_id is not None:
+            self._fetchers[fetcher_id].rebuild_request()
 
     def maybe_fetch(self, now: Now) -> None:
         """Let every fetcher send its next request."""
-        for place, fetcher in tuple(self._fetchers.items()):
+        for fetcher_id, fetcher in tuple(self._fetchers.items()):
             if len(fetcher):
                 fetcher.maybe_fetch(now)
             else:
-                self._give_up(place)
+                self._remove_fetcher(fetcher_id)
 
-    # Between the lanes
+    # Between busy and idle fetchers
 
-    def _turn(self, place: Place, now: Now) -> None:
+    def _rebalance(self, fetcher_id: FetcherId, now: Now) -> None:
         """Move partitions after a response: to this fetcher, or to the other one if it has no request in flight."""
-        if place not in self._fetchers:
+        if fetcher_id not in self._fetchers:
             return  # it was removed while the request was in flight
-        busy_place = Place(place.leader, Lane.BUSY)
-        busy = self._fetchers.get(busy_place)
-        if busy is not None and place.lane is Lane.QUIET:
+        busy_id = FetcherId(fetcher_id.leader, FetcherKind.BUSY)
+        busy = self._fetchers.get(busy_id)
+        if busy is not None and fetcher_id.kind is FetcherKind.IDLE:
             idle = busy.idle_since(now.monotonic_ms - _IDLE_AFTER_MS)
-            self._move([key for key in idle if self._homes[key] == place], place)
-        own = [other for other in self._fetchers if other.leader == place.leader]
-        for other in own if place.lane is Lane.BUSY else [place]:
-            busy_partitions = tuple(self._fetchers[other].busy_partitions) if other.lane is Lane.QUIET else ()
-            if busy_partitions and (place.lane is Lane.BUSY or busy is None or not busy.is_under_way):
-                self._move(busy_partitions, busy_place)
-                if place.lane is Lane.QUIET:
-                    self._fetcher(busy_place).maybe_fetch(now)
-        for other in (*own, busy_place):
+            self._move([key for key in idle if self._idle_fetcher_ids[key] == fetcher_id], fetcher_id)
+        own = [other for other in self._fetchers if other.leader == fetcher_id.leader]
+        for other in own if fetcher_id.kind is FetcherKind.BUSY else [fetcher_id]:
+            busy_partitions = tuple(self._fetchers[other].busy_partitions) if other.kind is FetcherKind.IDLE else ()
+            if busy_partitions and (fetcher_id.kind is FetcherKind.BUSY or busy is None or not busy.is_in_flight):
+                self._move(busy_partitions, busy_id)
+                if fetcher_id.kind is FetcherKind.IDLE:
+                    self._fetcher(busy_id).maybe_fetch(now)
+        for other in (*own, busy_id):
             if other in self._fetchers and not len(self._fetchers[other]):
-                self._give_up(other)
+                self._remove_fetcher(other)
 
-    def _move(self, keys: Iterable[Key], place: Place) -> None:
+    def _move(self, keys: Iterable[Key], fetcher_id: FetcherId) -> None:
         """Move partitions in phase FETCHING; any other phase must end in its fetcher."""
         for key in keys:
-            fetcher = self._fetchers[self._places[key]]
+            fetcher = self._fetchers[self._fetcher_ids[key]]
             state = fetcher.remove_partition(key) if fetcher.phase(key) is FetchPhase.FETCHING else None
             if state is not None:
-                self._places[key] = place
-                self._fetcher(place).adopt(state)
+                self._fetcher_ids[key] = fetcher_id
+                self._fetcher(fetcher_id).add_fetch_state(state)
 
-    def _fetcher(self, place: Place) -> ReplicaFetcher:
-        if place not in self._fetchers:
-            self._fetchers[place] = ReplicaFetcher(
+    def _fetcher(self, fetcher_id: FetcherId) -> ReplicaFetcher:
+        if fetcher_id not in self._fetchers:
+            self._fetchers[fetcher_id] = ReplicaFetcher(
                 self._settings,
                 self._runtime.timers,
-                lambda request, then, now: self._send(place, request, then, now),
+                lambda request, then, now: self._send(fetcher_id, request, then, now),
                 self._broker_epoch,
-                lambda now: self._turn(place, now),
+                lambda now: self._rebalance(fetcher_id, now),
                 trace=self._runtime.trace,
             )
-        return self._fetchers[place]
+        return self._fetchers[fetcher_id]
 
-    def _give_up(self, place: Place) -> None:
-        del self._fetchers[place]
-        channel = self._channel(place)
+    def _remove_fetcher(self, fetcher_id: FetcherId) -> None:
+        del self._fetchers[fetcher_id]
+        channel = self._channel(fetcher_id)
         if channel is not None:
             self._runtime.channels.drop(channel)
 
     # To the leader
 
-    def _send(self, place: Place, request: Any, then: Callable[[Any, Now], None], now: Now) -> bool:
-        channel = self._channel(place)
+    def _send(self, fetcher_id: FetcherId, request: Any, then: Callable[[Any, Now], None], now: Now) -> bool:
+        channel = self._channel(fetcher_id)
         if channel is None:
             return False
         self._runtime.channels.send_request(channel, request, then, timeout_ms=self._settings.timeout_ms, now=now)
         return True
 
-    def _channel(self, place: Place) -> Channel | None:
-        found = self._locate(place.leader)
-        return None if found is None else Channel(place.purpose, place.leader, *found)
+    def _channel(self, fetcher_id: FetcherId) -> Channel | None:
+        found = self._locate(fetcher_id.leader)
+        return None if found is None else Channel(fetcher_id.purpose, fetcher_id.leader, *found)

@@ -338,7 +338,7 @@ class ReplicaManager:
             if partition.log.apply_retention(now.wall_ms, partition.high_watermark):
                 shorter.append(partition.log)
             if partition.log_start_offset != start_before:
-                self._fetchers.renew(partition.key)
+                self._fetchers.rebuild_request(partition.key)
         if shorter:
             self.checkpoint()
         for log in shorter:

@@ -104,10 +104,13 @@ def _check_fetches(node_id: int, broker: Broker) -> None:
         for partition in broker.replicas
         if partition.role is ReplicaRole.FOLLOWER and partition.leader in registered
     }
-    found = {key: place.leader for key, place in fetchers.places.items() if place.leader in registered}
+    found = {key: fetcher.leader for key, fetcher in fetchers.fetcher_ids.items() if fetcher.leader in registered}
     if found != expected:
         raise InvariantViolation("fetchers-applied", f"node {node_id} fetches {found}, and follows {expected}")
-    homes = Counter(fetchers.homes.values())
-    if homes != +Counter(fetchers.inhabitants) or fetchers.homes.keys() != fetchers.places.keys():
-        detail = f"node {node_id} counts {dict(fetchers.inhabitants)} in its fetchers, which are {dict(homes)}"
+    counted = Counter(fetchers.idle_fetcher_ids.values())
+    if (
+        counted != +Counter(fetchers.partition_counts)
+        or fetchers.idle_fetcher_ids.keys() != fetchers.fetcher_ids.keys()
+    ):
+        detail = f"node {node_id} counts {dict(fetchers.partition_counts)} in its fetchers, which are {dict(counted)}"
         raise InvariantViolation("fetchers-applied", detail)

@@ -14,8 +14,8 @@ from reference_broker.simulation.invariants.watch import Watched
 
 def check_stale_response(_watched: Watched, event: FetchResponseProcessed) -> None:
     """Raise `InvariantViolation` if the fetcher would use a stale response."""
-    offsets = dict(event.named)
-    for state, _ in event.fetcher.usable_partitions(event.named, event.response):
+    offsets = dict(event.requested)
+    for state, _ in event.fetcher.usable_partitions(event.requested, event.response):
         if _is_stale(event.fetcher, state, offsets[state]):
             partition = f"{state.partition.topic}-{state.partition.index}"
             detail = f"fetch from {offsets[state]} in epoch {state.leader_epoch}, the log ends at"

@@ -30,7 +30,7 @@ from reference_broker.core.identity import Endpoint, Identity
 from reference_broker.core.metadata.delta import MetadataDelta
 from reference_broker.core.metadata.image import MetadataImage
 from reference_broker.core.replication.partition import Partition
-from reference_broker.core.replication.replica_fetcher_manager import Lane, Place
+from reference_broker.core.replication.replica_fetcher_manager import FetcherId, FetcherKind
 from reference_broker.core.request import Request, RequestOutcome
 from reference_broker.core.runtime import Runtime
 from reference_broker.protocol.errors import ErrorCode
@@ -128,8 +128,8 @@ class Group:
         """End a broker at once. What is under way to and from it is lost."""
         del self.members[node]
         for member in self.members.values():
-            for lane in Lane:
-                self._hang_up(member, node, Place(node, lane).purpose)
+            for kind in FetcherKind:
+                self._hang_up(member, node, FetcherId(node, kind).purpose)
         self._later(lambda: self._lose_channels(node))
 
     def _register(self, node: int) -> None:
@@ -399,8 +399,8 @@ class Group:
 
     def _lose(self, node: int, peer: int) -> None:
         """The channels from a broker to another are gone."""
-        for lane in Lane:
-            purpose = Place(peer, lane).purpose
+        for kind in FetcherKind:
+            purpose = FetcherId(peer, kind).purpose
             if peer in self.members:
                 self._hang_up(self.members[peer], node, purpose)
             self.members[node].broker.runtime.channels.lost(_channel(peer, purpose), self.now)

@@ -47,10 +47,10 @@ def drop_replicas(original):
 
 def leave_without_counting(original):
     def leave(self, key):
-        home = self._homes.get(key)
+        idle_id = self._idle_fetcher_ids.get(key)
         original(self, key)
-        if home is not None:
-            self._inhabitants[home] += 1
+        if idle_id is not None:
+            self._partition_counts[idle_id] += 1
 
     return leave
 
