@@ -78,7 +78,7 @@ class MeasuredCluster:
 
 
 def measure(targets: Sequence[Target]) -> Mapping[str, Mapping[str, float]]:
-    """One round."""
+    """Measure one round."""
     clusters = [MeasuredCluster(target) for target in targets]
     with ExitStack() as running:
         for number, cluster in enumerate(clusters):

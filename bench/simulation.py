@@ -2,7 +2,7 @@
 
     .venv/bin/python bench/simulation.py [--scripts 30] [--seeds 2000] [--records 100000]
 
-All on one core, and judged.
+All on one core. The judgement of the runs is included in the times.
 
 - Scripts per second of CPU time, and the ratio of virtual time to real time, for a script of 100 client operations and
   three faults on three nodes.
@@ -67,7 +67,7 @@ def measure_scripts(scripts: int) -> tuple[float, float, float]:
 
 
 def measure_memory_mib(seeds: int) -> tuple[float, float]:
-    """Return resident memory, early and at the end, including that of generating scripts."""
+    """Return resident memory after a tenth of the seeds and after all; it includes generating the scripts."""
     early_mib = 0.0
     for seed in range(seeds):
         run(trial_of_seed(seed))
@@ -82,7 +82,7 @@ def _resident_mib() -> float:
 
 
 class _Load:
-    """One producer and its cluster."""
+    """A cluster, and a producer that writes to it."""
 
     def __init__(self) -> None:
         self.cluster = SimulatedCluster(3)
@@ -148,7 +148,7 @@ def main() -> None:
     arguments = parser.parse_args()
     per_s, times, operations = measure_scripts(arguments.scripts)
     print(f"{per_s:.1f} scripts per second, of {operations:.0f} operations (goal: at least {SCRIPTS_MIN_PER_S})")
-    print(f"{times:,.0f} times real time (goal: at least {TIMES_REAL_TIME_MIN})", flush=True)
+    print(f"{times:,.0f} times as fast as real time (goal: at least {TIMES_REAL_TIME_MIN})", flush=True)
     short_us, long_us = measure_event_us(0), measure_event_us(arguments.records)
     print(f"{short_us:.0f} us per event, {long_us:.0f} us after {arguments.records:,} records", flush=True)
     is_flat = True

@@ -164,7 +164,7 @@ RULES = (
     ),
     "SELECT op_id FROM records ANTI JOIN operations USING (op_id)",
 )
-"""What must return no row: a place in an operation twice, a send to two partitions, a record of no operation."""
+"""Queries for violated rules, which must return no row."""
 
 
 def sorted_by_duckdb(run_dir: Path, folder: Path, *, cores: int, memory: str, rules: bool) -> None:

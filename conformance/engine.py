@@ -36,7 +36,7 @@ from conformance.expectations import ExpectedViolation
 from conformance.failures import save_failure
 from conformance.liveness import responds
 from conformance.profiles import Profile
-from conformance.reproducible import draw_from_the_seed_alone
+from conformance.reproducible import remove_local_constants
 from conformance.requirements.requirement import Requirement
 from conformance.targets import starts_nodes
 from fixtures.targets.recipe_file import targets_option
@@ -66,12 +66,13 @@ def run_requirements(
     """Start the targets, check every requirement, stop the targets; yield events.
 
     :param targets: not yet started.
-    :param seed: of the run; each requirement's is derived from it, so that one requirement alone has the same scripts.
+    :param seed: seed of the run. Each requirement has a seed derived from it, so that a requirement that runs alone
+        has the same scripts.
     :param expectations: known violations; an expected one that does not happen is reported as such.
 
     Raises `TargetError` if a target does not start; those already started are stopped.
     """
-    draw_from_the_seed_alone()
+    remove_local_constants()
     run = _Run(tuple(targets), tuple(requirements), seed, profile, run_dir, expectations or {})
     started = time.monotonic()
     yield RunStarted(
@@ -161,7 +162,7 @@ class _Run:
         return target.name not in self.down
 
     def interrupt(self) -> None:
-        """Have the check end at its next report of progress; its requests fail once the targets are stopped."""
+        """Make the check end at its next report of progress; its requests fail once the targets are stopped."""
         self.interrupted.set()
         for target in self.targets:
             target.stop()

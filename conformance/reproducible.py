@@ -1,9 +1,8 @@
 """Settings of Hypothesis: the same seed generates the same scripts in every process, and nothing is printed.
 
-Hypothesis sometimes draws a constant that it has found in the local modules of the process. That is good for a
-project's tests; here a seed would generate other scripts in a wheel than in a source tree, and other ones for one
-requirement than for all. Hypothesis has no setting for it, so its function is replaced, in this process only, which
-is not the user's.
+Hypothesis sometimes draws a constant from the local modules of the process. A seed would then generate different
+scripts in a wheel and in a source tree, and different ones for one requirement and for all. Hypothesis has no setting
+for this, so its function is replaced, only in this process, which is not that of the user's tests.
 """
 
 from hypothesis import HealthCheck, Phase, Verbosity, settings
@@ -11,7 +10,7 @@ from hypothesis.internal.conjecture import providers
 
 
 def search_settings(scripts_max: int, *phases: Phase) -> settings:
-    """Return settings without database, output and deadline, which the engine has itself."""
+    """Return settings without database, output and deadline: the engine has its own."""
     return settings(
         max_examples=scripts_max,
         phases=phases,
@@ -24,8 +23,8 @@ def search_settings(scripts_max: int, *phases: Phase) -> settings:
     )
 
 
-def draw_from_the_seed_alone() -> None:
-    """Remove local constants from Hypothesis. Idempotent; nothing to do for versions without them."""
+def remove_local_constants() -> None:
+    """Make Hypothesis generate from the seed alone: without constants of local modules. Idempotent."""
     constants = getattr(providers, "Constants", None)
     if constants is None or not hasattr(providers, "_get_local_constants"):
         return

@@ -17,7 +17,7 @@ from hypothesis import Phase, given, seed
 from hypothesis.errors import HypothesisException
 from hypothesis.strategies import SearchStrategy
 
-from conformance.reproducible import draw_from_the_seed_alone, search_settings
+from conformance.reproducible import remove_local_constants, search_settings
 
 S = TypeVar("S")
 """A script: a value that can be hashed."""
@@ -34,8 +34,8 @@ class _TimeIsUp(BaseException):
 def try_scripts(
     scripts: SearchStrategy[S], *, seed_value: int, scripts_max: int, attempt: Callable[[S], object]
 ) -> None:
-    """Call `attempt` with at most `scripts_max` scripts. An exception of it ends the search and is raised again."""
-    draw_from_the_seed_alone()
+    """Call `attempt` with at most `scripts_max` scripts. If it raises, the search ends with that exception."""
+    remove_local_constants()
     raised: list[BaseException] = []
 
     @seed(seed_value)
@@ -71,11 +71,12 @@ def smallest(
     violates: Callable[[S], bool],
     time_is_up: Callable[[], bool],
 ) -> S:
-    """Return the smallest violating script that is found before the search or the time ends; at least `first`.
+    """Return the smallest violating script found until the search ends or the time is up: `first` if no other is found.
 
+    :param first: the violating script that was found before.
     :param passed: scripts of the same search without a violation; they are not tried again.
     """
-    draw_from_the_seed_alone()
+    remove_local_constants()
     known = {**dict.fromkeys(passed, False), first: True}
     violating = [first]
 

@@ -113,7 +113,7 @@ def installed_targets() -> tuple[str, ...]:
 
 
 class Breaking:
-    """Runs a plan. `run` returns the exit code; histories and a summary stay in the run directory."""
+    """Runner of a plan. `run` returns the exit code; histories and a summary are in the run directory."""
 
     def __init__(self, plan: Plan, *, as_json: bool, beside: Sequence[Companion] = (), is_live: bool = False) -> None:
         self._plan = plan

@@ -14,16 +14,16 @@ from linearizability.judgement import Verdict
 
 @dataclass(slots=True)
 class ChaosResults:
-    """All rounds so far. Rounds that shrinking ran count in nothing but `shrinking_runs`."""
+    """Results of all rounds so far. Rounds of shrinking are counted in `shrinking_runs` only."""
 
     rounds: list[RoundJudged] = field(default_factory=list)
     not_run: list[RoundNotRun] = field(default_factory=list)
     shrunk: list[Shrunk] = field(default_factory=list)
     shrinking_runs: int = 0
     faults: Counter[str] = field(default_factory=Counter)
-    """By kind: how many had something to break."""
+    """By kind of fault, the number of faults that found a target."""
     coverage: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """By kind of fault and state: in how many rounds both were there."""
+    """By kind of fault and state, the number of rounds with both."""
     lost: Counter[tuple[str, int]] = field(default_factory=Counter)
     """By target and acks."""
     seed: int = 0
@@ -32,7 +32,7 @@ class ChaosResults:
     complete: bool = False
 
     def handle(self, event: Event) -> None:
-        """Take note of an event."""
+        """Add an event to the results."""
         match event:
             case ChaosStarted():
                 self.seed, self.rounds_max = event.seed, event.rounds_max
@@ -70,7 +70,7 @@ class ChaosResults:
 
     @property
     def reached(self) -> Counter[str]:
-        """How often each state was reached."""
+        """The number of times that each state was reached."""
         return sum((judged.report.coverage for judged in self.rounds), Counter[str]())
 
     @property
@@ -94,7 +94,7 @@ class ChaosResults:
         return ExitCode.INCONCLUSIVE if unknown else ExitCode.OK
 
     def as_json(self) -> dict[str, Any]:
-        """One JSON object."""
+        """Return the results as one JSON object."""
         return {
             "verdict": {ExitCode.VIOLATION: "violation", ExitCode.OK: "ok"}.get(self.exit_code, "unknown"),
             "complete": self.complete,

@@ -1,4 +1,4 @@
-"""The end of a session of chaos on a terminal: figures, coverage, and each failure with the command that shows it."""
+"""Summary of a chaos session on a terminal: figures, coverage, and each failure with the command that repeats it."""
 
 import shlex
 
@@ -19,7 +19,7 @@ from reports.program import render_command
 
 
 def render_chaos(results: ChaosResults, plan: Plan) -> RenderableType:
-    """The whole picture."""
+    """Return the summary of a session."""
     parts: list[RenderableType] = []
     if results.rounds:
         parts += [_figures(results), _coverage(results)]
@@ -35,7 +35,7 @@ def render_chaos(results: ChaosResults, plan: Plan) -> RenderableType:
 
 
 def options_of(plan: Plan) -> str:
-    """What a command line must say to draw the same rounds again: a seed means nothing without the kinds of faults."""
+    """Return the options that generate the same rounds again: the seed, and the kinds of faults it applies to."""
     options = [f"--target {target}" for target in plan.targets] + [f"--seed {plan.seed}"]
     if plan.sought is not None:
         options.append(f"--find {plan.sought.name}")
@@ -71,13 +71,13 @@ def _figures(results: ChaosResults) -> RenderableType:
 
 
 def _coverage(results: ChaosResults) -> RenderableType:
-    """Faults by states: in how many rounds both were there."""
+    """Return a table of faults by states: the number of rounds with both."""
     reached = [state for state in STATES if results.reached[state]]
     table = _table("Fault", "injected", *(str(number) for number in range(1, len(reached) + 1)))
     for kind, count in sorted(results.faults.items()):
         cells = (results.coverage[kind, state] for state in reached)
         table.add_row(kind, f"{count:,}", *(f"{cell:,}" if cell else "·" for cell in cells))
-    states = Text("in how many rounds a fault and a state were there together\n", "dim")
+    states = Text("number of rounds with both the fault and the state\n", "dim")
     for number, state in enumerate(reached, 1):
         states.append(f"{number} {state} ({results.reached[state]:,})   ", "")
     if results.never_reached:

@@ -27,7 +27,7 @@ _REQUEST_TIMEOUT_S = 300
 class ClusterError(Exception):
     """The cluster did not start, or did not carry out a request. The message is one line.
 
-    :ivar status: of the control interface's response; null where there was none.
+    :ivar status: HTTP status of the response of the control interface; None if there was no response.
     """
 
     def __init__(self, message: str, status: int | None = None) -> None:
@@ -40,8 +40,8 @@ class ClusterNode:
     """One broker.
 
     :ivar state: running, paused, killed, shut down, or ended, if its process ended by itself.
-    :ivar action: that is in progress on it; null: none.
-    :ivar exit_status: of its process, as a shell reports it; null while it runs.
+    :ivar action: the action in progress on it, or None.
+    :ivar exit_status: exit status of its process, as a shell reports it; None while the process runs.
     :ivar reason: the line of its log with the cause, if it ended by itself.
     """
 
@@ -58,7 +58,7 @@ class ClusterNode:
 class ClusterPartition:
     """One partition, as the broker with the highest leader epoch describes it.
 
-    :ivar leader: null while no node leads it whose process runs.
+    :ivar leader: None while no running node leads it.
     """
 
     topic: str
@@ -135,11 +135,11 @@ class KafkaCluster:
         return ClusterPartition(**described, replicas=replicas, isr=isr)
 
     def kill(self, node: int | str) -> None:
-        """SIGKILL."""
+        """Kill a node with SIGKILL."""
         self._act(node, "kill")
 
     def shut_down(self, node: int | str) -> None:
-        """SIGTERM: the node hands over what it leads; return when its process has ended."""
+        """Shut a node down with SIGTERM: it hands over its partitions. Return when its process has ended."""
         self._act(node, "shutdown")
 
     def restart(self, node: int) -> None:
@@ -148,7 +148,7 @@ class KafkaCluster:
 
     @contextmanager
     def pause(self, node: int | str) -> Iterator[int]:
-        """SIGSTOP inside the context, SIGCONT when it is left, unless the pause is already over. Yields the node id."""
+        """Stop a node with SIGSTOP, yield its id, and continue it at the end unless it runs already."""
         paused = self._act(node, "pause")
         try:
             yield paused
@@ -158,7 +158,7 @@ class KafkaCluster:
 
     @contextmanager
     def cut(self, source: int | str, destination: int | str) -> Iterator[None]:
-        """Black-hole what `source` (a node, or `client`) sends to `destination`, until the context is left."""
+        """Drop bytes that `source` (a node, or `client`) sends to `destination`, until the context is left."""
         link = self._request("POST", f"/links/{_quoted(source)}/{_quoted(destination)}/cut")
         try:
             yield
@@ -169,7 +169,7 @@ class KafkaCluster:
     def restore(self) -> None:
         """End every fault and restart every node that is down; return once each replica is in sync.
 
-        Topics, records and groups stay.
+        Topics, records and groups are kept.
         """
         self._request("POST", "/restore")
 
@@ -218,7 +218,7 @@ def _quoted(node: int | str) -> str:
 
 @contextmanager
 def _over() -> Iterator[None]:
-    """Pass over the conflict with a fault that is over: its node was killed, or everything restored."""
+    """Ignore the conflict if the fault has already ended, by a kill of its node or by `restore`."""
     try:
         yield
     except ClusterError as error:

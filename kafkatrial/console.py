@@ -1,4 +1,4 @@
-"""Standard output as every command uses it: a terminal as wide as it is, a log wide enough to keep lines whole."""
+"""Standard output of all commands: as wide as the terminal; in a log wide enough that no line is wrapped."""
 
 from rich.console import Console, RenderableType
 
@@ -8,13 +8,13 @@ _WIDTH_OF_LOGS = 140
 
 
 def stdout_console(*, quiet: bool = False) -> Console:
-    """A console without guesses about what numbers and words mean; colour follows NO_COLOR, as Rich does."""
+    """Return a console without highlighting of numbers and words; colour follows NO_COLOR, as in Rich."""
     console = DataConsole(quiet=quiet)
     return console if console.is_terminal else DataConsole(quiet=quiet, width=_WIDTH_OF_LOGS)
 
 
 def show(console: Console, renderable: RenderableType) -> None:
-    """Print it without cutting lines that are to be copied; in a log without the spaces that fill lines up."""
+    """Print without cropping lines, so that they can be copied; in a log without trailing spaces."""
     if console.is_terminal:
         console.print(renderable, crop=False)
         return

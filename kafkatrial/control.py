@@ -1,7 +1,7 @@
 """Control of a running cluster: faults of its nodes and links, and what is in force (`kafkatrial broker`).
 
 `Control` holds the state and knows no HTTP (`control_server.py` serves it). Every method may be called from any thread.
-An action claims its node or link for as long as it takes, so that nothing else waits for it: a second action on the
+An action claims its node or link while it runs, so that nothing else waits for it: a second action on the
 same node or link conflicts, and what only reads the state returns at once.
 """
 
@@ -20,9 +20,9 @@ CLIENT = "client"
 CONTROLLER = "controller"
 READY_TIMEOUT_S = 90.0
 ROLE_TIMEOUT_S = 30.0
-"""For an election: a leader that was killed is fenced when its session is over, which takes Kafka nine seconds."""
+"""Timeout for an election: Kafka fences a killed leader when its session times out, after nine seconds."""
 TOPIC_TIMEOUT_S = 5.0
-"""For brokers to learn of a topic that was just created."""
+"""Timeout for brokers to apply the metadata of a new topic."""
 _POLL_S = 0.05
 _SHOWN_MAX = 60
 _NODE_ID_MAX = 2**31 - 1
@@ -43,7 +43,7 @@ class NodeState(StrEnum):
     KILLED = "killed"
     SHUT_DOWN = "shut down"
     ENDED = "ended"
-    """Its process ended, and no action of ours ended it."""
+    """Its process ended without a request to the control interface."""
 
 
 _DOWN = frozenset({NodeState.KILLED, NodeState.SHUT_DOWN, NodeState.ENDED})
@@ -59,11 +59,11 @@ ACTIONS = tuple(_ALLOWED)
 
 
 class ControlError(Exception):
-    """A request that is not carried out; the message is one line."""
+    """A request is rejected or fails; the message is one line."""
 
 
 class InvalidRequestError(ControlError):
-    """The request names something that cannot be: a node id beyond 32 bits, an invalid topic name."""
+    """The request has an invalid value: a node id beyond 32 bits, an invalid topic name."""
 
 
 class NotFoundError(ControlError):
@@ -112,7 +112,7 @@ class Control:
         self._cuts: dict[Link, AbstractContextManager[None]] = {}
         self._claims: dict[int | Link, str] = {}
         self._changed = threading.Condition()
-        """Guards all of the above and below; never held while the target does something."""
+        """Guards the state of this object. It is not held during calls of the target."""
         self._restoring = False
         self._has_been_disturbed = False
         self._is_closing = False
@@ -140,7 +140,7 @@ class Control:
             return next(self._describe(node, ended) for node in self._target.nodes if node.id == node_id)
 
     def partition(self, topic: str, partition: int | str) -> dict[str, object]:
-        """Describe a partition as the broker of the highest leader epoch sees it; `leader` is null where none runs."""
+        """Describe a partition by the metadata with the highest leader epoch; `leader` is null if it does not run."""
         from kafkatrial.roles import find_partition
 
         found = find_partition(self._reachable(), *_topic_partition(topic, str(partition)))
@@ -218,7 +218,7 @@ class Control:
     def restore(self) -> dict[str, object]:
         """End every fault, restart every node that is down, and wait until the cluster is as it was when it started.
 
-        Waits for actions that are in progress; returns at once where nothing has happened since the last time.
+        Waits for actions in progress. Returns at once if there was no action since the last call.
         """
         with self._alone():
             with self._changed:
@@ -250,7 +250,7 @@ class Control:
             self._cuts.clear()
 
     def stop(self) -> None:
-        """Let the command end."""
+        """Make the command end."""
         self.stop_requested.set()
 
     def close(self) -> None:
@@ -264,7 +264,7 @@ class Control:
 
     @contextmanager
     def _claim(self, key: int | Link, action: str) -> Iterator[None]:
-        """Keep other actions off a node or link. An error that the stopping of the cluster causes is reported as such.
+        """Claim a node or link for an action. An error after the cluster began to stop is reported as a stop.
 
         Raises:
             ConflictError: another action on it is in progress.
@@ -300,7 +300,7 @@ class Control:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """Claim everything, once no action is in progress."""
+        """Wait until no action is in progress, and claim all nodes and links."""
         with self._changed:
             self._changed.wait_for(lambda: self._is_closing or not (self._restoring or self._claims))
             self._raise_if_closing()
@@ -351,7 +351,7 @@ class Control:
     def _note_ended(self, of_claimed: int | None = None) -> Mapping[int, str]:
         """Record which nodes ended by themselves; return the last line of the log of each process that has ended.
 
-        A claimed node is left to the action that claimed it, which passes its own.
+        A claimed node is skipped: the action that claimed it sets its state.
         """
         ended = self._ended()
         for node in ended:
@@ -410,7 +410,7 @@ class Control:
     # --- roles
 
     def _reachable(self) -> Sequence[Node]:
-        """Return the nodes that can respond, each with an address that no cut is before, if the target has one."""
+        """Return the running nodes, each with an address that bypasses the cuttable links if the target has one."""
         with self._changed:
             self._note_ended()
             running = [node for node in self._target.nodes if self._states[node.id] is NodeState.RUNNING]
@@ -419,7 +419,7 @@ class Control:
             return [node for node in running if (CLIENT, node.id) not in self._cuts]
 
     def _running_leader(self, leader: int | None) -> int | None:
-        """Return a leader unless its process is gone: until its session is over, brokers still name it."""
+        """Return a leader unless its process has ended: until its session times out, metadata still contains it."""
         with self._changed:
             self._note_ended()
             return leader if leader is not None and self._states.get(leader) not in _DOWN else None
@@ -447,7 +447,7 @@ class Control:
         return self._running_leader(find_controller(self._reachable()))
 
     def _await_role(self, find: Callable[[], int | None], missing: str) -> int:
-        """Return the node once there is one. An unknown topic may be one that brokers are about to learn of."""
+        """Wait until a function returns a node. A topic may be unknown until brokers have applied its metadata."""
         began = time.monotonic()
         while True:
             try:
@@ -477,5 +477,5 @@ def _name(key: int | Link) -> str:
 
 
 def _shown(text: str) -> str:
-    """Return a value for an error: escaped, and of a length for one line."""
+    """Return a value for an error message: escaped and shortened to one line."""
     return repr(text if len(text) <= _SHOWN_MAX else f"{text[:_SHOWN_MAX]}…")

@@ -12,7 +12,7 @@ Starlette on uvicorn's h11. Checks that they do not make are made here, because 
 the cluster, and a browser lets every web page send requests to it:
 
 - `_Gate` reads the body before anything else looks at a request, so that none of it can run as a next request, and
-  rejects what comes from a web page: a page cannot forge `Host`, nor leave out `Origin` where it sends a POST.
+  rejects what comes from a web page: a page cannot forge `Host`, nor omit `Origin` in a POST.
 - Every error closes its connection, and is `{"error": LINE}`, those that uvicorn itself responds with included.
 - `_Connection` bounds the number of connections, and the time in which a request has to arrive.
 """
@@ -59,11 +59,11 @@ HOST = "127.0.0.1"
 BODY_BYTES_MAX = 64 * 1024
 CONNECTIONS_MAX = 100
 REQUEST_TIMEOUT_S = 10.0
-"""From the beginning of a connection, or the end of the last response, until a whole request has arrived."""
+"""Timeout from the begin of a connection, or the last response, until a whole request has arrived."""
 LINGER_S = 1.0
-"""For a client to read why it was rejected: closing at once, with bytes unread, would reset the connection."""
+"""Time for a client to read a rejection: closing at once, with unread bytes, would reset the connection."""
 STOP_TIMEOUT_S = 1.0
-"""For responses under way, the one to POST /stop among them."""
+"""Timeout for responses in progress at a stop, including that of POST /stop."""
 _SHOWN_MAX = 200
 _CONNECTION = "kafkatrial.connection"
 """Extension of ASGI: `reject` ends the connection of a request."""
@@ -81,11 +81,11 @@ class ControlServer:
     """Server of a `Control` on a free port of 127.0.0.1, on a separate thread, until it is closed."""
 
     def __init__(self, control: Control, token: str | None = None) -> None:
-        """Listen.
+        """Bind a free port and listen.
 
         Args:
-            control: what is served.
-            token: that each request must carry; null: none.
+            control: the control to serve.
+            token: token that each request must have; None if none is required.
         """
         self._socket = socket.create_server((HOST, 0))
         self.url = f"http://{HOST}:{self._socket.getsockname()[1]}"
@@ -108,7 +108,7 @@ class ControlServer:
         self._thread.start()
 
     def close(self) -> None:
-        """Accept nothing more; return once all responses are sent, or too much time has passed. Idempotent."""
+        """Stop accepting; return when all responses are sent, or after `STOP_TIMEOUT_S`. Idempotent."""
         self._server.should_exit = True
         self._thread.join(STOP_TIMEOUT_S)
         self._socket.close()
@@ -168,7 +168,7 @@ def application(control: Control, token: str | None) -> ASGIApp:
 
 
 def _route(path: str, endpoint: Any, *methods: str) -> Route:
-    """Return a route of these methods alone: Starlette adds HEAD to GET."""
+    """Return a route with only these methods: Starlette adds HEAD to GET."""
     route = Route(path, endpoint, methods=methods)
     route.methods = {*methods}
     return route
@@ -199,7 +199,7 @@ def _target_error(_: Request, error: Exception) -> Response:
 
 
 def _http_error(request: Request, error: Exception) -> Response:
-    """Respond to what Starlette raises: 404 without a route, 405 with the methods that there are."""
+    """Respond to an exception of Starlette: 404 without a route, 405 with the permitted methods."""
     assert isinstance(error, HTTPException)
     what = f"{request.method} {_path(request.scope)}"
     if error.status_code != HTTPStatus.METHOD_NOT_ALLOWED:
@@ -214,7 +214,7 @@ def _internal_error(_: Request, error: Exception) -> Response:
 
 
 def _path(scope: Scope) -> str:
-    """Return the path as it was sent, which is printable ASCII, cut to a length for one line."""
+    """Return the path as sent (printable ASCII), shortened to one line."""
     path = str(scope["raw_path"].decode("ascii"))
     return path if len(path) <= _SHOWN_MAX else f"{path[:_SHOWN_MAX]}…"
 
@@ -223,7 +223,7 @@ def _path(scope: Scope) -> str:
 
 
 class _Gate:
-    """Reads the body of a request, and rejects what is not for this interface."""
+    """Middleware that reads the body of a request, and rejects requests from other hosts, pages and clients."""
 
     def __init__(self, app: ASGIApp, token: str | None) -> None:
         self._app = app
@@ -267,10 +267,10 @@ class _Gate:
 
 
 async def _drain(headers: Headers, receive: Receive) -> bool:
-    """Read the body; return false, without reading on, if it is larger than any that could be meant.
+    """Read the body; return false at once if it is larger than `BODY_BYTES_MAX`.
 
     Raises:
-        ClientDisconnect: the connection has ended, or was ended, before the body had arrived.
+        ClientDisconnect: the connection was closed before the whole body had arrived.
     """
     if int(headers.get("content-length", "0")) > BODY_BYTES_MAX:  # h11 admits one, of at most 20 digits
         return False
@@ -291,7 +291,7 @@ async def _no_body() -> MutableMapping[str, Any]:
 
 
 def _is_own_host(scope: Scope) -> bool:
-    """Whether the request names this machine: a page that has its own name resolve to it (DNS rebinding) does not."""
+    """Whether `Host` is this machine. With DNS rebinding, it is the name of the web page's server."""
     hosts = [value for name, value in scope["headers"] if name == b"host"]
     return len(hosts) == 1 and _OWN_HOST.fullmatch(hosts[0]) is not None
 
@@ -301,7 +301,7 @@ def _is_from_a_web_page(headers: Headers) -> bool:
 
 
 class _Connection(H11Protocol):
-    """One connection: uvicorn's, with errors in JSON, and with bounds."""
+    """Connection of uvicorn with errors in JSON, and with limits of time and number."""
 
     _deadline: asyncio.TimerHandle | None = None
     _is_rejected = False
@@ -334,7 +334,7 @@ class _Connection(H11Protocol):
         super().on_response_complete()
 
     def send_400_response(self, msg: str) -> None:
-        """Respond to bytes in which h11 has just found an error."""
+        """Respond to bytes that h11 cannot parse."""
         self._reject(HTTPStatus.BAD_REQUEST, f"the request is not valid HTTP: {sys.exception() or msg}"[:_SHOWN_MAX])
 
     def _set_deadline(self, after_s: float, action: Callable[[], None]) -> None:
@@ -354,7 +354,7 @@ class _Connection(H11Protocol):
             self._reject(HTTPStatus.REQUEST_TIMEOUT, "the request did not arrive in time")
 
     def _reject(self, status: HTTPStatus, message: str) -> None:
-        """Respond, unless a response has begun, and end the connection; no response of the application is sent."""
+        """Respond, unless a response has begun, and close the connection without the application's response."""
         if self._is_rejected or self.transport.is_closing():
             return
         self._is_rejected = True

@@ -63,7 +63,7 @@ KNOWN_ERRORS = {
 
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 _NO_PATH = (errno.ENAMETOOLONG, errno.ELOOP)
-"""What the system returns for a path that cannot name a file, even where only its existence is checked."""
+"""Error numbers for a path that is too long or a loop of links; a check for existence raises them, too."""
 _OUT_OF_MEMORY = {"builtins.MemoryError", "duckdb.OutOfMemoryException", "_duckdb.OutOfMemoryException"}
 """By package and name; PyArrow's is a MemoryError."""
 _NO_TEMPORARY_DIRECTORY = "No usable temporary directory"

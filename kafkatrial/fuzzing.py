@@ -39,7 +39,7 @@ _TITLES_MAX = 5
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The bounds of the command line; null: those of the target."""
+    """Limits given on the command line; None for the limit of the target."""
 
     response_ms: float | None = None
     memory_mb: float | None = None
@@ -68,7 +68,7 @@ class FuzzChoices:
 
 @dataclass(frozen=True, slots=True)
 class FuzzPlan:
-    """Everything that was chosen or generated, checked, with nothing started."""
+    """The checked options and the generated seed; nothing is started."""
 
     target: str
     session: SessionPlan
@@ -77,10 +77,10 @@ class FuzzPlan:
 
 
 def plan_fuzzing(choices: FuzzChoices) -> FuzzPlan:
-    """Check every choice before anything starts.
+    """Check all options before anything starts.
 
     Raises:
-        UsageError: a choice is wrong.
+        UsageError: an option is invalid.
         UnknownTargetError: there is no such target, or requests to its listeners are not possible.
     """
     if choices.minutes is not None and choices.seconds is not None:
@@ -98,7 +98,7 @@ def plan_fuzzing(choices: FuzzChoices) -> FuzzPlan:
 
 
 def new_cluster(name: str, work_dir: Path | None = None) -> FuzzTarget:
-    """A cluster of three nodes, not started. Raises `UnknownTargetError`."""
+    """Return a cluster of three nodes, not started. Raises `UnknownTargetError`."""
     if name.partition(":")[0] == "bootstrap":
         raise UnknownTargetError(f"{name}: an existing cluster is not fuzzed; use reference or apache-kafka")
     target = parse_target(name, NODES, work_dir=work_dir, mesh=False)
@@ -108,7 +108,7 @@ def new_cluster(name: str, work_dir: Path | None = None) -> FuzzTarget:
 
 
 class FuzzCommand:
-    """Runs a plan. `run` returns the exit code; history, findings and summary stay in the run directory."""
+    """Runner of a plan. `run` returns the exit code; history, findings and summary are in the run directory."""
 
     def __init__(self, plan: FuzzPlan, *, as_json: bool) -> None:
         self._plan = plan
@@ -192,7 +192,7 @@ def exit_code_of(report: SessionReport, findings: list[FuzzFinding]) -> ExitCode
 def replay_finding(file: Path, target: str | None, bounds: Bounds) -> ExitCode:
     """Send the requests of a saved finding to a new cluster. Raises `NotAFindingError`.
 
-    :param target: the target; null: the one of the finding.
+    :param target: the target; None for the target of the finding.
     """
     finding = load(file)
     finding = replace(finding, target=target or finding.target)

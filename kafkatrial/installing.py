@@ -1,4 +1,4 @@
-"""The progress of an installation: a bar on a terminal, a line per tenth elsewhere."""
+"""Progress of an installation: a bar on a terminal, a line per 10 percent elsewhere."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,7 +12,7 @@ from kafkatrial.console import stdout_console
 
 @contextmanager
 def shown(name: str) -> Iterator[Report]:
-    """A function that shows how far the installation of `name` is."""
+    """Yield a function that shows the progress of the installation of `name`."""
     console = stdout_console()
     if not console.is_terminal:
         yield _PlainReport(console)
@@ -28,7 +28,7 @@ def shown(name: str) -> Iterator[Report]:
 
 
 class _PlainReport:
-    """A line when the text changes its first word, and at every tenth of the way."""
+    """Printer of one line for each new first word of the text, and for each 10 percent."""
 
     def __init__(self, console: Console) -> None:
         self._console = console

@@ -17,7 +17,7 @@ from kafkatrial.exit_codes import ExitCode
 
 
 def accept_any_text() -> None:
-    """Let both streams escape characters that are not in their encoding, instead of raising UnicodeEncodeError."""
+    """Make both streams escape characters outside of their encoding instead of raising UnicodeEncodeError."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
@@ -43,7 +43,7 @@ def is_null_device() -> bool:
 
 
 def flushed(code: ExitCode) -> ExitCode:
-    """Flush standard output, and return the exit code, which is another one if that fails."""
+    """Flush standard output; return the exit code, or that of a failed write."""
     if sys.stdout is None:
         return code
     try:

@@ -1,16 +1,16 @@
-"""`--packets`: a process whose clusters break links on packets enters a network namespace before it has threads."""
+"""Option `--packets`: link faults on packets. The process enters a network namespace before it starts threads."""
 
 from fixtures.network import namespace
 from fixtures.targets.target import NotInstalledError
 
 
 def enter_namespace() -> None:
-    """From now on clusters that are started break their links on packets. Raises `NotInstalledError`."""
+    """Enter a network namespace: link faults of clusters started later affect packets. Raises `NotInstalledError`."""
     if reason := namespace.why_none_here():
         raise NotInstalledError(f"--packets: {reason}")
     namespace.enter()
 
 
 def as_option() -> str:
-    """What a command line must say to run as this process does: ` --packets`, or nothing."""
+    """Return ` --packets` if this process has entered the namespace, otherwise an empty string."""
     return " --packets" if namespace.is_entered() else ""

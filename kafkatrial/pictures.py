@@ -20,7 +20,7 @@ FILE_NAME = "picture.html"
 
 
 def picture_histories(file: Path, histories: Mapping[str, Path], judgements: Mapping[str, Judgement]) -> list[Path]:
-    """A page for each violation found in some histories; which ones were written.
+    """Write a page for each violation in some histories; return the paths.
 
     Raises:
         UsageError: one cannot be written.
@@ -33,7 +33,7 @@ def picture_histories(file: Path, histories: Mapping[str, Path], judgements: Map
 
 
 def picture_file(file: Path, found: FileJudgement) -> list[Path]:
-    """The same for a history that was one file."""
+    """Write a page for each violation in an imported history file."""
     if found.verification is not None:
         is_violation = found.verification.verdict is Verdict.VIOLATION
         return _write(file, [verification_page(found.verification)] if is_violation else [])
@@ -71,7 +71,7 @@ def _write(file: Path, pages: Iterable[str]) -> list[Path]:
 
 
 def _history_of(finding: Finding, run_dir: Path) -> History | None:
-    """The history that a failure was found in: the requirement's own, or that of another of its family."""
+    """Return the history of a failure: of the requirement itself, or of another one of its family."""
     of_target = run_dir / "histories" / finding.target.replace(":", "-")
     own = of_target / finding.requirement.replace("/", "-")
     assert finding.judgement is not None

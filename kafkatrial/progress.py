@@ -25,10 +25,10 @@ from reports.terminal import CELLS
 
 
 class Progress(Protocol):
-    """A context manager that handles every event."""
+    """Context manager that shows every event."""
 
     def handle(self, event: Event) -> None:
-        """Show it."""
+        """Show an event."""
         ...
 
     def __enter__(self) -> Self: ...
@@ -36,7 +36,7 @@ class Progress(Protocol):
 
 
 class PlainProgress:
-    """A line per target and per verdict."""
+    """Printer of one line per target and per verdict."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -44,7 +44,7 @@ class PlainProgress:
         self._index = 0
 
     def handle(self, event: Event) -> None:
-        """Print a line, if the event is worth one."""
+        """Print the line of an event, if it has one."""
         match event:
             case RunStarted():
                 self._print(banner(event))
@@ -70,7 +70,7 @@ class PlainProgress:
 
 
 class LiveProgress(LiveLine):
-    """A spinner line with the current requirement, scripts done and time gone; verdicts scroll above it."""
+    """Live line with the current requirement, completed scripts and elapsed time; verdicts are printed above it."""
 
     def __init__(self, console: Console) -> None:
         super().__init__(console)
@@ -108,7 +108,7 @@ def progress_for(console: Console) -> Progress:
 
 
 def banner(event: RunStarted) -> Text:
-    """Everything that was drawn or chosen, before anything happens."""
+    """Return the line with the seed and the choices of the run, printed at its start."""
     return Text(
         f"seed {event.seed}, profile {event.profile}, {len(event.requirements)} requirements "
         f"on {', '.join(event.targets)}\nrun {event.run_dir}"
@@ -116,13 +116,13 @@ def banner(event: RunStarted) -> Text:
 
 
 def ready_line(event: TargetStarted) -> Text:
-    """How long a cluster took, and what it is."""
+    """Return the line for a started cluster: its versions and its start time."""
     versions = ", ".join(f"{name} {version}" for name, version in event.versions.items())
     return Text(f"{event.target} is ready after {event.seconds:.1f} s ({_nodes(event.nodes)}; {versions})")
 
 
 def verdict_line(finding: Finding) -> Text:
-    """One verdict, with its reason."""
+    """Return the line for a verdict and its reason."""
     sign, style = CELLS[finding.standing]
     line = Text.assemble((f"{sign:<11} ", style), f"{finding.requirement}  on {finding.target}")
     if finding.reason:

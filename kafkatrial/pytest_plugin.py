@@ -110,7 +110,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
-    """Give a worker of pytest-xdist the seed that was drawn for all of them."""
+    """Pass the seed to a worker of pytest-xdist, so that all workers have the same."""
     node.workerinput[_dest("seed")] = node.config.getoption(_dest("seed"))
 
 
@@ -129,7 +129,7 @@ def _names_taken(parser: pytest.Parser) -> set[str]:
 
 
 def chosen_options(config: pytest.Config) -> list[str]:
-    """What was given of our options, as the command line of `kafkatrial run`."""
+    """Return the given options of this plugin as arguments of `kafkatrial run`."""
     words = []
     for name in _OPTIONS:
         given = config.getoption(_dest(name))
@@ -158,14 +158,14 @@ def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config
 
 
 def _append(session: pytest.Session, items: list[pytest.Item], nodeid: str, more: Iterable[pytest.Item]) -> None:
-    """Count them as collected, too."""
+    """Add items, and count them as collected."""
     added = [*more]
     session.ihook.pytest_collectreport(report=pytest.CollectReport(nodeid, "passed", None, [*added]))
     items += added
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """What was not deselected is what the child is to run."""
+    """Pass the items that were not deselected to the child."""
     run = session.config.stash.get(_RUN, None)
     if run is not None:
         run.keep(session.items)
@@ -181,7 +181,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """The seed and the report, last of all."""
+    """Print the seed and the path of the report at the end."""
     if _selects("chaos", config.getoption("markexpr", "")):
         terminalreporter.write_line(f"kafkatrial seed {config.getoption(_dest('seed'))}")
     run = config.stash.get(_RUN, None)
@@ -191,7 +191,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 
 
 def _selects(marker: str, expression: str) -> bool:
-    """True if it is true of an item that has that marker alone, and false of one that has none."""
+    """Whether a marker expression selects an item with only that marker, and no item without markers."""
     if marker not in expression:
         return False
     from _pytest.mark.expression import Expression
@@ -199,7 +199,7 @@ def _selects(marker: str, expression: str) -> bool:
     try:
         compiled = Expression.compile(expression)
     except SyntaxError:
-        return False  # pytest itself is about to say so
+        return False  # pytest itself reports it
 
     def has_that_marker_alone(name: str, /, **arguments: object) -> bool:
         return name == marker and not arguments
@@ -221,10 +221,10 @@ def _cluster_scope(fixture_name: str, config: pytest.Config) -> Any:
 
 @pytest.fixture(scope=_cluster_scope)
 def kafka_cluster(pytestconfig: pytest.Config) -> Iterator[KafkaCluster]:
-    """A running cluster with fault injection: the first `--target`, or else the reference broker.
+    """Provide a running cluster with fault injection: the first `--target`, or else the reference broker.
 
-    After each test every fault of it is ended, every node that is down is restarted, and all replicas are in sync
-    again. Topics, records and groups stay for as long as the cluster: for the session, or for the scope that
+    After each test all its faults are ended, every node that is down is restarted, and all replicas are in sync
+    again. Topics, records and groups are kept as long as the cluster: for the session, or for the scope that
     `--kafkatrial-cluster-scope` sets.
     """
     from kafkatrial.cluster import ClusterError, KafkaCluster
@@ -245,7 +245,7 @@ def kafka_cluster(pytestconfig: pytest.Config) -> Iterator[KafkaCluster]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
-    """Restore the cluster once the test's own fixtures have ended, with whatever they ended themselves."""
+    """Restore the cluster after the teardown of the test's own fixtures."""
     try:
         yield
     finally:

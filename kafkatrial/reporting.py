@@ -28,7 +28,7 @@ SPARK_LOG = "spark.log"
 _DRAFT = ".draft"
 _TABLES = "tables"
 _HISTORIES = "histories/"
-"""Where `kafkatrial run` keeps them."""
+"""Default directory of reports, also that of `kafkatrial run`."""
 
 Engines = tuple[Judge, Callable[[], AbstractContextManager[Engine]]]
 """The judge of a run, and the factory of the engine for the tables."""

@@ -11,7 +11,7 @@ from conformance.requirements.requirement import Requirement
 
 
 def as_objects(requirements: Sequence[Requirement]) -> list[dict[str, object]]:
-    """One object per requirement; `since` and `until` are Apache Kafka versions or null."""
+    """Return one object per requirement; `since` and `until` are Apache Kafka versions or null."""
     return [
         {
             "id": requirement.id,
@@ -29,7 +29,7 @@ def as_objects(requirements: Sequence[Requirement]) -> list[dict[str, object]]:
 
 
 def render_table(requirements: Sequence[Requirement]) -> Table:
-    """For a terminal."""
+    """Return a table for a terminal."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
     table.add_column("Requirement", no_wrap=True)
     table.add_column("Level", style="dim")
@@ -42,7 +42,7 @@ def render_table(requirements: Sequence[Requirement]) -> Table:
 
 
 def render_markdown(requirements: Sequence[Requirement]) -> str:
-    """A heading and a table per area."""
+    """Return Markdown with a heading and a table per area."""
     return "\n".join(_markdown_lines(requirements))
 
 

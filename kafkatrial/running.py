@@ -55,10 +55,10 @@ class RunPlan:
 
 
 def plan_run(settings: RunSettings, wanted: tuple[str, ...]) -> RunPlan:
-    """Check every choice before anything starts.
+    """Check all options before anything starts.
 
     Raises:
-        UsageError, UnknownTargetError, ExpectationsError: a choice is wrong.
+        UsageError, UnknownTargetError, ExpectationsError: an option is invalid.
     """
     if settings.profile not in PROFILES:
         raise UsageError(f"--profile: no profile {settings.profile}; there are {', '.join(PROFILES)}")
@@ -74,7 +74,7 @@ def plan_run(settings: RunSettings, wanted: tuple[str, ...]) -> RunPlan:
 
 
 def _expectations(targets: Sequence[Target], file: Path | None) -> Expectations:
-    """By target name: the user's file speaks for every target, else each kind's own that comes with the suite."""
+    """Return expectations by target name: the user's file for all targets, else the suite's for each kind."""
     if file is None:
         return {target.name: expectations_of(target.kind) for target in targets}
     expected = load_expectations(file)
@@ -85,7 +85,7 @@ def _expectations(targets: Sequence[Target], file: Path | None) -> Expectations:
 
 
 def plan_as_json(plan: RunPlan) -> str:
-    """What the pytest plugin needs to know before the run: one JSON object."""
+    """Return the plan as one JSON object, for the pytest plugin."""
     requirements = [{"id": r.id, "level": str(r.level), "text": r.text} for r in plan.requirements]
     targets = [target.name for target in plan.targets]
     return json.dumps({"targets": targets, "seed": plan.seed, "requirements": requirements})

@@ -45,7 +45,7 @@ class Spark:
 
 
 def spark_settings(given: Sequence[str]) -> dict[str, str]:
-    """`NAME=VALUE` as Spark's settings. Raises UsageError."""
+    """Return Spark settings from `NAME=VALUE` arguments. Raises UsageError."""
     for setting in given:
         if not re.match(r"spark\.[^=\s]+=", setting):
             raise UsageError(f"--spark-conf {setting}: not spark.NAME=VALUE")
@@ -53,7 +53,7 @@ def spark_settings(given: Sequence[str]) -> dict[str, str]:
 
 
 def histories_in(directory: Path) -> dict[str, Path]:
-    """The histories by name: the directory itself has the empty name.
+    """Return the histories by name; the directory itself has the empty name.
 
     Raises:
         UsageError: there is no history in it.
@@ -93,7 +93,7 @@ def _is_summarised(directory: Path) -> bool:
 
 
 def _rounds_in(directory: Path) -> list[Path]:
-    """The rounds of a chaos session: each is in a directory named after the target and the seed of its run.json."""
+    """Return the rounds of a chaos session: directories named after target and seed of their run.json."""
     return [path.parent for path in directory.glob(_ROUND_GLOB) if _is_round(path)]
 
 
@@ -117,7 +117,7 @@ def _missing_rounds(summary: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _object_in(path: Path) -> Mapping[str, Any]:
-    """The JSON object in a file; empty if there is none to be read."""
+    """Return the JSON object in a file; empty if the file cannot be read or has none."""
     try:
         document = json.loads(read_bounded(path))
     except (HistoryError, OSError, ValueError, RecursionError):
@@ -150,7 +150,7 @@ def judge_each(
 
 @contextmanager
 def _judging(model: str | None, budget: Budget | None, spark: Spark | None) -> Iterator[Callable[[Path], Judgement]]:
-    """The function that judges one history. Spark starts once for all."""
+    """Yield the function that judges one history. Spark starts once for all of them."""
     if model is not None:
         from linearizability.check_object import judge_object
 
@@ -170,7 +170,7 @@ def _judging(model: str | None, budget: Budget | None, spark: Spark | None) -> I
 
 
 def combine(judgements: Mapping[str, Judgement], unfinished: Sequence[str] = ()) -> Judgement:
-    """One judgement over any number of histories, `unfinished` if there should be more; a single one's is unchanged."""
+    """Return one judgement over several histories; `unfinished` if some are missing. One alone is unchanged."""
     if len(judgements) == 1 and not unfinished:
         return next(iter(judgements.values()))
     found: dict[tuple[str, Verdict], Anomaly] = {}

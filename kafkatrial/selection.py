@@ -1,4 +1,4 @@
-"""Which requirements a command line means: ids, areas, or all; with a suggestion for a misspelt one."""
+"""Selection of requirements by id or area on the command line; an unknown name is reported with a similar one."""
 
 import difflib
 from collections.abc import Collection, Sequence
@@ -9,12 +9,12 @@ from kafkatrial.errors import UsageError
 
 
 def ids() -> frozenset[str]:
-    """Every id in the registry."""
+    """Return all ids of the registry."""
     return frozenset(requirement.id for requirement in REQUIREMENTS)
 
 
 def select_requirements(wanted: Sequence[str], level: str) -> tuple[Requirement, ...]:
-    """The requirements named by id or area (all, if none is) that are at least of the level.
+    """Return the requirements of a level or higher that are named by id or area; without names, all of that level.
 
     Raises:
         UsageError: a name is neither an id nor an area.

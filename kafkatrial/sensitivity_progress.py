@@ -1,4 +1,4 @@
-"""What a person sees while defects are tried: one live line on a terminal, a line for each defect elsewhere."""
+"""Progress of `kafkatrial sensitivity`: one live line on a terminal, a line for each defect elsewhere."""
 
 from typing import Protocol, Self
 
@@ -15,10 +15,10 @@ _CLEAN_PERIOD = 250
 
 
 class SensitivityProgress(Protocol):
-    """A context manager that shows every event, with the results so far."""
+    """Context manager that shows every event, with the results so far."""
 
     def handle(self, event: Event, results: Sensitivity) -> None:
-        """Show it."""
+        """Show an event."""
         ...
 
     def __enter__(self) -> Self: ...
@@ -26,13 +26,13 @@ class SensitivityProgress(Protocol):
 
 
 class PlainProgress:
-    """Whole lines."""
+    """Printer of one line for each event."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
 
     def handle(self, event: Event, results: Sensitivity) -> None:
-        """Print a line, if the event is worth one."""
+        """Print the line of an event, if it has one."""
         line = line_of(event, results)
         if line is None and isinstance(event, CleanRan) and results.clean_scripts % _CLEAN_PERIOD == 0:
             line = Text(how_far(event, results))
@@ -47,7 +47,7 @@ class PlainProgress:
 
 
 class LiveProgress(LiveLine):
-    """A line with the progress; defects scroll above it."""
+    """Live line with the progress; results of defects are printed above it."""
 
     def handle(self, event: Event, results: Sensitivity) -> None:
         """Change the live line, and print above it."""
@@ -63,7 +63,7 @@ def sensitivity_progress(console: Console) -> SensitivityProgress:
 
 
 def how_far(event: Event, results: Sensitivity) -> str:
-    """`31 of 120 defects tried, 1 missed`, or the number of trials that ran on the clean broker."""
+    """Return `31 of 120 defects tried, 1 missed`, or the number of trials on the clean broker."""
     if isinstance(event, CleanRan):
         return f"{results.clean_scripts:,} of {event.total:,} trials on the clean broker"
     missed = f", {len(results.missed)} missed" if results.missed else ""
@@ -71,7 +71,7 @@ def how_far(event: Event, results: Sensitivity) -> str:
 
 
 def line_of(event: Event, results: Sensitivity) -> Text | None:
-    """Return the line for an event; null: none."""
+    """Return the line for an event; None if it has no line."""
     match event:
         case SensitivityStarted():
             workers = "1 worker" if event.workers == 1 else f"{event.workers} workers"
@@ -86,7 +86,7 @@ def line_of(event: Event, results: Sensitivity) -> Text | None:
             by = by if event.seed is None else f"the trial of seed {event.seed}"
             return (
                 _tried(event, results)
-                .append(" caught", "green")
+                .append(" detected", "green")
                 .append(f" by {event.name}, {event.trials:,} trials, {event.seconds:.1f} s ({by})")
             )
         case CleanRan(false_alarm=alarm) if alarm is not None:

@@ -1,4 +1,4 @@
-"""Defects on a terminal: the list of them, and what became of each."""
+"""Defects on a terminal: the list of `--list`, and the summary of a run."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,7 @@ _TEXT_MAX = 300
 
 
 def render_list(defects: Sequence[Defect]) -> RenderableType:
-    """Name, area and the first sentence of the story of each."""
+    """Return a table with the name, area and first sentence of the story of each defect."""
     table = _table("Defect", "Area", "What is wrong")
     for each in defects:
         table.add_row(Text(each.name, "bold"), each.area.value, Text(first_sentence(each.story)))
@@ -23,12 +23,12 @@ def render_list(defects: Sequence[Defect]) -> RenderableType:
 
 
 def first_sentence(story: str) -> str:
-    """What the code does wrong, of a whole story."""
+    """Return the first sentence of a story: what the code does wrong."""
     return story.partition(". ")[0].rstrip(".") + "."
 
 
 def render_sensitivity(results: Sensitivity) -> RenderableType:
-    """The whole picture."""
+    """Return the summary of a run."""
     parts: list[RenderableType] = []
     if results.rows:
         parts += [_rows(results), _catchers(results)]
@@ -58,11 +58,11 @@ def _rows(results: Sensitivity) -> RenderableType:
 
 def _catchers(results: Sensitivity) -> RenderableType:
     counts = sorted(results.catchers.items(), key=lambda found: (-found[1], found[0]))
-    return Text.assemble(("Caught by  ", "bold"), ", ".join(f"{name} {count}" for name, count in counts))
+    return Text.assemble(("Detected by  ", "bold"), ", ".join(f"{name} {count}" for name, count in counts))
 
 
 def _again(row: DefectRow) -> RenderableType:
-    """Of one that a requirement caught: of the others the report has a program, too."""
+    """Return the command that repeats a detection by a requirement; for the others the report has a program."""
     return Text.assemble((f"{row.caught_by}  ", "bold"), row.reproduce)
 
 
@@ -78,7 +78,7 @@ def _missed(row: DefectRow) -> RenderableType:
 def _last_line(results: Sensitivity) -> Text:
     alarms = len(results.false_alarms)
     text = (
-        f"{len(results.caught)} of {len(results.rows)} defects caught in {results.seconds:.0f} s; "
+        f"{len(results.caught)} of {len(results.rows)} defects detected in {results.seconds:.0f} s; "
         f"{results.clean_scripts:,} trials on the clean broker, {alarms} false alarm{'' if alarms == 1 else 's'}"
     )
     if not results.complete:

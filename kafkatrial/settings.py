@@ -56,7 +56,7 @@ class RunSettings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Command line, then environment, then pyproject.toml."""
+        """Return the sources by precedence: command line, environment, pyproject.toml."""
         return init_settings, env_settings, PyprojectTomlConfigSettingsSource(settings_cls)
 
 

@@ -1,4 +1,4 @@
-"""What a person sees while a simulation campaign runs: one live line on a terminal, a line now and then elsewhere."""
+"""Progress of a simulation campaign: one live line on a terminal, a line every ten seconds elsewhere."""
 
 from typing import Protocol, Self
 
@@ -22,10 +22,10 @@ _PLAIN_PERIOD_S = 10.0
 
 
 class SimulationProgress(Protocol):
-    """A context manager that shows every event, with the results so far."""
+    """Context manager that shows every event, with the results so far."""
 
     def handle(self, event: Event, results: SimulationResults) -> None:
-        """Show it."""
+        """Show an event."""
         ...
 
     def __enter__(self) -> Self: ...
@@ -33,7 +33,7 @@ class SimulationProgress(Protocol):
 
 
 class PlainProgress:
-    """A line for each thing that happened, and every ten seconds how far it is."""
+    """Printer of a line for each failure and result, and of the progress every ten seconds."""
 
     def __init__(self, console: Console, *, digests: bool = False) -> None:
         self._console = console
@@ -42,7 +42,7 @@ class PlainProgress:
         self._began_s = self._said_s = console.get_time()
 
     def handle(self, event: Event, results: SimulationResults) -> None:
-        """Print a line, if the event is worth one."""
+        """Print the line of an event, if it has one."""
         match event:
             case CampaignStarted():
                 self._total = total_of(event)
@@ -72,7 +72,7 @@ class PlainProgress:
 
 
 class LiveProgress(LiveLine):
-    """A line with the progress; failures scroll above it."""
+    """Live line with the progress; failures are printed above it."""
 
     def __init__(self, console: Console, *, digests: bool = False) -> None:
         super().__init__(console)
@@ -130,7 +130,7 @@ def banner(event: CampaignStarted) -> Text:
 
 
 def how_far(results: SimulationResults, total: int | None, elapsed_s: float) -> str:
-    """`312 of 1,000 seeds, 21.3 a second, 5,900 times real time`."""
+    """Return the progress: `312 of 1,000 seeds, 21.3 a second, 5,900 times real time`."""
     of_total = "" if total is None else f" of {total:,}"
     failing = f", {len(results.failing)} failing" if results.failing else ""
     return (

@@ -14,9 +14,9 @@ from reference_broker.simulation.coverage import STATES
 
 @dataclass(slots=True)
 class SimulationResults:
-    """So far.
+    """Results so far.
 
-    :ivar worker_seconds: of the processor, by all workers together.
+    :ivar worker_seconds: processor time of all workers.
     :ivar failing: the seeds that violate something.
     :ivar directories: where each counterexample was saved, in their order.
     """
@@ -35,7 +35,7 @@ class SimulationResults:
     seconds: float = 0.0
 
     def handle(self, event: Event) -> None:
-        """Take one event in."""
+        """Add an event to the results."""
         match event:
             case SeedRan():
                 self._add(event)
@@ -83,7 +83,7 @@ class SimulationResults:
         return [state for state in STATES if not self.coverage[state]]
 
     def as_json(self) -> dict[str, Any]:
-        """One JSON object."""
+        """Return the results as one JSON object."""
         code = self.exit_code
         return {
             "verdict": "violation" if code is ExitCode.VIOLATION else "ok" if code is ExitCode.OK else "unknown",

@@ -1,4 +1,4 @@
-"""The end of a simulation campaign on a terminal: figures, coverage, and each counterexample."""
+"""Summary of a simulation campaign on a terminal: figures, coverage, and each counterexample."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ _LISTED_MAX = 10
 
 
 def render_simulation(results: SimulationResults) -> RenderableType:
-    """The whole picture."""
+    """Return the summary of a campaign."""
     parts: list[RenderableType] = []
     if results.seeds:
         parts += [_figures(results), _coverage(results)]

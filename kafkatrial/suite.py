@@ -9,17 +9,17 @@ from pathlib import Path
 from linearizability.isolated_python import isolate, module_command
 
 _PARENT = Path(__file__).parents[1]
-"""The directory that holds `kafkatrial`."""
+"""The directory that contains `kafkatrial`."""
 
 
 def directory() -> Path:
-    """Where the suite's packages lie."""
+    """Return the directory that contains the suite's packages."""
     bundled = Path(__file__).parent / "_suite"
     return bundled if bundled.is_dir() else _PARENT
 
 
 def command() -> list[str]:
-    """The command line of `kafkatrial` in an isolated child process, without arguments."""
+    """Return the command line of `kafkatrial` in an isolated child process, without arguments."""
     return module_command(_PARENT, "kafkatrial")
 
 

@@ -16,7 +16,7 @@ from fixtures.targets.probe import BrokerFacts
 
 
 def render_kinds() -> RenderableType:
-    """What can be named on the command line, whether it can start now, and what to do if not."""
+    """Return a table of the kinds of targets: name, whether it can start now, and otherwise what to do."""
     table = _table("Target", "Starts", "Nodes", "Installed")
     for kind in target_kinds():
         for version in kind.versions or ("",):

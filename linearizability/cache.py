@@ -17,7 +17,7 @@ from pathlib import Path
 
 
 def cache_directory() -> Path:
-    """`$XDG_CACHE_HOME/kafkatrial`, or `~/.cache/kafkatrial`. It need not exist."""
+    """Return `$XDG_CACHE_HOME/kafkatrial`, or `~/.cache/kafkatrial`. It need not exist."""
     root = os.environ.get("XDG_CACHE_HOME")
     return (Path(root) if root else Path.home() / ".cache") / "kafkatrial"
 
@@ -72,13 +72,13 @@ def _locked(directory: Path, kind: int) -> Iterator[None]:
 
 
 def sha256_of(path: Path) -> str:
-    """The file's SHA-256 in hexadecimal."""
+    """Return the file's SHA-256 in hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _hashes(path: Path) -> str:
-    """A line for each file: its hash, and its path from the directory."""
+    """Return a line for each file: its hash and its path relative to the directory."""
     if not path.is_dir():
         return f"{sha256_of(path)}\n"
     return "".join(f"{sha256_of(file)}  {file.relative_to(path)}\n" for file in _files(path))

@@ -1,4 +1,4 @@
-"""Archives of the classes that a JVM loads (AppCDS, JEP 350): mapped when it starts, not read from jars and verified.
+"""Archives of the classes that a JVM loads (AppCDS, JEP 350): mapped at start instead of read from jars and verified.
 
 An archive is made once, by a JVM that runs what later ones run and then ends. It lies in the user's cache, and belongs
 to one Java and one set of jars. One that is missing or was changed since is not passed to a JVM, and a JVM ignores one
@@ -24,7 +24,7 @@ class ClassArchiveError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ClassArchive:
-    """The place of an archive, which need not exist yet."""
+    """Path of an archive, which need not exist yet."""
 
     path: Path
 

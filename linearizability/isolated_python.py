@@ -1,11 +1,11 @@
-"""Isolated Python child processes: their modules come from this installation, never from the user's directories.
+"""Isolated Python child processes: they import from this installation, never from the user's working directory.
 
     python -E -P -u isolated_python.py DIRECTORY MODULE ARGUMENT…        (started with `module_command`)
 
 Python puts the working directory on the import path of `python -m` and `python -c`, and the directories of PYTHONPATH
 before its own library. A user's `fixtures`, `struct.py` or `kio.py` there would be executed in place of the module
-that the child needs. A child started with one of these commands imports from the working directory never, and from the
-other directories of PYTHONPATH last: some installations keep their dependencies there.
+that the child needs. A child started with one of these commands never imports from the working directory. Other
+directories of PYTHONPATH are searched last: some installations keep their dependencies there.
 """
 
 import os
@@ -23,7 +23,7 @@ _SAFE_PATH, _PYTHON_PATH = "PYTHONSAFEPATH", "PYTHONPATH"
 
 
 def module_command(directory: Path | str, module: str, *arguments: str) -> list[str]:
-    """Return the command line that runs a module as `python -m` does; its package lies in `directory`."""
+    """Return the command line that runs a module as `python -m` does; its package is in `directory`."""
     return [_PYTHON, "-E", "-P", "-u", __file__, str(directory), module, *arguments]
 
 
@@ -33,7 +33,7 @@ def script_command(script: Path | str, *arguments: str) -> list[str]:
 
 
 def isolate(directory: Path | str) -> None:
-    """Let this process import from `directory` first, from PYTHONPATH last and from the working directory never.
+    """Make this process search `directory` first and PYTHONPATH last, and never the working directory.
 
     The Python processes that it starts inherit this in their environment. Idempotent.
     """
@@ -75,7 +75,7 @@ def _is_the_users(entry: str) -> bool:
 
 
 def _site_directories() -> list[str]:
-    """The directories of installed packages. These stay behind the standard library."""
+    """Return the directories of installed packages, which must stay after the standard library on the path."""
     return [*site.getsitepackages(), site.getusersitepackages()]
 
 

@@ -68,7 +68,7 @@ class Judgement:
 
     @property
     def undecided(self) -> tuple[str, ...]:
-        """What could not be decided, one line each: anomalies with their counts, then the reasons."""
+        """Undecided checks, one line each: anomalies with their counts, then the reasons."""
         anomalies = (each for each in self.anomalies if each.verdict is Verdict.UNKNOWN and each.count)
         return (*(f"{each.name} ({each.count})" for each in anomalies), *self.reasons)
 

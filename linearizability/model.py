@@ -11,7 +11,7 @@ equal inputs are treated alike.
 
 A model with several possible next states sets `nondeterministic=True`; `init` and `step` then return a tuple of states.
 Two more properties make the search fast: an operation that is `pure` never changes a state, and operations with
-different `partition` keys are independent. A wrong `pure` would lead to a wrong result, so it is verified on the way.
+different `partition` keys are independent. A wrong `pure` would lead to a wrong result, so the search verifies it.
 """
 
 from collections.abc import Callable, Hashable
@@ -26,7 +26,7 @@ State = Hashable
 class Rejected:
     """The operation is not possible in that state. Build it once, outside of `step`: a search needs it very often.
 
-    It has no subclasses: a search tests for this very class, and would take an instance of another class for a state.
+    It has no subclasses: a search compares the class, and would take an instance of a subclass for a state.
     """
 
     reason: str = "not possible in this state"
@@ -56,10 +56,10 @@ def _call(given: Any, output: Any) -> str:
 class Model:
     """A sequential specification. Only `name`, `init` and `step` are needed.
 
-    init: the first state. step: (state, input, output) -> the state after, or `Rejected`. The output is `UNKNOWN` if it
-    was not observed: then return the effect, or reject if there is none. pure: (input, output) -> True for what never
-    changes a state (a read, a failed compare-and-set). partition: input -> the key of its subhistory. pipelined: input
-    -> True if one process may have several such operations in flight.
+    init: the first state. step: (state, input, output) -> the state after, or `Rejected`. If the output was not
+    observed, it is `UNKNOWN`: return the state after the effect, or reject if no effect is possible. pure: (input,
+    output) -> True if the operation never changes a state (a read, a failed compare-and-set). partition: input -> the
+    key of its subhistory. pipelined: input -> True if one process may have several such operations in flight.
     """
 
     name: str
@@ -111,7 +111,7 @@ class Model:
         return tuple(result)
 
     def check_states(self, state: State, given: Any, output: Any, *after: Any) -> None:
-        """Raise ModelError if a result of `step` is certainly not meant as a state."""
+        """Raise ModelError if a result of `step` is certainly not a state."""
         not_a_state = _not_a_state(state, *after)
         if not_a_state:
             raise self._wrong(state, given, output, f"step returned {not_a_state}")
@@ -158,10 +158,10 @@ class Model:
 
 
 def _not_a_state(before: Any, *states: Any) -> str:
-    """Return a description of a result that is meant for another checker instead of a state; empty if there is none.
+    """Return a description of the first result that is not a state but an attempt to reject; empty if there is none.
 
-    `(False, before)` is how a step rejects in porcupine. As a state it would be a list of booleans; that is valid if
-    the state before is one.
+    A step in porcupine rejects by returning `(False, before)`. Here that is a state only if states are tuples of
+    booleans, as `before` shows.
     """
     for state in states:
         if state is Rejected:

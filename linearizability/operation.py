@@ -1,10 +1,10 @@
-"""Operations of clients, as the generic checker reads them, or the invocations and completions that form them.
+"""Operations of clients, the input of the generic checker, and the events (invocations, completions) that form them.
 
 An operation is a closed interval on one clock: a completion at 20 and an invocation at 20 are concurrent, since a clock
 may return the same number twice. Its outcome is one of three:
 
-* `ok`: it took effect between invocation and completion, and its output is known. A compare-and-set that returned "the
-  value was another" is ok, with that result as its output;
+* `ok`: it took effect between invocation and completion, and its output is known. A compare-and-set that failed because
+  the value differed is ok, with that result as its output;
 * `fail`: it did not take effect and never will. The checker leaves it out;
 * `info`: unknown. It may take effect once, at any time after its invocation, or never.
 """
@@ -52,9 +52,8 @@ UNKNOWN: Final = Unknown()
 class Operation:
     """One call of a client.
 
-    `op_id` is unique in a history. `process` is a client that does one thing at a time, None if there is no such
-    client. `complete_ns` is None if the call never returned; for an info operation it is only the time when the client
-    gave up.
+    `op_id` is unique in a history. `process` is a client with one operation at a time, or None. `complete_ns` is None
+    if the call never returned; for an info operation it is only the time when the client gave up.
     """
 
     op_id: Hashable
@@ -70,7 +69,7 @@ class Operation:
 class Event:
     """One line of a history that is given in order. `value` is the input of an invocation, the output of a completion.
 
-    An operation whose completion is missing is info. `time_ns` may be None; where it is given it must not go back.
+    An operation whose completion is missing is info. `time_ns` may be None; if given, it must not decrease.
     """
 
     kind: EventKind

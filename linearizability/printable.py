@@ -36,7 +36,7 @@ def cut(text: str, length_max: int = TEXT_MAX) -> str:
 
 
 def one_line(text: object, length_max: int | None = TEXT_MAX) -> str:
-    """As `printable`, without line breaks and runs of spaces."""
+    """Return printable text (see `printable`) without line breaks and repeated spaces."""
     whole = text if isinstance(text, str) else str(text)
     near = whole if length_max is None else whole[: 2 * length_max]
     left_out = len(whole) - len(near)

@@ -34,7 +34,7 @@ class Tick:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A series: SVG path data, broken where it has gaps, and the name of its style."""
+    """A series: SVG path data, interrupted at gaps, and the name of its style."""
 
     name: str
     style: str

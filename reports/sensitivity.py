@@ -38,8 +38,8 @@ class DefectRow:
     :param sources: tickets, KIPs, reports; none if it is not known from practice.
     :param place: the function that is replaced.
     :param caught_by: the invariant, anomaly or requirement that detected it; empty if it was missed.
-    :param seed: of the trial that detected it; null for a requirement, the saved trial, or nothing.
-    :param seconds: of computing time.
+    :param seed: seed of the trial that detected it; None if a requirement, the saved trial or nothing did.
+    :param seconds: computing time.
     :param program: the smallest trial that shows it, as a program; empty if none is saved.
     :param reproduce: the command line that shows it again.
     """
@@ -70,7 +70,7 @@ class Sensitivity:
     """Results of all defects, for the table, the JSON and the page.
 
     :ivar budget_s: computing time for each defect.
-    :ivar complete: false where it was interrupted.
+    :ivar complete: false if it was interrupted.
     """
 
     kafkatrial: str

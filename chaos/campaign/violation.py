@@ -7,10 +7,10 @@ from dataclasses import dataclass
 class Violation:
     """A violation of a run.
 
-    :ivar name: of an anomaly, an invariant or another check: `exception`, `node-ended`, `not-converged`,
+    :ivar name: name of an anomaly, an invariant or another check: `exception`, `node-ended`, `not-converged`,
         `periodic-work-overdue`, `not-recovered`, `not-stopped`, `replicas-differ`, `residue`.
     :ivar text: a sentence for a person.
-    :ivar at_ms: in virtual time; of what the history shows, when the first operation of the evidence was invoked.
+    :ivar at_ms: virtual time of the violation; for an anomaly, when the first operation of its evidence was invoked.
     :ivar evidence: op_ids.
     """
 

@@ -42,7 +42,7 @@ def stay_active_when_deposed(self: Node, now: Now) -> None:
 def give_one_block_to_all_brokers(image: MetadataImage, broker_id: int) -> tuple[range, ProducerIdsRecord]:
     """Every broker gets the same block of producer ids, since the end of the block is not recorded.
 
-    Producers with ids from different brokers share one id, and the batches of one count as the other's.
+    Producers at different brokers get the same id, and brokers cannot distinguish their batches.
     """
     block, record = _next_block(image, broker_id)
     return block, ProducerIdsRecord(

@@ -1,16 +1,16 @@
 """A defect: a bug that is seeded into the reference broker from outside, to check that the suite detects it.
 
 Rules of this package:
-- A defect replaces one function, and is a plausible bug: the cluster starts and works, and fails where the function
-  matters. The core has no trace of it.
-- Its name is that of the replacement function, its story that function's docstring: what the code does wrong, then the
-  effect for a user.
-- `source` is a report of the bug in a real broker. A defect without one is plausible.
+- A defect replaces one function of the core, whose source is unchanged. The cluster still starts and works, and fails
+  only where the function matters.
+- Its name is that of the replacement function. Its story is that function's docstring: what the code does wrong, then
+  the effect for a user.
+- `source` is a report of the bug in a real broker. It is empty if no report is known.
 - `expected` names checks that should detect it: an invariant of the simulation, an anomaly of a history, `exception`,
-  or a requirement's id (which has a `/`). Any one of them is sufficient, and so is another check; the check that
-  detects it is measured (`chaos.sensitivity`).
+  or a requirement's id (which has a `/`). A defect counts as detected by any check, also by one that is not
+  listed; `chaos.sensitivity` records which.
 
-A worker process seeds a defect by name (`registry.defect`), since functions cannot be sent to it.
+A worker process receives the name and looks the defect up (`registry.defect`), since functions cannot be pickled.
 """
 
 import inspect
@@ -65,7 +65,7 @@ class Defect:
     """One bug.
 
     :param name: in kebab case.
-    :param source: tickets, KIPs and reports, with commas between; empty if it is not known from a real broker.
+    :param source: tickets, KIPs and reports, separated by commas.
     :param owner: a class or a module with the function.
     """
 

@@ -59,7 +59,8 @@ def share_topics_with_the_controller(self: MetadataImage) -> MetadataImage:
 def leave_producer_ids_out_of_snapshots(self: MetadataImage) -> list[MetadataRecord]:
     """A snapshot lacks the next producer id.
 
-    A node that loads it allocates ids again: two producers share one id, and the batches of one count as the other's.
+    A node that loads it allocates ids again: two producers share an id, and brokers cannot
+    distinguish their batches.
     """
     return [record for record in _records(self) if not isinstance(record, ProducerIdsRecord)]
 
@@ -88,7 +89,8 @@ def make_the_topic_id_from_the_name(image: MetadataImage, topic: NewTopic, conte
 def forget_to_delete_logs(self: LogManager, gone: Collection[tuple[str, int]], left: Collection[Partition]) -> None:
     """The log of a removed replica stays on disk.
 
-    After another reassignment to this broker it begins with old records, which others have truncated meanwhile.
+    If the replica is reassigned to this broker again, it begins with these old records, which other replicas may have
+    truncated meanwhile.
     """
 
 
@@ -129,8 +131,8 @@ def follow_one_partition_per_change(
 ) -> list[tuple[TopicImage, PartitionRecord]]:
     """If one commit changes several partitions, a broker applies only the first.
 
-    When a broker is fenced, the leaders of all its partitions change at once; most of the new ones do not become
-    leader.
+    When a broker is fenced, all partitions that it leads get a new leader in one commit. Most of these brokers do not
+    learn that they are leaders.
     """
     image = self._image()
     changed = sorted(delta.partitions, key=lambda key: (key[0].int, key[1]))[:1] if not delta.everything else []

@@ -1,4 +1,4 @@
-"""Defects of recovery after a crash: trust in files on disk, and state rebuilt from the batches."""
+"""Defects of recovery after a crash: files are trusted unchecked, or state is not rebuilt from the batches."""
 
 from collections.abc import Callable, Iterator
 

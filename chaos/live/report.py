@@ -96,10 +96,11 @@ class Report:
 
     def _not_recovered(self) -> Iterator[str]:
         bound = f"{self.worked.bound_s:.0f} s after the last heal"
+        unwritten = ", ".join(f"partition {each}" for each in self.worked.unwritten)
         if self.worked.recovery_s is None:
-            yield f"{bound} not every partition is in order"
+            yield f"some partitions have no leader or no full ISR {bound}"
         if self.worked.unwritten:
-            yield f"{bound} no record is taken by {', '.join(f'partition {each}' for each in self.worked.unwritten)}"
+            yield f"no record was acknowledged within {bound} by {unwritten}"
 
     @property
     def permitted(self) -> dict[str, int]:

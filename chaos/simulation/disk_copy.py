@@ -1,7 +1,7 @@
-"""Copy of a simulated disk in a directory of this machine, whose changes are copied back.
+"""Copy of a simulated disk in a directory of this machine. Changes of the directory are copied back.
 
-A copy is written when it is requested. Changes in a copy that was requested while the node was down are copied
-back before the node starts: a file with another content has that durably, one that is missing is lost.
+A copy is written when it is requested. If it was requested while the node was down, changes of the directory are
+copied back before the node starts: changed content is durable, and files missing from the directory are lost.
 """
 
 import shutil
@@ -12,7 +12,7 @@ from reference_broker.simulation.disk import SimulatedDisk
 
 
 class DiskCopy:
-    """Directory of one disk. `is_open`: it may have been changed, so it must be copied back."""
+    """Directory with a copy of one disk. `is_open`: the directory may have changed and must be copied back."""
 
     def __init__(self) -> None:
         self._directory = TemporaryFolder()
@@ -40,7 +40,7 @@ class DiskCopy:
                 (self.path / path).write_bytes(content)
         self._shown = files
 
-    def take_back(self, disk: SimulatedDisk) -> None:
+    def copy_back(self, disk: SimulatedDisk) -> None:
         """Apply the changes of the directory since the last copy to the disk."""
         there = {str(path.relative_to(self.path)): path for path in sorted(self.path.rglob("*"))}
         for missing in [path for path in sorted(disk.files) if path not in there]:
@@ -65,5 +65,5 @@ def _content(disk: SimulatedDisk) -> dict[str, bytes]:
 
 
 def _directories(disk: SimulatedDisk) -> list[str]:
-    """They lie in the log directory itself only."""
+    """Return the names of the directories; the log directory has one level of them."""
     return [name for name in disk.list("") if name not in disk.files]

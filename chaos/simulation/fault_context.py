@@ -124,5 +124,5 @@ class SimulatedLosses(Losses):
             record_forfeit(self._recorder, self._topic)
 
     def after_start(self, node: int) -> None:
-        """The node leads again with what it has."""
+        """Let the node lead its partitions again with the records that it has."""
         self._has_lost.discard(node)

@@ -118,7 +118,7 @@ class SimulatedProcesses(MachineProcesses):
         SimulatedTransport(cluster, stage).sleep(START_MS / 1000)
         copy = self._copies.get(node)
         if copy is not None and copy.is_open:
-            copy.take_back(cluster.machines[node].disk)
+            copy.copy_back(cluster.machines[node].disk)
         cluster.start(node)
         if len(cluster.nodes.keys() & set(self._founders)) > len(self._founders) // 2:
             self.await_serving(node)

@@ -91,12 +91,12 @@ _GO_WITH: Final = {
 
 
 _AT_TIMES: Final = ("short-metadata-log", "timed-flush", "retention-by-size", "rebalance")
-"""Of these, one is in play now and then, whatever the faults are."""
+"""Settings of which a trial sometimes has one, independent of its faults."""
 
 
 @dataclass(frozen=True, slots=True)
 class Swarm:
-    """What is in play in one trial."""
+    """Features of one trial."""
 
     shape: Shape
     clients: tuple[str, ...]
@@ -106,7 +106,7 @@ class Swarm:
     together: tuple[str, ...]
 
     def fixed(self, of: int) -> Properties:
-        """Settings that go together: 0 those of topics, 1 those of nodes."""
+        """Return settings that are used together: with 0 those of topics, with 1 those of nodes."""
         names = dict.fromkeys((*self.together, *(_GO_WITH[kind] for kind in self.faults if kind in _GO_WITH)))
         if self.shape.nodes == 1:  # no other node has the records that it truncates, so that they cannot be checked
             names.pop("short-metadata-log", None)

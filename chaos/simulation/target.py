@@ -28,7 +28,7 @@ from reference_broker.simulation.cluster import (
 
 SHUTDOWN_MAX_MS = 60_000
 START_MS = 1_000
-"""What a process takes before it does anything, about as elsewhere: an observer notices that the node is down."""
+"""Start time of a process, similar to that of a real one, so that observers can notice that the node is down."""
 
 
 class Simulation:

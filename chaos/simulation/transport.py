@@ -34,7 +34,7 @@ class SimulatedTransport:
         return _SimulatedStream(self._cluster, self._stage, node_id, timeout_s)
 
     def monotonic(self) -> float:
-        """Virtual seconds since the start."""
+        """Return the virtual seconds since the start."""
         return self._cluster.scheduler.now_ms / 1000
 
     def monotonic_ns(self) -> int:

@@ -1,4 +1,4 @@
-"""Work of a campaign's processes: run the trial of a seed, run a saved trial, shrink."""
+"""Tasks of a campaign's worker processes: run the trial of a seed, run a saved trial, shrink a violating trial."""
 
 import gc
 import time
@@ -15,14 +15,14 @@ from chaos.trial import Trial
 from chaos.trial.saved import SavedTrial
 
 _COLLECTED_AFTER = 20_000, 10, 10
-"""Python's thresholds. What a run leaves, all at its end, is found a few runs later; memory stays flat."""
+"""Thresholds for `gc.set_threshold`. Garbage arises at the end of a run; collecting it every few runs is enough."""
 ENDLESS = "endless"
 """The violation of a trial with an event that never ends."""
 
 
 @contextmanager
 def working(defect: str) -> Iterator[None]:
-    """Seed the defect, and collect garbage seldom, as befits a process that runs one trial after the other."""
+    """Seed the defect, and collect garbage less often, since the process only runs trials."""
     thresholds = gc.get_threshold()
     gc.collect()
     gc.freeze()
@@ -42,14 +42,14 @@ def run_seed(seed: int) -> SeedRan:
 
 
 def run_saved(saved: SavedTrial) -> tuple[str, str]:
-    """Run a saved trial; return the name and the text of what it violates, empty if nothing."""
+    """Run a saved trial; return the name and text of its violation, or two empty strings."""
     assert isinstance(saved.trial, Trial)
     violation = run(saved.trial).violation
     return ("", "") if violation is None else (violation.name, violation.text)
 
 
 def shrink_seed(ran: SeedRan, *, defect: str, runs_max: int, seconds_max: float) -> Counterexample:
-    """Return the smallest trial found that violates what a seed's trial has violated."""
+    """Return the smallest trial found with the same violation as the trial of the seed."""
     deadline_s = time.process_time() + seconds_max
 
     def violates(trial: Trial) -> bool:
@@ -75,7 +75,7 @@ def shrink_seed(ran: SeedRan, *, defect: str, runs_max: int, seconds_max: float)
 
 
 def seed_ran(seed: int, outcome: SimulatedRun, seconds: float) -> SeedRan:
-    """The event of an outcome."""
+    """Return the event that reports the run of a seed."""
     violation = outcome.violation
     return SeedRan(
         seed=seed,

@@ -1,8 +1,8 @@
 """Actors: each runs the steps of one client of a script with one recorded client, in one thread at a time.
 
-Writers do the steps of a phase, unless the phase ends early because of a failure. Readers and watchers continue until
-the phase is over. An actor is used in all phases and closed after the last; a pipelined producer then waits for its
-last delivery report.
+A phase ends when all writers have run their steps, or early because of a failure. Readers and watchers continue until
+then. An actor is used in all phases and closed after the last; a pipelined producer then waits for its last delivery
+report.
 """
 
 from collections.abc import Sequence
@@ -31,11 +31,11 @@ from fixtures.clients.stage import Event
 from linearizability.operation import Outcome
 
 PRODUCE_TIMEOUT_MS = 30_000
-"""Timeout of a record: longer than any cut of a script, and than an ISR takes to shrink."""
+"""Timeout of a record: longer than any cut of a script, and longer than `replica.lag.time.max.ms`."""
 _WATCHER_TIMEOUT_S = 2.0
 """Request timeout of a watcher, whose node may be paused or cut off."""
 _CREATED_REPLICAS = 2
-"""Number of brokers while one is down."""
+"""Replication factor of created topics: the number of brokers that run while one of three is down."""
 _CREATE_TIMEOUT_MS = 3_000
 _ONE = SendRecords(1)
 _INIT_ATTEMPTS_MAX = 20
@@ -52,11 +52,11 @@ class Actor(Protocol):
         ...
 
     def act(self, phase: Phase, over: Event) -> None:
-        """Do the steps of a phase, or act until it is over."""
+        """Run the steps of a phase; a reader or watcher continues until it is over."""
         ...
 
     def close(self) -> None:
-        """Wait for missing outcomes, and disconnect."""
+        """Wait for pending outcomes, and disconnect."""
         ...
 
 
@@ -226,7 +226,7 @@ class _WatermarkReading:
             self._offset = fetched.next_offset
             self._raw.list_offsets(self._topic, self._client.partition)
             if fetched.error is not None:
-                over.wait(0.1)  # not in a busy loop while the leader is elsewhere
+                over.wait(0.1)  # no busy loop while another node is the leader
 
     def close(self) -> None:
         self._raw.client.close()

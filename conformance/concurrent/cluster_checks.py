@@ -154,7 +154,7 @@ def _decreases(responses: Sequence[Row], column: str) -> Iterator[tuple[int, int
 def damaged_nodes_recover(kind: str) -> HistoryCheck:
     """Return the check that a node restarts after damage to its disk and recovers the whole log.
 
-    :param kind: of the faults, `disk` or `wipe`.
+    :param kind: kind of the faults, `disk` or `wipe`.
     """
 
     def check(history: History) -> Sequence[HistoryFinding]:

@@ -11,20 +11,20 @@ from fixtures.targets.target import Capability, Target
 
 @dataclass(frozen=True, slots=True)
 class RequirementRow:
-    """One requirement: text, sources, scripts, and history checks beside the checkers' anomalies."""
+    """One requirement: text, sources, scripts, and history checks in addition to the check for anomalies."""
 
     id: str
     text: str
     sources: tuple[Source, ...]
     scripts: Scripts | Family
-    """A family if other requirements are judged by the same history."""
+    """A `Family` if other requirements share its scripts and are judged by the same history."""
     history_checks: HistoryChecks = lambda _: ()
     needs: frozenset[Capability] = field(default=frozenset())
     nodes_min: int = 1
 
     @property
     def family(self) -> Family:
-        """The family of its scripts, shared or private."""
+        """The family of the scripts; a requirement with its own scripts is a family of one."""
         return self.scripts if isinstance(self.scripts, Family) else Family(self.id, self.scripts)
 
     def requirement(self) -> Requirement:

@@ -10,7 +10,7 @@ from fixtures.python_source import AsPython
 class RequirementTrial(AsPython):
     """A script, and the requirement by which its history is judged.
 
-    :param nodes: of the cluster for which the script was generated.
+    :param nodes: number of nodes of the cluster for which the script was generated.
     """
 
     requirement: str

@@ -89,7 +89,7 @@ class PipelinedProducer:
     """librdkafka's producer: batches by itself, retries, and keeps several requests in flight.
 
     :ivar delivery_timeout_ms: Time after which a record fails. Records of one batch expire one by one, and a batch of
-        which some have expired is written twice (docs/findings.md): longer than any fault where that would be wrong.
+        which some have expired is written twice (docs/findings.md): longer than any fault if that would be a violation.
     """
 
     partition: int = 0

@@ -20,7 +20,7 @@ _FORMAT: Final = 1
 
 
 class Symptom(StrEnum):
-    """What must not happen to a node, whichever requests it receives."""
+    """Symptom of a failure that no request may cause on a node."""
 
     NODE_ENDED = "node-ended"
     HANG = "hang"
@@ -58,7 +58,7 @@ class FuzzFinding:
     """A symptom and the requests that cause it.
 
     :ivar requests: the fewest that are known to cause it; before shrinking, all that were sent shortly before it.
-    :ivar is_confirmed: whether the requests reproduced it on a new cluster; null: not tried.
+    :ivar is_confirmed: whether the requests reproduced it on a new cluster; None if that was not tried.
     :ivar world: metadata of the cluster that the requests were generated for.
     """
 

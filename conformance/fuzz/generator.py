@@ -124,7 +124,7 @@ class Generator:
 
 
 def _header(key: int, version: int, number: int) -> bytes:
-    """A request header of version 1 or 2 (KIP-482)."""
+    """Return a request header of version 1 or 2 (KIP-482)."""
     client_id = len(CLIENT_ID).to_bytes(2, "big") + CLIENT_ID
     tags = b"\x00" if request_struct(key, version).is_flexible else b""
     return HEADER.pack(key, version, number & 0x7FFFFFFF) + client_id + tags

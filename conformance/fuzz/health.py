@@ -20,7 +20,7 @@ class Limits:
     """The bounds of a node.
 
     :ivar response_s: for responses on other connections.
-    :ivar memory_bytes: of resident memory.
+    :ivar memory_bytes: limit of resident memory.
     """
 
     response_s: float

@@ -45,7 +45,7 @@ class ProbedNode:
 class Sample:
     """One probe.
 
-    :ivar began_s: on the monotonic clock of this machine.
+    :ivar began_s: start time on the monotonic clock of this machine.
     :ivar took_s: until the response, or until the time-out.
     :ivar starved_s: the part of it for which the prober or the node waited for a processor.
     :ivar error: the reason for a missing response; empty if there was one.
@@ -102,7 +102,7 @@ class Probe:
             self._client.request(requests.metadata(request_schema(ApiKey.METADATA, 9), []))
 
     def _starved_s(self) -> float:
-        """The time that this thread and the node's threads have waited for a processor since they started."""
+        """Return the time that this thread and the node's threads have waited for a processor since they started."""
         own = Path(f"/proc/self/task/{threading.get_native_id()}/schedstat")
         tasks = list(Path(f"/proc/{self._node.pid}/task").glob("*/schedstat"))
         return _run_delay_s(own) + (sum(map(_run_delay_s, tasks)) if len(tasks) <= _THREADS_MAX else 0.0)
@@ -161,7 +161,7 @@ class Probing:
 
 
 def _probe_all(nodes: Sequence[ProbedNode], bound_s: float, results: Connection) -> None:
-    """Main function of the process: one thread for each node, and reports until the parent has ended."""
+    """Run one thread for each node, and report until the parent has ended. Main function of the process."""
     lock = threading.Lock()
     responses, late = Responses(), list[Sample]()
 

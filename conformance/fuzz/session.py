@@ -73,7 +73,7 @@ class FuzzProgress:
 class SessionReport:
     """The result of a session.
 
-    :ivar judgement: on the history of the clients.
+    :ivar judgement: judgement of the history of the clients.
     """
 
     progress: FuzzProgress
@@ -84,7 +84,7 @@ class SessionReport:
 class SessionPlan:
     """The parameters of a session.
 
-    :ivar findings_max: number of findings after which the session ends; null: it lasts for its whole time.
+    :ivar findings_max: number of findings after which the session ends; None for no limit.
     """
 
     seed: int
@@ -96,7 +96,7 @@ class SessionPlan:
 def run_session(
     target: FuzzTarget, run_dir: Path, plan: SessionPlan, report: Callable[[FuzzProgress], None] = lambda _: None
 ) -> SessionReport:
-    """Fuzz a started cluster. The history of its clients stays in `run_dir`.
+    """Fuzz a started cluster. The history of its clients is in `run_dir`.
 
     Raises `ScriptNotRunError` if the topics cannot be created.
     """

@@ -35,7 +35,7 @@ NewCluster = Callable[[Path], FuzzTarget]
 class Replays:
     """Replays of the requests of one finding.
 
-    :param deadline_s: on the monotonic clock; after it no further replay is started.
+    :param deadline_s: time on the monotonic clock after which no replay is started.
     """
 
     def __init__(self, finding: FuzzFinding, new_cluster: NewCluster, limits: Limits, deadline_s: float) -> None:

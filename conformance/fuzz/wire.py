@@ -68,9 +68,9 @@ class Part:
 class Field:
     """One field of a struct in one version.
 
-    :ivar kafka_type: of the value, or of an array's elements; empty for structs.
-    :ivar struct: of the value, or of an array's elements; null for primitives.
-    :ivar tag: of a tagged field (KIP-482).
+    :ivar kafka_type: type of the value, or of an array's elements; empty for structs.
+    :ivar struct: struct of the value, or of an array's elements; None for primitives.
+    :ivar tag: tag of a tagged field (KIP-482).
     """
 
     name: str
@@ -256,7 +256,7 @@ def fixed_bytes(kafka_type: str, value: Any) -> bytes:
 
 
 def decode(frame: bytes) -> Mapping[str, Any] | None:
-    """Decode the request in a frame without its size; null for an API or version that kio does not have.
+    """Decode the request in a frame without its size; None for an API or version that kio does not have.
 
     Bytes after the message are ignored, as in Kafka, and null is rejected for a field that is not nullable. Raises
     `UndecodableError`.

@@ -38,9 +38,9 @@ class World:
     """The metadata of one cluster.
 
     :ivar nodes: node ids.
-    :ivar topic_ids: of `TOPICS` and of the witness.
+    :ivar topic_ids: ids of `TOPICS` and of the witness topic.
     :ivar served: lowest and highest version by API key, as each listener advertises them.
-    :ivar kind: of the target, for the known defects of Apache Kafka (`conformance.fuzz.protection`).
+    :ivar kind: kind of the target, for the known defects of Apache Kafka (`conformance.fuzz.protection`).
     """
 
     cluster_id: str

@@ -142,8 +142,8 @@ REQUIREMENTS: Final = (
     Requirement(
         id="configs/validate-only-changes-nothing",
         level=Level.MUST,
-        text="IncrementalAlterConfigs and AlterConfigs with validate_only return what they would return with a change, "
-        "and change nothing.",
+        text="IncrementalAlterConfigs and AlterConfigs with validate_only return the same response as without it, and "
+        "change nothing.",
         sources=(sources.KIP_339, sources.KIP_133),
         check=sequential(
             script(

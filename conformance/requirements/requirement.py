@@ -44,7 +44,7 @@ class Requirement:
     """Last Apache Kafka version it holds for."""
     nodes_min: int = 1
     family: str = ""
-    """Requirements of one family share a seed, so that one history can be judged for all; empty: none."""
+    """Requirements of one family share a seed, so that one history is judged for all. Empty if it has no family."""
 
     @property
     def area(self) -> str:

@@ -68,7 +68,7 @@ def mismatches(expectation: Expectation, response: Response, judged: frozenset[s
 
     A field that the version lacks is skipped. A missing response, where one is expected, is a mismatch.
 
-    :param judged: compare only these fields; null: all.
+    :param judged: names of the fields to compare; None for all.
     """
     failed = sorted(NO_RESPONSE_FIELDS & response.keys() - expectation.keys())
     found = [Mismatch(name, "a response", str(response[name])) for name in failed]

@@ -1,9 +1,9 @@
-"""A response as plain values, and the functions with which every API's responses are converted to them.
+"""Response as plain values, and the functions that convert the responses of all APIs.
 
 A `Response` maps Kafka's field names to plain values. Values that Kafka does not promise are dropped (throttle times,
 correlation ids, hosts and ports, session ids). Values that differ between runs are replaced by symbols (topic ids and
-producer ids by the order in which they were seen, brokers by their place, real names by the script's). Errors are
-spelt as Kafka spells them. A field that the version does not have is absent.
+producer ids by the order in which they were seen, brokers by their index, names of topics and groups by the names in
+the script). Errors are spelt as Kafka spells them. A field that the version does not have is absent.
 
 If there was no response, the only field is `connection`: closed or silent. Bytes that cannot be decoded are
 `malformed`.
@@ -21,7 +21,7 @@ SILENT: Final[Response] = {"connection": "silent"}
 """No response within the timeout of a step."""
 
 NO_OPERATIONS: Final = -(2**31)
-"""Instead of the permitted operations where they were not requested (KIP-430)."""
+"""Value of `authorized_operations` if the request did not include them (KIP-430)."""
 NO_RESPONSE_FIELDS: Final = frozenset({"connection", "malformed"})
 
 
@@ -75,7 +75,7 @@ def malformed(error: Exception) -> Response:
 
 
 def error_of(code: Any) -> str:
-    """Return the error as Kafka spells it, NONE included."""
+    """Return the name of the error as in Kafka's `Errors`, such as NONE."""
     return str(code.name.upper())
 
 

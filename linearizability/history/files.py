@@ -8,7 +8,7 @@ from typing import Final
 from linearizability.history.errors import HistoryError
 
 DOCUMENT_BYTES_MAX: Final = 64 * 2**20
-"""Bound on a file that is read as a whole: run.json with a hundred thousand topics has some 10 MB."""
+"""Bound on a file that is read as a whole: run.json with a hundred thousand topics has about 10 MB."""
 
 _KINDS: Final = (
     (stat.S_ISDIR, "a directory"),
@@ -20,14 +20,14 @@ _KINDS: Final = (
 
 
 def check_regular(path: Path) -> int:
-    """Return the size of a file. Raises HistoryError unless it is a regular one, or a link to one."""
+    """Return the size of a file. Raises HistoryError unless it is a regular file or a link to one."""
     try:
         status = path.stat()
     except OSError as error:
         dangling = "a link to a file that does not exist" if path.is_symlink() else error.strerror
         raise HistoryError(f"{path}: {dangling}") from None
     if not stat.S_ISREG(status.st_mode):
-        kind = next((name for has_kind, name in _KINDS if has_kind(status.st_mode)), "no regular file")
+        kind = next((name for has_kind, name in _KINDS if has_kind(status.st_mode)), "an unknown kind of file")
         raise HistoryError(f"{path}: {kind}, not a regular file")
     return status.st_size
 
@@ -35,7 +35,7 @@ def check_regular(path: Path) -> int:
 def read_bounded(path: Path, bytes_max: int = DOCUMENT_BYTES_MAX) -> bytes:
     """Return the content of a small file. Raises HistoryError for a larger one, and as `check_regular` does.
 
-    It may grow or be replaced meanwhile, hence no more is read than was allowed, and opening never blocks.
+    The file may grow or be replaced meanwhile. Therefore at most `bytes_max` + 1 bytes are read, without blocking.
     """
     check_regular(path)
     try:

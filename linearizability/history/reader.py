@@ -79,7 +79,7 @@ class History:
 
     def dataset(self, name: str) -> "ds.Dataset":
         """Return a table to query, with the types of `SCHEMAS`, and with Kafka's -1 for unknown if a tool wrote it."""
-        import pyarrow.dataset as ds  # which imports pandas, where there is one: a second that most runs need not spend
+        import pyarrow.dataset as ds  # imports pandas if it is installed, which takes a second
 
         schema = SCHEMAS[name]
         exact = [path for path in self._files[name] if has_types_of(schema, pq.read_schema(path))]

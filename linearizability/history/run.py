@@ -1,8 +1,8 @@
 """`run.json`: what ran, with which settings, and whether it ended on its own.
 
 It is written when a run starts, with `complete` false, and replaced atomically afterwards, so that a killed run is
-never mistaken for a finished one. A foreign tool may omit members without an effect on verdicts (a seed, a version); a
-wrong value of the others is an error.
+never mistaken for a finished one. Other tools may omit members that do not affect verdicts (seed, versions). A value
+of the wrong type is an error.
 """
 
 import json
@@ -24,7 +24,7 @@ Properties = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class RunInfo:
-    """The contents of `run.json`, as on the format page."""
+    """The contents of `run.json`; docs/history-format.md defines them."""
 
     run_id: str
     seed: int | None = None
@@ -44,7 +44,7 @@ class RunInfo:
     def read(cls, run_dir: Path) -> "RunInfo":
         """Read `run_dir/run.json`.
 
-        Raises NotARunError if there is none or its format is another, HistoryError if it is invalid.
+        Raises NotARunError if the file does not exist or has another `format`, HistoryError if it is invalid.
         """
         path = run_dir / RUN_FILE
         document = _load(run_dir, path)
@@ -72,8 +72,8 @@ class RunInfo:
     def unfinished_reasons(self) -> tuple[str, ...]:
         """Why a history of this run cannot be ok: empty if the run ended on its own.
 
-        A part of a history shows the violations that it has. It does not show the reads and acknowledgements that would
-        have followed, so the absence of a violation proves nothing.
+        Violations in an unfinished history are real. Later reads and acknowledgements are missing, so the absence of a
+        violation proves nothing.
         """
         return () if self.complete else ("the history is unfinished: the run did not end on its own (`complete`)",)
 

@@ -26,7 +26,7 @@ class TopicIds:
 
     @classmethod
     def of(cls, history: History) -> "TopicIds":
-        """Gather them from every table. Raises HistoryError."""
+        """Collect the topic ids from all tables. Raises HistoryError."""
         pairs: set[tuple[str | None, str | None]] = set()
         for name in _TABLES:
             first_row = 0

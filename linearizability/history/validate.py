@@ -80,7 +80,7 @@ _KEY_NAMES: Final = {"operations": "op_id", "records": "op_id, direction and seq
 
 
 def _check_repeats(history: History, name: str) -> None:
-    """Reject a large table with two rows of the same key, or, where it has no key, with many equal rows."""
+    """Reject a large table with two rows of the same key, or without a key and with many equal rows."""
     key = _KEYS.get(name)
     sample, first_row = RepeatSample(1, COPIES_MAX) if key is None else RepeatSample(len(key)), 0
     for table in history.batches(name, key):

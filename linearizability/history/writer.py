@@ -54,7 +54,7 @@ class Beside(Protocol):
         """Add the rows of one flush, by table."""
 
     def close(self, *, written: bool) -> None:
-        """End; `written`: whether the whole history was written."""
+        """End the writer. `written` is whether the whole history was written."""
 
 
 class _Event(NamedTuple):

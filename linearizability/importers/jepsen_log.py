@@ -1,8 +1,8 @@
 """Jepsen's log of a test: a row for each invocation and completion, paired into calls.
 
-`history.edn` has a map a line; the same rows as JSON objects, a line each or in one array, are read as well. A row has
-`process` (a number, or the name of a nemesis, whose rows all are info; some JSON calls it -1), `type` (invoke, ok,
-fail, info), `f`, `value`, and `time` in nanoseconds; where no row has a time, the order of rows is the clock.
+`history.edn` has one map per line. The same rows are also read as JSON objects, one per line or in one array. A row has
+`process` (a number, or the name of a nemesis, -1 in some JSON), `type` (invoke, ok, fail, info; always info for a
+nemesis), `f`, `value`, and `time` in nanoseconds. If no row has a time, the row's number is used.
 """
 
 import json
@@ -25,7 +25,7 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """An invocation and its completion; info if there is none. `begin` and `end` are their places in the log."""
+    """An invocation and its completion, if it has one. `begin` and `end` are their positions in the log."""
 
     process: int
     f: str
@@ -37,17 +37,17 @@ class Call:
     complete_ns: int | None = None
     completed: Row | None = None
     last_line: int = 0
-    """The line of the completion; if there is none, of the invocation."""
+    """The line of the completion, or of the invocation if it has none."""
 
     @property
     def outcome(self) -> str:
-        """The outcome: ok, fail or info."""
+        """The outcome: ok, fail or info (also without a completion)."""
         return "info" if self.completed is None else str(self.completed["type"])
 
 
 @dataclass(frozen=True, slots=True)
 class NemesisRow:
-    """A row of a nemesis, which writes one before and one after each action."""
+    """A row of a nemesis. A nemesis writes one row before and one after each action."""
 
     line: int
     time_ns: int
@@ -56,12 +56,12 @@ class NemesisRow:
 
 
 def read_edn_rows(path: Path) -> Iterator[tuple[int, Any]]:
-    """Yield the rows of an EDN file with their lines. Raises HistoryError with the line."""
+    """Yield (line number, row) for each row of an EDN file. Raises HistoryError with the line."""
     return read_forms(path, read_lines(path))
 
 
 def read_json_rows(path: Path) -> Iterator[tuple[int, Any]]:
-    """Yield the rows of a file of JSON objects, a line each or in one array. Raises HistoryError with the line."""
+    """Yield (line number, row) for each JSON object of a file, one per line or in one array. Raises HistoryError."""
     text = "".join(line for _, line in read_lines(path))
     decoder, line, at = json.JSONDecoder(object_pairs_hook=no_member_twice), 1, 0
     while at < len(text):

@@ -27,7 +27,7 @@ DONE: Final = "true or false"
 
 
 class Truth(Enum):
-    """True and false as values of a file, where they are not numbers; Python's True equals 1."""
+    """Values for true and false in a file, which differ from 1 and 0; Python's True equals 1."""
 
     TRUE = True
     FALSE = False
@@ -110,7 +110,7 @@ def _check_argument(parameter: str, value: Any) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One kind of operation: its parameters, its result (empty: none), and the function that converts the result."""
+    """One kind of operation: its parameters, its result (may be empty), and the function that converts the result."""
 
     name: str
     parameters: tuple[str, ...] = ()

@@ -1,6 +1,6 @@
 """Model of a consumer group: each generation assigns partitions to owners, and only requests of owners are accepted.
 
-Inputs: `("rebalance", group)` -> (generation, ownership), ownership a frozenset of (partition, member) pairs;
+Inputs: `("rebalance", group)` -> (generation, ownership), where ownership is a frozenset of (partition, member) pairs;
 `("act", group, member, generation, partition)` -> True if a request of the member as an owner was accepted (for example
 an offset commit), False if it was rejected with a fencing error. Generations increase.
 
@@ -59,7 +59,7 @@ def _describe_state(state: State) -> str:
 
 
 def group_membership() -> Model:
-    """Return the model of one group, initially without a generation, for every group."""
+    """Return the model: each group is independent and begins without a generation."""
     return Model(
         name="group-membership",
         init=lambda: (-1, False, frozenset()),

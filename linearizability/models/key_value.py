@@ -1,6 +1,6 @@
 """Model of a store of strings by key, with append. Keys are independent, so each is a subhistory.
 
-Inputs: `("get", key)` -> the value, "" where there is none; `("put", key, value)` and `("append", key, value)` -> None.
+Inputs: `("get", key)` -> the value, or ""; `("put", key, value)` and `("append", key, value)` -> None.
 The state is one key's value.
 """
 

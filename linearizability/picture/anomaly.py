@@ -17,9 +17,9 @@ from linearizability.judgement import Evidence
 from linearizability.operation import Outcome
 from linearizability.picture import rows
 from linearizability.picture.drawing import Band, Bar, Break, Lane, LaneKind, Mark, Picture, counted, short
+from linearizability.picture.labels import operation_details, operation_label, state_details, state_label
 from linearizability.picture.log import draw_log
 from linearizability.picture.window import around, gaps
-from linearizability.picture.words import operation_details, operation_label, state_details, state_label
 
 Row = dict[str, Any]
 

@@ -96,7 +96,7 @@ class Order:
 
 
 class Seen(StrEnum):
-    """What a read shows about a record."""
+    """Whether a read returned a record."""
 
     RETURNED = "returned"
     PASSED = "passed over"

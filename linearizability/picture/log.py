@@ -8,7 +8,7 @@ from linearizability.history.reader import History
 from linearizability.judgement import Evidence
 from linearizability.picture import rows
 from linearizability.picture.drawing import Log, LogRow, Reader, Seen, short
-from linearizability.picture.words import sent_by
+from linearizability.picture.labels import sent_by
 
 Row = dict[str, Any]
 

@@ -1,7 +1,7 @@
 """Content of a space-time diagram, before it is a page: lanes of nodes and clients, messages, faults, and marks.
 
 Events have places in one order, that of the run: a message arrives at a later place than it was sent, and two events at
-the same time keep their order. Times are milliseconds of the run. Left-out messages are counted where they are missing.
+the same time keep their order. Times are milliseconds of the run. A gap shows the number of messages left out.
 """
 
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from enum import StrEnum
 
 
 class Happening(StrEnum):
-    """What kind of mark stands in a lane."""
+    """Kind of a mark in a lane."""
 
     START = "start"
     END = "end"
@@ -22,7 +22,7 @@ class Happening(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A message between two lanes. Places are those of the events; null if it never arrived.
+    """A message between two lanes. Places are those of the events; None if it never arrived.
 
     :param text: the API's name.
     """
@@ -71,8 +71,8 @@ class Moment:
 class SpaceTime:
     """The diagram of one run.
 
-    :param lanes: from left to right.
-    :param moments: by place, from 0.
+    :param lanes: lanes from left to right.
+    :param moments: moments in the order of their places, which begin at 0.
     """
 
     title: str

@@ -43,7 +43,7 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """What a range must know of the ranges below and above it."""
+    """Data of the ranges below and above that a range needs."""
 
     last_invoke_below_ns: int = ALWAYS_NS
     first_acknowledged_above_ns: int = NEVER_NS

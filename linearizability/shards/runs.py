@@ -97,7 +97,7 @@ class RunWriter:
         key: Int64s,
         wanted: Flags | None = None,
     ) -> None:
-        """Write rows, all or the wanted ones, `of` their places, which become their `log`."""
+        """Write all rows or the wanted ones. `of` has the index of each row's place, which becomes its `log`."""
         order = _order(_ranks(places)[of], key, wanted)
         if order is not None:
             table, of, key = table.take(pa.array(order)), of[order], key[order]

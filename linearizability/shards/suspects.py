@@ -39,7 +39,7 @@ def all_suspects(parts: Iterable[Suspects]) -> Suspects:
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """What some rows share with others: offsets and values, and which value stood at which offset."""
+    """Suspects, and values of some rows with their offsets (`places`), to find other rows with the same ones."""
 
     suspects: Suspects
     values: Int64s

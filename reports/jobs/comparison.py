@@ -56,7 +56,7 @@ CHANGES: Final = Table(
 
 
 def trend_rows(rows: Sequence[Mapping[str, Any]], judgements: Sequence[Judgement]) -> Iterator[dict[str, Any]]:
-    """Rows of TREND, from those of RUNS in their order."""
+    """Return the rows of TREND from the rows of RUNS, in the order of the runs."""
     followed: dict[str, tuple[Better, bool]] = {figure.name: (figure.better, figure.is_count) for figure in FIGURES}
     values: list[dict[str, float | None]] = [{name: row[name] for name in followed} for row in rows]
     kinds = {(a.name, a.verdict) for judgement in judgements for a in judgement.anomalies if a.count}
@@ -98,7 +98,7 @@ _OF_ONE_CLIENT: Final = {"bootstrap.servers", "client.id", "group.id", "group.in
 
 
 def change_rows(runs: Sequence[tuple[str, RunInfo]]) -> Iterator[dict[str, Any]]:
-    """Rows of CHANGES, from names and `run.json` of runs in their order."""
+    """Return the rows of CHANGES from names and `run.json` of the runs, in their order."""
     for (name_before, before), (name, after) in pairwise(runs):
         old, new = _settings(before), _settings(after)
         for setting in sorted(old.keys() | new.keys()):

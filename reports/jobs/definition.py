@@ -48,7 +48,7 @@ class Table:
     name: str
     title: str
     about: str
-    """What the table contains, and what it leaves out."""
+    """Description of the table: its rows, and the rows that are left out."""
     columns: tuple[Column, ...]
     """The columns after the run's id, which comes first."""
 

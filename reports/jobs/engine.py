@@ -18,12 +18,12 @@ from reports.jobs.inputs import Run
 from reports.jobs.views import ONLY_TOPIC_IDS, RAW, RUN_FACTS, TIMES, raw, span_sql, topic_ids_sql, views
 
 SMALL_ROWS: Final = 200_000
-"""Tables with at most this number of rows in all runs are passed from memory: many small files open slowly."""
+"""Tables with at most this number of rows in all runs are passed from memory: opening many small files is slow."""
 _SQL_TYPES: Final = {pa.int32(): "INT", pa.int64(): "BIGINT", pa.string(): "STRING", pa.bool_(): "BOOLEAN"}
 
 
 class Engine(Protocol):
-    """Executor of SQL over Parquet files. Its errors are one clear line."""
+    """Executor of SQL over Parquet files. Every error has a message of one line."""
 
     def add_files(self, name: str, schema: pa.Schema, paths: Sequence[Path]) -> None:
         """Register Parquet files of one schema under a name."""
@@ -51,7 +51,7 @@ class Computed:
     tables: dict[str, pa.Table]
     """By job, with the columns of `Job.written`."""
     end_ns: tuple[int, ...]
-    """By run, the time of its last event since its first."""
+    """By run, the time from its first event to its last."""
     periods: tuple[tuple[Period, ...], ...]
     """By run, the periods of faults in force."""
 
@@ -143,7 +143,7 @@ def _written(job: Job, rows: pa.Table, run_ids: Sequence[str], periods: Sequence
 
 
 def _sorted(rows: pa.Table, order: Sequence[str]) -> pa.Table:
-    """Sort rows here, null first: Spark would compute a query twice to sort it, once for the bounds of its ranges."""
+    """Sort rows by columns, null first. Not in SQL, because Spark computes a query twice to sort its result."""
     keys: dict[str, pa.ChunkedArray] = {}
     for name in order:
         keys |= {f"{name} is known": pc.is_valid(rows[name]), name: rows[name]}

@@ -1,6 +1,6 @@
 """A report of one or several runs: every table, written as Parquet and CSV.
 
-An incomplete report is never mistaken for a whole one: tables are in a draft directory until the last is written.
+Tables are written to a draft directory until the last is complete, so that no directory has an incomplete report.
 """
 
 from collections.abc import Callable, Mapping
@@ -63,7 +63,9 @@ def make_report(
     engine: Callable[[], AbstractContextManager[Engine]],
     progress: Progress,
 ) -> Report:
-    """Judge some runs and compute every table; `run_dirs` has names by directory, empty for the run_id.
+    """Judge some runs and compute every table.
+
+    `run_dirs` maps directories to names of runs; for an empty name the run_id is used.
 
     Raises HistoryError or NotARunError for a run, and the errors of `judge` and the engine, each in one line.
     """

@@ -21,7 +21,7 @@ from reports.picture.layout import BAR_HEIGHT, BarShape, Clock, lane_names, lay_
 from reports.rendering import render
 
 SIZE_MAX: Final = 1_000_000
-"""Bytes of a page, whatever the history."""
+"""Bound on the bytes of a page for any history."""
 _BARS: Final = (200, 100, 50, 20)
 """Numbers of operations to try, until the page is small enough."""
 

@@ -1,4 +1,4 @@
-"""Spark as an engine of the report: the same SQL over the same files, in tasks; the driver gets finished tables.
+"""Engine of the report on Spark: tasks run the same SQL over the same files, and the driver receives the results.
 
 Executors keep stages in memory or on their disks. The files of the runs, and the report's scratch directory if it has
 rewritten files, must be readable by the executors under the same paths.
@@ -23,7 +23,7 @@ _BATCH_ROWS: Final = "65536"
 
 
 class SparkEngine:
-    """An `Engine` (reports.jobs.engine)."""
+    """Implementation of `Engine` (reports.jobs.engine)."""
 
     def __init__(self, spark: "SparkSession", watch: Watch, stack: ExitStack) -> None:
         self._spark = spark
@@ -36,24 +36,24 @@ class SparkEngine:
         """See `Engine`."""
         from pyspark.sql.pandas.types import from_arrow_schema
 
-        # Otherwise folders `NAME=VALUE` above a file would be taken for columns.
+        # Without the option, Spark reads a folder `NAME=VALUE` above a file as a partition column.
         reader = self._spark.read.schema(from_arrow_schema(schema)).option("recursiveFileLookup", "true")
-        self._named(name, reader.parquet(*(path.as_uri() for path in paths)))
+        self._create_view(name, reader.parquet(*(path.as_uri() for path in paths)))
 
     def add_table(self, name: str, table: pa.Table) -> None:
         """See `Engine`."""
-        # In one chunk: after two consecutive empty ones Spark 4.3 silently drops all further rows.
-        self._named(name, self._spark.createDataFrame(table.combine_chunks()))
+        # In one chunk: after two consecutive empty chunks, Spark 4.3 silently drops all further rows.
+        self._create_view(name, self._spark.createDataFrame(table.combine_chunks()))
 
     def add_view(self, name: str, sql: str) -> None:
         """See `Engine`."""
-        self._named(name, self._spark.sql(sql))
+        self._create_view(name, self._spark.sql(sql))
 
     def add_stage(self, name: str, sql: str) -> None:
         """See `Engine`."""
         rows = self._spark.sql(sql).persist()
         self._stages.append(rows)
-        self._named(name, rows)
+        self._create_view(name, rows)
 
     def query(self, sql: str) -> pa.Table:
         """See `Engine`."""
@@ -64,23 +64,23 @@ class SparkEngine:
         self._step.close()
         self._step.enter_context(self._watch.step(step))
 
-    def leave(self) -> None:
-        """Release the kept rows and drop the names."""
+    def close(self) -> None:
+        """Unpersist the rows of all stages and drop the views."""
         for rows in self._stages:
             rows.unpersist()
         for name in self._names:
             self._spark.catalog.dropTempView(name)
 
-    def _named(self, name: str, rows: "DataFrame") -> None:
+    def _create_view(self, name: str, rows: "DataFrame") -> None:
         rows.createOrReplaceTempView(name)
         self._names.append(name)
 
 
 @contextmanager
 def spark_engine(master: str | None = None, on_progress: Listener | None = None) -> Iterator[SparkEngine]:
-    """Yield an engine on a master, as in `spark_session`; `on_progress` receives the progress.
+    """Yield an engine on the given master (see `spark_session`). `on_progress` receives the progress.
 
-    Raises EngineUnavailableError or EngineFailedError, and HistoryError for a history that its tasks find broken.
+    Raises EngineUnavailableError or EngineFailedError, and HistoryError if a task reads an invalid history.
     """
     with spark_session(master) as spark, spark_errors(), watching(spark, on_progress) as watch, ExitStack() as step:
         before = spark.conf.get("spark.sql.execution.arrow.maxRecordsPerBatch", None)
@@ -89,6 +89,6 @@ def spark_engine(master: str | None = None, on_progress: Listener | None = None)
         try:
             yield engine
         finally:
-            engine.leave()
+            engine.close()
             if before is not None:
                 spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", before)

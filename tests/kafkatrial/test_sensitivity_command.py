@@ -35,21 +35,21 @@ def events(monkeypatch):
     return give
 
 
-def test_all_caught_is_ok(events, capsys):
+def test_all_defects_detected_is_ok(events, capsys):
     events(CAUGHT, CleanRan(0, 1, None))
     assert run_command(["sensitivity", FIRST]) is ExitCode.OK
     printed = capsys.readouterr().out
-    assert f"{FIRST} caught by lost-write, 4 trials" in printed
-    assert "1 of 1 defects caught" in printed
+    assert f"{FIRST} detected by lost-write, 4 trials" in printed
+    assert "1 of 1 defects detected" in printed
 
 
-def test_what_a_requirement_caught_can_be_shown_again(events, capsys):
+def test_a_defect_detected_by_a_requirement_has_a_command(events, capsys):
     events(DefectTried(FIRST, "group/commit", "offset 3 is gone", True, None, 0, 0.5))
     assert run_command(["sensitivity", FIRST]) is ExitCode.OK
     assert f"group/commit  kafkatrial sensitivity {FIRST}" in capsys.readouterr().out
 
 
-def test_a_miss_is_a_violation_and_is_told_with_its_story(events, capsys):
+def test_a_missed_defect_is_a_violation_and_printed_with_its_story(events, capsys):
     events(CAUGHT, MISSED)
     assert run_command(["sensitivity", FIRST, SECOND]) is ExitCode.VIOLATION
     assert DEFECTS[SECOND].story[:60] in " ".join(capsys.readouterr().out.split())
@@ -61,14 +61,14 @@ def test_a_false_alarm_is_a_violation(events, capsys):
     assert "seed 5 violates phantom-read on the clean broker" in capsys.readouterr().out
 
 
-def test_one_false_alarm_is_told_once(events, capsys):
+def test_one_false_alarm_is_printed_once(events, capsys):
     once = DefectTried(FIRST, "lost-write", "", True, 6, 2, 0.1, (FalseAlarm(5, "phantom-read", "value 9"),))
     events(once, ALARM)
     run_command(["sensitivity", FIRST, "--json"])
     assert len(json.loads(capsys.readouterr().out)["false_alarms"]) == 1
 
 
-def test_an_interruption_keeps_what_there_is(events, capsys, tmp_path):
+def test_an_interruption_keeps_the_results_so_far(events, capsys, tmp_path):
     events(CAUGHT, complete=False)
     assert run_command(["sensitivity", FIRST, SECOND, "--out", str(tmp_path)]) is ExitCode.INTERRUPTED
     assert "interrupted, 1 not tried" in capsys.readouterr().out
@@ -83,7 +83,7 @@ def test_json_is_one_object_and_the_same_as_the_file(events, capsys, tmp_path):
     assert printed == json.loads((tmp_path / "sensitivity.json").read_text(encoding="utf-8"))
 
 
-def test_an_area_stands_for_its_defects(events, capsys):
+def test_an_area_selects_its_defects(events, capsys):
     assert run_command(["sensitivity", "--list", "groups", "--json"]) is ExitCode.OK
     listed = json.loads(capsys.readouterr().out)
     assert [each["name"] for each in listed] == [each.name for each in DEFECTS.values() if each.area == "groups"]

@@ -42,7 +42,7 @@ def results(*rows: DefectRow, **fields: object) -> Sensitivity:
 
 def test_page_has_detected_and_missed_defects():
     page = render_sensitivity(results(CAUGHT, MISSED, clean_scripts=515))
-    assert "1 of 2 defects caught" in page
+    assert "1 of 2 defects detected" in page
     assert "kafkatrial simulate --seeds 41 --defect acknowledge-early" in page
     assert page.count("missed</span>") == 2  # the count, and the row
     assert "not expected" not in page

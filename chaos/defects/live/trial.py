@@ -1,11 +1,11 @@
-"""Whether chaos on real processes catches a defect: its round is run on `defective:NAME`, and on the clean broker too.
+"""Trial of a defect on real processes: its round runs on `defective:NAME`, and on the clean broker.
 
-What catches it is whatever the report of a round calls a violation, as for any cluster. Real processes do not do the
-same twice, so a round is run again where it showed nothing, up to a bound. What the clean broker violates in a round is
-a false alarm, and that round proves nothing.
+A defect is detected by any violation in the report of the round. Real processes are not deterministic, so a round
+without a violation is repeated, up to a limit. A violation of the clean broker is a false alarm, and its round proves
+nothing.
 
-A round with a power cut runs on the FUSE disk, which loses exactly what was not flushed, directory entries among it. A
-journalling file system may keep more than it has to, so that a defect would count as missed by chance.
+A round with a power cut runs on the FUSE disk, which loses exactly the bytes and directory entries that were not
+flushed. A journalling file system may keep more, so that a defect could be missed by chance.
 """
 
 import time
@@ -33,9 +33,9 @@ class LiveTried:
     """One defect, or the clean broker, in one round.
 
     :ivar target: `defective:NAME`, or the clean broker.
-    :ivar violations: names of all that the last run violated, and the text of the first; empty: missed, or clean.
-    :ivar rounds: how many were run.
-    :ivar not_run: why it was not run: what this machine lacks, or why a cluster did not start. Empty where it was.
+    :ivar violations: violations of the last run; empty if the defect was missed, or the broker is clean.
+    :ivar rounds: number of rounds that ran.
+    :ivar not_run: why it was not run: a missing capability of this machine, or a cluster that did not start.
     """
 
     target: str
@@ -46,15 +46,15 @@ class LiveTried:
 
 
 class Run(Protocol):
-    """How a round is run; `run_on` is the one on real processes."""
+    """A function that runs a round; `run_on` runs it on real processes."""
 
     def __call__(self, target: str, trial: Trial, run_dir: Path, *, disk: DiskKind | None) -> Report:
-        """Run the round on a target whose log directories lie on a disk; raises `TargetError`."""
+        """Run the round on a target with log directories on a disk of this kind. Raises `TargetError`."""
         ...
 
 
 def required_disk(trial: Trial) -> DiskKind | None:
-    """Return the disk on which the round can show its defect; None if any will do."""
+    """Return the disk on which the round can show its defect; None if any disk is sufficient."""
     cuts_power = any(isinstance(timed.fault, PowerCut) for timed in trial.schedule)
     return DiskKind.FUSE if cuts_power else None
 
@@ -69,7 +69,7 @@ def try_defects(names: Iterable[str], *, rounds_max: int, run: Run = run_on) -> 
 
 
 def reasons_not_to_run(target: str, trial: Trial) -> str:
-    """Return what this machine or the target lacks for a round; empty if nothing."""
+    """Return the missing capabilities of this machine or the target for a round; empty if there are none."""
     try:
         return "; ".join(fitted(target, trial, required_disk(trial)).unsupported.values())
     except NotInstalledError as error:

@@ -50,7 +50,7 @@ class ClusterState:
     :ivar standby: another voter; None if there is none.
     :ivar broker: the broker that receives requests that may go to any.
     :ivar topic: an existing topic.
-    :ivar configuration: of the active controller's node.
+    :ivar configuration: configuration of the active controller.
     """
 
     cluster_id: str
@@ -103,7 +103,7 @@ class PostRunCheck:
     """One check.
 
     :ivar make: returns a request of kio, or several, to be sent one after the other with `Sleep`s between them.
-    :ivar errors: of the responses, in their order; `NONE` for success. An empty list permits any.
+    :ivar errors: permitted errors of the responses, in their order; `NONE` for success. An empty list permits any.
     :ivar disturbs_cluster: whether the cluster must converge again afterwards.
     """
 

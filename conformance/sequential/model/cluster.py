@@ -65,7 +65,7 @@ class Partition:
     log_start_offset: int = 0
     producers: dict[int, ProducerState] = field(default_factory=dict)
     replicas: tuple[int, ...] | None = None
-    """In their order; null where the cluster chose them."""
+    """Replicas in their order; None if the cluster selected them."""
     leader: int | None = None
     """Null where the cluster chose it."""
     leader_epoch: int = 0

@@ -1,4 +1,4 @@
-"""Violations of a round whose history is valid, from the state of its process."""
+"""Violations that the report of a round finds outside of its history: residue of faults, and failed recovery."""
 
 from types import SimpleNamespace
 
@@ -33,10 +33,13 @@ def report(schedule=(), coverage=(), **worked):
 @pytest.mark.parametrize(
     ("worked", "text"),
     [
-        ({"recovery_s": None}, "66 s after the last heal not every partition is in order"),
-        ({"unwritten": (0, 2)}, "66 s after the last heal no record is taken by partition 0, partition 2"),
+        ({"recovery_s": None}, "some partitions have no leader or no full ISR 66 s after the last heal"),
+        (
+            {"unwritten": (0, 2)},
+            "no record was acknowledged within 66 s after the last heal by partition 0, partition 2",
+        ),
     ],
 )
-def test_a_cluster_without_full_isr_or_acknowledgements_has_not_recovered(worked, text):
+def test_a_cluster_without_a_full_isr_or_without_acknowledgements_has_not_recovered(worked, text):
     assert report(**worked).violations == (Violation("not-recovered", text),)
     assert report().violations == ()

@@ -51,7 +51,7 @@ def test_damage_is_written_back_to_the_disk(disk, copy):
     (copy.path / "checkpoint").unlink()
     with (copy.path / "t-0/00.log").open("ab") as log:
         log.write(b"garbage")
-    copy.take_back(disk)
+    copy.copy_back(disk)
     assert dict(disk.files) == {"t-0/00.log": b"recordsgarbage"}
     disk.flush_directory("")
     disk.cut_power(Random(1))
@@ -64,12 +64,12 @@ def test_damage_is_written_back_to_the_disk(disk, copy):
 def test_a_directory_that_is_gone_is_lost(disk, copy):
     copy.show(disk)
     shutil.rmtree(copy.path / "t-0")
-    copy.take_back(disk)
+    copy.copy_back(disk)
     assert disk.list("") == ["checkpoint"]
 
 
 def test_unchanged_files_are_not_more_durable_than_before(disk, copy):
     copy.show(disk)
-    copy.take_back(disk)
+    copy.copy_back(disk)
     assert disk.cut_power(Random(1)) > 0
     assert disk.files["checkpoint"] == b"1"

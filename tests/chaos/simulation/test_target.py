@@ -1,8 +1,8 @@
-"""The target `simulation` starts, breaks and heals like any other, and keeps every requirement."""
+"""Target `simulation`: its nodes, links and clock can be controlled, and it satisfies every requirement."""
 
 import pytest
 
-import chaos.targets  # noqa: F401 - registers it
+import chaos.targets  # noqa: F401 - registers the target
 from chaos.defects.registry import defect
 from conformance.engine import run_requirements
 from conformance.events import RequirementJudged
@@ -32,7 +32,7 @@ SHORT = Profile("short", scripts_max=15, shrink_seconds=0.0)
 
 
 def judged(run_dir, *names, profile=SHORT):
-    """Return verdicts by requirement; of all if none is named."""
+    """Return the findings by requirement: of the named ones, or of all if there are no names."""
     chosen = [requirement for requirement in REQUIREMENTS if not names or requirement.id in names]
     events = run_requirements([parse_target("simulation")], chosen, seed=6, profile=profile, run_dir=run_dir)
     return {event.finding.requirement: event.finding for event in events if isinstance(event, RequirementJudged)}
@@ -107,7 +107,7 @@ def test_a_node_that_shuts_down_ends(simulation):
     assert list(simulation.processes.ended()) == [3]
 
 
-def test_a_node_starts_with_changes_to_its_directory(simulation):
+def test_changes_to_the_directory_of_a_stopped_node_are_on_its_disk(simulation):
     simulation.processes.kill(2)
     (directory,) = simulation.log_directories(2)
     (directory / "lost+found").write_text("damage")
@@ -138,7 +138,7 @@ def test_a_paused_node_responds_when_it_is_resumed(simulation):
         assert client.receive(1)
 
 
-def test_time_passes_by_waiting_alone(simulation):
+def test_virtual_time_passes_only_while_waiting(simulation):
     transport = simulation.transport
     before = transport.monotonic()
     assert transport.monotonic() == before

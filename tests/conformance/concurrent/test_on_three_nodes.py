@@ -1,4 +1,4 @@
-"""What is required of a cluster in which nodes and links fail: Apache Kafka and the reference cluster both hold it.
+"""Concurrent requirements of three nodes under faults: Apache Kafka and the reference cluster satisfy them.
 
 One script of each story, about a minute on the reference cluster and two on Apache Kafka.
 """
