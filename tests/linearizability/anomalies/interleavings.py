@@ -1,20 +1,28 @@
-"""Interleaved transactions written into a history: the shortest cycle of each kind, and the same steps in series.
+"""Interleaved transactions at the end of a history: the shortest cycle of each kind, and the same steps in series."""
 
-Steps are those of `linearizability.synthetic.interleavings`; both logs are partitions of the given history.
-"""
+from linearizability.synthetic.episode import Episode
+from linearizability.synthetic.interleavings import INTERLEAVINGS, READ, SEND, write_interleaving
+from linearizability.synthetic.workload import Topic
 
-from linearizability.synthetic.interleavings import BEGIN, COMMIT, INTERLEAVINGS, READ, SEND
-from tests.linearizability.anomalies.histories import TOPIC
+FIRST_VALUE = 90_000
 
-PARTITIONS = {"a": 7, "b": 8}
-FIRST_PROCESS, FIRST_VALUE = 60, 90_000
+
+def write_into(tables, steps):
+    """Write the steps after everything in a history, to two partitions of their own."""
+    topic, operations = Topic.of(1, 0.0), tables.rows["operations"]
+    times = [row[name] or 0 for row in operations for name in ("invoke_ns", "complete_ns")]
+    topic.now_ns, topic.next_op_id, topic.next_value = max(times, default=0) + 1000, len(operations), FIRST_VALUE
+    episode = Episode(topic, 0)
+    write_interleaving(episode, steps)
+    for name, table in episode.tables().items():
+        tables.rows[name] += table.to_pylist()
 
 
 def planting(name):
     """Return the function that plants a cycle anomaly."""
 
     def plant(tables, _):
-        InterleavingWriter(tables).write(INTERLEAVINGS[name])
+        write_into(tables, INTERLEAVINGS[name])
         return True
 
     return plant
@@ -41,64 +49,3 @@ def arbitrary_steps(rng):
 
 PLANTED_CYCLES = {name: planting(name) for name in INTERLEAVINGS}
 """Functions that plant a cycle anomaly in any history."""
-
-
-class InterleavingWriter:
-    """Writer of transactions step by step, with the content of both logs and the open transactions."""
-
-    def __init__(self, tables):
-        self.tables, self.value = tables, FIRST_VALUE
-        times = [row[name] or 0 for row in tables.rows["operations"] for name in ("invoke_ns", "complete_ns")]
-        self.now = max(times, default=0) + 1000
-        self.logs = {log: {} for log in PARTITIONS}
-        self.open = set()
-
-    def write(self, steps):
-        for log in self.logs:
-            self.send(None, log)
-        numbers = sorted({step[0] for step in steps})
-        for at, (number, kind, *rest) in enumerate(steps):
-            if number not in self.open:
-                self.open.add(number)
-                self.op(number, BEGIN)
-            if kind == COMMIT:
-                self.op(number, COMMIT)
-                self.open.remove(number)
-            elif kind == SEND:
-                self.send(number, *rest)
-            else:
-                self.read(number, *rest)
-            if number in self.open and all(step[0] != number for step in steps[at + 1 :]) and number != numbers[-1]:
-                self.op(number, COMMIT)
-                self.open.remove(number)
-        for number in sorted(self.open):
-            self.op(number, COMMIT)
-        self.open.clear()
-        for number, log in enumerate(self.logs, 20):
-            self.read(number, log)
-
-    def op(self, number, f, **columns):
-        self.now += 2
-        columns |= {"txn_seq": number, "txn_id": f"w{number}"} if number in self.open else {}
-        process = FIRST_PROCESS + (number or 0)
-        return self.tables.op(process, f, self.now - 2, self.now - 1, **columns)
-
-    def send(self, number, log, at=None):
-        self.value += 1
-        offset = max(self.logs[log], default=-1) + 1 if at is None else at
-        self.logs[log][offset] = (self.value, number)
-        op = self.op(number, "produce", acks=-1, topic=TOPIC, partition=PARTITIONS[log])
-        self.tables.record(op, 0, "send", TOPIC, PARTITIONS[log], offset, self.value, topic_id="A")
-
-    def read(self, number, log, option=None):
-        place = {"topic": TOPIC, "topic_id": "A", "partition": PARTITIONS[log]}
-        op = self.op(number, "poll", isolation="read_committed")
-        entries = self.logs[log]
-        visible = {offset: value for offset, (value, by) in entries.items() if option == "dirty" or by not in self.open}
-        hidden = [offset for offset in entries if offset not in visible]
-        end = option if isinstance(option, int) else min(hidden, default=max(entries) + 1)
-        for offset in range(end):
-            value = visible.get(offset, self.value + 1 if isinstance(option, int) and offset > max(entries) else None)
-            if value is not None:
-                self.tables.record(op, offset, "read", TOPIC, place["partition"], offset, value, topic_id="A")
-        self.tables.add("positions", op_id=op, before=0, after=end, cause="read", **place)

@@ -14,18 +14,10 @@ from linearizability.anomalies.cycles.graph import Graph
 from linearizability.check import judge, judge_history
 from linearizability.history.reader import open_history
 from linearizability.judgement import Verdict
+from linearizability.synthetic.interleavings import COMMIT, INTERLEAVINGS, READ, SEND
 from tests.linearizability.anomalies.dense_transactions import dense_transactions
 from tests.linearizability.anomalies.histories import TOPIC, Tables
-from tests.linearizability.anomalies.interleavings import (
-    COMMIT,
-    INTERLEAVINGS,
-    PLANTED_CYCLES,
-    READ,
-    SEND,
-    InterleavingWriter,
-    arbitrary_steps,
-    serial_steps,
-)
+from tests.linearizability.anomalies.interleavings import PLANTED_CYCLES, arbitrary_steps, serial_steps, write_into
 from tests.linearizability.anomalies.oracle import Oracle
 from tests.linearizability.anomalies.oracle_cycles import PROCESS, name_cycles, real_time
 from tests.linearizability.anomalies.simulated_partition import SimulatedPartition
@@ -76,7 +68,7 @@ def arbitrary_cyclic_history(rng):
     tables = dense_transactions(rng) if kind < 3 else Tables(topics={TOPIC: {}})
     if kind > 1:
         steps = arbitrary_steps(rng) if kind == 3 else INTERLEAVINGS[rng.choice(list(INTERLEAVINGS))]
-        InterleavingWriter(tables).write(steps)
+        write_into(tables, steps)
     return tables
 
 
@@ -110,7 +102,7 @@ def test_planted_cycle_is_found_by_name(tmp_path_factory, name, seed):
 @pytest.mark.parametrize("name", INTERLEAVINGS)
 def test_serial_transactions_have_no_cycle(tmp_path_factory, name):
     tables = Tables(topics={TOPIC: {}})
-    InterleavingWriter(tables).write(serial_steps(INTERLEAVINGS[name]))
+    write_into(tables, serial_steps(INTERLEAVINGS[name]))
     assert judge(tables.write(tmp_path_factory.mktemp("run"))).anomalies == ()
 
 
@@ -119,7 +111,7 @@ def test_serial_transactions_have_no_cycle(tmp_path_factory, name):
 def test_permitted_interleavings_are_never_a_violation(tmp_path_factory, seed):
     rng = random.Random(seed)
     tables = Tables(topics={TOPIC: {}})
-    InterleavingWriter(tables).write([step[:3] for step in arbitrary_steps(rng)])
+    write_into(tables, [step[:3] for step in arbitrary_steps(rng)])
     judgement = judge(tables.write(tmp_path_factory.mktemp("run")))
     cycles = [anomaly for anomaly in judgement.anomalies if anomaly.name in INTERLEAVINGS]
     assert {anomaly.verdict for anomaly in cycles} <= {Verdict.PERMITTED}
@@ -130,7 +122,7 @@ def test_read_after_the_commit_request_is_not_part_of_a_cycle(tmp_path, when, na
     """Each transaction reads a record of the other; the first may do so only before its commit request."""
     tables = Tables(topics={TOPIC: {}})
     steps = [(1, SEND, "a"), (2, READ, "a", "dirty"), (2, SEND, "b"), (2, COMMIT), (1, READ, "b")]
-    InterleavingWriter(tables).write(steps)
+    write_into(tables, steps)
     operations = tables.rows["operations"]
     reader = next(op for op in reversed(operations) if op["f"] == "poll" and op["txn_seq"] == 1)
     writer = next(op for op in operations if op["f"] == "produce" and op["txn_seq"] == 1)
@@ -146,7 +138,7 @@ def test_read_after_the_commit_request_is_not_part_of_a_cycle(tmp_path, when, na
 @pytest.mark.parametrize("name", ["cycle-G0", "cycle-G-single", "cycle-G2", "cycle-G-single-realtime"])
 def test_permitted_cycle_is_the_only_anomaly(tmp_path_factory, name):
     tables = Tables(topics={TOPIC: {}})
-    InterleavingWriter(tables).write(INTERLEAVINGS[name])
+    write_into(tables, INTERLEAVINGS[name])
     judgement = judge(tables.write(tmp_path_factory.mktemp("run")))
     assert [(a.name, a.count) for a in judgement.anomalies] == [(name, 1)]
     assert judgement.verdict is Verdict.OK
@@ -154,13 +146,13 @@ def test_permitted_cycle_is_the_only_anomaly(tmp_path_factory, name):
 
 def test_each_edge_is_explained(tmp_path_factory):
     tables = Tables(topics={TOPIC: {}})
-    InterleavingWriter(tables).write(INTERLEAVINGS["cycle-G-single"])
+    write_into(tables, INTERLEAVINGS["cycle-G-single"])
     (anomaly,) = judge(tables.write(tmp_path_factory.mktemp("run"))).anomalies
     assert anomaly.evidence[0].text == (
-        "T1 (transaction 1 of process 61, starting with operation 2), T2 (transaction 2 of process 62, starting with"
-        " operation 4): T1, in operation 3, read up to below value 90003 (t-7 at offset 1), which T2 wrote in"
-        " operation 5; T1 wrote value 90005 (t-8 at offset 2), in operation 7, directly after what T2 wrote in"
-        " operation 6"
+        "T1 (transaction 1 of process 1000001, starting with operation 2), T2 (transaction 2 of process 1000002,"
+        " starting with operation 4): T1, in operation 3, read up to below value 90002 (orders-1000000 at offset 1),"
+        " which T2 wrote in operation 5; T1 wrote value 90004 (orders-1000001 at offset 2), in operation 7, directly"
+        " after what T2 wrote in operation 6"
     )
 
 
