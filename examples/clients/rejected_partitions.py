@@ -1,0 +1,19 @@
+"""A CreatePartitions request that is rejected: are its partitions there? (docs/findings.md)
+
+    python examples/clients/rejected_partitions.py apache-kafka:4.3.1
+
+The second request for partitions is only validated, and valid as long as the topic has one partition. Prints `!` where
+the reference broker returns another error.
+"""
+
+from kafkatrial.suite import activate
+
+activate()
+
+from conformance.sequential.program import show  # noqa: E402
+from conformance.sequential.steps import CreatePartitions, CreateTopic, Script  # noqa: E402
+
+SCRIPT = Script((CreateTopic(), CreatePartitions(10_002), CreatePartitions(2, validate_only=True)))
+
+if __name__ == "__main__":
+    show(SCRIPT, requirement="docs/findings.md", target="reference", nodes=1)
