@@ -1,4 +1,4 @@
-"""Four requests to which versions of Apache Kafka respond differently (docs/findings.md).
+"""Four requests to which Apache Kafka responds in another way than the reference broker (docs/findings.md).
 
     python examples/clients/different_responses.py apache-kafka:4.3.1
 

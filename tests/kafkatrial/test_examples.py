@@ -19,3 +19,19 @@ def test_expired_batch(target, delivery_timeout_s, is_duplicated):
     counts = json.loads(done.stdout)
     assert (counts["duplicated"] > 0, done.returncode) == (is_duplicated, int(is_duplicated))
     assert counts["outcomes"].get("_MSG_TIMED_OUT", 0) > 0 or not is_duplicated
+
+
+@pytest.mark.parametrize(
+    ("program", "target", "differences"),
+    [
+        ("different_responses", "reference", 0),
+        ("rejected_partitions", "reference", 0),
+        pytest.param("different_responses", "apache-kafka:4.3.1", 3, marks=[pytest.mark.java, pytest.mark.nightly]),
+        pytest.param("different_responses", "apache-kafka:3.9.2", 3, marks=[pytest.mark.java, pytest.mark.nightly]),
+        pytest.param("rejected_partitions", "apache-kafka:4.3.1", 1, marks=[pytest.mark.java, pytest.mark.nightly]),
+    ],
+)
+def test_responses_that_differ_are_marked(program, target, differences):
+    command = [sys.executable, f"examples/clients/{program}.py", target]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert (done.stdout.count("\n   ! "), done.returncode) == (differences, int(differences > 0)), done.stderr
