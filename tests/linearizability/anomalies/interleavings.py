@@ -8,7 +8,7 @@ FIRST_VALUE = 90_000
 
 
 def write_into(tables, steps):
-    """Write the steps after everything in a history, to two partitions of their own."""
+    """Write the steps after everything in a history, to two new partitions."""
     topic, operations = Topic.of(1, 0.0), tables.rows["operations"]
     times = [row[name] or 0 for row in operations for name in ("invoke_ns", "complete_ns")]
     topic.now_ns, topic.next_op_id, topic.next_value = max(times, default=0) + 1000, len(operations), FIRST_VALUE
