@@ -1,15 +1,16 @@
-"""Walks a request before kio reads it, because kio's native reader is made for answers that can be trusted.
+"""Validation of message bytes before kio reads them, because kio's native reader expects valid messages.
 
-- It reserves room for as many elements as an array claims to have, and a claim of 2^31 elements ends the whole process.
-  So an array may not have more elements than there are bytes left (each takes at least one), nor a string or a tagged
-  field more bytes. Kafka's own generated readers hold the same rule.
-- It takes as many elements as there are. Here a request has at most `ELEMENTS_MAX`: Kafka bounds a request by its bytes
-  alone, `socket.request.max.bytes`, and has other threads for other requests.
-- It refuses tagged fields that it does not know, which a server has to pass over (KIP-482): a newer client sends them.
-  So the walk notes where they are, and `readable` takes them out.
-- It reads null where a field may not be null, which Kafka's readers refuse.
+kio's reader differs from Kafka's in these points, which a walk over the bytes corrects:
 
-A walk is compiled once per message class, from kio's dataclasses, into nested functions, and makes no values.
+- kio allocates memory for the claimed length of an array, and a length of 2^31 ends the process. The walk rejects an
+  array with more elements than remaining bytes, and a string or tagged field that is longer, as Kafka's readers do.
+- kio reads any number of elements. The walk allows `ELEMENTS_MAX` per request, because a node handles one request at a
+  time. Kafka only bounds the bytes (`socket.request.max.bytes`) and has several request handler threads.
+- kio rejects unknown tagged fields, which a newer client may send and a server must skip (KIP-482). The walk records
+  where they are, and `bounds_checker` removes them.
+- kio reads null in a field that is not nullable. The walk rejects it, as Kafka's readers do.
+
+A walk consists of nested functions, compiled once per message class from kio's dataclasses. It creates no values.
 """
 
 import struct
@@ -21,20 +22,20 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 from reference_broker.protocol.errors import MalformedRequestError
 
 Cut = tuple[int, int, bytes]
-"""Bytes from a position up to another that something, mostly nothing, is to stand for."""
+"""Start, end and replacement of a range of bytes; the replacement is mostly empty."""
 ELEMENTS_MAX = 20_000
-"""Bound on the elements of all arrays of a request: each one costs time in the decoder and in the handler."""
+"""Limit of the elements of all arrays of a request: each one takes time in the decoder and in the handler."""
 
 
 class Cuts(list[Cut]):
-    """The cuts that a walk has noted, and the number of array elements that it has passed."""
+    """The cuts that a walk has found, and the number of array elements that it has visited."""
 
     def __init__(self, elements: int = 0) -> None:
         super().__init__()
         self.elements = elements
 
     def add_elements(self, elements: int) -> int:
-        """Count elements. Raises `MalformedRequestError` if they are too many."""
+        """Add elements to the count. Raises `MalformedRequestError` if it exceeds the limit."""
         self.elements += elements
         if self.elements > ELEMENTS_MAX:
             raise MalformedRequestError(f"a request has at most {ELEMENTS_MAX} array elements")
@@ -42,7 +43,7 @@ class Cuts(list[Cut]):
 
 
 Walk = Callable[[bytes, int, Cuts], int]
-"""From the position of a value in a frame to the position after it, noting cuts. Raises `MalformedRequestError`."""
+"""Function from the position of a value in a frame to its end; adds cuts. Raises `MalformedRequestError`."""
 
 _SIZES_BYTES = {
     "bool": 1,
@@ -65,23 +66,23 @@ _VARINT_BYTES_MAX = 5
 _NO_TAGGED_FIELDS = b"\x00"
 
 
-def readable(message_type: Any) -> Callable[[bytes, int], tuple[bytes, int]]:
-    """A function from a frame and the position of a message in it to bytes and a position that kio can read from.
+def bounds_checker(message_type: Any) -> Callable[[bytes, int], tuple[bytes, int]]:
+    """Return a function from a frame and the position of a message to bytes and a position that kio can read.
 
-    They are the same ones, unless there are tagged fields that kio does not know.
+    It returns its arguments unless the message has unknown tagged fields.
     """
     walk = _entity_walk(message_type)
 
-    def judge(frame: bytes, position: int) -> tuple[bytes, int]:
+    def check(frame: bytes, position: int) -> tuple[bytes, int]:
         cuts = Cuts()
         end = walk(frame, position, cuts)
         return (_without(frame, position, end, cuts), 0) if cuts else (frame, position)
 
-    return judge
+    return check
 
 
 def walk_tagged_fields(frame: bytes, position: int) -> int:
-    """Pass over tagged fields of which none is known, as a request's header has them."""
+    """Return the end of tagged fields that are all unknown, as in a request's header."""
     return _walk_tagged_fields(frame, position, {}, Cuts())
 
 
@@ -118,7 +119,7 @@ def _entity_walk(entity_type: Any) -> Walk:
 
 
 def _merged(walks: Iterable[Walk | int]) -> list[Walk]:
-    """What is of a fixed size, and follows one another, is passed over at once."""
+    """Merge adjacent values of fixed size into one walk."""
     merged: list[Walk] = []
     size_bytes = 0
     for walk in walks:
@@ -133,7 +134,7 @@ def _merged(walks: Iterable[Walk | int]) -> list[Walk]:
 
 
 def _walk_tagged_fields(frame: bytes, start: int, known: dict[int, Walk], cuts: Cuts) -> int:
-    """A count, then tag, size and content of each: all varints. Those unknown are cut, and the count corrected."""
+    """Walk tagged fields (a count; then tag, size and content of each); cut unknown ones and correct the count."""
     if frame[start : start + 1] == _NO_TAGGED_FIELDS:
         return start + 1
     count, position = _read_varint(frame, start)
@@ -161,7 +162,7 @@ def _walk_tagged_fields(frame: bytes, start: int, known: dict[int, Walk], cuts: 
 
 
 def _field_walk(hint: Any, kafka_type: str | None, flexible: bool, *, tagged: bool = False) -> Walk | int:
-    """Of what has a fixed size, its bytes."""
+    """Return the walk of a field, or its size in bytes if that is fixed."""
     inner = without_null(hint)
     nullable = inner is not hint
     if get_origin(inner) is tuple:
@@ -170,7 +171,7 @@ def _field_walk(hint: Any, kafka_type: str | None, flexible: bool, *, tagged: bo
         return _array_walk(element_walk, _length_reader(flexible, _INT32, nullable))
     if is_dataclass(inner):
         walk = _entity_walk(inner)
-        return _nullable(walk) if nullable and not tagged else walk  # a tagged struct that is null is not there
+        return _nullable(walk) if nullable and not tagged else walk  # a tagged struct that is null is omitted
     assert kafka_type is not None
     if kafka_type in _SIZES_BYTES:
         return _SIZES_BYTES[kafka_type]
@@ -178,14 +179,14 @@ def _field_walk(hint: Any, kafka_type: str | None, flexible: bool, *, tagged: bo
 
 
 def without_null(hint: Any) -> Any:
-    """What a field holds where it is not null."""
+    """Return the type of a field without null."""
     if get_origin(hint) in (Union, types.UnionType):
         return next(part for part in get_args(hint) if part is not type(None))
     return hint
 
 
 def _nullable(walk: Walk) -> Walk:
-    """A nullable struct is led by a byte, -1 for null (KIP-893)."""
+    """Return the walk of a nullable struct, which starts with a byte: 1, or -1 for null (KIP-893)."""
 
     def walk_nullable(frame: bytes, position: int, cuts: Cuts) -> int:
         present = frame[position : position + 1] == b"\x01"
@@ -224,17 +225,17 @@ def _array_walk(element: Walk, read_length: Callable[[bytes, int], tuple[int, in
 
 
 def _length_reader(flexible: bool, legacy: struct.Struct, nullable: bool) -> Callable[[bytes, int], tuple[int, int]]:
-    """Lengths are a varint of length + 1 in flexible versions, else a signed integer. Null counts as 0 here."""
+    """Return a reader of lengths: a varint of length + 1 in flexible versions, else a signed integer. Null is 0."""
 
     def read_compact(frame: bytes, position: int) -> tuple[int, int]:
         length, position = _read_varint(frame, position)
-        return judged(length - 1), position
+        return checked(length - 1), position
 
     def read_legacy(frame: bytes, position: int) -> tuple[int, int]:
         end = position + _within(frame, position, legacy.size)
-        return judged(legacy.unpack_from(frame, position)[0]), end
+        return checked(legacy.unpack_from(frame, position)[0]), end
 
-    def judged(length: int) -> int:
+    def checked(length: int) -> int:
         if length < 0 and not nullable:
             raise MalformedRequestError("null in a field that may not be null")
         return max(length, 0)
@@ -250,7 +251,7 @@ def _read_varint(frame: bytes, position: int) -> tuple[int, int]:
         value |= (byte & 0x7F) << (7 * index)
         if byte < 0x80:
             return value, position + index + 1
-    raise MalformedRequestError("a varint without an end")
+    raise MalformedRequestError(f"a varint longer than {_VARINT_BYTES_MAX} bytes, or cut short")
 
 
 def _varint(value: int) -> bytes:
@@ -263,7 +264,7 @@ def _varint(value: int) -> bytes:
 
 
 def _within(frame: bytes, position: int, length: int) -> int:
-    """`length`, if so many bytes are left."""
+    """Return `length`. Raises `MalformedRequestError` if fewer bytes are left."""
     if length > len(frame) - position:
         raise MalformedRequestError(f"a length of {length} with {len(frame) - position} bytes left")
     return length

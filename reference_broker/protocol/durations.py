@@ -1,4 +1,4 @@
-"""Durations as requests and responses have them: kio reads and writes them as `timedelta`, of whole milliseconds."""
+"""Durations of requests and responses, which kio reads and writes as `timedelta` of whole milliseconds."""
 
 from datetime import timedelta
 
@@ -6,5 +6,5 @@ _MILLISECOND = timedelta(milliseconds=1)
 
 
 def milliseconds(duration: timedelta) -> int:
-    """The whole milliseconds."""
+    """Return the duration in whole milliseconds."""
     return duration // _MILLISECOND

@@ -1,8 +1,8 @@
-"""Entities into bytes, fast: what kio's writer would write, byte for byte.
+"""Fast encoder of kio's entities, with the same bytes as kio's writer.
 
-kio's writer goes field by field through a buffer, which costs a broker more than all else that it does for a short
-message. Here a writer is compiled once for each message class, from kio's dataclasses: fields of fixed size that follow
-one another are packed at once, and the parts are joined at the end.
+kio's writer writes each field into a buffer, which takes longer than all other work for a short message. Here a writer
+is compiled once per message class from kio's dataclasses: it packs adjacent fields of fixed size together, and joins
+the parts at the end.
 """
 
 import struct
@@ -17,7 +17,7 @@ from reference_broker.protocol.bounds import without_null
 from reference_broker.protocol.durations import milliseconds
 
 Encode = Callable[[Any], bytes]
-"""From an entity to its bytes. One that does not fit its schema raises what Python does, like `struct.error`."""
+"""Function from an entity to its bytes. An entity with invalid values raises a Python error, such as `struct.error`."""
 
 _FORMATS = {
     "bool": "?",
@@ -42,14 +42,14 @@ _CONVERSIONS = {
     "uuid": "uuid_bytes({})",
 }
 _NO_TAGGED_FIELDS = "x"
-"""A count of zero: as a format, one byte of padding."""
+"""Format of a count of zero: one byte of padding."""
 
 
 _ENCODERS: dict[Any, Encode] = {}
 
 
 def encoder(entity_type: Any) -> Encode:
-    """The writer of a message class; made on first use."""
+    """Return the writer of a message class, which is compiled at the first call."""
     encode = _ENCODERS.get(entity_type)
     if encode is None:
         encode = _ENCODERS[entity_type] = _Compiler().compile(entity_type)
@@ -57,7 +57,7 @@ def encoder(entity_type: Any) -> Encode:
 
 
 def varint(value: int) -> bytes:
-    """An unsigned number, seven bits a byte."""
+    """Encode an unsigned varint."""
     if value < len(_SHORT):
         return _SHORT[value]
     written = bytearray()
@@ -76,7 +76,7 @@ _LEGACY_STRING_MAX_BYTES = 32767
 
 
 def _shortened(text: str) -> bytes:
-    """An error message as long as a signed length of 16 bits allows: it may quote a string of the request."""
+    """Cut an error message, which may quote the request, to the limit of a signed 16-bit length."""
     encoded = text.encode()
     if len(encoded) <= _LEGACY_STRING_MAX_BYTES:
         return encoded
@@ -92,7 +92,7 @@ def _epoch_ms(moment: datetime | None) -> int:
 
 
 class _Compiler:
-    """Source for one message class and those inside it: a function for each, which adds the parts of an entity."""
+    """Compiler of a message class: one Python function for it and for each nested class."""
 
     def __init__(self) -> None:
         self._namespace: dict[str, Any] = {
@@ -113,26 +113,26 @@ class _Compiler:
             f"    {name}(parts.append, entity)",
             "    return b''.join(parts)",
         ]
-        exec("\n".join(self._lines), self._namespace)  # noqa: S102 - made here, from field names of kio's classes
+        exec("\n".join(self._lines), self._namespace)  # noqa: S102 - generated here from the field names of kio's classes
         encode: Encode = self._namespace["encode"]
         return encode
 
     def entity(self, entity_type: Any) -> str:
-        """The name of the function that writes such entities."""
+        """Return the name of the function that writes entities of this class."""
         if entity_type not in self._names:
             self._names[entity_type] = f"write_{len(self._names)}_{entity_type.__name__}"
             self._lines += _Function(self, entity_type).lines(self._names[entity_type])
         return self._names[entity_type]
 
     def constant(self, value: Any) -> str:
-        """The name of a value."""
+        """Add a value to the namespace and return its name."""
         name = f"constant_{len(self._namespace)}"
         self._namespace[name] = value
         return name
 
 
 class _Function:
-    """The body of one function."""
+    """One function of the source."""
 
     def __init__(self, compiler: _Compiler, entity_type: Any) -> None:
         self._compiler = compiler
@@ -143,7 +143,7 @@ class _Function:
         self._packed: list[str] = []
 
     def lines(self, name: str) -> list[str]:
-        """The whole function."""
+        """Return the lines of the function."""
         hints = get_type_hints(self._type)
         tagged = {field.metadata["tag"]: field for field in fields(self._type) if "tag" in field.metadata}
         for field in fields(self._type):
@@ -172,7 +172,7 @@ class _Function:
             self._bytes(source, to_text if kafka_type == "string" else None, is_nullable=is_nullable)
 
     def _pack(self) -> None:
-        """Write what has gathered of fixed size."""
+        """Write the collected fields of fixed size."""
         if self._format:
             pack = self._compiler.constant(struct.Struct(f">{self._format}").pack)
             self._written.append(f"add({pack}({', '.join(self._packed)}))")
@@ -209,7 +209,7 @@ class _Function:
         ]
 
     def _bytes(self, source: str, to_text: str | None, *, is_nullable: bool) -> None:
-        """Write a string, by the expression that encodes it, or bytes."""
+        """Write bytes, or a string with the expression that encodes it."""
         self._pack()
         null, length = (
             (r"b'\x00'", "varint(len(value) + 1)") if self._flexible else self._lengths("i" if to_text is None else "h")
@@ -226,7 +226,7 @@ class _Function:
         return repr(pack(-1)), f"{self._compiler.constant(pack)}(len(value))"
 
     def _tagged_fields(self, tagged: list[tuple[int, "Field[Any]", Any]]) -> None:
-        """A count, then tag, size and content of each that has not its default (KIP-482)."""
+        """Write a count, then tag, size and content of each tagged field without its default value (KIP-482)."""
         self._pack()
         self._written += ["tagged = []"]
         for tag, field, hint in tagged:

@@ -1,4 +1,4 @@
-"""Errors of the protocol layer, split by blame, and Kafka's error codes under Kafka's names."""
+"""Exceptions of the protocol layer, and Kafka's error codes by Kafka's names."""
 
 from kio.schema.errors import ErrorCode
 
@@ -6,13 +6,13 @@ __all__ = ["ErrorCode", "MalformedRequestError", "UnsupportedVersionError", "err
 
 
 class MalformedRequestError(Exception):
-    """The peer sent bytes that are no request. The one answer that Kafka gives is to close that connection."""
+    """The received bytes are not a valid message. As in Kafka, the connection is closed."""
 
 
 class UnsupportedVersionError(MalformedRequestError):
-    """A well-formed header that names an API or a version which this broker does not have."""
+    """A valid header with an API or a version that this broker does not support."""
 
 
 def error_code(name: str) -> ErrorCode:
-    """The code of an error in Kafka's spelling: `error_code("NOT_LEADER_OR_FOLLOWER")` is 6. Raises `KeyError`."""
+    """Return the code of an error by Kafka's name: NOT_LEADER_OR_FOLLOWER is 6. Raises `KeyError`."""
     return ErrorCode[name.lower()]

@@ -1,9 +1,11 @@
-"""The length prefix: a stream of bytes becomes requests, each four bytes of size and so many bytes of message.
+"""Length prefix of requests: splits a stream of bytes into frames, each a size of four bytes and the message.
+
+Follows: org.apache.kafka.common.network.NetworkReceive.
 
 Rules of this file:
-- A size is judged before a byte of its message is kept (KAFKA-2878, KAFKA-5062): negative, or above
-  `socket.request.max.bytes`, and the connection is beyond repair, since nobody knows where the next request begins.
-- No socket here. The shell feeds what it received, in pieces of any size, and takes whole frames out.
+- A size is validated before the message is complete (KAFKA-2878, KAFKA-5062). If it is negative or exceeds
+  `socket.request.max.bytes`, the connection must be closed, because the start of the next request is unknown.
+- There is no socket here. The shell adds received bytes in pieces of any size, and takes complete frames.
 """
 
 from reference_broker.protocol.errors import MalformedRequestError
@@ -12,7 +14,7 @@ _SIZE_BYTES = 4
 
 
 class FrameBuffer:
-    """What one connection has received and not yet taken out.
+    """Received bytes of one connection that are not yet handled.
 
     :param frame_size_max_bytes: `socket.request.max.bytes`.
     """
@@ -31,16 +33,16 @@ class FrameBuffer:
         self._received += data
 
     def clear(self) -> None:
-        """Drop what was received."""
+        """Discard the received bytes."""
         self._received = bytearray()
 
     def next_frame(self) -> bytes | None:
-        """The next whole request without its length; null while it is incomplete. Raises `MalformedRequestError`."""
+        """Return the next frame without its size, or None if it is incomplete. Raises `MalformedRequestError`."""
         if len(self._received) < _SIZE_BYTES:
             return None
         size_bytes = int.from_bytes(self._received[:_SIZE_BYTES], "big", signed=True)
         if not 0 <= size_bytes <= self._frame_size_max_bytes:
-            raise MalformedRequestError(f"a request of {size_bytes} bytes, the limit is {self._frame_size_max_bytes}")
+            raise MalformedRequestError(f"a request of {size_bytes} bytes; the limit is {self._frame_size_max_bytes}")
         end = _SIZE_BYTES + size_bytes
         if len(self._received) < end:
             return None

@@ -1,11 +1,13 @@
-"""The records of `__consumer_offsets` that say what a group has committed, in kio's manner.
+"""Records of committed offsets in `__consumer_offsets`, as dataclasses of kio's form.
 
-Source: `common/message/OffsetCommit{Key,Value}.json` in Kafka's `kafka-group-coordinator` jar, version 4.3. A key is
-led by its record type (1, in very old logs 0), a value by its version, each an int16. A null value (a tombstone) takes
-the offset away.
+Follows: org.apache.kafka.coordinator.group.GroupCoordinatorRecordSerde.
 
-Values are written in version 3. Those of others are read: up to 2 without a leader epoch, and an expiry behind the rest
-that we do not heed; from 4 with a topic id among the tagged fields.
+The schemas are `common/message/OffsetCommit{Key,Value}.json` in the `kafka-group-coordinator` jar of Kafka 4.3. A key
+starts with its record type (1, in very old logs 0), a value with its version, each an int16. A null value (tombstone)
+deletes the offset.
+
+Values are written in version 3. Other versions are read: 0 to 2 have no leader epoch, and a trailing expiry timestamp
+that is ignored; 4 has a topic id as a tagged field.
 """
 
 import struct
@@ -26,7 +28,7 @@ _WITH_LEADER_EPOCH = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetCommitKey:
-    """What an offset is committed for."""
+    """Group and partition of a committed offset."""
 
     __type__: ClassVar = EntityType.data
     __version__: ClassVar[int] = 0
@@ -38,7 +40,7 @@ class OffsetCommitKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetCommitValue:
-    """The offset that a consumer goes on from, the leader epoch of the record before it (KIP-320), and a note."""
+    """Committed offset, leader epoch of the record before it (KIP-320), and the client's metadata."""
 
     __type__: ClassVar = EntityType.data
     __version__: ClassVar[int] = 3
@@ -51,7 +53,7 @@ class OffsetCommitValue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ValueWithoutEpoch:
-    """Versions 0 to 2, up to where they differ."""
+    """Versions 0 to 2, without the expiry timestamp, which only version 1 has."""
 
     __type__: ClassVar = EntityType.data
     __version__: ClassVar[int] = 0
@@ -76,12 +78,12 @@ class _ValueWithTopicId:
 
 
 def encode_offset_commit(key: OffsetCommitKey, value: OffsetCommitValue | None) -> tuple[bytes, bytes | None]:
-    """Key and value of a record; no value is a tombstone."""
+    """Return key and value of a record; the value of a tombstone is None."""
     return _encode(_OFFSET_COMMIT, key), None if value is None else _encode(OffsetCommitValue.__version__, value)
 
 
 def decode_offset_commit(key: bytes, value: bytes | None) -> tuple[OffsetCommitKey, OffsetCommitValue | None] | None:
-    """The commit in a record; null for the other record types of the topic."""
+    """Return the commit in a record, or None for the other record types of the topic."""
     if _VERSION.unpack_from(key)[0] not in {_OFFSET_COMMIT, _LEGACY_OFFSET_COMMIT}:
         return None
     return _decode(OffsetCommitKey, key), None if value is None else _decode_value(value)

@@ -1,12 +1,12 @@
-"""Requests in, responses out, for one version of one API at a time. The schemas and readers are kio's.
+"""Codecs of requests and responses, one per API and version, with kio's schemas and readers.
 
 Rules of this file:
-- Lazy: a version's classes are imported, and its reader and writer built, when the first request of it arrives; a
-  broker that serves one modern client loads a dozen modules of kio's eight hundred.
-- A handler is written once for all versions of its API. It reads with `getattr(request, field, default)` where a field
-  is not in every version, and answers through `Replies`, which leaves out what the version at hand does not have.
-- Unknown tagged fields are passed over (KIP-482). The answer to ApiVersions has a version 0 header always (KIP-511),
-  which is in kio's schema of it.
+- Codecs are created lazily: classes are imported when the first request of a version arrives. A broker with one modern
+  client loads a dozen of kio's eight hundred modules.
+- A handler serves all versions of its API. It reads fields that some versions lack by `getattr(request, field,
+  default)`, and builds its response with `Replies`, which omits fields that the version lacks.
+- Unknown tagged fields are skipped (KIP-482). The response of ApiVersions always has header version 0 (KIP-511), as
+  defined in kio's schema.
 """
 
 import struct
@@ -21,10 +21,10 @@ from kio.index import load_payload_module, load_request_schema, load_response_sc
 from kio.serial import entity_reader
 from kio.static.constants import EntityType
 
-from reference_broker.protocol.bounds import readable, walk_tagged_fields
+from reference_broker.protocol.bounds import bounds_checker, walk_tagged_fields
 from reference_broker.protocol.encoding import Encode, encoder
 from reference_broker.protocol.errors import MalformedRequestError
-from reference_broker.protocol.repeated import REPEATING_APIS, Read, remembering, remembering_writer
+from reference_broker.protocol.repeated import REPEATING_APIS, Read, caching_reader, caching_writer
 
 _FIXED_HEADER = struct.Struct(">hhi")
 _CLIENT_ID_SIZE = struct.Struct(">h")
@@ -36,7 +36,7 @@ _NO_TAGGED_FIELDS = b"\x00"
 
 @dataclass(frozen=True, slots=True)
 class RequestHeader:
-    """What every request begins with, in every header version."""
+    """The fields that are the same in all versions of the request header."""
 
     api_key: int
     api_version: int
@@ -44,14 +44,14 @@ class RequestHeader:
 
 
 def read_header(frame: bytes) -> RequestHeader:
-    """The first eight bytes. Raises `MalformedRequestError`."""
+    """Decode the first eight bytes of a request. Raises `MalformedRequestError`."""
     if len(frame) < _FIXED_HEADER.size:
         raise MalformedRequestError(f"a request of {len(frame)} bytes is too short for a header")
     return RequestHeader(*_FIXED_HEADER.unpack_from(frame))
 
 
 def _read_client_id(frame: bytes, *, flexible: bool) -> tuple[str | None, int]:
-    """The rest of the header: the client id, in its old form even where the header is flexible (KIP-511), and tags."""
+    """Decode the rest of the header: client id, never compact (KIP-511), and tagged fields. Return the end, too."""
     position = _FIXED_HEADER.size + _CLIENT_ID_SIZE.size
     if len(frame) < position:
         raise MalformedRequestError("the request ends inside its header")
@@ -64,11 +64,10 @@ def _read_client_id(frame: bytes, *, flexible: bool) -> tuple[str | None, int]:
 
 
 class Replies:
-    """The response classes of one API version, as functions that drop the fields which this version lacks.
+    """Constructors of the response classes of one API version, which drop fields that the version lacks.
 
-    `replies.PartitionProduceResponse(index=0, base_offset=7, log_start_offset=0)` leaves out `log_start_offset` in
-    version 3. A class that the version lacks gives null. `throttle_time` is zero where nothing else is said: this
-    broker has no quotas.
+    `replies.PartitionProduceResponse(index=0, base_offset=7, log_start_offset=0)` omits `log_start_offset` in version
+    3. If the version lacks the class, the result is None. `throttle_time` defaults to zero: this broker has no quotas.
     """
 
     def __init__(self, module: ModuleType) -> None:
@@ -76,7 +75,7 @@ class Replies:
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         make = _maker(getattr(self._module, name, None))
-        setattr(self, name, make)  # the next time this method is not asked
+        setattr(self, name, make)  # the next access does not call this method
         return make
 
 
@@ -95,24 +94,24 @@ def _maker(entity_type: Any) -> Callable[..., Any]:
 
 
 def _body_reader(api_key: int, message_type: Any) -> Read:
-    """Reads a message of this type. Raises `MalformedRequestError`."""
-    judge, read_entity = readable(message_type), entity_reader(message_type)
+    """Return the reader of a message type, which raises `MalformedRequestError`."""
+    check, read_entity = bounds_checker(message_type), entity_reader(message_type)
 
     def read(frame: bytes, position: int) -> Any:
-        frame, position = judge(frame, position)
+        frame, position = check(frame, position)
         try:
             body, _ = read_entity(frame, position)
         except Exception as error:  # kio's native reader raises SerialError, ValueError, OverflowError, …
             raise MalformedRequestError(f"{type(error).__name__}: {error}") from error
         return body
 
-    return remembering(read) if api_key in REPEATING_APIS else read
+    return caching_reader(read) if api_key in REPEATING_APIS else read
 
 
 def _body_writer(api_key: int, message_type: Any) -> Encode:
-    """Writes a message of this type."""
+    """Return the writer of a message type."""
     write = encoder(message_type)
-    return remembering_writer(write) if api_key in REPEATING_APIS else write
+    return caching_writer(write) if api_key in REPEATING_APIS else write
 
 
 class MessageCodec:
@@ -133,7 +132,7 @@ class MessageCodec:
         return client_id, self._read_body(frame, position)
 
     def write(self, correlation_id: int, response: Any) -> bytes:
-        """A response as it goes on the wire, its length first."""
+        """Encode a response with length prefix and header."""
         body = self._write_body(response)
         size_bytes = _CORRELATION_ID.size + len(self._header_end) + len(body)
         return b"".join((_SIZE_AND_CORRELATION_ID.pack(size_bytes, correlation_id), self._header_end, body))
@@ -141,12 +140,12 @@ class MessageCodec:
 
 @cache
 def message_codec(api_key: int, version: int) -> MessageCodec:
-    """The codec of an API version that kio has; made on first use."""
+    """Return the codec of an API version that kio supports."""
     return MessageCodec(api_key, version)
 
 
 class ClientCodec:
-    """Writer of the requests and reader of the responses of one version of one API: what a node asks other nodes."""
+    """Writer of requests to other nodes, and reader of their responses, of one version of one API."""
 
     def __init__(self, request_type: Any) -> None:
         self._api_key, self._version = int(request_type.__api_key__), int(request_type.__version__)
@@ -157,7 +156,7 @@ class ClientCodec:
         self._read_body = _body_reader(self._api_key, response_type)
 
     def write(self, correlation_id: int, client_id: str, request: Any) -> bytes:
-        """A request as it goes on the wire, its length first."""
+        """Encode a request with length prefix and header."""
         encoded_client_id = client_id.encode()
         header = _FIXED_HEADER.pack(self._api_key, self._version, correlation_id)
         client = _CLIENT_ID_SIZE.pack(len(encoded_client_id)) + encoded_client_id + self._header_end
@@ -174,5 +173,5 @@ class ClientCodec:
 
 @cache
 def client_codec(request_type: type) -> ClientCodec:
-    """The codec of a request's class; made on first use."""
+    """Return the codec of a request class."""
     return ClientCodec(request_type)

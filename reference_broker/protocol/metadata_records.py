@@ -1,13 +1,14 @@
-"""The records of `__cluster_metadata-0`, in kio's manner; kio has the messages of the protocol, but not these.
+"""Records of `__cluster_metadata-0`, as dataclasses of kio's form; kio has only the messages of the protocol.
 
-Source: `common/metadata/*.json` in Kafka's `kafka-metadata` jar, version 4.3.1, with which a test compares every field.
-A record is written in its newest version, which is what `metadata.version` 4.3-IV0 asks for. Older versions are read:
-a field that they lack takes its default (`since` in a field's metadata says from which version on it is there; a tagged
-field may be absent from any).
+Follows: org.apache.kafka.metadata.MetadataRecordSerde (KIP-631).
 
-The value of a metadata record is a frame: a version of the framing (1), the record's API key and its version, as
-unsigned varints, then the body (`MetadataRecordSerde`). Its key is null. Kafka's
-`kafka-dump-log --cluster-metadata-decoder` reads them.
+The schemas are `common/metadata/*.json` in the `kafka-metadata` jar of Kafka 4.3.1; a test compares every field. A
+record is written in its newest version, as `metadata.version` 4.3-IV0 requires. Older versions are read, with defaults
+for fields that they lack: `since` in a field's metadata is the first version that has it. A tagged field may be absent
+in every version.
+
+The value of a metadata record has the frame version (1), the record's API key and its version as unsigned varints, and
+then the body. Its key is null. Kafka's `kafka-dump-log --cluster-metadata-decoder` prints the records.
 """
 
 import dataclasses
@@ -25,7 +26,7 @@ from reference_broker.protocol.encoding import encoder, varint
 
 NO_LEADER = -1
 NO_LEADER_CHANGE = -2
-"""The leader of a `PartitionChangeRecord` that leaves leader and leader epoch as they are."""
+"""The leader in a `PartitionChangeRecord` that does not change leader and leader epoch."""
 
 _FRAME_VERSION = 1
 
@@ -66,7 +67,7 @@ class BrokerFeature:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegisterBrokerRecord:
-    """A broker joined (KIP-631). Its epoch is the offset of this record, so it grows with every registration."""
+    """A broker registered (KIP-631). Its epoch is the offset of this record and grows with every registration."""
 
     __type__: ClassVar = EntityType.data
     __version__: ClassVar[int] = 4
@@ -87,7 +88,7 @@ class RegisterBrokerRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnregisterBrokerRecord:
-    """A broker left for good; its epoch has to be that of its registration."""
+    """A broker was unregistered; the epoch must be that of its registration."""
 
     __type__: ClassVar = EntityType.data
     __version__: ClassVar[int] = 0
@@ -99,7 +100,7 @@ class UnregisterBrokerRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicRecord:
-    """A topic was created (KIP-516: the id outlives no deletion, the name may come again)."""
+    """A topic was created (KIP-516). After a deletion the name may be used again, but not the id."""
 
     __type__: ClassVar = EntityType.data
     __version__: ClassVar[int] = 0
@@ -111,9 +112,9 @@ class TopicRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionRecord:
-    """All of a partition's state: replicas in preferred order, in-sync replicas, leader and its epoch (KIP-497).
+    """State of a partition: replicas with the preferred leader first, ISR, leader, leader epoch (KIP-497).
 
-    `directories` are those of the replicas, in their order (KIP-858); null for one that is not known.
+    `directories` has the log directory of each replica (KIP-858), or null if it is unknown.
     """
 
     __type__: ClassVar = EntityType.data
@@ -137,7 +138,7 @@ class PartitionRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigRecord:
-    """One property of a topic (type 2) or a broker (type 4) was set; a null value takes it away."""
+    """A property of a topic (type 2) or a broker (type 4) was set, or removed if the value is null."""
 
     __type__: ClassVar = EntityType.data
     __version__: ClassVar[int] = 0
@@ -151,9 +152,9 @@ class ConfigRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionChangeRecord:
-    """Part of a partition's state changed; what is null, or a number that means so, did not.
+    """Changed fields of a partition; null, -1 or `NO_LEADER_CHANGE` means unchanged.
 
-    The partition epoch grows by one with each of these, the leader epoch with each that gives a leader, be it the same.
+    Each of these records increments the partition epoch; one with a leader, even the same, increments the leader epoch.
     """
 
     __type__: ClassVar = EntityType.data
@@ -175,7 +176,7 @@ class PartitionChangeRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FenceBrokerRecord:
-    """A broker may not lead any more. Written before metadata version 3.3-IV2; see `BrokerRegistrationChangeRecord`."""
+    """A broker was fenced. Since metadata version 3.3-IV2 replaced by `BrokerRegistrationChangeRecord`."""
 
     __type__: ClassVar = EntityType.data
     __version__: ClassVar[int] = 0
@@ -187,7 +188,7 @@ class FenceBrokerRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnfenceBrokerRecord:
-    """A broker may lead again. Written before metadata version 3.3-IV2; see `BrokerRegistrationChangeRecord`."""
+    """A broker was unfenced. Since metadata version 3.3-IV2 replaced by `BrokerRegistrationChangeRecord`."""
 
     __type__: ClassVar = EntityType.data
     __version__: ClassVar[int] = 0
@@ -199,7 +200,7 @@ class UnfenceBrokerRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoveTopicRecord:
-    """A topic was deleted, and with it its partitions and its configuration."""
+    """A topic was deleted with its partitions and its configuration."""
 
     __type__: ClassVar = EntityType.data
     __version__: ClassVar[int] = 0
@@ -210,7 +211,7 @@ class RemoveTopicRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeatureLevelRecord:
-    """The level of a feature that is in force (KIP-584). `metadata.version` opens every metadata log."""
+    """The level of a feature was set (KIP-584). The first record of a metadata log sets `metadata.version`."""
 
     __type__: ClassVar = EntityType.data
     __version__: ClassVar[int] = 0
@@ -222,7 +223,7 @@ class FeatureLevelRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProducerIdsRecord:
-    """A block of producer ids was given to a broker (KIP-730); `next_producer_id` is the first one still free."""
+    """A block of producer ids was allocated to a broker (KIP-730); `next_producer_id` follows the block."""
 
     __type__: ClassVar = EntityType.data
     __version__: ClassVar[int] = 0
@@ -235,10 +236,10 @@ class ProducerIdsRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerRegistrationChangeRecord:
-    """A registered broker changed (KIP-841).
+    """The registration of a broker changed (KIP-841).
 
-    `fenced`: 1 it is now, -1 it is no more, 0 as before. `in_controlled_shutdown`: 1 it is now, 0 as before. Empty
-    `log_dirs`: as before.
+    `fenced`: 1 fenced, -1 unfenced, 0 unchanged. `in_controlled_shutdown`: 1 in controlled shutdown, 0 unchanged. Empty
+    `log_dirs` means unchanged.
     """
 
     __type__: ClassVar = EntityType.data
@@ -255,7 +256,7 @@ class BrokerRegistrationChangeRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoOpRecord:
-    """Nothing (KIP-835): it moves the high watermark on, by which an idle cluster shows that it lives."""
+    """No change (KIP-835): advances the high watermark of an idle cluster, which shows that the quorum works."""
 
     __type__: ClassVar = EntityType.data
     __version__: ClassVar[int] = 0
@@ -265,7 +266,7 @@ class NoOpRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegisterControllerRecord:
-    """A controller told where it is and what it can do (KIP-919)."""
+    """A controller registered its endpoints and features (KIP-919)."""
 
     __type__: ClassVar = EntityType.data
     __version__: ClassVar[int] = 0
@@ -296,19 +297,19 @@ MetadataRecord = (
 )
 
 RECORD_TYPES: dict[int, Any] = {record_type.__api_key__: record_type for record_type in get_args(MetadataRecord)}
-"""Those that this broker knows, by API key."""
+"""The record types that this broker knows, by API key."""
 
 
 def encode_metadata_record(record: MetadataRecord) -> bytes:
-    """The value of a record of the metadata log."""
+    """Encode the value of a record of the metadata log."""
     frame = (varint(number) for number in (_FRAME_VERSION, record.__api_key__, record.__version__))
     return b"".join((*frame, encoder(type(record))(record)))
 
 
 def decode_metadata_record(value: bytes) -> MetadataRecord | None:
-    """The record in a value; null for a type that this broker does not know, which it passes over.
+    """Decode the value of a record; return None if its type is unknown, so that it is skipped.
 
-    Raises `ValueError` for another framing, or a version of a known type that is newer than this broker.
+    Raises `ValueError` for an unknown frame version, or an unknown version of a known type.
     """
     position = 0
     numbers = []
@@ -318,19 +319,19 @@ def decode_metadata_record(value: bytes) -> MetadataRecord | None:
         position += size
     frame_version, api_key, version = numbers
     if frame_version != _FRAME_VERSION:
-        raise ValueError(f"a metadata record in frame version {frame_version}; only {_FRAME_VERSION} is known")
+        raise ValueError(f"a metadata record has frame version {frame_version}; only {_FRAME_VERSION} is supported")
     record_type = RECORD_TYPES.get(api_key)
     if record_type is None:
         return None
     if version > record_type.__version__:
-        raise ValueError(f"a metadata record of type {api_key} version {version}; it was written by a newer Kafka")
+        raise ValueError(f"a metadata record of type {api_key} has version {version} of a newer Kafka")
     record: MetadataRecord = _reader(record_type, version)(value, position)
     return record
 
 
 @cache
 def _reader(record_type: Any, version: int) -> Callable[[bytes, int], Any]:
-    """Reads a body of this version as a record of the newest."""
+    """Return the reader of a version's bodies as records of the newest version."""
     fields = dataclasses.fields(record_type)
     present = [entry for entry in fields if entry.metadata.get("since", 0) <= version]
     if len(present) == len(fields):

@@ -1,7 +1,7 @@
-"""A batch in another codec: what a topic's `compression.type` prescribes, whatever its producer chose (KIP-110).
+"""Recompression of a batch with the codec of the topic's `compression.type` (KIP-110).
 
-The records stay as they are; only how they are packed changes, and with it length, attributes and checksum. Snappy is
-framed in blocks as Java producers frame it. Levels are the codecs' own defaults.
+The records do not change; length, attributes and checksum do. Snappy is written in blocks, as Java producers do.
+Compression levels are the codecs' defaults.
 """
 
 import struct
@@ -23,10 +23,10 @@ _SNAPPY_VERSIONS = struct.pack(">ii", 1, 1)
 _SNAPPY_BLOCK_BYTES = 32 * 1024
 
 
-def recompressed(header: BatchHeader, data: bytes | bytearray, codec: Codec) -> Steps[bytes]:
-    """The whole batch with its records in this codec.
+def recompress(header: BatchHeader, data: bytes | bytearray, codec: Codec) -> Steps[bytes]:
+    """Return the complete batch with its records compressed by this codec.
 
-    :param data: the records without compression.
+    :param data: the decompressed records.
     """
     records = yield from _compress(codec, data)
     length = HEADER_SIZE_BYTES - LOG_OVERHEAD_BYTES + len(records)
@@ -35,7 +35,7 @@ def recompressed(header: BatchHeader, data: bytes | bytearray, codec: Codec) -> 
 
 
 def _compress(codec: Codec, data: bytes | bytearray) -> Steps[bytes]:
-    """Arrow compresses LZ4 and zstd at once: what is large here was small, and so takes a moment only."""
+    """Compress records. Arrow compresses LZ4 and zstd in one step, which is short even for large batches."""
     match codec:
         case Codec.NONE:
             return bytes(data)
@@ -76,7 +76,7 @@ def _snappy_blocks(data: bytes | bytearray) -> Iterator[bytes]:
 
 
 def _arrow_compress(codec: Codec, data: bytes | bytearray) -> bytes:
-    """Arrow is loaded for the first batch that needs it: see `record_batch`."""
+    """Compress with Arrow, which is imported for the first batch that needs it: see `record_batch`."""
     import pyarrow as pa
 
     return bytes(pa.Codec(codec.name.lower()).compress(data, asbytes=True))

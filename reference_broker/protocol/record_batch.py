@@ -1,15 +1,17 @@
-"""Record batches, magic 2 (KIP-98), behind a view of their header: the records stay opaque bytes.
+"""Record batches of magic 2: header, checksum, decompression, and iteration over records.
 
-A batch is 61 bytes of header and then its records, which its codec may have compressed together:
+Follows: org.apache.kafka.common.record.internal.DefaultRecordBatch (KIP-98).
+
+A batch is a header of 61 bytes, then the records, which may be compressed together:
 
     base offset 8 | length 4 | partition leader epoch 4 | magic 1 | crc 4 | attributes 2 | last offset delta 4 |
     base timestamp 8 | max timestamp 8 | producer id 8 | producer epoch 2 | base sequence 4 | records count 4
 
 Rules of this file:
-- The checksum (CRC-32C) covers everything from the attributes on. Base offset and leader epoch lie before it, so a
-  broker assigns both without touching the rest; a broker that sets a timestamp must make the checksum again.
-- Records are decoded only where the protocol demands it: a key on a compacted topic, a timestamp looked up, the count
-  of a batch held against its records.
+- The checksum (CRC-32C) covers the bytes from the attributes on. A broker assigns base offset and leader epoch, which
+  precede it, without a new checksum; a broker that sets a timestamp must compute it again.
+- Records are decoded only if the protocol requires it: to check keys on a compacted topic, to look up a timestamp, and
+  to count the records.
 """
 
 import struct
@@ -26,7 +28,7 @@ Bytes = bytes | bytearray | memoryview
 
 HEADER_SIZE_BYTES = 61
 LOG_OVERHEAD_BYTES = 12
-"""Base offset and length, which the length does not count."""
+"""Size of base offset and length, which the length does not include."""
 MAGIC = 2
 NO_TIMESTAMP = -1
 NO_PRODUCER_ID = -1
@@ -41,7 +43,7 @@ _CONTROL = 0x20
 
 
 class Codec(IntEnum):
-    """The compression of a batch's records, the low three bits of its attributes."""
+    """Compression codec of a batch: the low three bits of its attributes."""
 
     NONE = 0
     GZIP = 1
@@ -51,14 +53,14 @@ class Codec(IntEnum):
 
 
 class TimestampType(IntEnum):
-    """Whose time the records carry, bit 3 of the attributes: their producers', or the broker's (KIP-32)."""
+    """Timestamp type of a batch, bit 3 of the attributes: the producer's or the broker's time (KIP-32)."""
 
     CREATE_TIME = 0
     LOG_APPEND_TIME = 1
 
 
 class BatchError(ValueError):
-    """These bytes are no batch, or a torn one."""
+    """The bytes are not a complete, valid batch."""
 
 
 class CompressionError(BatchError):
@@ -70,7 +72,7 @@ class DecompressedSizeError(CompressionError):
 
 
 class BatchHeader(NamedTuple):
-    """The header of one batch. Offsets and timestamps are those written in it."""
+    """Header of a batch, with the stored values."""
 
     base_offset: int
     length: int
@@ -88,9 +90,9 @@ class BatchHeader(NamedTuple):
 
     @classmethod
     def parse(cls, data: Bytes, position: int = 0) -> Self:
-        """The header at a position.
+        """Decode the header at a position.
 
-        :raises BatchError: fewer bytes are there than a header has.
+        :raises BatchError: the bytes end inside the header.
         """
         try:
             return cls._make(_HEADER.unpack_from(data, position))
@@ -98,12 +100,12 @@ class BatchHeader(NamedTuple):
             raise BatchError(f"the bytes end inside the header at position {position}") from None
 
     def pack(self) -> bytes:
-        """The 61 bytes."""
+        """Encode the header in 61 bytes."""
         return _HEADER.pack(*self)
 
     @property
     def size_bytes(self) -> int:
-        """Header and records."""
+        """Size of header and records in bytes."""
         return self.length + LOG_OVERHEAD_BYTES
 
     @property
@@ -118,22 +120,22 @@ class BatchHeader(NamedTuple):
 
     @property
     def codec(self) -> int:
-        """A `Codec`, or a number that names none."""
+        """A `Codec`, or an unknown number."""
         return self.attributes & _CODEC_MASK
 
     @property
     def is_control(self) -> bool:
-        """A batch of markers, which consumers never see."""
+        """Whether the batch has control records, which consumers do not return."""
         return bool(self.attributes & _CONTROL)
 
     @property
     def is_transactional(self) -> bool:
-        """Part of a transaction."""
+        """Whether the batch belongs to a transaction."""
         return bool(self.attributes & _TRANSACTIONAL)
 
     @property
     def timestamp_type(self) -> TimestampType:
-        """Under LogAppendTime the max timestamp holds for every record."""
+        """Timestamp type. With LogAppendTime every record has the max timestamp."""
         return TimestampType(bool(self.attributes & _LOG_APPEND_TIME))
 
 
@@ -153,12 +155,12 @@ def with_timestamp(header: BatchHeader, records: Bytes, timestamp_type: Timestam
 
 
 def with_codec(header: BatchHeader, codec: Codec) -> BatchHeader:
-    """The header of a batch in another codec. Its length and checksum are still those of the old one."""
+    """Return the header with another codec; length and checksum are not updated."""
     return header._replace(attributes=header.attributes & ~_CODEC_MASK | codec)
 
 
 class RecordSummary(NamedTuple):
-    """What the broker may want of one record."""
+    """The properties of a record that the broker uses."""
 
     offset_delta: int
     timestamp_ms: int
@@ -166,10 +168,10 @@ class RecordSummary(NamedTuple):
 
 
 def iterate_records(header: BatchHeader, data: bytes | bytearray) -> Iterator[RecordSummary]:
-    """The records of one batch.
+    """Yield the records of one batch.
 
-    :param data: the records without compression.
-    :raises BatchError: the records do not fit their batch.
+    :param data: the decompressed records.
+    :raises BatchError: the records do not match the header.
     """
     try:
         yield from _summaries(header, data)
@@ -191,16 +193,16 @@ def _summaries(header: BatchHeader, data: bytes | bytearray) -> Iterator[RecordS
         timestamp_ms = header.max_timestamp_ms if append_time else header.base_timestamp_ms + timestamp_delta_ms
         yield RecordSummary(offset_delta, timestamp_ms, key_length >= 0)
     if position != len(data):
-        raise BatchError(f"{len(data) - position} bytes stand behind the last record")
+        raise BatchError(f"{len(data) - position} bytes follow the last record")
 
 
 def count_records(batch: Bytes, end: int) -> Steps[int]:
-    """How many records an uncompressed batch holds, by their lengths alone.
+    """Return the number of records of an uncompressed batch, by their lengths only.
 
-    Every append pays for this loop; hence it reads lengths of one and two bytes, the usual ones, without a call.
+    Every append runs this loop, so it decodes the usual lengths of one and two bytes inline.
 
-    :param end: where the batch ends.
-    :raises BatchError: the last record ends elsewhere.
+    :param end: end position of the batch.
+    :raises BatchError: the last record does not end at this position.
     """
     data, position, count, pause = batch, HEADER_SIZE_BYTES, 0, 0
     try:
@@ -219,7 +221,7 @@ def count_records(batch: Bytes, end: int) -> Steps[int]:
                     else:
                         length, position = _unsigned_varint(data, position - 1)
                 if length & 1:
-                    raise BatchError("a record of a negative length")
+                    raise BatchError("a record has a negative length")
                 position += length >> 1
                 count += 1
     except IndexError:
@@ -230,7 +232,7 @@ def count_records(batch: Bytes, end: int) -> Steps[int]:
 
 
 def signed_varint(data: Bytes, position: int) -> tuple[int, int]:
-    """A zigzag varint and the position behind it."""
+    """Decode a zigzag varint; return its value and end position."""
     value, position = _unsigned_varint(data, position)
     return (value >> 1) ^ -(value & 1), position
 
@@ -249,12 +251,12 @@ def _unsigned_varint(data: Bytes, position: int) -> tuple[int, int]:
 
 
 def decompress(header: BatchHeader, records: Bytes, max_bytes: int) -> Steps[bytes | bytearray]:
-    """The records of one batch without compression.
+    """Decompress the records of one batch.
 
-    :param records: what follows the header.
-    :param max_bytes: bound on the decompressed size: 33 kB can decompress to gigabytes.
-    :raises DecompressedSizeError: they become more.
-    :raises CompressionError: the codec cannot read them.
+    :param records: the bytes after the header.
+    :param max_bytes: limit of the decompressed size, because 33 kB can decompress to gigabytes.
+    :raises DecompressedSizeError: the decompressed records exceed the limit.
+    :raises CompressionError: the records cannot be decompressed.
     """
     data = bytes(records)
     if header.codec == Codec.NONE:
@@ -297,12 +299,12 @@ def _gzip_parts(data: bytes) -> Iterator[bytes]:
 
 
 _SNAPPY_RATIO_MAX = 32
-"""The densest element of snappy copies 64 bytes and takes three."""
+"""The densest element of snappy takes three bytes and copies 64."""
 SNAPPY_JAVA_MAGIC = b"\x82SNAPPY\x00"
 
 
 def _arrow_parts(codec: Codec, data: bytes) -> Iterator[bytes]:
-    """Arrow's codecs cost 50 MB to import, so that only a batch which must be opened pays for them."""
+    """Decompress with Arrow, which is imported here only, because the import takes 50 MB."""
     import io
 
     import pyarrow as pa
@@ -313,7 +315,7 @@ def _arrow_parts(codec: Codec, data: bytes) -> Iterator[bytes]:
 
 
 def _snappy_blocks(data: bytes) -> Iterator[bytes]:
-    """Java producers frame snappy in blocks with a length each; others send one bare block."""
+    """Yield the snappy blocks: Java producers write several with their lengths, other producers a single one."""
     if not data.startswith(SNAPPY_JAVA_MAGIC):
         yield data
         return
@@ -325,7 +327,7 @@ def _snappy_blocks(data: bytes) -> Iterator[bytes]:
 
 
 def _snappy_block(block: bytes) -> bytes:
-    """A snappy block begins with its decompressed size as a plain varint."""
+    """Decompress a snappy block, which starts with its decompressed size as an unsigned varint."""
     import pyarrow as pa
 
     size, _ = _unsigned_varint(block, 0)

@@ -1,10 +1,12 @@
-"""The few batches whose records the broker itself writes and reads: those of its internal topics.
+"""Encoder and decoder of the record batches of internal topics.
 
-Batches of clients never come here; they stay opaque bytes behind the header view of `record_batch`. A record is
+Follows: org.apache.kafka.common.record.internal.DefaultRecord.
+
+Batches of clients are not decoded here: `record_batch` reads only their headers. A record is
 
     length | attributes 1 | timestamp delta | offset delta | key length | key | value length | value | headers count
 
-in zigzag varints; a length of -1 is null.
+with lengths and deltas as zigzag varints; a length of -1 means null.
 """
 
 from collections.abc import Iterator, Sequence
@@ -28,20 +30,20 @@ from reference_broker.protocol.steps import finish
 _NO_PRODUCER_EPOCH = -1
 _NULL = varint(1)
 _DECOMPRESSED_MAX_BYTES = 64 * 1024 * 1024
-"""Of a batch that a client compressed: the broker's own are not."""
+"""Limit for batches that a client compressed; the broker's own batches are not compressed."""
 _NO_ATTRIBUTES, _NO_DELTA, _NO_HEADERS = b"\x00", b"\x00", b"\x00"
 
 
 @dataclass(frozen=True, slots=True)
 class KeyValue:
-    """A record without its surroundings."""
+    """Key and value of a record."""
 
     key: bytes | None
     value: bytes | None
 
 
 def encode_batch(records: Sequence[KeyValue], timestamp_ms: int) -> bytes:
-    """One batch, uncompressed, magic 2, with base offset 0: the log gives it its own."""
+    """Encode an uncompressed batch of magic 2 with base offset 0, which the log replaces."""
     content = b"".join(_encode_record(record, offset) for offset, record in enumerate(records))
     header = BatchHeader(
         base_offset=0,
@@ -73,16 +75,16 @@ def _sized(content: bytes | None) -> tuple[bytes, ...]:
 
 
 def decode_batches(data: bytes) -> Iterator[tuple[int, KeyValue]]:
-    """Offset and content of every record in whole batches; control batches have none.
+    """Yield offset and content of each record of complete batches, except control batches.
 
-    :raises BatchError: a batch is not whole, or cannot be decompressed. Records that do not fit it raise `IndexError`.
+    :raises BatchError: a batch is incomplete or cannot be decompressed. Invalid records raise `IndexError`.
     """
     position = 0
     while position < len(data):
         header = BatchHeader.parse(data, position)
         end = position + header.size_bytes
         if header.size_bytes < HEADER_SIZE_BYTES or end > len(data) or header.magic != MAGIC:
-            raise BatchError(f"no whole batch at position {position}")
+            raise BatchError(f"no complete batch at position {position}")
         if not header.is_control:
             records = decompress(header, data[position + HEADER_SIZE_BYTES : end], _DECOMPRESSED_MAX_BYTES)
             yield from _records(header, finish(records))

@@ -1,8 +1,8 @@
-"""Messages that come again and again, written and read once.
+"""Caches of repeated messages: the same bytes are decoded once, and the same entity is encoded once.
 
-While nothing happens, a follower sends the same Fetch twice a second and gets the same answer, and so do heartbeats.
-What is read is immutable, so that it may be shared: many short ones are kept, and the last few long ones. All versions
-share these places, and no other API has any: a node would otherwise keep the last records of each Produce version.
+In an idle cluster a follower sends the same Fetch request twice a second and receives the same response; heartbeats are
+repeated, too. Entities are immutable and can be shared. The caches hold many short messages and a few long ones, for
+all versions together, and only for these APIs: otherwise a node would keep the last records of each Produce version.
 """
 
 from collections import deque
@@ -11,30 +11,30 @@ from functools import lru_cache
 from typing import Any
 
 Read = Callable[[bytes, int], Any]
-"""From bytes, and a position in them, to the entity that begins there."""
+"""Function from bytes and a position to the entity at this position."""
 
 REPEATING_APIS = frozenset({1, 63})
 """API keys of Fetch and BrokerHeartbeat."""
-_KEPT = 8
-_SHORT_KEPT = 128
+_CACHE_SIZE = 8
+_SHORT_CACHE_SIZE = 128
 _SHORT_MAX_BYTES, _SIZE_MAX_BYTES = 512, 128 * 1024
-"""Longer ones carry records."""
+"""Longer messages contain records."""
 
 
-@lru_cache(_SHORT_KEPT)
+@lru_cache(_SHORT_CACHE_SIZE)
 def _read_short(read: Read, body: bytes) -> Any:
     return read(body, 0)
 
 
-@lru_cache(_KEPT)
+@lru_cache(_CACHE_SIZE)
 def _read_long(read: Read, body: bytes) -> Any:
     return read(body, 0)
 
 
-def remembering(read: Read) -> Read:
-    """The same reader, which knows again what it has just read."""
+def caching_reader(read: Read) -> Read:
+    """Return the reader with a cache by bytes."""
 
-    def read_or_remember(frame: bytes, position: int) -> Any:
+    def read_cached(frame: bytes, position: int) -> Any:
         size_bytes = len(frame) - position
         if size_bytes <= _SHORT_MAX_BYTES:
             return _read_short(read, frame[position:])
@@ -42,18 +42,18 @@ def remembering(read: Read) -> Read:
             return _read_long(read, frame[position:])
         return read(frame, position)
 
-    return read_or_remember
+    return read_cached
 
 
-def remembering_writer(write: Callable[[Any], bytes]) -> Callable[[Any], bytes]:
-    """The same writer, which knows again an entity, by identity, that it has just written."""
-    written: deque[tuple[Any, bytes]] = deque(maxlen=_KEPT)
+def caching_writer(write: Callable[[Any], bytes]) -> Callable[[Any], bytes]:
+    """Return the writer with a cache by the identity of the entity."""
+    written: deque[tuple[Any, bytes]] = deque(maxlen=_CACHE_SIZE)
 
-    def write_or_remember(entity: Any) -> bytes:
+    def write_cached(entity: Any) -> bytes:
         for known, data in written:
             if known is entity:
                 return data
         written.append((entity, write(entity)))
         return written[-1][1]
 
-    return write_or_remember
+    return write_cached

@@ -1,7 +1,7 @@
-"""Long computations in bounded steps: a generator that yields after each step, and returns the result.
+"""Long computations in bounded steps: a generator that yields after each step and returns the result.
 
-A step takes a few milliseconds at most, so that a node that runs one step per event serves others in between
-(`core.work`). Kafka has request handler threads for that.
+A step takes a few milliseconds at most. A node runs one step per event and handles other requests in between
+(`core.work`); Kafka uses several request handler threads.
 """
 
 from collections.abc import Generator
@@ -15,7 +15,7 @@ BYTES_PER_STEP = 256 * 1024
 
 
 def finish(steps: Steps[_T]) -> _T:
-    """Run all steps at once and return the result."""
+    """Run all steps and return the result."""
     while True:
         try:
             next(steps)

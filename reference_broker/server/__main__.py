@@ -1,16 +1,16 @@
-"""`python -m reference_broker.server`: one broker as a process of its own.
+"""Entry point of `python -m reference_broker.server`, which runs one node as a process.
 
-Half of the time until it is ready is imports, so they are kept short here, before the first of them.
+Imports take half of the start time, so they are reduced here, before the first of them.
 """
 
 import gc
 import sys
 
-# kio registers Hypothesis strategies wherever Hypothesis is installed. A broker has no use for it, and it costs 0.28 s
-# and 9 MB; this must come before the first import of kio. Nor is there TLS, without which asyncio does well: 10 ms.
+# If Hypothesis is installed, kio registers strategies: 0.28 s and 9 MB that a broker does not need. This must precede
+# the first import of kio. TLS is not used either, and asyncio runs without it: 10 ms.
 for unused in ("hypothesis", "ssl"):
     sys.modules.setdefault(unused, None)  # type: ignore[arg-type]  # None makes the import fail
-gc.disable()  # classes and functions are no garbage: looking for some takes 7% of the imports' time
+gc.disable()  # imports create no garbage, and collections take 7% of their time
 
 from reference_broker.server.main import main  # noqa: E402
 

@@ -1,8 +1,14 @@
-"""The two clocks that a node reads: this machine's, or wrong ones, as a mapped file says (`--clock-file`).
+"""Wall clock and monotonic clock of a node: the machine's, or shifted ones from a mapped file (`--clock-file`).
 
-The file holds signed 64-bit numbers, lowest byte first: how often the clocks were set, then 64 slots of four, of which
-the newest is (times set mod 64): since when, by CLOCK_MONOTONIC; by how many millionths both clocks run faster since
-then; what they had gained until then; what the wall clock is ahead besides. Times are in nanoseconds.
+The file holds signed 64-bit integers, little-endian: a count of settings, then 64 slots of four integers. The newest
+setting is in slot (count mod 64):
+
+1. the start of the setting, by CLOCK_MONOTONIC;
+2. the rate in parts per million by which both clocks run faster from the start on;
+3. the gain of both clocks until the start;
+4. the additional offset of the wall clock.
+
+Times are in nanoseconds.
 """
 
 import mmap
@@ -21,19 +27,19 @@ _NS_PER_MS = 1_000_000
 
 
 class Clocks:
-    """The clocks of the machine, which are right."""
+    """The clocks of the machine."""
 
     def read(self) -> Now:
-        """Both, now."""
+        """Return the time of both clocks."""
         return Now(time.time_ns() // _NS_PER_MS, time.monotonic_ns() // _NS_PER_MS)
 
     def true_s(self, monotonic_ms: int) -> float:
-        """What the machine's monotonic clock shows when the node's shows that, in seconds."""
+        """Convert a time of the node's monotonic clock to the machine's monotonic clock, in seconds."""
         return monotonic_ms / 1000
 
 
 class WrongClocks(Clocks):
-    """Clocks that a file makes wrong."""
+    """Clocks that are shifted by the settings in a file."""
 
     def __init__(self, path: Path) -> None:
         """Map the file. Raises `UsageError`."""
@@ -44,14 +50,14 @@ class WrongClocks(Clocks):
             raise UsageError(f"--clock-file {path}: {error}") from error
 
     def read(self) -> Now:
-        """Both, now."""
+        """Return the time of both clocks."""
         now_ns = time.monotonic_ns()
         since_ns, rate_ppm, gained_ns, ahead_ns = self._setting()
         gained_ns += (now_ns - since_ns) * rate_ppm // _PPM
         return Now((time.time_ns() + gained_ns + ahead_ns) // _NS_PER_MS, (now_ns + gained_ns) // _NS_PER_MS)
 
     def true_s(self, monotonic_ms: int) -> float:
-        """What the machine's monotonic clock shows then, if the rate stays as it is."""
+        """Convert a time of the node's monotonic clock, if the rate does not change until that time."""
         since_ns, rate_ppm, gained_ns, _ = self._setting()
         left_ns = monotonic_ms * _NS_PER_MS - since_ns - gained_ns
         return (since_ns + left_ns * _PPM / (_PPM + rate_ppm)) / 1e9

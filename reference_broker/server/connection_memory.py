@@ -1,41 +1,41 @@
-"""Bound on the memory that all connections of a node hold: incomplete requests, and responses that are not read.
+"""Limit of the memory that all connections of a node use for incomplete requests and unread responses.
 
-Kafka bounds requests only, and only if `queued.max.request.bytes` is set (KIP-72): it stops to read. Responses need no
-bound there, since records are sent from files. Here the connection that holds most is closed, and its client retries:
-a client that sends half a request, or reads none of its responses, cannot keep others waiting.
+Kafka limits only requests, and only if `queued.max.request.bytes` is set (KIP-72): then it stops reading. It needs no
+limit for responses, because it sends records from files. Here the connection that uses most memory is closed, and its
+client retries: a client that sends half a request, or reads no response, does not block others.
 """
 
 from collections.abc import Collection
 from typing import Protocol
 
 _OTHERS_BYTES = 16 * 1024 * 1024
-"""Memory beside one request of the maximal size."""
+"""Limit of the memory in addition to one request of the maximal size."""
 _COUNTED_MIN_BYTES = 1024 * 1024
-"""A connection that holds less never causes a count: the bound is exceeded by large requests and responses."""
+"""Size of a connection below which the total is not computed, because only large messages exceed the limit."""
 
 
 class Holder(Protocol):
-    """A connection."""
+    """A connection whose memory is limited."""
 
     @property
     def held_bytes(self) -> int:
         """The size of its incomplete requests and unread responses."""
 
     def abort(self, reason: str) -> None:
-        """Close it at once, without sending the rest."""
+        """Close the connection at once, without sending the rest."""
 
 
 class ConnectionMemory:
-    """The memory of all connections.
+    """Limit of the memory of all connections.
 
-    :param request_max_bytes: `socket.request.max.bytes`; such a request always fits.
+    :param request_max_bytes: `socket.request.max.bytes`; a request of this size is always within the limit.
     """
 
     def __init__(self, request_max_bytes: int) -> None:
         self._max_bytes = request_max_bytes + _OTHERS_BYTES
 
     def bound(self, changed: Holder, connections: Collection[Holder]) -> None:
-        """Close the largest holders until the others are within the bound; called when `changed` has grown."""
+        """Close the largest connections until the rest is within the limit; called when `changed` has grown."""
         if changed.held_bytes < _COUNTED_MIN_BYTES:
             return
         held_bytes = {holder: holder.held_bytes for holder in connections}

@@ -1,13 +1,13 @@
-"""Why a broker does not start, or ends: one line for a person, and an exit code for a program."""
+"""Errors that end a node's process: a message of one line, and exit codes."""
 
 EXIT_BROKER_FAILED = 3
-"""The port, the data directory or a disk."""
+"""A port, the data directory or a disk failed."""
 EXIT_USAGE = 4
 
 
 class ServerError(Exception):
-    """The broker cannot start or go on. The message is one clear line."""
+    """The broker cannot start or continue. The message is one line."""
 
 
 class UsageError(Exception):
-    """The command line is wrong."""
+    """The command line is invalid."""

@@ -1,11 +1,11 @@
-"""Real files behind the core's `Disk` port: the only place where the broker writes to a file system.
+"""Implementation of the core's `Disk` port on a file system. The broker writes files here only.
 
 Rules of this file:
-- Descriptors stay open, since every request touches a log; the least recently used one is closed beyond a bound, which
-  keeps a broker with thousands of segments within its limit of open files.
-- `replace` is durable as POSIX has it: a temporary file, fsync, rename, fsync of the directory.
-- Many files are flushed side by side: a journal that commits for one of them commits for all.
-- A path never leaves the log directory.
+- Descriptors stay open, because every request touches a log. Above a bound the least recently used one is closed, so
+  that a broker with thousands of segments does not exceed its limit of open files.
+- `replace` is durable by POSIX rules: write a temporary file, fsync it, rename it, fsync the directory.
+- Several files are flushed in parallel, so that one commit of the file system's journal serves them all.
+- Paths are relative to the log directory and cannot leave it.
 """
 
 import os
@@ -16,13 +16,13 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 OPEN_FILES_MAX = 512
-_FLUSHED_AT_ONCE_MAX = 16
+_PARALLEL_FLUSHES_MAX = 16
 _MODE = 0o644
-_DOOMED = ".deleted"
+_DELETED = ".deleted"
 
 
 class FileDisk:
-    """One log directory in the file system. Every failure is an `OSError`."""
+    """One log directory. Failures are raised as `OSError`."""
 
     def __init__(self, root: Path, open_files_max: int = OPEN_FILES_MAX) -> None:
         self._root = root
@@ -30,19 +30,19 @@ class FileDisk:
         self._descriptors: OrderedDict[str, int] = OrderedDict()
 
     def exists(self, path: str) -> bool:
-        """Whether a file or directory is there."""
+        """Whether a file or directory exists."""
         return self._at(path).exists()
 
     def list(self, directory: str) -> list[str]:
-        """The names in a directory, sorted; the log directory itself is the empty string."""
+        """Return the sorted names in a directory; an empty string means the log directory."""
         return sorted(entry.name for entry in self._at(directory).iterdir())
 
     def size(self, path: str) -> int:
-        """Size of a file in bytes."""
+        """Return the size of a file in bytes."""
         return self._at(path).stat().st_size
 
     def read(self, path: str, position: int, length: int) -> bytes:
-        """Bytes from a position; fewer than asked for only where the file ends."""
+        """Return `length` bytes from a position, or fewer at the end of the file."""
         descriptor = self._descriptor(path)
         data = os.pread(descriptor, length, position)
         while 0 < len(data) < length:
@@ -53,7 +53,7 @@ class FileDisk:
         return data
 
     def append(self, path: str, *parts: bytes | bytearray | memoryview) -> None:
-        """Write at the end of a file, which is made if need be. What a failed write left there is cut off again."""
+        """Append to a file, which is created if it does not exist. A failed write is truncated again."""
         descriptor = self._descriptor(path, os.O_CREAT)
         size_bytes = sum(map(len, parts))
         written = os.writev(descriptor, parts) if size_bytes else 0
@@ -70,16 +70,16 @@ class FileDisk:
             raise
 
     def truncate(self, path: str, size: int) -> None:
-        """Cut a file down to a size."""
+        """Truncate a file to a size in bytes."""
         os.ftruncate(self._descriptor(path), size)
 
     def replace(self, path: str, data: bytes) -> None:
-        """Give a file new content, atomically and durably."""
+        """Replace the content of a file, atomically and durably."""
         self._put(path, data, durably=True)
         self.flush_directory(path.rpartition("/")[0])
 
     def write(self, path: str, data: bytes) -> None:
-        """Give a file new content, atomically."""
+        """Replace the content of a file, atomically."""
         self._put(path, data, durably=False)
 
     def _put(self, path: str, data: bytes, *, durably: bool) -> None:
@@ -94,35 +94,36 @@ class FileDisk:
         temporary.rename(target)
 
     def flush(self, *paths: str) -> None:
-        """Make the content of files durable."""
+        """Flush files to disk."""
         if len(paths) == 1:
             os.fsync(self._descriptor(paths[0]))
         else:
-            _side_by_side(_flush, [self._at(path) for path in paths])
+            _in_parallel(_flush, [self._at(path) for path in paths])
 
     def flush_directory(self, *paths: str) -> None:
-        """Make the names in directories durable."""
-        _side_by_side(_flush, [self._at(path) for path in paths])
+        """Flush the entries of directories to disk."""
+        _in_parallel(_flush, [self._at(path) for path in paths])
 
     def delete(self, path: str) -> None:
-        """Remove a file."""
+        """Delete a file."""
         self._close(path)
         self._at(path).unlink()
 
     def make_directory(self, path: str) -> None:
-        """Make a directory; nothing happens where it is there."""
+        """Create a directory if it does not exist."""
         self._at(path).mkdir(exist_ok=True)
 
     def delete_directory(self, path: str) -> None:
-        """Remove a directory with all it holds. Renamed first, so that a crash leaves a name that is no partition's.
+        """Delete a directory with its content. It is renamed first: after a crash no partial partition remains.
 
-        One name for all: what a crash left under it goes too, and a topic's longest name has no room for a suffix.
+        The new name is the same for all directories: remains of a crash are deleted too, and the longest topic name
+        has no room for a suffix.
         """
         for name in [name for name in self._descriptors if name.startswith(f"{path}/")]:
             self._close(name)
-        doomed = self._at(_DOOMED)
-        shutil.rmtree(doomed, ignore_errors=True)
-        shutil.rmtree(self._at(path).rename(doomed))
+        renamed = self._at(_DELETED)
+        shutil.rmtree(renamed, ignore_errors=True)
+        shutil.rmtree(self._at(path).rename(renamed))
 
     def close(self) -> None:
         """Close every descriptor."""
@@ -151,11 +152,11 @@ class FileDisk:
             os.close(descriptor)
 
 
-def _side_by_side(action: Callable[[Path], None], paths: Sequence[Path]) -> None:
+def _in_parallel(action: Callable[[Path], None], paths: Sequence[Path]) -> None:
     if len(paths) == 1:
         action(paths[0])
     elif paths:
-        with ThreadPoolExecutor(min(len(paths), _FLUSHED_AT_ONCE_MAX)) as threads:
+        with ThreadPoolExecutor(min(len(paths), _PARALLEL_FLUSHES_MAX)) as threads:
             list(threads.map(action, paths))
 
 

@@ -1,7 +1,6 @@
-"""Names from a file of its own in place of the system's `/etc/hosts`, so that a test decides where a name leads.
+"""Host names from a file in the format of `/etc/hosts`, like Java's `jdk.net.hosts.file`.
 
-The same lines as `/etc/hosts`, and the same idea as Java's `jdk.net.hosts.file`; a name that is not in the file is left
-to the system.
+Tests use it to choose the address of a name. The system resolves names that are not in the file.
 """
 
 from pathlib import Path
@@ -10,7 +9,7 @@ from reference_broker.server.errors import ServerError
 
 
 def resolve(host: str, hosts_file: Path | None) -> str:
-    """The address of a name, or the name. Raises `ServerError` where the file cannot be read."""
+    """Return the address of a name from the file, or the name. Raises `ServerError` if the file cannot be read."""
     if hosts_file is None:
         return host
     try:

@@ -1,8 +1,10 @@
-"""One TCP connection that somebody opened to us: bytes in, frames to the core, its effects out.
+"""Accepted TCP connection: passes requests to the core and writes the responses.
 
-A raw asyncio protocol, because a request costs tens of microseconds here and a stream's task switch would cost as much.
-While the core has a request in hand (`busy`), or the other side does not read its answers, frames wait in the buffer;
-when too much waits, the socket is no longer read and TCP holds the other side back.
+Follows: org.apache.kafka.common.network.KafkaChannel.
+
+It is an asyncio protocol, not a stream: a request takes tens of microseconds, and a task switch would take as long.
+Frames wait in the buffer while the core processes a request (`busy`), or while the peer does not read its responses. If
+the buffer grows too large, the socket is not read, and TCP slows the peer down.
 """
 
 import asyncio
@@ -14,33 +16,33 @@ from reference_broker.protocol.errors import MalformedRequestError
 from reference_broker.protocol.framing import FrameBuffer
 
 _BUFFERED_MAX_BYTES = 1024 * 1024
-"""What may wait while a request is in hand before reading stops."""
+"""Limit of the buffered bytes above which reading pauses while a request is in progress."""
 _TURN_S = 0.01
-"""How long requests that were sent without waiting for responses are taken before other connections have their turn."""
-_GONE_ALREADY = "0.0.0.0", 0  # noqa: S104 - no address to listen on: whoever connected has closed before we looked
+"""Limit of the time for pipelined requests of one connection before other connections are served."""
+_UNKNOWN_PEER = "0.0.0.0", 0  # noqa: S104 - not an address to listen on: the peer has closed the connection already
 
 
 class RequestHandler(Protocol):
-    """What a connection hands its requests to: `Shell`."""
+    """Receiver of a connection's requests: `Shell`."""
 
     def add(self, incoming: "Incoming") -> None:
-        """Take a new connection."""
+        """Register a new connection."""
 
     def remove(self, incoming: "Incoming") -> None:
-        """Drop a connection that is closed."""
+        """Remove a closed connection."""
 
     def handle(self, incoming: "Incoming", frame: bytes) -> None:
-        """Handle a request, without its length."""
+        """Handle a request frame without its length prefix."""
 
     def grown(self, incoming: "Incoming") -> None:
-        """A connection holds more of requests or unread responses."""
+        """Handle the growth of a connection's buffered requests or unread responses."""
 
     def note(self, text: str) -> None:
         """Write a line to the node's log."""
 
 
 class Incoming(asyncio.Protocol):
-    """The shell of one connection."""
+    """One accepted connection."""
 
     def __init__(self, shell: "RequestHandler", connection: Connection, frame_size_max_bytes: int) -> None:
         self._shell = shell
@@ -50,39 +52,39 @@ class Incoming(asyncio.Protocol):
         self._continuation: asyncio.Handle | None = None
         self.connection = connection
         self.peer = ""
-        """Who opened it."""
+        """Address of the client: HOST:PORT."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Somebody connected."""
+        """Register the connection."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
-        host, port = (transport.get_extra_info("peername") or _GONE_ALREADY)[:2]
+        host, port = (transport.get_extra_info("peername") or _UNKNOWN_PEER)[:2]
         self.peer = f"{host}:{port}"
         self.connection.peer_address = socket.inet_pton(socket.AF_INET6 if ":" in host else socket.AF_INET, host)
         self._shell.add(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The connection is closed, by either side."""
+        """Remove the connection, which either side has closed."""
         self._end_turn()
         self._shell.remove(self)
 
     def data_received(self, data: bytes) -> None:
-        """Some bytes of requests."""
+        """Buffer received bytes and handle complete requests."""
         self._frames.feed(data)
         self._shell.grown(self)
         self.proceed()
 
     def pause_writing(self) -> None:
-        """The other side does not read."""
+        """Stop handling requests: the peer does not read its responses."""
         self._writable = False
 
     def resume_writing(self) -> None:
-        """It reads again."""
+        """Handle requests again: the peer reads its responses."""
         self._writable = True
         self.proceed()
 
     def proceed(self) -> None:
-        """Give the core the requests that are here, as long as it takes them and this connection's turn lasts."""
+        """Pass buffered requests to the core until it is busy or the turn of this connection ends."""
         assert self._transport is not None
         self._end_turn()
         loop = asyncio.get_running_loop()
@@ -100,14 +102,14 @@ class Incoming(asyncio.Protocol):
             self._shell.note(f"closed {self.peer}: {error}")
             self.close()
             return
-        self._hold_back()
+        self._pause_or_resume_reading()
 
     def _end_turn(self) -> None:
         if self._continuation is not None:
             self._continuation.cancel()
             self._continuation = None
 
-    def _hold_back(self) -> None:
+    def _pause_or_resume_reading(self) -> None:
         assert self._transport is not None
         waiting = self.connection.busy or not self._writable or self._continuation is not None
         if waiting and len(self._frames) > _BUFFERED_MAX_BYTES:
@@ -135,6 +137,6 @@ class Incoming(asyncio.Protocol):
         self._transport.abort()
 
     def close(self) -> None:
-        """End the connection after what was written."""
+        """Close the connection after the written bytes are sent."""
         assert self._transport is not None
         self._transport.close()

@@ -1,7 +1,9 @@
-"""The sockets that a node listens on.
+"""Server sockets of a node, one per listener.
 
-They are bound before anything is read or written, so that a port in use costs nothing, and accept when there is
-somebody to answer: the controller's as soon as there is a node, the others when it knows its cluster.
+Follows: kafka.network.SocketServer.
+
+They are bound before any file is read or written, so that a port in use has no side effect. The controller's listener
+accepts connections as soon as the node is created, the others when the node knows its cluster.
 """
 
 import asyncio
@@ -17,7 +19,7 @@ from reference_broker.server.shell import Shell
 
 
 class Listeners:
-    """Bound by `bind`; `endpoints` have the ports that were free where any was asked for."""
+    """The listeners of a node. After `bind`, `endpoints` have the bound ports instead of port 0."""
 
     def __init__(self, controller_listener: str) -> None:
         self.endpoints: tuple[Endpoint, ...] = ()
@@ -27,7 +29,7 @@ class Listeners:
         self._servers: dict[str, asyncio.Server] = {}
 
     async def bind(self, endpoints: Iterable[Endpoint], hosts_file: Path | None) -> None:
-        """Take the ports. Raises `ServerError`."""
+        """Bind the ports. Raises `ServerError`."""
         for endpoint in endpoints:
             self._servers[endpoint.listener] = server = await self._bind(endpoint, hosts_file)
             port = server.sockets[0].getsockname()[1]
@@ -49,12 +51,12 @@ class Listeners:
             raise ServerError(f"cannot listen on {where}: {error.strerror or error}") from error
 
     async def accept(self, *, controller: bool) -> None:
-        """Accept connections: the controller's listener, or all others."""
+        """Accept connections on the controller's listener, or on all others."""
         for name, server in self._servers.items():
             if (name == self._controller_listener) == controller:
                 await server.start_serving()
 
     def close(self) -> None:
-        """Accept no more."""
+        """Stop accepting connections."""
         for server in self._servers.values():
             server.close()

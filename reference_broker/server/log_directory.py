@@ -1,8 +1,10 @@
-"""The data directory around the partitions: who may use it, and whose it is.
+"""Lock and identity of the data directory.
 
-- `.lock` is held while a broker runs, so that two never write one log.
-- `meta.properties` names the cluster, the node and the directory (KIP-858's version 1); a directory of another node,
-  cluster or version is refused rather than overwritten.
+Follows: org.apache.kafka.metadata.properties.MetaProperties (KIP-858).
+
+- `.lock` is locked while a broker runs, so that two brokers never write to one log.
+- `meta.properties` holds the ids of cluster, node and directory (version 1). A directory of another node,
+  cluster or version is rejected and not overwritten.
 """
 
 import fcntl
@@ -20,11 +22,11 @@ _VERSION = "1"
 
 
 class LogDirectory:
-    """A data directory that this process holds.
+    """A data directory that is locked by this process.
 
-    `cluster_id` and `directory_id` are those of `meta.properties`, written at the first start.
+    `cluster_id` and `directory_id` come from `meta.properties`, which the first start writes.
 
-    :raises ServerError: another broker holds it, it is another node's, or it cannot be used.
+    :raises ServerError: the directory is locked by another broker, belongs to another node, or cannot be used.
     """
 
     def __init__(self, path: Path, node_id: int, cluster_id: str | None) -> None:
@@ -48,15 +50,15 @@ class LogDirectory:
 
     def _identify(self, node_id: int, cluster_id: str | None) -> tuple[str, UUID]:
         if not self.disk.exists(_META_PROPERTIES):
-            made = cluster_id or format_uuid(uuid4())
+            new_cluster_id = cluster_id or format_uuid(uuid4())
             directory_id = uuid4()
-            self.disk.replace(_META_PROPERTIES, _meta_properties(made, node_id, directory_id))
-            return made, directory_id
+            self.disk.replace(_META_PROPERTIES, _meta_properties(new_cluster_id, node_id, directory_id))
+            return new_cluster_id, directory_id
         found = self._read_meta_properties()
         if found.get("node.id") != str(node_id):
-            raise ServerError(f"{self.path} is the directory of node {found.get('node.id')}, not of node {node_id}")
+            raise ServerError(f"{self.path} belongs to node {found.get('node.id')}, not to node {node_id}")
         if cluster_id is not None and found["cluster.id"] != cluster_id:
-            raise ServerError(f"{self.path} is of cluster {found['cluster.id']}, not of cluster {cluster_id}")
+            raise ServerError(f"{self.path} belongs to cluster {found['cluster.id']}, not to cluster {cluster_id}")
         return found["cluster.id"], parse_uuid(found["directory.id"])
 
     def _read_meta_properties(self) -> dict[str, str]:
@@ -66,7 +68,7 @@ class LogDirectory:
         version = found.get("version", _VERSION)
         if version != _VERSION:
             path = self.path / _META_PROPERTIES
-            raise ServerError(f"{path} is of version {version}, this broker reads version {_VERSION}")
+            raise ServerError(f"{path} has version {version}, this broker reads version {_VERSION}")
         try:
             parse_uuid(found["directory.id"])
             found["cluster.id"], found["node.id"]

@@ -1,9 +1,11 @@
-"""The life of a node's process: options, listeners, data directory, node, `ready`, and a clean end.
+"""Main function of a node's process, from the command line to the shutdown.
 
-SIGTERM and SIGINT, or the end of standard input where asked for, begin a shutdown in good order: the broker hands over
-what it leads, the controller its leadership, the logs are closed. It has bounds, and a second signal cuts it short: no
-node waits for a quorum that is gone. Anything else that ends the process leaves a directory that the next start
-recovers.
+Follows: kafka.server.KafkaRaftServer.
+
+SIGTERM, SIGINT, or the end of standard input with `--exit-with-stdin`, start a clean shutdown: the broker and the
+controller resign their leaderships, and the logs are closed. Its time is bounded, and a second signal ends the process
+at once, so that no node waits for a quorum that is unavailable. After any other end of the process, the next start
+recovers the directory.
 """
 
 import asyncio
@@ -34,16 +36,16 @@ _LARGE_BYTES = 1024 * 1024
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run a node until it is told to stop. Returns the exit code."""
+    """Run a node until it stops; return the exit code."""
     _return_large_blocks()
     try:
         options = parse_options(arguments)
         asyncio.run(_run(options))
     except UsageError as error:
-        _say(f"error: {error}")
+        _log(f"error: {error}")
         return EXIT_USAGE
     except ServerError as error:
-        _say(f"error: {error}")
+        _log(f"error: {error}")
         return EXIT_BROKER_FAILED
     return 0
 
@@ -56,8 +58,8 @@ def _return_large_blocks() -> None:
 
 
 async def _run(options: Options) -> None:
-    if options.unheeded:
-        _say(f"warning: properties that mean nothing to this broker: {', '.join(options.unheeded)}")
+    if options.ignored:
+        _log(f"warning: properties that this broker ignores: {', '.join(options.ignored)}")
     controller_listener = controller_listener_in(options.properties)
     listeners = Listeners(controller_listener)
     try:
@@ -69,7 +71,7 @@ async def _run(options: Options) -> None:
     clocks = WrongClocks(options.clock_file) if options.clock_file else Clocks()
     directory = LogDirectory(options.data, options.node_id, options.cluster_id)
     node = _open_node(layout, properties, directory, options.node_id, clocks)
-    gc.freeze()  # what is alive now stays so: no collection walks it again
+    gc.freeze()  # objects of the start live as long as the process: collections need not visit them
     await _Process(options, node, listeners, clocks).run()
     try:
         node.close()
@@ -78,7 +80,7 @@ async def _run(options: Options) -> None:
 
 
 def _bound(options: Options, endpoints: Sequence[Endpoint], controller_listener: str) -> dict[str, str]:
-    """The properties, with the ports that were free; a node that names no voters is alone."""
+    """Return the properties with the bound ports. Without `controller.quorum.voters` the node is the only voter."""
     properties = {
         **options.properties,
         "node.id": str(options.node_id),
@@ -114,11 +116,11 @@ def _open_node(
     except OSError as error:
         raise ServerError(f"cannot open the data directory {directory.path}: {error.strerror or error}") from error
     except (MetadataFaultError, QuorumStateFileError) as error:
-        raise ServerError(f"the data directory {directory.path} is another broker's: {error}") from error
+        raise ServerError(f"the data directory {directory.path} belongs to another broker: {error}") from error
 
 
 class _Process:
-    """The node as it runs."""
+    """A running node, its listeners and its signal handlers."""
 
     def __init__(self, options: Options, node: Node, listeners: Listeners, clocks: Clocks) -> None:
         self._options = options
@@ -130,7 +132,7 @@ class _Process:
         self._is_open = self._is_ready = self._is_stopping = self._is_signalled = False
 
     async def run(self) -> None:
-        """Until the end. Raises `ServerError`."""
+        """Run the node until it has stopped. Raises `ServerError`."""
         listeners, node = self._listeners, self._node
         listeners.frame_size_max_bytes = node.runtime.configuration.integer("socket.request.max.bytes")
         listeners.shell = self._shell = Shell(
@@ -142,7 +144,7 @@ class _Process:
             changed=self._changed,
         )
         await listeners.accept(controller=True)
-        self._watch_for_the_end()
+        self._add_signal_handlers()
         self._changed()
         try:
             await self._ended
@@ -151,7 +153,7 @@ class _Process:
             self._shell.close_all()
 
     def _changed(self) -> None:
-        """After every event: see what the node has come to."""
+        """Open the listeners, report readiness or end, by the node's state. Called after every event."""
         if self._node.is_stopped:
             self._end()
         elif self._serving is None and self._node.is_serving:
@@ -159,14 +161,14 @@ class _Process:
         elif self._is_open and not self._is_ready and self._node.is_ready:
             self._is_ready = True
             where = self._listeners.endpoints[0]
-            print(f"ready {where.host}:{where.port}", flush=True)  # noqa: T201 - whoever started us reads it
+            print(f"ready {where.host}:{where.port}", flush=True)  # noqa: T201 - the parent process reads it
 
     async def _serve(self) -> None:
         await self._listeners.accept(controller=False)
         self._is_open = True
         self._changed()
 
-    def _watch_for_the_end(self) -> None:
+    def _add_signal_handlers(self) -> None:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._signalled)
@@ -179,7 +181,7 @@ class _Process:
             self._stop()
 
     def _signalled(self) -> None:
-        """The second signal cuts it short; that standard input ends too says nothing more."""
+        """Stop the node; end it at once if this is the second signal. The end of standard input does not count."""
         if self._is_signalled:
             self._end()
         else:
@@ -200,5 +202,5 @@ class _Process:
             self._ended.set_exception(ServerError(reason))
 
 
-def _say(line: str) -> None:
+def _log(line: str) -> None:
     print(line, file=sys.stderr, flush=True)  # noqa: T201 - standard error is the log of this process

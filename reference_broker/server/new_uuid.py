@@ -1,4 +1,7 @@
-"""New ids, as Kafka's `Uuid.randomUuid` draws them: none begins with a dash, which tools would take for an option."""
+"""Random UUIDs, none of which starts with a dash, because tools would parse it as an option.
+
+Follows: org.apache.kafka.common.Uuid.
+"""
 
 from uuid import UUID, uuid4
 
@@ -6,8 +9,8 @@ from reference_broker.protocol.uuids import format_uuid
 
 
 def new_uuid() -> UUID:
-    """One that nobody has had."""
-    drawn = uuid4()
-    while format_uuid(drawn).startswith("-"):
-        drawn = uuid4()
-    return drawn
+    """Return a new random UUID."""
+    uuid = uuid4()
+    while format_uuid(uuid).startswith("-"):
+        uuid = uuid4()
+    return uuid

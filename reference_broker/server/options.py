@@ -1,10 +1,10 @@
-"""The command line of a node's process.
+"""Command line of a node's process.
 
     python -m reference_broker.server --node-id 1 --data DIR --set listeners=CLIENT://127.0.0.1:9092,CONTROLLER://…
         --set controller.quorum.voters=1@b1:9093,… --set process.roles=broker,controller …
 
-`--listener HOST:PORT` is short for a node alone: a listener for clients there, one for its controller at any free port
-beside it, no other voter, and one replica of committed offsets, as in the `server.properties` that Kafka comes with.
+`--listener HOST:PORT` configures a cluster of one node: a listener for clients at this address, one for the controller
+on any free port of the same host, and one replica of `__consumer_offsets`, as in Kafka's `server.properties`.
 """
 
 import argparse
@@ -22,10 +22,10 @@ from reference_broker.server.errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What a node is started with.
+    """Options of a node.
 
-    :param properties: Kafka's broker properties, those that this broker heeds.
-    :param unheeded: names of properties that were given and mean nothing to this broker.
+    :param properties: Kafka's broker properties that this broker implements.
+    :param ignored: names of the given properties that this broker does not implement.
     """
 
     node_id: int
@@ -34,7 +34,7 @@ class Options:
     clock_file: Path | None
     cluster_id: str | None
     properties: dict[str, str]
-    unheeded: tuple[str, ...]
+    ignored: tuple[str, ...]
     exit_with_stdin: bool
 
 
@@ -46,19 +46,26 @@ class _Parser(argparse.ArgumentParser):
 def parse_options(arguments: Sequence[str]) -> Options:
     """Read the command line. Raises `UsageError`."""
     parser = _Parser(prog="python -m reference_broker.server", description="Run one node of the reference broker.")
-    parser.add_argument("--node-id", type=_node_id, required=True)
-    parser.add_argument("--data", type=Path, required=True, metavar="DIR", help="the log directory, made if need be")
-    parser.add_argument("--listener", type=_address, metavar="HOST:PORT", help="of a node alone; port 0: any free one")
-    parser.add_argument("--advertised", type=_address, metavar="HOST:PORT", help="what its clients are told instead")
-    parser.add_argument("--hosts-file", type=Path, metavar="FILE", help="names to addresses, before the system's own")
-    parser.add_argument("--clock-file", type=Path, metavar="FILE", help="how wrong its clocks are, for tests")
-    parser.add_argument("--cluster-id", help="22 characters of base64; made at the first start where not given")
-    parser.add_argument(
-        "--set", action="append", default=[], metavar="PROPERTY=VALUE", type=_property, dest="properties"
+    add = parser.add_argument
+    add("--node-id", type=_node_id, required=True, help="Id of the node: 0 or more.")
+    add("--data", type=Path, required=True, metavar="DIR", help="Log directory; created if it does not exist.")
+    add("--listener", type=_address, metavar="HOST:PORT", help="Listener of a cluster of one node; port 0: any free.")
+    add("--advertised", type=_address, metavar="HOST:PORT", help="Advertised address, if it is not the listener's.")
+    add("--hosts-file", type=Path, metavar="FILE", help="Host names and addresses that precede the system's.")
+    add("--clock-file", type=Path, metavar="FILE", help="Settings of shifted clocks, for tests.")
+    add("--cluster-id", help="Cluster id: 22 characters of base64 (default: generated at the first start).")
+    add(
+        "--set",
+        action="append",
+        default=[],
+        metavar="PROPERTY=VALUE",
+        type=_property,
+        dest="properties",
+        help="Broker property of Kafka; may be repeated.",
     )
-    parser.add_argument("--exit-with-stdin", action="store_true", help="stop when standard input reaches its end")
+    add("--exit-with-stdin", action="store_true", help="Shut down when standard input ends.")
     parsed = parser.parse_args(arguments)
-    given = {**_alone(parsed.listener, parsed.advertised), **dict(parsed.properties)}
+    given = {**_single_node_properties(parsed.listener, parsed.advertised), **dict(parsed.properties)}
     return Options(
         node_id=parsed.node_id,
         data=parsed.data,
@@ -66,13 +73,13 @@ def parse_options(arguments: Sequence[str]) -> Options:
         clock_file=parsed.clock_file,
         cluster_id=parsed.cluster_id,
         properties=_checked({name: value for name, value in given.items() if name in BROKER_CONFIG_KEYS}),
-        unheeded=tuple(name for name in given if name not in BROKER_CONFIG_KEYS),
+        ignored=tuple(name for name in given if name not in BROKER_CONFIG_KEYS),
         exit_with_stdin=parsed.exit_with_stdin,
     )
 
 
-def _alone(listener: str | None, advertised: str | None) -> dict[str, str]:
-    """The properties that `--listener` and `--advertised` are short for."""
+def _single_node_properties(listener: str | None, advertised: str | None) -> dict[str, str]:
+    """Return the properties that `--listener` and `--advertised` set."""
     if listener is None:
         return {}
     host = listener.rpartition(":")[0]
@@ -90,7 +97,7 @@ def _alone(listener: str | None, advertised: str | None) -> dict[str, str]:
 
 def _checked(properties: dict[str, str]) -> dict[str, str]:
     if "listeners" not in properties:
-        raise UsageError("--listener HOST:PORT or --set listeners=NAME://HOST:PORT,… is needed (see --help)")
+        raise UsageError("--listener HOST:PORT or --set listeners=NAME://HOST:PORT,… is required (see --help)")
     try:
         for name, value in properties.items():
             BROKER_CONFIG_KEYS[name].parse(value)
@@ -101,7 +108,7 @@ def _checked(properties: dict[str, str]) -> dict[str, str]:
 
 def _node_id(text: str) -> int:
     if not text.isdecimal() or int(text) >= 2**31:
-        raise argparse.ArgumentTypeError(f"{text!r} is no node id; it is a number from 0 up")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a node id: a number from 0 to {2**31 - 1}")
     return int(text)
 
 

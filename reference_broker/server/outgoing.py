@@ -1,9 +1,11 @@
-"""Connections to other nodes, made when there is something to send.
+"""Connections to other nodes, opened when a request is sent.
+
+Follows: org.apache.kafka.clients.NetworkClient.
 
 Rules of this file:
-- A name is resolved at each connect, through the hosts file: a link that a test moves is followed.
-- What cannot be connected is lost at once (`lost`), and so is what breaks. Nobody tries again here: whoever asked backs
-  off and asks again, which connects again.
+- A host name is resolved at each connect, with the hosts file, because a test may change its address.
+- If a connection fails or breaks, the channel is lost at once (`on_lost`). It is not retried here: the sender of the
+  request backs off and sends again, which opens a new connection.
 """
 
 import asyncio
@@ -17,55 +19,55 @@ from reference_broker.protocol.framing import FrameBuffer
 from reference_broker.server.errors import ServerError
 from reference_broker.server.hosts_file import resolve
 
-Answered = Callable[[Channel, bytes], None]
-Lost = Callable[[Channel], None]
+OnResponse = Callable[[Channel, bytes], None]
+OnLost = Callable[[Channel], None]
 
 
 class Outgoing:
     """The open channels.
 
-    :param answered: takes a response, without its length.
-    :param lost: is told of a channel that could not be connected, or broke.
+    :param on_response: receives a response without its length prefix.
+    :param on_lost: receives a channel that could not be connected, or broke.
     """
 
-    def __init__(self, hosts_file: Path | None, answered: Answered, lost: Lost) -> None:
+    def __init__(self, hosts_file: Path | None, on_response: OnResponse, on_lost: OnLost) -> None:
         self._hosts_file = hosts_file
-        self._answered = answered
-        self._lost = lost
+        self._on_response = on_response
+        self._on_lost = on_lost
         self._links: dict[Channel, _Link] = {}
 
     def send(self, channel: Channel, data: bytes) -> None:
-        """Send a request; connect before, if need be."""
+        """Send a request; connect first if the channel is not open."""
         link = self._links.get(channel)
         if link is None:
             link = self._links[channel] = _Link(
-                lambda frame: self._answered(channel, frame), lambda: self._end(channel)
+                lambda frame: self._on_response(channel, frame), lambda: self._end(channel)
             )
             link.connect(channel, self._hosts_file)
         link.send(data)
 
     def close(self, channel: Channel) -> None:
-        """End a channel, and do not say that it is lost."""
+        """Close a channel without reporting it as lost."""
         link = self._links.pop(channel, None)
         if link is not None:
             link.close()
 
     def close_all(self) -> None:
-        """End them all."""
+        """Close all channels."""
         for channel in tuple(self._links):
             self.close(channel)
 
     def _end(self, channel: Channel) -> None:
         del self._links[channel]
-        self._lost(channel)
+        self._on_lost(channel)
 
 
 class _Link(asyncio.Protocol):
-    """One connection; until it is made, what is to be sent waits."""
+    """One connection. Requests wait until it is established."""
 
-    def __init__(self, answered: Callable[[bytes], None], ended: Callable[[], None]) -> None:
-        self._answered = answered
-        self._ended = ended
+    def __init__(self, on_response: Callable[[bytes], None], on_end: Callable[[], None]) -> None:
+        self._on_response = on_response
+        self._on_end = on_end
         self._frames = FrameBuffer(INT_MAX)
         self._waiting: list[bytes] = []
         self._transport: asyncio.Transport | None = None
@@ -79,7 +81,7 @@ class _Link(asyncio.Protocol):
         try:
             host = resolve(channel.host, hosts_file)
             await asyncio.get_running_loop().create_connection(lambda: self, host, channel.port)
-        except (OSError, ServerError):  # a hosts file that is being replaced is no reason to end
+        except (OSError, ServerError):  # a hosts file that is being replaced does not end the node
             self._end()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -98,7 +100,7 @@ class _Link(asyncio.Protocol):
         self._frames.feed(data)
         try:
             while not self._is_closed and (frame := self._frames.next_frame()) is not None:
-                self._answered(frame)
+                self._on_response(frame)
         except MalformedRequestError:
             if self._transport is not None:
                 self._transport.abort()
@@ -119,4 +121,4 @@ class _Link(asyncio.Protocol):
     def _end(self) -> None:
         if not self._is_closed:
             self._is_closed = True
-            self._ended()
+            self._on_end()

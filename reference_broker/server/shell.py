@@ -1,8 +1,8 @@
-"""The shell around the core: it carries out effects, keeps the timer, and tells the time.
+"""Imperative shell around the core: executes effects, sets the timer, and reads the clocks.
 
-Rules of this file: no decision about Kafka is taken here. A handler that raises is a bug: it is shown on standard
-error and costs the one connection that it came by. A disk that fails, a quorum in a state that its protocol rules
-out, metadata that cannot be followed, or a broker that is not let in ends the node (`failed`), as it ends Kafka's.
+Rules of this file: it makes no decision about Kafka. An exception in a handler is a bug: it is printed on standard
+error, and the connection of the request is closed. A failed disk, an invalid quorum state, a metadata fault or a failed
+registration ends the node (`failed`), as in Kafka.
 """
 
 import asyncio
@@ -24,10 +24,10 @@ from reference_broker.server.outgoing import Outgoing
 
 
 class Shell:
-    """A node and its connections, in both directions.
+    """A node with its accepted and its outgoing connections.
 
     :param request_max_bytes: `socket.request.max.bytes`.
-    :param failed: called when the node cannot go on, with one line that says why.
+    :param failed: called with a reason of one line when the node cannot continue.
     :param changed: called after every event.
     """
 
@@ -50,42 +50,42 @@ class Shell:
         self._is_writing = False
         self._incoming: dict[Connection, Incoming] = {}
         self._memory = ConnectionMemory(request_max_bytes)
-        self._outgoing = Outgoing(hosts_file, self._answered, self._lost)
+        self._outgoing = Outgoing(hosts_file, self._on_response, self._on_lost)
         self._proceed(None)
 
-    # What comes in
+    # Input events
 
     def add(self, incoming: Incoming) -> None:
-        """A connection came."""
+        """Register an accepted connection."""
         self._incoming[incoming.connection] = incoming
 
     def remove(self, incoming: Incoming) -> None:
-        """A connection went."""
+        """Remove a closed connection."""
         del self._incoming[incoming.connection]
         self.node.disconnected(incoming.connection)
 
     def grown(self, incoming: Incoming) -> None:
-        """Bound the memory of all connections."""
+        """Enforce the limit of the memory of all connections."""
         self._memory.bound(incoming, self._incoming.values())
 
     def handle(self, incoming: Incoming, frame: bytes) -> None:
-        """Give the core a request, and do what it says."""
+        """Pass a request to the core, and execute the effects."""
         with self._guarded(incoming.close):
             self.node.handle(incoming.connection, frame, self._clocks.read())
         self._proceed(incoming)
 
     def stop(self) -> None:
-        """The node shall end, in good order."""
-        with self._guarded(lambda: self._failed("the node cannot shut down in order")):
+        """Begin a clean shutdown of the node."""
+        with self._guarded(lambda: self._failed("the node cannot shut down cleanly")):
             self.node.shut_down(self._clocks.read())
         self._proceed(None)
 
-    def _answered(self, channel: Channel, frame: bytes) -> None:
+    def _on_response(self, channel: Channel, frame: bytes) -> None:
         with self._guarded(lambda: self._outgoing.close(channel)):
             self.node.handle_response(channel, frame, self._clocks.read())
         self._proceed(None)
 
-    def _lost(self, channel: Channel) -> None:
+    def _on_lost(self, channel: Channel) -> None:
         with self._guarded(_nothing):
             self.node.lost(channel, self._clocks.read())
         self._proceed(None)
@@ -109,25 +109,25 @@ class Shell:
         except OSError as error:
             self._failed(f"the log directory failed: {error}")
         except QuorumStateError as error:
-            self._failed(f"the quorum is in a state that cannot be: {error}")
+            self._failed(f"the quorum is in an invalid state: {error}")
         except MetadataFaultError as error:
-            self._failed(f"the metadata log cannot be followed: {error}")
+            self._failed(f"the metadata log cannot be applied: {error}")
         except RegistrationTimeoutError as error:
             self._failed(str(error))
-        except Exception:  # noqa: BLE001 - one connection pays for a bug, not the node
+        except Exception:  # noqa: BLE001 - a bug costs one connection, not the node
             traceback.print_exc()
             give_up()
 
-    # What goes out
+    # Effects
 
-    def _proceed(self, asking: Incoming | None) -> None:
-        """Carry out effects. `asking` goes on to its next request by itself; others are told to."""
+    def _proceed(self, current: Incoming | None) -> None:
+        """Execute effects. `current` continues with its next request by itself, other connections are scheduled."""
         for effect in self.node.take_effects():
             match effect:
                 case Respond(connection, data):
                     if incoming := self._incoming.get(connection):
                         incoming.write(data)
-                        if incoming is not asking:
+                        if incoming is not current:
                             self._loop.call_soon(incoming.proceed)
                 case Send(channel, data):
                     self._outgoing.send(channel, data)
@@ -141,12 +141,12 @@ class Shell:
                     self.note(text)
         if self.node.has_to_write and not self._is_writing:
             self._is_writing = True
-            self._loop.call_soon(self._write)  # behind all that has come in by now
+            self._loop.call_soon(self._write)  # after the events that are already queued
         self._set_timer()
         self._changed()
 
     def close_all(self) -> None:
-        """End every connection."""
+        """Close every connection."""
         self._outgoing.close_all()
         for incoming in tuple(self._incoming.values()):
             incoming.close()
@@ -154,7 +154,7 @@ class Shell:
             self._timer.cancel()
 
     def note(self, text: str) -> None:
-        """A line for the node's own log."""
+        """Write a line to the node's log."""
         print(text, file=sys.stderr, flush=True)  # noqa: T201 - standard error is the log of this process
 
     def _set_timer(self) -> None:
@@ -169,4 +169,4 @@ class Shell:
 
 
 def _nothing() -> None:
-    """Nobody is to blame: the action that has the bug is lost, the others go on."""
+    """Do nothing: no connection caused the failed action, and the other actions continue."""

@@ -1,11 +1,11 @@
-"""A simulated cluster as tests like it: requests in plain words, and time that passes until something is so.
+"""Simulated cluster for tests: requests with plain arguments, and time that advances until a condition holds.
 
     cluster = Cluster(3, min_insync_replicas="2")
     cluster.run_until(lambda: cluster.active_controller)
     cluster.request(1, "Metadata", 12, topics=None)
     cluster.kill(1)
 
-A node that fails by itself ends the test: `OSError`.
+If a node fails by itself, the test ends with `OSError`.
 """
 
 import itertools
@@ -48,12 +48,12 @@ class Cluster:
 
     @property
     def nodes(self) -> dict[int, Node]:
-        """Those that run."""
+        """The running nodes by id."""
         return self._simulated.nodes
 
     @property
     def now(self) -> Now:
-        """As every node's clocks show it."""
+        """The current time of all nodes' clocks."""
         return self._clock.read(self._simulated.scheduler.now_ms)
 
     @property
@@ -62,7 +62,7 @@ class Cluster:
         active = (node_id for node_id, node in self.nodes.items() if node.controller and node.controller.is_active)
         return next(active, None)
 
-    # Life of the nodes
+    # Start and end of nodes
 
     def start(self, node_id: int) -> None:
         """Open a node on its disk."""
@@ -107,26 +107,26 @@ class Cluster:
     # Time
 
     def run(self, for_ms: int) -> None:
-        """Let time pass."""
+        """Advance the time."""
         self.run_until(lambda: False, within_ms=for_ms, is_sure=False)
 
     def run_until(self, condition: Callable[[], Any], *, within_ms: int = 30_000, is_sure: bool = True) -> Any:
-        """Let time pass until this is so; what it is. An assertion fails if it is not in time."""
+        """Advance the time until the condition is true and return its value; fail after `within_ms` if `is_sure`."""
         scheduler = self._simulated.scheduler
         found = None
 
-        def is_so() -> bool:
+        def holds() -> bool:
             nonlocal found
             self._raise_failures()
             found = condition()
             return bool(found)
 
-        is_in_time = scheduler.run_until(is_so, end_ms=scheduler.now_ms + within_ms)
+        is_in_time = scheduler.run_until(holds, end_ms=scheduler.now_ms + within_ms)
         assert is_in_time or not is_sure, f"not within {within_ms} ms"
         return found
 
     def jump(self, by_ms: int) -> None:
-        """Let time pass all at once: what was due meanwhile is done late."""
+        """Advance the time in one step: actions that are due meanwhile run late."""
         for machine in self._simulated.machines.values():
             machine.pause()
         self.run(by_ms)
@@ -185,14 +185,14 @@ class Cluster:
         self._schemas[connection, frame[4:8]] = schema  # by the correlation id: not every request has a response
         self._connections[connection].send(len(frame).to_bytes(_LENGTH_BYTES, "big") + frame)
 
-    def hang_up(self, connection: Connection) -> None:
+    def disconnect(self, connection: Connection) -> None:
         """Close a client's connection."""
         if connection in self._connections:
             self._connections.pop(connection).close()
 
 
 class _Disks(MutableMapping[int, SimulatedDisk]):
-    """By node; a machine whose node does not run may be given another one."""
+    """Disks by node id; the disk of a stopped node may be replaced."""
 
     def __init__(self, simulated: SimulatedCluster) -> None:
         self._machines = simulated.machines
@@ -204,7 +204,7 @@ class _Disks(MutableMapping[int, SimulatedDisk]):
         self._machines[node_id].disk = disk
 
     def __delitem__(self, node_id: int) -> None:
-        raise TypeError("a machine has a disk")
+        raise TypeError("the disk of a machine cannot be removed")
 
     def __iter__(self) -> Iterator[int]:
         return iter(self._machines)

@@ -1,4 +1,4 @@
-"""Apache Kafka's own tools, where Java and the jars are there."""
+"""Fixture that runs Apache Kafka's tools if Java and the jars are installed."""
 
 import subprocess
 from collections.abc import Callable, Sequence
@@ -16,9 +16,9 @@ KafkaTool = Callable[..., str]
 
 @pytest.fixture(scope="session")
 def kafka_tool() -> KafkaTool:
-    """Runs a class of Apache Kafka with arguments; gives what it printed, complaints included.
+    """Return a function that runs a main class of Apache Kafka and returns its output, with standard error.
 
-    It must end well, or, where the caller says that it fails, not.
+    It asserts that the exit code is 0, or not 0 with `fails=True`.
     """
     try:
         java, class_path = find_java().executable, JarLock.load(KAFKA_VERSION).class_path()

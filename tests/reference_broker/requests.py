@@ -1,4 +1,4 @@
-"""Requests as plain words: kio's entities, what is not said being empty or zero.
+"""Builders of requests: kio's entities, with empty or zero values for omitted fields.
 
 `request("CreateTopics", 7, topics=[{"name": "orders", "num_partitions": 3}])` is kio's request of that version.
 """
@@ -19,17 +19,17 @@ from fixtures.clients.record_batch import Record, RecordBatch, encode_batch
 from reference_broker.simulation.clock import WALL_START_MS
 
 API_KEYS = {"".join(word.capitalize() for word in name.split("_")): key for key, name in api_key_map.items()}
-st.register_type_strategy(Records, st.binary(max_size=200))  # the one type of kio that has no strategy of its own
+st.register_type_strategy(Records, st.binary(max_size=200))  # the only type of kio without a strategy
 START_MS = WALL_START_MS
 
 
 def request(api: str, version: int, **fields: Any) -> Any:
-    """A request of kio, with the fields that this version has."""
+    """Return a request entity with the given fields."""
     return fill(getattr(request_schema(API_KEYS[api], version), f"{api}Request"), fields)
 
 
 def fill(entity_type: Any, fields: dict[str, Any]) -> Any:
-    """An entity from a dict of fields, nested entities being dicts too; the rest is empty, zero or null."""
+    """Return an entity from a dict of fields, with nested dicts; other fields are empty, zero or null."""
     hints = get_type_hints(entity_type)
     values = {}
     for field in dataclasses.fields(entity_type):
@@ -71,29 +71,27 @@ def _empty(hint: Any) -> Any:
 
 
 def any_request(api_key: int, version: int) -> st.SearchStrategy[Any]:
-    """Requests of any content.
+    """Return a strategy for requests with any content.
 
-    The retention time of an old OffsetCommit is left at its default: kio cannot read 290 thousand years and more.
+    The retention time of an old OffsetCommit has its default: kio cannot read more than 290 thousand years.
     """
 
-    def readable(entity: Any) -> Any:
+    def with_default_retention(entity: Any) -> Any:
         has_retention = hasattr(entity, "retention_time")
         return dataclasses.replace(entity, retention_time=timedelta(milliseconds=-1)) if has_retention else entity
 
-    return st.from_type(load_request_schema(api_key, version)).map(readable)
+    return st.from_type(load_request_schema(api_key, version)).map(with_default_retention)
 
 
 def populated(entity_type: Any) -> Any:
-    """An entity in which nothing is empty: every array has two elements."""
-    return entity_type(
-        **{name: _something(hint) for name, hint in get_type_hints(entity_type).items() if name[0] != "_"}
-    )
+    """Return an entity without empty fields: every array has two elements."""
+    return entity_type(**{name: _value(hint) for name, hint in get_type_hints(entity_type).items() if name[0] != "_"})
 
 
-def _something(hint: Any) -> Any:
+def _value(hint: Any) -> Any:
     inner = _without_null(hint)
     if get_origin(inner) is tuple:
-        return (_something(get_args(inner)[0]),) * 2
+        return (_value(get_args(inner)[0]),) * 2
     if dataclasses.is_dataclass(inner):
         return populated(inner)
     known = {bool: True, timedelta: timedelta(milliseconds=5), int: 3, str: "orders", bytes: b"abc", UUID: UUID(int=1)}
@@ -101,7 +99,7 @@ def _something(hint: Any) -> Any:
 
 
 def batch(*values: bytes, timestamp_ms: int = START_MS, **producer: int) -> bytes:
-    """One uncompressed batch; `producer_id`, `producer_epoch`, `base_sequence` make it idempotent."""
+    """Return an uncompressed batch; `producer_id`, `producer_epoch` and `base_sequence` make it idempotent."""
     records = [Record(offset=number, timestamp_ms=timestamp_ms, value=value) for number, value in enumerate(values)]
     return encode_batch(RecordBatch(records=tuple(records), **producer))
 
@@ -109,11 +107,11 @@ def batch(*values: bytes, timestamp_ms: int = START_MS, **producer: int) -> byte
 def fetch_fields(
     offset: int, topic: str = "orders", partition: int = 0, *, epoch: int = -1, max_bytes: int = 2**20, **fields: Any
 ) -> dict[str, Any]:
-    """The fields of a Fetch of one partition that does not wait."""
-    asked = {
+    """Return the fields of a Fetch request of one partition without waiting."""
+    fetched = {
         "partition": partition,
         "fetch_offset": offset,
         "current_leader_epoch": epoch,
         "partition_max_bytes": max_bytes,
     }
-    return {"max_wait": 0, "min_bytes": 0, "topics": [{"topic": topic, "partitions": [asked]}], **fields}
+    return {"max_wait": 0, "min_bytes": 0, "topics": [{"topic": topic, "partitions": [fetched]}], **fields}

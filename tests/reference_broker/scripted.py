@@ -1,8 +1,8 @@
-"""A broker without a process: a cluster of one node in memory, driven by requests with plain arguments.
+"""Broker for tests: a simulated cluster of one node, driven by requests with plain arguments.
 
 `broker.request("CreateTopics", 7, topics=[{"name": "orders", "num_partitions": 3}])` sends a request through the node
-as bytes, and decodes the bytes that come back. Messages take no time here, so that the effects of a request are there
-at once, and time stands still unless a test advances it.
+as bytes and decodes the response. Messages take no time, so a request has its effects at once, and time advances only
+if a test does so.
 """
 
 import itertools
@@ -48,7 +48,7 @@ _STEPWISE_MAX_MS = 120_000
 class ScriptedBroker:
     """One broker, its disk, its clock, and a client, which reconnects if its connection was closed.
 
-    The only periodic activity is that of heartbeats.
+    The only periodic actions are heartbeats.
     """
 
     def __init__(self, **properties: str) -> None:
@@ -108,7 +108,7 @@ class ScriptedBroker:
 
     def disconnect(self, connection: Connection) -> None:
         """Close a client's connection."""
-        self.cluster.hang_up(connection)
+        self.cluster.disconnect(connection)
         self.cluster.run(0)
 
     def request(self, api: str, version: int, connection: Connection | None = None, **fields: Any) -> Any:
@@ -120,7 +120,7 @@ class ScriptedBroker:
         return response
 
     def advance(self, by_ms: int) -> list[Any]:
-        """Let time pass, in one step if it is long, and return everything sent meanwhile."""
+        """Advance the time, in one step if it is long, and return everything sent meanwhile."""
         if by_ms <= _STEPWISE_MAX_MS:
             self.cluster.run(by_ms)
         else:
@@ -134,7 +134,7 @@ class ScriptedBroker:
         self._is_closed |= (self.connection, CLOSED) in sent
         return sent
 
-    # Requests of most tests
+    # Common requests
 
     def create_topic(self, name: str = "orders", partitions: int = 1, **configs: str) -> UUID:
         """Create a topic and return its id."""

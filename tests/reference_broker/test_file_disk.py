@@ -1,4 +1,4 @@
-"""The disk on real files against the disk in memory, which is the plain statement of what a disk does."""
+"""`FileDisk` compared with `MemoryDisk`, and its behaviour on failures."""
 
 import os
 import resource
@@ -20,7 +20,7 @@ DATA = st.binary(max_size=20)
 
 
 class Disks(RuleBasedStateMachine):
-    """Two disks that are told the same; one of them keeps two files open at most."""
+    """Both disks with the same operations; `FileDisk` has a limit of two open files."""
 
     root = None
 
@@ -32,14 +32,14 @@ class Disks(RuleBasedStateMachine):
         for disk in self.disks:
             disk.make_directory("d")
 
-    def both(self, ask):
-        answers = []
+    def both(self, operation):
+        results = []
         for disk in self.disks:
             try:
-                answers.append(ask(disk))
+                results.append(operation(disk))
             except FileNotFoundError:
-                answers.append("missing")
-        assert answers[0] == answers[1]
+                results.append("missing")
+        assert results[0] == results[1]
 
     @rule(path=PATHS, parts=st.lists(DATA, max_size=3))
     def append(self, path, parts):
@@ -79,7 +79,7 @@ class Disks(RuleBasedStateMachine):
         self.both(lambda disk: disk.flush_directory(*{path.rpartition("/")[0] for path in paths}))
 
     @invariant()
-    def the_same_is_there(self):
+    def files_are_equal(self):
         for directory in ("", "d"):
             self.both(lambda disk: disk.list(directory))  # noqa: B023 - called at once
         for path in ("a", "b", "d/a", "d/b", "d/c"):
@@ -89,7 +89,7 @@ class Disks(RuleBasedStateMachine):
         self.disks[1].close()
 
 
-def test_files_are_as_memory(tmp_path):
+def test_file_disk_behaves_like_memory_disk(tmp_path):
     Disks.root = tmp_path
     run_state_machine_as_test(Disks, settings=settings(max_examples=25, stateful_step_count=25))
 
@@ -98,7 +98,7 @@ def open_files() -> int:
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
-def test_no_more_files_are_open_than_the_bound(tmp_path):
+def test_open_files_do_not_exceed_the_limit(tmp_path):
     disk = FileDisk(tmp_path, open_files_max=3)
     before = open_files()
     for number in range(20):
@@ -108,8 +108,8 @@ def test_no_more_files_are_open_than_the_bound(tmp_path):
     assert open_files() == before
 
 
-def test_a_write_that_fails_half_way_leaves_nothing(tmp_path):
-    """The file-size limit of the process plays the full disk."""
+def test_partial_write_is_truncated(tmp_path):
+    """The file-size limit of the process simulates a full disk."""
     disk = FileDisk(tmp_path)
     disk.append("a", b"whole")
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -125,7 +125,7 @@ def test_a_write_that_fails_half_way_leaves_nothing(tmp_path):
     disk.close()
 
 
-def test_what_a_crash_left_of_a_deletion_does_not_hinder_the_next(tmp_path, monkeypatch):
+def test_remains_of_an_interrupted_deletion_do_not_prevent_the_next(tmp_path, monkeypatch):
     disk = FileDisk(tmp_path)
     for attempt in range(2):
         disk.make_directory("orders-0")
@@ -143,7 +143,7 @@ def crash(*_, ignore_errors=False):
         raise KeyboardInterrupt
 
 
-def test_a_replaced_file_is_whole_or_old(tmp_path, monkeypatch):
+def test_failed_replace_keeps_the_old_content(tmp_path, monkeypatch):
     disk = FileDisk(tmp_path)
     disk.replace("a", b"old")
 
@@ -157,7 +157,7 @@ def test_a_replaced_file_is_whole_or_old(tmp_path, monkeypatch):
     disk.close()
 
 
-def test_a_path_stays_inside(tmp_path):
+def test_path_outside_the_log_directory_is_rejected(tmp_path):
     for path in ("../a", "/a", "d/../../a"):
         with pytest.raises(AssertionError):
             FileDisk(tmp_path).exists(path)

@@ -1,6 +1,6 @@
-"""The diagrams of docs/state-machines.md are those of the tables in the code.
+"""Diagrams of docs/state-machines.md, which must equal the transition tables in the code.
 
-`python -m tests.reference_broker.test_state_machines_page` draws them anew.
+`python -m tests.reference_broker.test_state_machines_page` updates the page.
 """
 
 import re
@@ -16,7 +16,7 @@ from reference_broker.core.replication import fetch_state, isr, partition
 
 PAGE = Path(__file__).parents[2] / "docs" / "state-machines.md"
 BLOCK = re.compile(r"<!-- (?P<name>[a-z -]+) -->\n```mermaid\n(?P<drawing>.*?)```\n", re.DOTALL)
-WORDS = {
+LABELS = {
     broker_lifecycle_manager.Trigger.START: "the process starts",
     broker_lifecycle_manager.Trigger.CAUGHT_UP: "it has its registration",
     broker_lifecycle_manager.Trigger.UNFENCED: "the controller unfences it",
@@ -34,24 +34,24 @@ WORDS = {
 
 
 def labelled(table) -> Iterator[str]:
-    """Of a table from state and trigger to state."""
+    """Yield the transitions of a table from state and trigger to state."""
     for (state, trigger), then in table.items():
-        yield f"{state.name} --> {then.name}: {trigger.value if isinstance(trigger.value, str) else WORDS[trigger]}"
+        yield f"{state.name} --> {then.name}: {trigger.value if isinstance(trigger.value, str) else LABELS[trigger]}"
 
 
 def plain(table) -> Iterator[str]:
-    """Of a table from a state to all that may follow."""
+    """Yield the transitions of a table from state to permitted next states."""
     for state, following in table.items():
         for then in sorted(following, key=lambda follower: follower.value):
             yield f"{state.name} --> {then.name}"
 
 
 def conditional(table) -> Iterator[str]:
-    """Of the table of heartbeats; what leaves a broker as it is, is left out."""
+    """Yield the transitions of the table of heartbeats that change the state."""
     for (state, desired), rows in table.items():
         for condition, then in rows:
             if then is not state:
-                yield f"{state.name} --> {then.name}: {WORDS[desired]}{WORDS[condition]}"
+                yield f"{state.name} --> {then.name}: {LABELS[desired]}{LABELS[condition]}"
 
 
 DRAWINGS = {
@@ -69,12 +69,12 @@ def draw(name: str) -> str:
 
 
 @pytest.mark.parametrize("name", DRAWINGS)
-def test_the_page_shows_the_table(name):
+def test_diagram_equals_the_table(name):
     shown = {found["name"]: found["drawing"] for found in BLOCK.finditer(PAGE.read_text())}
-    assert shown[name] == draw(name), "redraw: python -m tests.reference_broker.test_state_machines_page"
+    assert shown[name] == draw(name), "run: python -m tests.reference_broker.test_state_machines_page"
 
 
-def test_the_page_shows_nothing_else():
+def test_page_has_exactly_these_diagrams():
     assert [found["name"] for found in BLOCK.finditer(PAGE.read_text())] == list(DRAWINGS)
 
 

@@ -32,7 +32,7 @@ from itertools import islice
 
 from reference_broker.core.log.config import NEVER, LogConfig
 from reference_broker.core.log.errors import AppendError, RecordError
-from reference_broker.protocol.recompression import recompressed
+from reference_broker.protocol.recompression import recompress
 from reference_broker.protocol.record_batch import (
     HEADER_SIZE_BYTES,
     LOG_OVERHEAD_BYTES,
@@ -105,7 +105,7 @@ def validate(batch: Bytes, config: LogConfig, now_ms: int) -> Steps[ValidatedBat
     _check_segment_size(header, config)
     if codec == header.codec:
         return ValidatedBatch(header, batch)
-    packed = yield from recompressed(header, data, Codec(codec))
+    packed = yield from recompress(header, data, Codec(codec))
     changed = BatchHeader.parse(packed)
     _check_message_size(changed, config)
     _check_segment_size(changed, config)

@@ -1,4 +1,4 @@
-"""Partition changes: examples, and random cases against a slow model.
+"""Partition changes: examples, and random cases compared with a simple model.
 
 Partitions are written `replicas / ISR / leader`: `partition("123", "12", 1)`.
 """
@@ -47,7 +47,7 @@ def partition(replicas, isr, leader, *, removing="", adding="", recovery=LeaderR
 
 
 def after(before, alive, **wanted):
-    """The partition after a change; null if nothing changes."""
+    """Return the partition after a change, or None if nothing changes."""
     wanted = {name: brokers(value) if isinstance(value, str) else value for name, value in wanted.items()}
     change = partition_change(
         before, RequestedChange(**wanted), Candidates(lambda broker: str(broker) in alive, directory)
@@ -55,45 +55,45 @@ def after(before, alive, **wanted):
     return None if change is None else changed(before, change)
 
 
-def test_a_leader_that_is_alive_and_in_sync_stays():
+def test_active_in_sync_leader_stays():
     assert after(partition("123", "123", 2), "123") is None
 
 
-def test_a_leader_that_is_gone_is_followed_by_the_first_in_sync_replica():
+def test_first_in_sync_replica_replaces_a_lost_leader():
     now = after(partition("123", "123", 1), "23", isr="23")
     assert (now.leader, now.isr, now.leader_epoch, now.partition_epoch) == (2, (2, 3), 6, 10)
 
 
-def test_order_is_that_of_the_replicas_not_of_the_isr():
+def test_election_uses_the_order_of_replicas_not_of_the_isr():
     assert after(partition("312", "213", 2), "13", isr="13").leader == 3
 
 
-def test_a_replica_out_of_sync_does_not_lead():
+def test_out_of_sync_replica_is_not_elected():
     now = after(partition("123", "1", 1), "23", isr="")
     assert (now.leader, now.isr, now.leader_epoch) == (NO_LEADER, (1,), 6)
 
 
-def test_unless_that_is_permitted_and_then_it_is_alone_and_recovering():
+def test_unclean_leader_is_the_only_isr_member_and_recovering():
     now = after(partition("123", "1", 1), "23", isr="", election=Election.UNCLEAN)
     assert (now.leader, now.isr, now.leader_recovery_state) == (2, (2,), LeaderRecoveryState.RECOVERING)
 
 
-def test_where_an_unclean_election_is_permitted_a_clean_one_comes_first():
+def test_clean_election_is_preferred_to_an_unclean_one():
     now = after(partition("123", "13", 1), "23", isr="3", election=Election.UNCLEAN)
     assert (now.leader, now.isr, now.leader_recovery_state) == (3, (3,), LeaderRecoveryState.RECOVERED)
 
 
-def test_the_last_in_sync_replica_leads_again_when_it_is_back():
+def test_last_in_sync_replica_is_elected_when_it_returns():
     now = after(partition("123", "1", NO_LEADER), "123")
     assert (now.leader, now.isr, now.leader_epoch) == (1, (1,), 6)
 
 
-def test_a_smaller_isr_is_no_new_leader_epoch():
+def test_isr_shrink_keeps_the_leader_epoch():
     now = after(partition("123", "123", 1), "123", isr="12")
     assert (now.isr, now.leader, now.leader_epoch, now.partition_epoch) == ((1, 2), 1, 5, 10)
 
 
-def test_the_preferred_replica_leads_if_it_is_in_sync():
+def test_preferred_replica_is_elected_if_it_is_in_sync():
     preferred = Election.PREFERRED
     assert after(partition("123", "123", 2), "123", election=preferred).leader == 1
     assert after(partition("123", "23", 2), "123", election=preferred) is None
@@ -101,18 +101,18 @@ def test_the_preferred_replica_leads_if_it_is_in_sync():
     assert after(partition("123", "23", 2), "3", election=preferred).leader == 3
 
 
-def test_a_leader_has_recovered():
+def test_recovery_of_the_leader_is_recorded():
     before = partition("123", "2", 2, recovery=LeaderRecoveryState.RECOVERING)
     now = after(before, "123", isr="2", leader_recovery_state=LeaderRecoveryState.RECOVERED)
     assert (now.leader_recovery_state, now.leader_epoch, now.partition_epoch) == (0, 5, 10)
 
 
-def test_a_reassignment_goes_on_until_all_new_replicas_are_in_sync():
+def test_reassignment_continues_until_all_new_replicas_are_in_sync():
     before = partition("3412", "12", 1, removing="12", adding="34")
     assert after(before, "1234", isr="123").replicas == (3, 4, 1, 2)
 
 
-def test_a_reassignment_is_completed_and_moves_the_leader():
+def test_completed_reassignment_elects_a_new_leader():
     before = partition("3412", "123", 1, removing="12", adding="34")
     now = after(before, "1234", isr="1234")
     assert (now.replicas, now.isr, now.leader) == ((3, 4), (3, 4), 3)
@@ -121,13 +121,13 @@ def test_a_reassignment_is_completed_and_moves_the_leader():
     assert now.directories == (directory(3), directory(4))
 
 
-def test_a_leader_that_outlives_a_reassignment_begins_a_new_epoch_where_replicas_are_gone():
+def test_completed_reassignment_with_removed_replicas_increments_the_leader_epoch():
     before = partition("123", "12", 1, removing="3")
     now = after(before, "123", isr="12")
     assert (now.replicas, now.leader, now.leader_epoch) == ((1, 2), 1, 6)
 
 
-def test_a_leader_that_outlives_a_reassignment_keeps_its_epoch_where_replicas_only_came():
+def test_completed_reassignment_with_only_added_replicas_keeps_the_leader_epoch():
     now = after(partition("12", "12", 1), "123", replicas="123", adding="3")
     assert (now.replicas, now.directories[-1], now.leader_epoch) == ((1, 2, 3), directory(3), 5)
     done = after(now, "123", isr="123")
@@ -135,7 +135,7 @@ def test_a_leader_that_outlives_a_reassignment_keeps_its_epoch_where_replicas_on
 
 
 @pytest.mark.parametrize("election", Election)
-def test_nobody_alive_is_no_leader(election):
+def test_no_leader_is_elected_without_active_replicas(election):
     now = after(partition("123", "123", 1), "", isr="23", election=election)
     assert (now.leader, now.isr) == (NO_LEADER, (2, 3))
 
@@ -161,8 +161,8 @@ stories = st.builds(
 
 
 @given(stories, some_brokers)
-def test_every_change_against_a_slow_way_to_choose(story, gone):
-    """Find the leader by ranking every broker, independently of the order of search."""
+def test_every_change_equals_that_of_the_model(story, gone):
+    """The model ranks every replica, independently of the order of search."""
     before, alive, election = story
     isr = tuple(replica for replica in before.isr if replica not in gone)
     change = partition_change(

@@ -1,4 +1,4 @@
-"""Files beside the records are lost or damaged while a broker is down: what was acknowledged is there all the same."""
+"""Loss or damage of derived files while a broker is down, which loses no acknowledged record."""
 
 import pytest
 
@@ -15,7 +15,7 @@ DAMAGES = {
 
 @pytest.fixture
 def broker() -> ScriptedBroker:
-    """Some records in several segments, of an idempotent producer too, all of it flushed and checkpointed once."""
+    """Return a broker with records of an idempotent producer in several segments, flushed and checkpointed."""
     broker = ScriptedBroker(offsets_topic_num_partitions="1")
     broker.create_topic(segment_bytes="1048576", index_interval_bytes="100")
     for number in range(12):
@@ -26,7 +26,7 @@ def broker() -> ScriptedBroker:
 
 
 def check(broker: ScriptedBroker) -> None:
-    """Everything is readable, and the next batch of the producer follows."""
+    """Assert that all records can be read, and that the producer can continue."""
     response = broker.fetch(0, max_bytes=10_000_000)
     assert (response.error_code, response.high_watermark, response.log_start_offset) == (0, 12, 0)
     size = len(batch(b"x" * 150_000))
@@ -49,7 +49,7 @@ def start(broker: ScriptedBroker) -> None:
 
 @pytest.mark.parametrize("clean", [True, False], ids=["stopped", "killed"])
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_one_damaged_file_costs_nothing(broker, damage, clean):
+def test_one_damaged_file_loses_no_record(broker, damage, clean):
     if clean:
         broker.cluster.stop(1)
     else:
@@ -65,7 +65,7 @@ def test_one_damaged_file_costs_nothing(broker, damage, clean):
         broker.disk.files = {path: bytearray(content) for path, content in left.items()}
 
 
-def test_all_of_them_at_once(broker):
+def test_deletion_of_all_derived_files_loses_no_record(broker):
     broker.cluster.kill(1)
     for name in derived(broker):
         del broker.disk.files[name]

@@ -1,7 +1,7 @@
-"""A log directory that fails while the broker runs: at any moment, what it acknowledged is there, and nothing hangs.
+"""Failure of the log directory at any write: no acknowledged record is lost, and no request hangs.
 
-The disk fails at its n-th change and stays failed, as a directory that has gone does. The shell ends the process at
-the first `OSError` that comes out of the node; here that is the end of the node, which comes back on the same files.
+The disk fails at its nth write and stays failed, like a directory that was removed. In a process, the shell ends at the
+first `OSError` of the node; here the simulated node ends, and restarts on the same files.
 """
 
 import pytest
@@ -16,7 +16,7 @@ CHANGES_MAX = 400
 
 
 class FailingDisk(SimulatedDisk):
-    """`changes_left` counts down to the failure; null for a disk that does not fail. A failed append is half done."""
+    """A disk that fails after `changes_left` writes, or never if that is None. A failed append writes half the data."""
 
     def __init__(self, files):
         super().__init__()
@@ -58,19 +58,19 @@ class FailingDisk(SimulatedDisk):
 
 
 @pytest.fixture(scope="module")
-def lives():
-    """For each n, until a life needs fewer changes: what was acknowledged before the n-th failed, and what is there."""
+def runs():
+    """Return acknowledged and stored records of runs with a failure at each write, up to a run without a failure."""
     found = []
     for number in range(CHANGES_MAX):
-        has_failed, acknowledged, there = live(number)
-        found.append((acknowledged, there))
+        has_failed, acknowledged, stored = run(number)
+        found.append((acknowledged, stored))
         if not has_failed:
             return found
-    raise AssertionError(f"a life takes more than {CHANGES_MAX} changes")
+    raise AssertionError(f"a run makes more than {CHANGES_MAX} writes")
 
 
-def live(changes):
-    """Create a topic and write to it on a disk that fails after a number of changes, then restart on that disk."""
+def run(changes):
+    """Create a topic and produce to it on a disk that fails after a number of writes, then restart on that disk."""
     broker = ScriptedBroker(metadata_max_idle_interval_ms="0")
     disk = broker.cluster.disks[1] = FailingDisk(broker.disk)
     broker.restart()
@@ -96,11 +96,11 @@ def values(broker):
     return [record.value for found in decode_batches(broker.fetch(0).records or b"") for record in found.records]
 
 
-def test_what_was_acknowledged_is_there(lives):
-    for acknowledged, there in lives:
-        assert there[: len(acknowledged)] == acknowledged
+def test_acknowledged_records_are_stored(runs):
+    for acknowledged, stored in runs:
+        assert stored[: len(acknowledged)] == acknowledged
 
 
-def test_lives_end_everywhere(lives):
-    """Before the topic, between any two records, and not at all."""
-    assert {len(acknowledged) for acknowledged, _ in lives} == set(range(RECORDS + 1))
+def test_runs_fail_at_every_stage(runs):
+    """The disk fails before the topic is created, between any two records, and not at all."""
+    assert {len(acknowledged) for acknowledged, _ in runs} == set(range(RECORDS + 1))

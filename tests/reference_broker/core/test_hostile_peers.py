@@ -1,4 +1,4 @@
-"""Invalid messages of raft peers end no node and do not exhaust the epochs; the persisted state stays readable."""
+"""Invalid messages of raft peers, which must not end a node, exhaust the epochs, or damage the persisted state."""
 
 import pytest
 from kio.schema.errors import ErrorCode
@@ -26,7 +26,7 @@ def cluster():
 
 
 def send(cluster, node_id, api, epoch, version=1, **partition):
-    """The error of the partition, or of the whole request."""
+    """Send a request and return the error of the partition, or the top-level error."""
     now = cluster.nodes[node_id].quorum.state.epoch
     epoch_field = "replica_epoch" if api == "Vote" else "leader_epoch"
     fields = {"partition_index": 0, epoch_field: {"current": now, "next": now + 1}.get(epoch, epoch), **partition}
@@ -40,7 +40,7 @@ def send(cluster, node_id, api, epoch, version=1, **partition):
 
 
 def assert_the_quorum_works(cluster):
-    """It elects, commits, and does so again after a restart of every node."""
+    """Assert that the quorum elects a leader and commits, before and after a restart of every node."""
 
     def is_led():
         return cluster.active_controller and all(node.is_ready for node in cluster.nodes.values())
@@ -102,7 +102,7 @@ def test_a_second_leader_of_an_epoch_is_rejected(cluster):
 
 @pytest.mark.parametrize("epoch", [MAX_EPOCH - 1, MAX_EPOCH])
 def test_a_quorum_without_epochs_left_starts_and_writes_none(epoch):
-    """An older release may have written such a file; no message causes it any more."""
+    """An older release may have written such a file; messages cannot cause it any more."""
     cluster = Cluster(3)
     for node_id in (1, 2, 3):
         cluster.kill(node_id)

@@ -1,4 +1,4 @@
-"""The place of a node in its cluster, out of Kafka's properties."""
+"""Roles, listeners and voters of a node, read from Kafka's properties."""
 
 import pytest
 
@@ -16,7 +16,7 @@ PROPERTIES = {
 }
 
 
-def test_a_node_with_both_roles():
+def test_node_with_both_roles():
     layout = Layout.of(PROPERTIES, 1)
     assert (layout.is_broker, layout.is_controller) == (True, True)
     assert layout.listeners[2] == Endpoint("CONTROLLER", "::1", 9093)
@@ -26,29 +26,29 @@ def test_a_node_with_both_roles():
     assert (second.key.directory_id, second.host, second.port) == (None, "b2.test", 9093)
 
 
-def test_of_several_controller_listeners_the_first_counts():
+def test_first_of_several_controller_listeners_is_used():
     layout = Layout.of({**PROPERTIES, "controller.listener.names": "CONTROLLER,OTHER"}, 1)
     assert layout.controller_listener == controller_listener_in({"controller.listener.names": " CONTROLLER , OTHER"})
     assert layout.controller_listener == "CONTROLLER"
 
 
-def test_a_broker_that_is_no_voter():
+def test_broker_that_is_not_a_voter():
     layout = Layout.of({**PROPERTIES, "process.roles": "broker", "listeners": "REPLICATION://h:1"}, 7)
     assert (layout.is_broker, layout.is_controller) == (True, False)
 
 
-def test_a_controller_alone_advertises_nothing():
+def test_controller_without_broker_role_advertises_no_listener():
     layout = Layout.of({**PROPERTIES, "process.roles": "controller", "listeners": "CONTROLLER://h:1"}, 1)
     assert (layout.is_broker, layout.advertised) == (False, ())
 
 
-def test_listeners_are_advertised_where_nothing_else_is():
+def test_listeners_are_advertised_by_default():
     properties = {name: value for name, value in PROPERTIES.items() if name != "advertised.listeners"}
     assert Layout.of(properties, 1).advertised[0] == Endpoint("CLIENT", "127.0.0.1", 9092)
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "complaint"),
+    ("name", "value", "message"),
     [
         ("process.roles", "zookeeper", "process.roles: 'zookeeper' is not broker, controller or both"),
         ("process.roles", "", "process.roles: '' is not broker, controller or both"),
@@ -62,7 +62,7 @@ def test_listeners_are_advertised_where_nothing_else_is():
         ("controller.quorum.voters", "2@h:1", "controller.quorum.voters: node 1 is a controller but not a voter"),
     ],
 )
-def test_what_cannot_be_is_said_clearly(name, value, complaint):
+def test_invalid_properties_are_rejected_with_a_message(name, value, message):
     with pytest.raises(InvalidConfigError, match=r".+") as raised:
         Layout.of({**PROPERTIES, name: value}, 1)
-    assert str(raised.value) == complaint
+    assert str(raised.value) == message

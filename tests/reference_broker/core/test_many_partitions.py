@@ -1,4 +1,4 @@
-"""A change of metadata that concerns many replicas is applied in pieces, so that no event opens many logs."""
+"""Metadata changes of many replicas, which are applied in steps so that one event opens few logs."""
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
@@ -20,7 +20,7 @@ def broker() -> ScriptedBroker:
 
 
 def replica_counts(cluster: Cluster, until: Callable[[int], bool]) -> Sequence[int]:
-    """The number of open replicas of node 1 after each event, until one for which the condition holds."""
+    """Return the numbers of open replicas of node 1 after each event, until the condition is true."""
     counts: list[int] = []
 
     def count() -> bool:

@@ -28,14 +28,14 @@ def topics(cluster, node_id):
     return set(cluster.nodes[node_id].metadata.image.topics)
 
 
-def test_every_node_makes_its_own_when_enough_was_committed():
+def test_every_node_takes_a_snapshot_after_enough_committed_bytes():
     cluster = ready(Cluster(3, **FEW_BYTES))
     create_topics(cluster, *(f"topic-{number}" for number in range(10)))
     cluster.run(1_000)
     assert all(snapshots(cluster, node_id) for node_id in cluster.nodes)
 
 
-def test_one_is_made_after_some_time():
+def test_snapshot_is_taken_after_the_maximal_interval():
     cluster = ready(Cluster(1, metadata_log_max_snapshot_interval_ms="5000"))
     assert not snapshots(cluster, 1)
     cluster.run(6_000)
@@ -43,12 +43,12 @@ def test_one_is_made_after_some_time():
 
 
 @pytest.mark.parametrize("clean", [True, False], ids=["stopped", "killed"])
-def test_a_node_begins_with_its_snapshot(clean):
+def test_restarted_node_loads_its_snapshot(clean):
     cluster = ready(Cluster(1, **FEW_BYTES, metadata_max_retention_bytes="0"))
     names = [f"topic-{number}" for number in range(20)]
     create_topics(cluster, *names)
     ids = set(cluster.nodes[1].metadata.image.topics_by_id)
-    assert cluster.nodes[1].quorum.log.start_offset > 0, "the log does not go back to its first record"
+    assert cluster.nodes[1].quorum.log.start_offset > 0, "the start of the log is deleted"
     (cluster.stop if clean else cluster.kill)(1)
     cluster.start(1)
     assert topics(cluster, 1) == set(names)
@@ -56,13 +56,13 @@ def test_a_node_begins_with_its_snapshot(clean):
     assert set(cluster.nodes[1].metadata.image.topics_by_id) == ids
 
 
-def test_only_the_newest_is_kept_where_there_is_no_room():
+def test_only_the_newest_snapshot_is_retained_without_retention_bytes():
     cluster = ready(Cluster(1, **FEW_BYTES, metadata_max_retention_bytes="0"))
     create_topics(cluster, *(f"topic-{number}" for number in range(20)))
     assert len(snapshots(cluster, 1)) == 1
 
 
-def test_a_node_that_was_away_for_long_fetches_the_snapshot_of_the_leader():
+def test_node_that_was_down_for_long_fetches_the_snapshot_of_the_leader():
     cluster = ready(Cluster(3, **FEW_BYTES, metadata_max_retention_bytes="0"))
     away = next(node_id for node_id in cluster.nodes if node_id != cluster.active_controller)
     cluster.kill(away)

@@ -1,4 +1,4 @@
-"""Timers against the obvious: a list of what is due, sorted by moment and then by the order of setting."""
+"""Timers compared with a list of actions that is sorted by time, then by the order of calls."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,7 +12,7 @@ from reference_broker.core.timers import Timers
     cancelled=st.sets(st.integers(0, 599)),
     steps=st.lists(st.integers(0, 60), max_size=5),
 )
-def test_what_is_due_is_done_once_in_order_unless_cancelled(
+def test_due_actions_run_once_and_in_order_unless_cancelled(
     moments: list[int], cancelled: set[int], steps: list[int]
 ) -> None:
     timers, done = Timers(), []
@@ -28,24 +28,24 @@ def test_what_is_due_is_done_once_in_order_unless_cancelled(
         assert timers.next_ms == min(waiting, default=None)
 
 
-def test_cancelled_timers_take_no_room() -> None:
+def test_cancelled_timers_are_removed_from_memory() -> None:
     timers = Timers()
     for number in range(10_000):
         timers.cancel(timers.set(1_000_000 + number, lambda _: None))
     assert len(timers._heap) < 1000
 
 
-def test_what_is_set_for_now_meanwhile_waits_for_the_next_time() -> None:
+def test_timer_that_an_action_sets_for_the_current_time_fires_next_time() -> None:
     timers, done = Timers(), []
 
-    def piece(now: Now) -> None:
-        done.append("piece")
-        timers.set(now.monotonic_ms, piece)
+    def action(now: Now) -> None:
+        done.append("action")
+        timers.set(now.monotonic_ms, action)
 
-    timers.set(5, piece)
+    timers.set(5, action)
     timers.set(5, lambda _: done.append("other"))
     timers.fire(Now(0, 5))
-    assert done == ["piece", "other"]
+    assert done == ["action", "other"]
     assert timers.next_ms == 5
     timers.fire(Now(0, 5))
-    assert done == ["piece", "other", "piece"]
+    assert done == ["action", "other", "action"]

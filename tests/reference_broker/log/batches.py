@@ -1,4 +1,4 @@
-"""Batches for tests of the log, made by the test clients' encoder, which shares no code with the broker."""
+"""Batches for tests of the log, encoded by the test clients' codec, which shares no code with the broker."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -23,7 +23,7 @@ def records(count: int, timestamp_ms: int = NOW_MS, size: int = 10, key: bytes |
     )
 
 
-def of_timestamps(timestamps_ms: Sequence[int], size: int = 10) -> RecordBatch:
+def batch_with_timestamps(timestamps_ms: Sequence[int], size: int = 10) -> RecordBatch:
     return RecordBatch(tuple(Record(bytes(size), b"k", timestamp_ms) for timestamp_ms in timestamps_ms))
 
 
@@ -41,7 +41,7 @@ def idempotent(
 
 
 def offsets(data: bytes) -> list[int]:
-    """The offsets of every record in whole batches."""
+    """Return the offsets of all records in complete batches."""
     return [record.offset for batch in decode_batches(data) for record in batch.records if record.offset is not None]
 
 
@@ -53,10 +53,10 @@ __all__ = [
     "Compression",
     "Record",
     "RecordBatch",
+    "batch_with_timestamps",
     "decode_batches",
     "encode_batch",
     "idempotent",
-    "of_timestamps",
     "offsets",
     "plain",
     "records",

@@ -1,7 +1,7 @@
-"""Every reason for which a log refuses a batch, with Kafka's error and, where it has them, the records to blame.
+"""Validation errors of appends, with Kafka's error codes and the invalid records (KIP-467).
 
-Apache Kafka 4.3.1 answered the same to the same bytes, but for a batch of magic 2 that is shorter than a header
-(UNKNOWN_SERVER_ERROR) and a transactional batch, over which its API layer decides first.
+Apache Kafka 4.3.1 returned the same errors for the same bytes, with two exceptions: a batch of magic 2 that is shorter
+than a header (UNKNOWN_SERVER_ERROR), and a transactional batch, which Kafka's API layer rejects earlier.
 """
 
 from dataclasses import replace
@@ -21,9 +21,9 @@ from tests.reference_broker.log.batches import (
     Compression,
     Record,
     RecordBatch,
+    batch_with_timestamps,
     encode_batch,
     idempotent,
-    of_timestamps,
     plain,
     records,
 )
@@ -88,38 +88,38 @@ def flipped(batch: bytes, position: int) -> bytes:
         (encode_batch(replace(ONE, transactional=True)), "INVALID_TXN_STATE"),
     ],
 )
-def test_a_broken_batch_is_refused(batch, error):
+def test_invalid_batch_is_rejected(batch, error):
     assert error_of(batch).error == error
 
 
-def test_a_torn_second_batch_is_passed_over():
+def test_torn_second_batch_is_ignored():
     log = open_log()
     log.append(plain() + plain()[:50], leader_epoch=0, now_ms=NOW_MS)
     assert log.size_bytes == len(plain())
 
 
-def test_a_batch_beyond_max_message_bytes_is_too_large():
+def test_batch_above_max_message_bytes_is_too_large():
     size = len(plain(size=500))
     assert error_of(plain(size=500), LogConfig(max_message_bytes=size - 1)).error == "MESSAGE_TOO_LARGE"
     open_log(LogConfig(max_message_bytes=size)).append(plain(size=500), leader_epoch=0, now_ms=NOW_MS)
 
 
-def test_size_is_looked_at_before_the_checksum():
+def test_size_is_checked_before_the_checksum():
     assert error_of(encode_batch(ONE, crc=1), LogConfig(max_message_bytes=10)).error == "MESSAGE_TOO_LARGE"
 
 
-def test_the_base_offset_is_looked_at_before_the_size():
+def test_base_offset_is_checked_before_the_size():
     batch = encode_batch(replace(ONE, base_offset=1))
     assert error_of(batch, LogConfig(max_message_bytes=10)).error == "INVALID_RECORD"
 
 
-def test_a_batch_larger_than_a_segment_is_refused():
+def test_batch_larger_than_a_segment_is_rejected():
     config = LogConfig(segment_bytes=200)
     assert error_of(plain(size=500), config).error == "RECORD_LIST_TOO_LARGE"
 
 
 @pytest.mark.parametrize("compression", Compression)
-def test_records_without_key_in_a_compacted_topic_are_named(compression):
+def test_records_without_key_in_a_compacted_topic_are_listed(compression):
     mixed = tuple(Record(b"v", key=key, timestamp_ms=NOW_MS) for key in (b"k", None, b"", None))
     error = error_of(encode_batch(RecordBatch(mixed, compression=compression)), COMPACTED)
     assert error.error == "INVALID_RECORD"
@@ -127,35 +127,35 @@ def test_records_without_key_in_a_compacted_topic_are_named(compression):
 
 
 @pytest.mark.parametrize("compression", Compression)
-def test_records_from_the_future_are_named(compression):
-    late = of_timestamps([NOW_MS, NOW_MS + HOUR_MS + 1, NOW_MS + HOUR_MS])
+def test_records_with_future_timestamps_are_listed(compression):
+    late = batch_with_timestamps([NOW_MS, NOW_MS + HOUR_MS + 1, NOW_MS + HOUR_MS])
     error = error_of(encode_batch(replace(late, compression=compression)))
     assert error.error == "INVALID_TIMESTAMP"
     assert [record.batch_index for record in error.record_errors] == [1]
 
 
-def test_records_from_the_past_are_named():
+def test_records_with_old_timestamps_are_listed():
     config = LogConfig(message_timestamp_before_max_ms=1000)
-    error = error_of(encode_batch(of_timestamps([NOW_MS, NOW_MS - 1001, NOW_MS - 1000, -1])), config)
+    error = error_of(encode_batch(batch_with_timestamps([NOW_MS, NOW_MS - 1001, NOW_MS - 1000, -1])), config)
     assert error.error == "INVALID_TIMESTAMP"
     assert [record.batch_index for record in error.record_errors] == [1]
 
 
-def test_timestamps_do_not_matter_under_log_append_time():
+def test_timestamps_are_not_validated_with_log_append_time():
     log = open_log(APPEND_TIME)
     log.append(plain(timestamp_ms=NOW_MS + 2 * HOUR_MS), leader_epoch=0, now_ms=NOW_MS)
     assert finish(log.max_timestamp()) == (NOW_MS, 0, 0)
 
 
-def test_a_producer_must_not_claim_log_append_time():
+def test_batch_of_a_producer_must_not_have_log_append_time():
     claimed = encode_batch(replace(TWO, timestamp_type=TimestampType.LOG_APPEND_TIME))
     error = error_of(claimed, APPEND_TIME)
     assert error.error == "INVALID_TIMESTAMP"
     assert [record.batch_index for record in error.record_errors] == [0, 1]
 
 
-def test_under_create_time_that_claim_is_taken_back():
-    """So does Kafka: the range is looked at, the bit is cleared."""
+def test_with_create_time_the_timestamp_type_is_corrected():
+    """As in Kafka, the timestamps are validated and the bit is cleared."""
     log = open_log()
     log.append(encode_batch(replace(TWO, timestamp_type=TimestampType.LOG_APPEND_TIME)), leader_epoch=0, now_ms=NOW_MS)
     assert log.read(0, 1000, 2)[22] & 0x08 == 0
@@ -163,7 +163,7 @@ def test_under_create_time_that_claim_is_taken_back():
     assert error_of(encode_batch(late), log=log).error == "INVALID_TIMESTAMP"
 
 
-def test_a_fault_in_the_time_outweighs_one_in_the_key():
+def test_invalid_timestamp_takes_precedence_over_missing_key():
     both = (Record(b"v", None, NOW_MS), Record(b"v", b"k", NOW_MS + 2 * HOUR_MS))
     error = error_of(encode_batch(RecordBatch(both)), COMPACTED)
     assert error.error == "INVALID_TIMESTAMP"
@@ -171,7 +171,7 @@ def test_a_fault_in_the_time_outweighs_one_in_the_key():
 
 
 @pytest.mark.parametrize("compression", [codec for codec in Compression if codec])
-def test_records_that_cannot_be_decompressed_are_refused_where_they_must_be_read(compression):
+def test_undecompressable_records_are_rejected_if_they_must_be_read(compression):
     batch = encode_batch(RecordBatch(records(1), compression=compression))
     checked = batch[21:61] + bytes(len(batch) - 61)
     garbled = batch[:17] + crc32c(checked).to_bytes(4, "big") + checked
@@ -179,7 +179,7 @@ def test_records_that_cannot_be_decompressed_are_refused_where_they_must_be_read
 
 
 @pytest.mark.parametrize("compression", [codec for codec in Compression if codec])
-def test_unreadable_records_that_got_in_have_no_time(compression):
+def test_appended_unreadable_records_are_skipped_by_timestamp_lookups(compression):
     batch = encode_batch(RecordBatch(records(1), compression=compression))
     checked = batch[21:61] + bytes(len(batch) - 61)
     log = open_log()
@@ -188,21 +188,21 @@ def test_unreadable_records_that_got_in_have_no_time(compression):
     assert finish(log.offset_for_timestamp(NOW_MS)) == finish(log.max_timestamp()) == (NOW_MS, 1, 0)
 
 
-def test_an_unknown_codec_is_refused():
+def test_unknown_codec_is_rejected():
     batch = plain()
     checked = bytes([batch[21], 5]) + batch[23:]
     assert error_of(batch[:17] + crc32c(checked).to_bytes(4, "big") + checked).error == "UNKNOWN_SERVER_ERROR"
 
 
-def test_a_refused_sequence_leaves_nothing_behind():
+def test_rejected_sequence_does_not_change_the_producer_state():
     log = open_log()
     log.append(idempotent(1, 0, 0, 2), leader_epoch=0, now_ms=NOW_MS)
     assert error_of(idempotent(1, 0, 3), log=log).error == "OUT_OF_ORDER_SEQUENCE_NUMBER"
     log.append(idempotent(1, 0, 2), leader_epoch=0, now_ms=NOW_MS)
 
 
-def test_a_batch_that_outgrows_its_bound_in_the_topics_codec_is_refused():
-    """Kafka holds the size again after it packed the records anew."""
+def test_batch_above_max_message_bytes_after_recompression_is_rejected():
+    """Kafka checks the size again after recompression."""
     squeezed = encode_batch(RecordBatch((Record(b"x" * 1000),), compression=Compression.GZIP))
     uncompressed = LogConfig(max_message_bytes=500, compression_type=Codec.NONE)
     assert error_of(squeezed, uncompressed).error == "MESSAGE_TOO_LARGE"

@@ -1,4 +1,4 @@
-"""Apache Kafka's own `DumpLogSegments` reads what we wrote, and finds nothing to complain about."""
+"""Apache Kafka's `DumpLogSegments` reads our log directories and reports no problem."""
 
 import re
 from dataclasses import replace
@@ -24,19 +24,19 @@ pytestmark = pytest.mark.java
 DUMP = "org.apache.kafka.tools.DumpLogSegments"
 DIRECTORY = "orders-0"
 CONFIG = LogConfig(segment_bytes=8000, index_interval_bytes=300, max_message_bytes=4000)
-COMPLAINTS = re.compile(r"mismatch|is followed by|out of order|isvalid: false|corrupt|exception|error", re.IGNORECASE)
+PROBLEMS = re.compile(r"mismatch|is followed by|out of order|isvalid: false|corrupt|exception|error", re.IGNORECASE)
 FIRST_OF_A_SEGMENT = "  -1 is followed by "
-"""4.3.1 counts from -1 in every file, and so finds fault with any segment that begins above 0, Kafka's own included."""
+"""Version 4.3.1 starts at -1 in every file, and so reports every segment with a base offset above 0, Kafka's too."""
 
 
-def complaints(printed: str) -> list[str]:
+def problems(printed: str) -> list[str]:
     lines = (line for line in printed.splitlines() if not line.startswith(FIRST_OF_A_SEGMENT))
-    return [line for line in lines if COMPLAINTS.search(line)]
+    return [line for line in lines if PROBLEMS.search(line)]
 
 
 @pytest.fixture(scope="module")
 def log_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three epochs, an idempotent producer, every codec, LogAppendTime, a truncation, a torn tail, several segments."""
+    """Return a log directory: several epochs, codecs and segments, a producer, LogAppendTime, a truncated torn tail."""
     root = tmp_path_factory.mktemp("data")
     disk = FileDisk(root)
     log = UnifiedLog.open(disk, DIRECTORY, CONFIG, NOW_MS)
@@ -64,9 +64,9 @@ def files(directory: Path, *suffixes: str) -> str:
     return ",".join(str(path) for path in sorted(directory.iterdir()) if path.suffix in suffixes)
 
 
-def test_every_batch_and_record_is_read(kafka_tool, log_directory):
+def test_tool_reads_every_batch_and_record(kafka_tool, log_directory):
     printed = kafka_tool(DUMP, ["--deep-iteration", "--print-data-log", "--files", files(log_directory, ".log")])
-    assert not complaints(printed)
+    assert not problems(printed)
     batches = re.findall(r"^baseOffset: (\d+) lastOffset: (\d+) count: (\d+)", printed, re.MULTILINE)
     offsets = [int(offset) for offset in re.findall(r"^\| offset: (\d+) ", printed, re.MULTILINE)]
     assert len(list(log_directory.glob("*.log"))) > 3
@@ -77,29 +77,29 @@ def test_every_batch_and_record_is_read(kafka_tool, log_directory):
     assert "producerId: 1000 producerEpoch: 1" in printed
 
 
-def test_the_indexes_agree_with_the_log(kafka_tool, log_directory):
-    """Without `--index-sanity-check`, an index is read entry by entry and held against its `.log`."""
+def test_indexes_agree_with_the_log(kafka_tool, log_directory):
+    """Without `--index-sanity-check`, the tool compares every entry of an index with its `.log`."""
     printed = kafka_tool(DUMP, ["--deep-iteration", "--files", files(log_directory, ".index", ".timeindex")])
-    assert not complaints(printed)
+    assert not problems(printed)
     assert len(re.findall(r"^offset: \d+ position: \d+", printed, re.MULTILINE)) > 20
     assert len(re.findall(r"^timestamp: \d+ offset: \d+", printed, re.MULTILINE)) > 10
 
 
-def test_the_indexes_pass_the_sanity_check(kafka_tool, log_directory):
+def test_indexes_pass_the_sanity_check(kafka_tool, log_directory):
     paths = files(log_directory, ".index", ".timeindex")
     printed = kafka_tool(DUMP, ["--index-sanity-check", "--files", paths])
     assert printed.count("passed sanity check.") == len(paths.split(",")), printed
 
 
-def test_the_producer_snapshot_is_read(kafka_tool, log_directory):
+def test_tool_reads_the_producer_snapshot(kafka_tool, log_directory):
     printed = kafka_tool(DUMP, ["--files", files(log_directory, ".snapshot").split(",")[-1]])
     assert "producerId: 1000 producerEpoch: 1" in printed
     assert "lastSequence: 1" in printed
 
 
-def test_a_complaint_is_seen(kafka_tool, log_directory, tmp_path):
-    """The tool and the pattern above do notice a bad record, so that the other tests can fail."""
+def test_invalid_batch_is_reported(kafka_tool, log_directory, tmp_path):
+    """The tool and the pattern detect an invalid batch, so the other tests can fail."""
     path = tmp_path / f"{0:020d}.log"
     path.write_bytes(encode_batch(RecordBatch(records(1))) + encode_batch(RecordBatch(records(1), base_offset=7)))
     printed = kafka_tool(DUMP, ["--deep-iteration", "--files", str(path)])
-    assert complaints(printed)
+    assert problems(printed)

@@ -1,4 +1,4 @@
-"""Leader epochs against the plain list of what epoch each offset was written in (KIP-101, KIP-279)."""
+"""`LeaderEpochFileCache` compared with a list of the epoch of each offset (KIP-101, KIP-279)."""
 
 import hypothesis.strategies as st
 from hypothesis import given
@@ -10,14 +10,14 @@ from reference_broker.core.log.leader_epoch_file_cache import LeaderEpochFileCac
 DIRECTORY = "orders-0"
 
 
-def made(entries):
+def cache_with(entries):
     epochs = LeaderEpochFileCache(MemoryDisk(), DIRECTORY)
     for epoch, start_offset in entries:
         epochs.assign(epoch, start_offset)
     return epochs
 
 
-def test_the_checkpoint_has_kafkas_lines():
+def test_checkpoint_has_kafkas_format():
     disk = MemoryDisk()
     epochs = LeaderEpochFileCache(disk, DIRECTORY)
     epochs.assign(0, 0)
@@ -26,8 +26,8 @@ def test_the_checkpoint_has_kafkas_lines():
     assert LeaderEpochFileCache(disk, DIRECTORY).entries == ((0, 0), (3, 17))
 
 
-def test_end_offsets_by_kafkas_rules():
-    epochs = made([(2, 10), (4, 20), (7, 30)])
+def test_end_offsets_follow_kafkas_rules():
+    epochs = cache_with([(2, 10), (4, 20), (7, 30)])
     assert epochs.end_offset_for(-1, 40) == (-1, -1)
     assert epochs.end_offset_for(8, 40) == (-1, -1)
     assert epochs.end_offset_for(7, 40) == (7, 40)
@@ -36,12 +36,12 @@ def test_end_offsets_by_kafkas_rules():
     assert epochs.end_offset_for(3, 40) == (2, 20)
     assert epochs.end_offset_for(1, 40) == (1, 10)
     assert epochs.end_offset_for(-2, 40) == (-2, 10)
-    assert made([]).end_offset_for(-2, 40) == (-1, -1)
-    assert made([]).end_offset_for(0, 40) == (-1, -1)
+    assert cache_with([]).end_offset_for(-2, 40) == (-1, -1)
+    assert cache_with([]).end_offset_for(0, 40) == (-1, -1)
 
 
-def test_an_epoch_that_wrote_nothing_makes_way():
-    epochs = made([(0, 0), (1, 5), (2, 5)])
+def test_epoch_without_records_is_replaced():
+    epochs = cache_with([(0, 0), (1, 5), (2, 5)])
     assert epochs.entries == ((0, 0), (2, 5))
 
 
@@ -49,9 +49,9 @@ def test_an_epoch_that_wrote_nothing_makes_way():
     runs=st.lists(st.tuples(st.integers(1, 3), st.integers(1, 4)), max_size=6),
     start=st.integers(0, 25),
     end=st.integers(0, 25),
-    asked=st.integers(-1, 20),
+    requested=st.integers(-1, 20),
 )
-def test_against_a_list(runs, start, end, asked):
+def test_end_offsets_equal_those_of_a_list(runs, start, end, requested):
     written, epoch = [], -1
     epochs = LeaderEpochFileCache(MemoryDisk(), DIRECTORY)
     for step, count in runs:
@@ -68,22 +68,22 @@ def test_against_a_list(runs, start, end, asked):
     latest = max(left.values())
     assert epochs.latest == latest
     assert all(epochs.epoch_for_offset(offset) == epoch for offset, epoch in left.items())
-    if asked == -1 or asked > latest:
-        assert epochs.end_offset_for(asked, end) == (-1, -1)
+    if requested == -1 or requested > latest:
+        assert epochs.end_offset_for(requested, end) == (-1, -1)
     else:
-        floor = max((epoch for epoch in left.values() if epoch <= asked), default=asked)
-        above = min((offset for offset, epoch in left.items() if epoch > asked), default=end)
-        assert epochs.end_offset_for(asked, end) == (floor, above)
+        floor = max((epoch for epoch in left.values() if epoch <= requested), default=requested)
+        above = min((offset for offset, epoch in left.items() if epoch > requested), default=end)
+        assert epochs.end_offset_for(requested, end) == (floor, above)
 
 
 @given(st.dictionaries(st.tuples(st.sampled_from(["a", "b.c", "d_e"]), st.integers(0, 9)), st.integers(0, 2**63 - 1)))
-def test_offset_checkpoints_come_back(offsets):
+def test_offset_checkpoints_round_trip(offsets):
     disk = MemoryDisk()
     write_offsets(disk, "recovery-point-offset-checkpoint", offsets)
     assert read_offsets(disk, "recovery-point-offset-checkpoint") == offsets
 
 
-def test_a_checkpoint_that_does_not_read_as_one_is_missing():
+def test_invalid_checkpoint_is_treated_as_missing():
     disk = MemoryDisk()
     for damaged in (b"", b"1\n0\n", b"0\n2\na 0 1\n", b"0\n1\na 0\n", b"0\n1\na 0 x\n", b"\xff\xfe", b"0\nx\n"):
         disk.replace("checkpoint", damaged)
@@ -91,7 +91,7 @@ def test_a_checkpoint_that_does_not_read_as_one_is_missing():
     assert read_offsets(disk, "none") == {}
 
 
-def test_what_a_killed_broker_wrote_is_flushed_by_the_next_run():
+def test_checkpoint_of_a_killed_broker_is_flushed_after_the_restart():
     disk = MemoryDisk()
     LeaderEpochFileCache(disk, DIRECTORY).assign(0, 0)
     again = LeaderEpochFileCache(disk, DIRECTORY)

@@ -1,4 +1,4 @@
-"""Idempotence (KIP-98, KIP-360): duplicates, gaps, epochs, wrap-around, expiry, and what of it survives a restart."""
+"""Idempotent producers (KIP-98, KIP-360): duplicates, gaps, epochs, wrap-around, expiry, and state after a restart."""
 
 from collections import defaultdict
 
@@ -18,7 +18,7 @@ DAY_MS = 86_400_000
 
 
 class Producing:
-    """A log, and the outcome of a produce as an offset or an error."""
+    """A log; `send` returns the base offset or the error of an append."""
 
     def __init__(self, config: LogConfig = LogConfig()) -> None:  # noqa: B008 - frozen
         self.disk = MemoryDisk()
@@ -43,14 +43,14 @@ def log():
     return Producing()
 
 
-def test_one_of_the_last_five_is_a_duplicate_and_an_older_one_is_out_of_order(log):
+def test_last_five_batches_are_duplicates_and_older_ones_are_out_of_order(log):
     assert [log.send(sequence) for sequence in range(7)] == list(range(7))
     assert [log.send(sequence) for sequence in range(2, 7)] == [2, 3, 4, 5, 6]
     assert log.send(1) == "OUT_OF_ORDER_SEQUENCE_NUMBER"
     assert log.log.log_end_offset == 7
 
 
-def test_a_duplicate_has_the_whole_range(log):
+def test_duplicate_must_have_the_same_range_of_sequences(log):
     log.send(0, 3)
     again = log.log.append(idempotent(5, 0, 0, 3), leader_epoch=3, now_ms=NOW_MS)
     assert (again.base_offset, again.last_offset, again.log_append_time_ms) == (0, 2, NOW_MS)
@@ -64,12 +64,12 @@ def test_a_gap_is_out_of_order(log):
     assert log.send(3) == 3
 
 
-def test_an_unknown_producer_may_begin_anywhere(log):
+def test_unknown_producer_may_start_with_any_sequence(log):
     assert log.send(17) == 0
     assert log.send(18) == 1
 
 
-def test_a_new_epoch_begins_at_zero_and_fences_the_old(log):
+def test_new_producer_epoch_starts_at_zero_and_fences_the_old(log):
     log.send(0)
     assert log.send(1, epoch=1) == "OUT_OF_ORDER_SEQUENCE_NUMBER"
     assert log.send(0, epoch=1) == 1
@@ -77,26 +77,26 @@ def test_a_new_epoch_begins_at_zero_and_fences_the_old(log):
     assert log.send(0, epoch=0) == "INVALID_PRODUCER_EPOCH"
 
 
-def test_sequences_wrap(log):
+def test_sequences_wrap_around(log):
     log.send(SEQUENCE_MAX - 1)
     assert log.send(SEQUENCE_MAX) == 1
     assert log.send(0) == 2
     assert log.send(SEQUENCE_MAX) == 1
 
 
-def test_a_batch_may_wrap_inside(log):
+def test_sequences_wrap_around_inside_a_batch(log):
     log.send(SEQUENCE_MAX - 1, 4)
     assert log.send(SEQUENCE_MAX - 1, 4) == 0
     assert log.send(2) == 4
 
 
-def test_producers_do_not_meet(log):
+def test_producers_are_independent(log):
     log.send(0, producer_id=1)
     assert log.send(0, producer_id=2) == 1
     assert log.send(1, producer_id=1) == 2
 
 
-def test_a_clean_restart_remembers_the_last_batch_alone(log):
+def test_clean_restart_restores_only_the_last_batch(log):
     for sequence in range(3):
         log.send(sequence)
     log.restart(clean=True)
@@ -106,8 +106,8 @@ def test_a_clean_restart_remembers_the_last_batch_alone(log):
 
 
 @pytest.mark.parametrize("rolls", [False, True])
-def test_a_crash_remembers_the_last_batch_alone_whether_or_not_a_segment_was_rolled(log, rolls):
-    """As Apache Kafka 3.9.2 and 4.3.1 do: recovery takes a snapshot at the end of each segment, which holds no more."""
+def test_recovery_restores_only_the_last_batch_with_or_without_a_roll(log, rolls):
+    """As in Apache Kafka 3.9.2 and 4.3.1: recovery takes a snapshot at the end of each segment, with the last batch."""
     for sequence in range(7):
         log.send(sequence)
         if rolls and sequence == 5:
@@ -116,7 +116,7 @@ def test_a_crash_remembers_the_last_batch_alone_whether_or_not_a_segment_was_rol
     assert [log.send(sequence) for sequence in (4, 5, 6, 7)] == [*["OUT_OF_ORDER_SEQUENCE_NUMBER"] * 2, 6, 7]
 
 
-def test_what_is_appended_after_a_restart_is_remembered_again(log):
+def test_batches_after_a_restart_are_recognized_as_duplicates(log):
     for sequence in range(3):
         log.send(sequence)
     log.restart(clean=False)
@@ -125,7 +125,7 @@ def test_what_is_appended_after_a_restart_is_remembered_again(log):
     assert [log.send(sequence) for sequence in range(1, 6)] == ["OUT_OF_ORDER_SEQUENCE_NUMBER", 2, 3, 4, 5]
 
 
-def test_recovery_leaves_a_snapshot_at_the_end_of_each_segment(log):
+def test_recovery_takes_a_snapshot_at_the_end_of_each_segment(log):
     for sequence in range(6):
         log.send(sequence)
         if sequence in {1, 3}:
@@ -137,8 +137,8 @@ def test_recovery_leaves_a_snapshot_at_the_end_of_each_segment(log):
     assert names == [f"{offset:020d}.snapshot" for offset in (2, 4, 6)]
 
 
-def test_a_snapshot_of_batches_that_a_crash_took_is_not_loaded(log):
-    """A snapshot above the recovery point may be of batches that were lost and replaced by others."""
+def test_snapshot_of_lost_batches_is_not_loaded(log):
+    """A snapshot above the recovery point may contain batches that were lost and replaced by others."""
     for sequence in range(3):
         log.send(sequence)
     stale = Producing()
@@ -150,8 +150,8 @@ def test_a_snapshot_of_batches_that_a_crash_took_is_not_loaded(log):
     assert log.send(3) == 3
 
 
-def test_a_producer_whose_batches_are_all_below_the_log_start_is_unknown_after_a_restart(log):
-    """A snapshot at the log start or below is not loaded (`ProducerStateManager.truncateAndReload`)."""
+def test_producer_without_batches_above_the_log_start_offset_is_unknown_after_a_restart(log):
+    """A snapshot at or below the log start offset is not loaded (`ProducerStateManager.truncateAndReload`)."""
     for sequence in range(3):
         log.send(sequence)
     log.log.roll(NOW_MS)
@@ -167,7 +167,7 @@ def test_a_producer_whose_batches_are_all_below_the_log_start_is_unknown_after_a
     assert log.send(9) == 4
 
 
-def test_a_follower_that_truncates_remembers_what_the_snapshot_and_the_batches_behind_it_have(log):
+def test_truncation_restores_producers_from_the_snapshot_and_later_batches(log):
     for sequence in range(6):
         log.send(sequence)
         if sequence == 2:
@@ -177,7 +177,7 @@ def test_a_follower_that_truncates_remembers_what_the_snapshot_and_the_batches_b
 
 
 @pytest.mark.parametrize("damage", [b"", b"\0\1\0\0\0\0\0\0\0\1", None])
-def test_a_lost_snapshot_is_made_up_for_by_the_batches(log, damage):
+def test_missing_or_corrupt_snapshot_is_rebuilt_from_batches(log, damage):
     for sequence in range(3):
         log.send(sequence)
     log.log.close()
@@ -207,7 +207,7 @@ def test_expired_producers_are_not_loaded(log):
     assert log.send(9) == 1
 
 
-def test_truncation_takes_producers_back(log):
+def test_truncation_removes_truncated_batches_from_the_producer_state(log):
     for sequence in range(4):
         log.send(sequence)
     log.log.truncate_to(2, NOW_MS)
@@ -215,8 +215,8 @@ def test_truncation_takes_producers_back(log):
     assert log.send(2) == 2
 
 
-def test_a_snapshot_in_kafkas_format(log):
-    """Bytes as Apache Kafka 4.3.1 writes them for one batch of producer 5: the schema ProducerSnapshot, version 1."""
+def test_snapshot_has_kafkas_format(log):
+    """The bytes of Apache Kafka 4.3.1 for one batch of producer 5, in version 1 of the schema ProducerSnapshot."""
     log.send(7, 2, epoch=3)
     log.log.close()
     data = bytes(log.disk.files[f"{DIRECTORY}/{2:020d}.snapshot"])
@@ -233,8 +233,8 @@ def test_a_snapshot_in_kafkas_format(log):
         st.tuples(st.integers(1, 2), st.integers(0, 2), st.integers(0, 6), st.integers(1, 3)), min_size=1, max_size=30
     )
 )
-def test_against_the_whole_history(sends):
-    """An oracle that remembers every batch there was, and applies the rules to the list."""
+def test_responses_equal_those_of_a_model_with_the_whole_history(sends):
+    """The model keeps every batch and applies the rules to this list."""
     log = Producing()
     history = defaultdict(list)
     end = 0

@@ -1,4 +1,4 @@
-"""Opening a log after a crash: tails torn at every byte, flipped bits, lost and foreign files, and what is trusted."""
+"""Log recovery after a crash: tails torn at every byte, flipped bits, missing and stray files."""
 
 import pytest
 
@@ -19,10 +19,10 @@ BATCHES = (
 LAST_OFFSETS = (1, 4, 5, 6, 10)
 ENDS = tuple(sum(map(len, BATCHES[: number + 1])) for number in range(len(BATCHES)))
 UNCHECKED = {*range(8), *range(12, 16)}
-"""Base offset and leader epoch lie before the checksum."""
+"""Positions of base offset and leader epoch, which the checksum does not cover."""
 
 
-def written(config: LogConfig = CONFIG) -> MemoryDisk:
+def disk_with_log(config: LogConfig = CONFIG) -> MemoryDisk:
     disk = MemoryDisk()
     log = UnifiedLog.open(disk, DIRECTORY, config, NOW_MS)
     for epoch, batch in enumerate(BATCHES):
@@ -30,7 +30,7 @@ def written(config: LogConfig = CONFIG) -> MemoryDisk:
     return disk
 
 
-def crashed(disk: MemoryDisk, recovery_point: int = 0, config: LogConfig = CONFIG) -> UnifiedLog:
+def recover(disk: MemoryDisk, recovery_point: int = 0, config: LogConfig = CONFIG) -> UnifiedLog:
     return UnifiedLog.open(disk, DIRECTORY, config, NOW_MS, recovery_point=recovery_point)
 
 
@@ -39,7 +39,7 @@ def path(base_offset: int, suffix: str = ".log") -> str:
 
 
 def check_agrees(log: UnifiedLog, disk: MemoryDisk, batches: int) -> None:
-    """Everything in the log tells of the first so many batches and of nothing else."""
+    """Assert that records, epochs and producer state are those of the first `batches` batches."""
     end = LAST_OFFSETS[batches - 1] + 1 if batches else 0
     assert log.log_end_offset == end
     assert len(disk.files[path(0)]) == log.size_bytes == (ENDS[batches - 1] if batches else 0)
@@ -50,20 +50,20 @@ def check_agrees(log: UnifiedLog, disk: MemoryDisk, batches: int) -> None:
     assert log.append(plain(), leader_epoch=9, now_ms=NOW_MS).base_offset == end
 
 
-def test_a_tail_torn_at_any_byte_is_cut_at_the_last_whole_batch():
+def test_tail_torn_at_any_byte_is_truncated_to_the_last_complete_batch():
     for size in range(ENDS[-1] + 1):
-        disk = written()
+        disk = disk_with_log()
         del disk.files[path(0)][size:]
-        check_agrees(crashed(disk), disk, sum(1 for end in ENDS if end <= size))
+        check_agrees(recover(disk), disk, sum(1 for end in ENDS if end <= size))
 
 
-def test_a_flipped_bit_anywhere_ends_the_log_before_its_batch():
+def test_flipped_bit_truncates_the_log_before_its_batch():
     for position in range(ENDS[-1]):
-        disk = written()
+        disk = disk_with_log()
         disk.files[path(0)][position] ^= 0x40
         damaged = sum(1 for end in ENDS if end <= position)
         start = ENDS[damaged - 1] if damaged else 0
-        log = crashed(disk)
+        log = recover(disk)
         if position - start in UNCHECKED:
             assert log.log_end_offset >= (LAST_OFFSETS[damaged - 1] + 1 if damaged else 0)
         else:
@@ -73,16 +73,16 @@ def test_a_flipped_bit_anywhere_ends_the_log_before_its_batch():
 @pytest.mark.parametrize(
     "garbage", [b"\0", b"\0" * 5000, b"\xff" * 100, BATCHES[0], bytes(8) + b"\x7f\xff\xff\xff" + bytes(90)]
 )
-def test_garbage_behind_the_end_is_cut_off(garbage):
-    disk = written()
+def test_garbage_after_the_last_batch_is_truncated(garbage):
+    disk = disk_with_log()
     disk.files[path(0)] += garbage
-    check_agrees(crashed(disk), disk, len(BATCHES))
+    check_agrees(recover(disk), disk, len(BATCHES))
 
 
-def test_a_torn_tail_is_never_written_behind_even_if_the_last_stop_is_said_to_be_clean():
+def test_torn_tail_is_truncated_even_after_a_clean_shutdown():
     for size in range(ENDS[-1] + 1):
-        disk = written()
-        crashed(disk).close()
+        disk = disk_with_log()
+        recover(disk).close()
         del disk.files[path(0)][size:]
         log = UnifiedLog.open(disk, DIRECTORY, CONFIG, NOW_MS, clean=True)
         end = log.log_end_offset
@@ -91,34 +91,34 @@ def test_a_torn_tail_is_never_written_behind_even_if_the_last_stop_is_said_to_be
         assert offsets(log.read(0, 10_000, end + 1)) == list(range(end + 1))
 
 
-def test_segments_behind_a_torn_one_go():
-    disk = written()
-    log = crashed(disk)
+def test_segments_after_a_torn_segment_are_deleted():
+    disk = disk_with_log()
+    log = recover(disk)
     log.roll(NOW_MS)
     log.append(plain(), leader_epoch=5, now_ms=NOW_MS)
     del disk.files[path(0)][-1:]
-    check_agrees(crashed(disk), disk, len(BATCHES) - 1)
+    check_agrees(recover(disk), disk, len(BATCHES) - 1)
     assert not disk.exists(path(LAST_OFFSETS[-1] + 1, ".index"))
     snapshots = [name for name in disk.list(DIRECTORY) if name.endswith(".snapshot")]
     assert snapshots == [f"{LAST_OFFSETS[-2] + 1:020d}.snapshot"]
 
 
-def test_below_the_recovery_point_nothing_is_read_again():
-    disk = written()
-    log = crashed(disk)
+def test_segments_below_the_recovery_point_are_not_recovered():
+    disk = disk_with_log()
+    log = recover(disk)
     log.roll(NOW_MS)
     log.append(plain(), leader_epoch=5, now_ms=NOW_MS)
     log.flush()
     disk.files[path(0)][70] ^= 1
-    assert crashed(disk, log.recovery_point).log_end_offset == log.log_end_offset
-    assert crashed(disk, log.recovery_point - 1).log_end_offset == log.log_end_offset
-    assert crashed(disk, LAST_OFFSETS[-1]).log_end_offset == 0
+    assert recover(disk, log.recovery_point).log_end_offset == log.log_end_offset
+    assert recover(disk, log.recovery_point - 1).log_end_offset == log.log_end_offset
+    assert recover(disk, LAST_OFFSETS[-1]).log_end_offset == 0
 
 
-def test_a_clean_log_is_opened_without_reading_its_inactive_segments():
+def test_clean_log_is_opened_without_reading_inactive_segments():
     config = LogConfig(index_interval_bytes=50, segment_bytes=300)
-    disk = written(config)
-    log = crashed(disk, config=config)
+    disk = disk_with_log(config)
+    log = recover(disk, config=config)
     for _ in range(10):
         log.append(plain(2), leader_epoch=9, now_ms=NOW_MS)
     log.close()
@@ -138,19 +138,19 @@ def test_a_clean_log_is_opened_without_reading_its_inactive_segments():
     assert {name for name in read if name.endswith(".log")} == {path(bases[-1])}
 
 
-def test_a_lost_epoch_checkpoint_is_made_again_from_all_segments():
-    disk = written(LogConfig(segment_bytes=200))
-    log = crashed(disk, config=LogConfig(segment_bytes=200))
+def test_missing_epoch_checkpoint_is_rebuilt_from_all_segments():
+    disk = disk_with_log(LogConfig(segment_bytes=200))
+    log = recover(disk, config=LogConfig(segment_bytes=200))
     entries = log.epochs.entries
     log.flush()
     disk.delete(f"{DIRECTORY}/leader-epoch-checkpoint")
-    assert crashed(disk, log.recovery_point).epochs.entries == entries
+    assert recover(disk, log.recovery_point).epochs.entries == entries
     disk.replace(f"{DIRECTORY}/leader-epoch-checkpoint", b"0\n2\n0 0\n")
-    assert crashed(disk, log.recovery_point).epochs.entries == entries
+    assert recover(disk, log.recovery_point).epochs.entries == entries
 
 
-def test_files_that_no_segment_owns_go():
-    disk = written()
+def test_files_without_a_segment_are_deleted():
+    disk = disk_with_log()
     for name in (
         f"{77:020d}.index",
         f"{77:020d}.timeindex",
@@ -160,7 +160,7 @@ def test_files_that_no_segment_owns_go():
     ):
         disk.append(f"{DIRECTORY}/{name}", b"x")
     disk.append(f"{DIRECTORY}/partition.metadata", b"version: 0\n")
-    crashed(disk)
+    recover(disk)
     assert disk.list(DIRECTORY) == [
         f"{0:020d}.index",
         f"{0:020d}.log",
@@ -171,25 +171,27 @@ def test_files_that_no_segment_owns_go():
     ]
 
 
-def test_a_log_that_ends_below_its_start_begins_again_there():
-    disk = written()
+def test_log_that_ends_below_its_start_offset_restarts_there():
+    disk = disk_with_log()
     log = UnifiedLog.open(disk, DIRECTORY, CONFIG, NOW_MS, log_start_offset=100)
     assert (log.log_start_offset, log.log_end_offset) == (100, 100)
     assert disk.exists(path(100))
     assert not disk.exists(path(0))
 
 
-def test_the_recovery_point_never_lies_beyond_the_end():
-    assert crashed(written(), 10_000).recovery_point == LAST_OFFSETS[-1] + 1
-    assert crashed(written()).recovery_point == 0
+def test_recovery_point_never_exceeds_the_log_end_offset():
+    assert recover(disk_with_log(), 10_000).recovery_point == LAST_OFFSETS[-1] + 1
+    assert recover(disk_with_log()).recovery_point == 0
 
 
-def test_epochs_that_a_log_start_took_are_known_again_where_the_start_goes_back():
+def test_deleted_epochs_are_restored_if_the_log_start_offset_is_restored():
     config = LogConfig(segment_bytes=200)
-    disk = written(config)
-    log = crashed(disk, config=config)
+    disk = disk_with_log(config)
+    log = recover(disk, config=config)
     entries = log.epochs.entries
     log.flush()
     log.maybe_increment_log_start_offset(LAST_OFFSETS[1] + 1)
     assert log.epochs.entries == entries[2:]
-    assert crashed(disk, log.recovery_point, config).epochs.entries == entries  # nobody wrote the new start down
+    assert (
+        recover(disk, log.recovery_point, config).epochs.entries == entries
+    )  # the new log start offset was not checkpointed

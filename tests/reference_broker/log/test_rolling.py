@@ -1,4 +1,4 @@
-"""When a log begins a new segment, what it makes durable, and that its defaults are Kafka's."""
+"""Segment rolls, flushes, retention, and defaults of the topic configuration."""
 
 from dataclasses import fields, replace
 
@@ -10,7 +10,7 @@ from reference_broker.core.log.config import NEVER, LogConfig
 from reference_broker.core.log.log_segment import LogSegment
 from reference_broker.core.log.unified_log import UnifiedLog
 from reference_broker.protocol.record_batch import BatchHeader
-from tests.reference_broker.log.batches import NOW_MS, encode_batch, of_timestamps, plain
+from tests.reference_broker.log.batches import NOW_MS, batch_with_timestamps, encode_batch, plain
 
 DIRECTORY = "orders-0"
 DAY_MS = 86_400_000
@@ -18,7 +18,7 @@ LONG_AGO = LogConfig(retention_ms=-1, segment_ms=1000)
 
 
 class CountingDisk(MemoryDisk):
-    """Remembers what was made durable."""
+    """A disk that records the flushed files."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -37,26 +37,26 @@ def segments_after(config: LogConfig, *appends: tuple[bytes, int]) -> list[int]:
     return [int(name[:20]) for name in disk.list(DIRECTORY) if name.endswith(".log")]
 
 
-def test_by_size():
+def test_roll_by_size():
     size = len(plain())
     assert segments_after(LogConfig(segment_bytes=2 * size), *[(plain(), NOW_MS)] * 5) == [0, 2, 4]
     assert segments_after(LogConfig(segment_bytes=2 * size - 1), *[(plain(), NOW_MS)] * 3) == [0, 1, 2]
 
 
-def test_by_the_time_of_the_records():
-    """The first batch's time and the next one's count; the clock does not."""
+def test_roll_by_the_timestamps_of_the_records():
+    """The timestamps of the first and the next batch are compared; the clock is not used."""
     assert segments_after(LONG_AGO, (plain(), NOW_MS), (plain(timestamp_ms=NOW_MS + 1000), NOW_MS)) == [0]
     assert segments_after(LONG_AGO, (plain(), NOW_MS), (plain(timestamp_ms=NOW_MS + 1001), NOW_MS)) == [0, 1]
     assert segments_after(LONG_AGO, (plain(), NOW_MS), (plain(), NOW_MS + DAY_MS)) == [0]
 
 
-def test_by_the_clock_where_records_have_no_time():
-    timeless = encode_batch(of_timestamps([-1]))
+def test_roll_by_the_clock_if_records_have_no_timestamps():
+    timeless = encode_batch(batch_with_timestamps([-1]))
     assert segments_after(LONG_AGO, (timeless, NOW_MS), (timeless, NOW_MS + 1000)) == [0]
     assert segments_after(LONG_AGO, (timeless, NOW_MS), (timeless, NOW_MS + 1001)) == [0, 1]
 
 
-def test_the_first_time_is_read_again_after_a_restart():
+def test_first_timestamp_of_a_segment_is_restored_after_a_restart():
     disk = MemoryDisk()
     log = UnifiedLog.open(disk, DIRECTORY, LONG_AGO, NOW_MS)
     log.append(plain(), leader_epoch=0, now_ms=NOW_MS)
@@ -67,14 +67,14 @@ def test_the_first_time_is_read_again_after_a_restart():
 
 
 @pytest.mark.parametrize(("index_bytes", "per_segment"), [(16, 1), (36, 3)])
-def test_by_a_full_index(index_bytes, per_segment):
-    """The last of a time index's places, twelve bytes each, is kept for the entry made on closing."""
+def test_roll_by_a_full_index(index_bytes, per_segment):
+    """The last entry of a time index, of twelve bytes, is reserved for the entry that is written on close."""
     config = LogConfig(index_interval_bytes=0, segment_index_bytes=index_bytes)
     batches = [(plain(timestamp_ms=NOW_MS + number), NOW_MS) for number in range(9)]
     assert segments_after(config, *batches)[:3] == [0, per_segment, 2 * per_segment]
 
 
-def test_by_offsets_too_far_apart():
+def test_roll_before_a_relative_offset_overflows():
     segment = LogSegment.create(_with_directory(), DIRECTORY, 100, index_interval_bytes=4096, now_ms=NOW_MS)
     near = BatchHeader.parse(plain())._replace(base_offset=100 + 2**31 - 1)
     assert not segment.is_full(near, 2**30, 2**20)
@@ -87,7 +87,7 @@ def _with_directory() -> MemoryDisk:
     return disk
 
 
-def test_a_roll_makes_the_closed_segment_durable_and_a_flush_the_active_one_too():
+def test_roll_flushes_the_inactive_segment_and_flush_the_active_one():
     disk = CountingDisk()
     log = UnifiedLog.open(disk, DIRECTORY, LogConfig(), NOW_MS)
     log.append(plain(), leader_epoch=0, now_ms=NOW_MS)
@@ -109,7 +109,7 @@ def test_a_roll_makes_the_closed_segment_durable_and_a_flush_the_active_one_too(
     assert disk.flushed == [f"{DIRECTORY}/{1:020d}.log"]
 
 
-def test_flush_messages_bounds_what_a_crash_can_take():
+def test_flush_messages_limits_the_unflushed_records():
     log = UnifiedLog.open(CountingDisk(), DIRECTORY, LogConfig(flush_messages=3), NOW_MS)
     points = []
     for _ in range(4):
@@ -118,10 +118,10 @@ def test_flush_messages_bounds_what_a_crash_can_take():
     assert points == [0, 4, 4, 8]
 
 
-def test_a_segment_without_times_expires_by_the_clock():
+def test_segment_without_timestamps_expires_by_the_clock():
     config = replace(LONG_AGO, segment_ms=NEVER, retention_ms=1000)
     log = UnifiedLog.open(MemoryDisk(), DIRECTORY, config, NOW_MS)
-    log.append(encode_batch(of_timestamps([-1])), leader_epoch=0, now_ms=NOW_MS)
+    log.append(encode_batch(batch_with_timestamps([-1])), leader_epoch=0, now_ms=NOW_MS)
     log.apply_retention(NOW_MS + 1000, 1)
     log.delete_below_start()
     assert log.log_start_offset == 0
@@ -130,7 +130,7 @@ def test_a_segment_without_times_expires_by_the_clock():
     assert (log.log_start_offset, log.log_end_offset, log.size_bytes) == (1, 1, 0)
 
 
-def test_nothing_above_the_high_watermark_goes():
+def test_retention_keeps_segments_above_the_high_watermark():
     config = LogConfig(segment_bytes=len(plain()), retention_ms=0)
     log = UnifiedLog.open(MemoryDisk(), DIRECTORY, config, NOW_MS)
     for _ in range(4):
@@ -140,7 +140,7 @@ def test_nothing_above_the_high_watermark_goes():
     assert log.log_start_offset == 2
 
 
-def test_a_compacted_topic_keeps_what_lies_above_its_start():
+def test_compacted_topic_keeps_segments_above_the_log_start_offset():
     config = LogConfig(segment_bytes=len(plain()), retention_ms=0, cleanup_policy=frozenset({"compact"}))
     log = UnifiedLog.open(MemoryDisk(), DIRECTORY, config, NOW_MS)
     for _ in range(4):
@@ -151,7 +151,7 @@ def test_a_compacted_topic_keeps_what_lies_above_its_start():
     assert (log.log_start_offset, log.size_bytes) == (2, 2 * len(plain()))
 
 
-def test_defaults_are_those_of_the_topic_properties():
+def test_defaults_equal_those_of_the_topic_properties():
     for field in fields(LogConfig):
         key = TOPIC_CONFIG_KEYS.get(field.name.replace("_", "."))
         if key is not None and field.name not in {"cleanup_policy", "compression_type"}:

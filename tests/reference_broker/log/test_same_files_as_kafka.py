@@ -1,4 +1,4 @@
-"""Apache Kafka and our log are given the same batches; the files that they write are equal to the byte."""
+"""Apache Kafka and the reference broker write byte-identical files for the same batches."""
 
 import shutil
 import time
@@ -30,8 +30,8 @@ CONFIG = LogConfig(segment_bytes=SEGMENT_BYTES, index_interval_bytes=500, retent
 PRODUCE, CREATE_TOPICS = 0, 19
 
 
-def sent() -> Iterator[bytes]:
-    """Three segments: small batches and large ones, times that rise and fall, two idempotent producers, every codec."""
+def batches() -> Iterator[bytes]:
+    """Yield three segments of batches: various sizes, codecs and timestamps, and several idempotent producers."""
     for number in range(40):
         timestamp_ms = NOW_MS + number * 100 - (number % 3) * 250
         yield plain(1 + number % 5, timestamp_ms, size=40, compression=Compression(number % 5))
@@ -47,19 +47,19 @@ def produce_all(client: RawClient, batches: Sequence[bytes]) -> None:
         request = requests.produce(schema, TOPIC, 0, batch, acks=-1, timeout_ms=10_000)
         deadline = time.monotonic() + 15
         not_yet = (ErrorCode.unknown_topic_or_partition, ErrorCode.not_leader_or_follower)
-        while (answer := only_answer(client.request(request))).error_code in not_yet:
-            assert time.monotonic() < deadline, "the new topic got no leader"
-        assert answer.error_code == ErrorCode.none, answer
+        while (produced := partition_response(client.request(request))).error_code in not_yet:
+            assert time.monotonic() < deadline, "the new topic has no leader"
+        assert produced.error_code == ErrorCode.none, produced
 
 
-def only_answer(response: Any) -> Any:
-    (answer,) = response.responses[0].partition_responses
-    return answer
+def partition_response(response: Any) -> Any:
+    (partition,) = response.responses[0].partition_responses
+    return partition
 
 
 @pytest.fixture(scope="module")
 def kafkas_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What Apache Kafka has on disk when it was killed."""
+    """Return the log directory of a killed Apache Kafka broker."""
     work_dir = tmp_path_factory.mktemp("kafka")
     try:
         find_java()
@@ -75,18 +75,18 @@ def kafkas_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
                     schema, TOPIC, partitions=1, replication_factor=1, properties=PROPERTIES, timeout_ms=10_000
                 )
             )
-            produce_all(client, list(sent()))
+            produce_all(client, list(batches()))
         (directory,) = target.log_directories(1)
     return Path(directory) / DIRECTORY
 
 
 @pytest.fixture(scope="module")
 def our_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What we have on disk at the same moment; like Kafka, killed, and not stopped."""
+    """Return our log directory with the same batches, not closed, like Kafka's."""
     root = tmp_path_factory.mktemp("ours")
     disk = FileDisk(root)
     log = UnifiedLog.open(disk, DIRECTORY, CONFIG, NOW_MS)
-    for batch in sent():
+    for batch in batches():
         log.append(batch, leader_epoch=0, now_ms=NOW_MS)
     disk.close()
     return root / DIRECTORY
@@ -103,16 +103,16 @@ def test_segments_are_equal(kafkas_directory, our_directory):
 
 @pytest.mark.parametrize("suffix", [".index", ".timeindex"])
 def test_indexes_are_equal(kafkas_directory, our_directory, suffix):
-    """But for the room that Kafka keeps at the end of the active segment's."""
+    """Except that Kafka preallocates space at the end of the active segment's indexes."""
     ours, kafkas = named(our_directory, suffix), named(kafkas_directory, suffix)
     active = max(kafkas)
-    room = len(kafkas[active]) - len(ours[active])
+    preallocated = len(kafkas[active]) - len(ours[active])
     assert len(ours[active]) > 0
-    assert ours | {active: ours[active] + bytes(room)} == kafkas
+    assert ours | {active: ours[active] + bytes(preallocated)} == kafkas
 
 
 def test_producer_snapshots_are_equal(kafkas_directory, our_directory):
-    """But for the order of the producers, which in Kafka is that of a hash table."""
+    """Except for the order of the producers, which in Kafka is that of a hash table."""
 
     def entries(data: bytes) -> tuple[bytes, list[bytes]]:
         return data[6:10], sorted(data[start : start + 46] for start in range(10, len(data), 46))
@@ -130,11 +130,11 @@ def test_epoch_checkpoints_are_equal(kafkas_directory, our_directory):
     assert (our_directory / name).read_bytes() == (kafkas_directory / name).read_bytes()
 
 
-def test_we_recover_what_kafka_left(kafkas_directory, our_directory, tmp_path):
+def test_our_log_recovers_kafkas_directory(kafkas_directory, our_directory, tmp_path):
     shutil.copytree(kafkas_directory, tmp_path / DIRECTORY)
     disk = FileDisk(tmp_path)
     log = UnifiedLog.open(disk, DIRECTORY, CONFIG, NOW_MS)
-    batches = [batch for data in named(our_directory, ".log").values() for batch in decode_batches(data)]
-    assert log.log_end_offset == batches[-1].next_offset
-    assert log.append(idempotent(1000, 0, 80), leader_epoch=1, now_ms=NOW_MS).base_offset == batches[-1].next_offset
+    stored = [batch for data in named(our_directory, ".log").values() for batch in decode_batches(data)]
+    assert log.log_end_offset == stored[-1].next_offset
+    assert log.append(idempotent(1000, 0, 80), leader_epoch=1, now_ms=NOW_MS).base_offset == stored[-1].next_offset
     disk.close()

@@ -1,4 +1,4 @@
-"""Records of every type, as a cluster might write them; what several tests read."""
+"""Metadata records of every type, shared by several tests."""
 
 from dataclasses import replace
 from uuid import UUID

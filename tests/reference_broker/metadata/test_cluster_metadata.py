@@ -1,4 +1,4 @@
-"""The image that the committed records make, and a log that does not hold them all."""
+"""The metadata image of the committed records, and the error for missing records."""
 
 import pytest
 
@@ -13,7 +13,7 @@ NOW_MS = 1_700_000_000_000
 CONFIG = LogConfig(cleanup_policy=frozenset(), segment_bytes=200, index_interval_bytes=100)
 
 
-def grown(disk: MemoryDisk, records: int) -> QuorumLog:
+def log_with_records(disk: MemoryDisk, records: int) -> QuorumLog:
     log = QuorumLog(disk, CONFIG, NOW_MS)
     for level in range(1, records + 1):
         value = encode_metadata_record(FeatureLevelRecord(name="metadata.version", feature_level=level))
@@ -26,8 +26,8 @@ def segments(disk: MemoryDisk) -> list[str]:
     return [name for name in disk.list(QUORUM_LOG_DIRECTORY) if name.endswith(".log")]
 
 
-def test_it_follows_the_high_watermark():
-    metadata = ClusterMetadata(grown(MemoryDisk(), 9))
+def test_image_follows_the_high_watermark():
+    metadata = ClusterMetadata(log_with_records(MemoryDisk(), 9))
     for high_watermark in (0, 1, 5, 9):
         metadata.advance(high_watermark)
         assert (metadata.offset, metadata.image.features.get("metadata.version", 0)) == (
@@ -36,9 +36,9 @@ def test_it_follows_the_high_watermark():
         )
 
 
-def test_it_does_not_go_on_over_missing_records():
+def test_missing_records_are_an_error():
     disk = MemoryDisk()
-    grown(disk, 9)
+    log_with_records(disk, 9)
     middle = segments(disk)[1]
     disk.delete(f"{QUORUM_LOG_DIRECTORY}/{middle}")
     metadata = ClusterMetadata(QuorumLog(disk, CONFIG, NOW_MS))

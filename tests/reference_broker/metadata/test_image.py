@@ -1,4 +1,4 @@
-"""The image of the cluster: what records make of it, copies of it, and the records that make it again."""
+"""The metadata image: application of records, copies, and snapshots."""
 
 from dataclasses import replace
 from uuid import UUID
@@ -36,7 +36,7 @@ def image_of(story):
     return image
 
 
-def test_a_snapshot_makes_an_equal_image(image):
+def test_image_of_a_snapshot_is_equal(image):
     again = image_of(image.records())
     assert again.records() == image.records()
     assert again.topics == image.topics
@@ -45,16 +45,16 @@ def test_a_snapshot_makes_an_equal_image(image):
     assert again.overrides(ResourceType.BROKER, "") == {"min.insync.replicas": "2"}
 
 
-def test_a_snapshot_is_written_and_read(image):
+def test_snapshot_round_trips(image):
     encoded = [records.encode_metadata_record(record) for record in image.records()]
     assert image_of(map(records.decode_metadata_record, encoded)).records() == image.records()
 
 
-def test_a_snapshot_begins_with_the_features(image):
+def test_snapshot_starts_with_the_features(image):
     assert isinstance(image.records()[0], FeatureLevelRecord)
 
 
-def test_a_copy_goes_its_own_way(image):
+def test_copy_is_independent(image):
     before = image.records()
     copy = image.copy()
     assert copy.records() == before
@@ -73,20 +73,20 @@ def test_a_copy_goes_its_own_way(image):
     assert copy.features == {}
 
 
-def test_a_change_of_a_partition_changes_what_it_names(image):
+def test_partition_change_changes_only_its_fields(image):
     image.apply(PartitionChangeRecord(partition_id=1, topic_id=ORDERS, isr=(2,)))
     assert image.partition("orders", 1) == replace(PARTITION, partition_id=1, isr=(2,), partition_epoch=1)
     assert image.partition("orders", 0) == PARTITION
 
 
-def test_a_change_that_names_the_leader_begins_an_epoch_be_it_the_same(image):
+def test_partition_change_with_a_leader_increments_the_leader_epoch(image):
     for leader in (2, 2, -1):
         image.apply(PartitionChangeRecord(partition_id=0, topic_id=ORDERS, leader=leader))
     now = image.partition("orders", 0)
     assert (now.leader, now.leader_epoch, now.partition_epoch) == (-1, 3, 3)
 
 
-def test_a_change_names_all_there_is_to_change(image):
+def test_partition_change_with_all_fields(image):
     change = PartitionChangeRecord(
         partition_id=0,
         topic_id=ORDERS,
@@ -118,13 +118,13 @@ def test_a_change_names_all_there_is_to_change(image):
         (BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=3, in_controlled_shutdown=1), True, True),
     ],
 )
-def test_a_broker_changes(image, record, fenced, in_controlled_shutdown):
+def test_broker_registration_changes(image, record, fenced, in_controlled_shutdown):
     image.apply(record)
     assert image.brokers[1] == replace(BROKER, fenced=fenced, in_controlled_shutdown=in_controlled_shutdown)
     assert image.is_active(1) is not (fenced or in_controlled_shutdown)
 
 
-def test_a_topic_is_deleted_with_its_settings_and_may_come_again(image):
+def test_topic_is_deleted_with_its_configuration_and_can_be_created_again(image):
     image.apply(RemoveTopicRecord(topic_id=ORDERS))
     assert image.partition("orders", 0) is None
     assert image.topic_overrides("orders") == {}
@@ -132,12 +132,12 @@ def test_a_topic_is_deleted_with_its_settings_and_may_come_again(image):
     assert image.topics["orders"].topic_id == UUID(int=5)
 
 
-def test_a_partition_written_before_directories_were(image):
+def test_partition_record_without_directories(image):
     image.apply(replace(PARTITION, partition_id=2, directories=()))
     assert image.partition("orders", 2).directories == (None, None)
 
 
-def test_what_records_change():
+def test_delta_has_the_changed_resources():
     delta = MetadataDelta.of([*STORY, RemoveTopicRecord(topic_id=PAYMENTS), FenceBrokerRecord(id=5, epoch=1)])
     assert delta.partitions == {(ORDERS, 0), (ORDERS, 1), (PAYMENTS, 0)}
     assert delta.deleted_topics == {PAYMENTS}
@@ -148,7 +148,7 @@ def test_what_records_change():
 
 @pytest.mark.parametrize("version", range(5))
 def test_older_versions_of_a_registration(version):
-    """Version 1 brought controlled shutdown, version 2 the migration from ZooKeeper: a byte each."""
+    """Version 1 added controlled shutdown, version 2 the migration from ZooKeeper, each with one byte."""
     plain = replace(BROKER, log_dirs=())
     encoded = records.encode_metadata_record(plain)
     before_id, after_id = encoded[:7], encoded[8:]

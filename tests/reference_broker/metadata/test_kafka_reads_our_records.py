@@ -1,4 +1,4 @@
-"""Apache Kafka's own `DumpLogSegments` reads every type of record that is written here, and sees the same in it."""
+"""Apache Kafka's `DumpLogSegments` decodes every type of our metadata records to the same values."""
 
 import json
 import re
@@ -52,7 +52,7 @@ CHANGES = [
 
 @pytest.fixture
 def dumped(kafka_tool, tmp_path):
-    """Type and content of each record, as Kafka prints them."""
+    """Return type and content of each record in the output of Kafka's tool."""
     disk = FileDisk(tmp_path)
     local = ReplicaKey(1, UUID(int=1))
     quorum = KafkaRaftClient(
@@ -77,7 +77,7 @@ def dumped(kafka_tool, tmp_path):
     return [(payload["type"], payload["data"]) for payload in payloads]
 
 
-def test_every_record_is_what_it_was(dumped):
+def test_tool_decodes_every_record(dumped):
     written = [*STORY, *CHANGES]
     kinds = [kind.replace("_", "").lower() for kind, _ in dumped]
     assert kinds == [type(record).__name__.lower() for record in written]

@@ -1,4 +1,4 @@
-"""The compiled writers, held against kio's."""
+"""Compiled encoders compared with kio's writers."""
 
 import io
 from datetime import UTC, datetime, timedelta
@@ -37,7 +37,7 @@ def by_kio(entity: Any) -> bytes:
 
 @settings(max_examples=200, suppress_health_check=list(HealthCheck))
 @given(st.sampled_from(MESSAGES).flatmap(st.from_type))
-def test_any_message_is_written_as_kio_writes_it(entity: Any) -> None:
+def test_any_message_has_the_same_bytes_as_by_kio(entity: Any) -> None:
     assert encoder(type(entity))(entity) == by_kio(entity)
 
 
@@ -53,7 +53,7 @@ def test_varints(value: int) -> None:
     assert [byte >= 0x80 for byte in written] == [True] * (len(written) - 1) + [False]
 
 
-def test_what_does_not_fit_its_schema_is_refused() -> None:
+def test_value_of_a_wrong_type_is_rejected() -> None:
     message: Any = FetchResponse
     with pytest.raises(AttributeError):
         encoder(FetchResponse)(message(throttle_time=timedelta(0), error_code=3, session_id=0, responses=()))

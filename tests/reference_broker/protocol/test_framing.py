@@ -1,4 +1,4 @@
-"""The length prefix, however the bytes are cut into pieces."""
+"""Length prefix of requests in a stream of pieces of any size."""
 
 import struct
 
@@ -22,7 +22,7 @@ def take_all(buffer: FrameBuffer) -> list[bytes]:
 
 
 @given(st.lists(st.binary(max_size=50)), st.data())
-def test_frames_come_out_whole_and_in_order(frames, data):
+def test_frames_are_complete_and_in_order(frames, data):
     stream = b"".join(map(framed, frames))
     buffer, found = FrameBuffer(50), []
     while stream:
@@ -35,14 +35,14 @@ def test_frames_come_out_whole_and_in_order(frames, data):
 
 
 @pytest.mark.parametrize("size", [-1, -(2**31), 101, 2**31 - 1, int.from_bytes(b"GET ", "big")])
-def test_a_size_is_refused_before_its_bytes_arrive(size):
+def test_invalid_size_is_rejected_before_the_message_arrives(size):
     buffer = FrameBuffer(100)
     buffer.feed(struct.pack(">i", size))
     with pytest.raises(MalformedRequestError, match=str(size)):
         buffer.next_frame()
 
 
-def test_the_largest_size_is_taken():
+def test_largest_permitted_size_is_accepted():
     buffer = FrameBuffer(100)
     buffer.feed(framed(b"x" * 100))
     assert buffer.next_frame() == b"x" * 100

@@ -1,4 +1,4 @@
-"""The records that the broker writes for itself: metadata and committed offsets, and the batches around them."""
+"""Records of internal topics: metadata, committed offsets, and their batches."""
 
 from uuid import UUID
 
@@ -62,22 +62,22 @@ metadata_records = st.one_of(
 
 
 @given(metadata_records)
-def test_metadata_records_come_back(record):
+def test_metadata_records_round_trip(record):
     assert records.decode_metadata_record(records.encode_metadata_record(record)) == record
 
 
-def test_a_metadata_record_byte_for_byte():
+def test_bytes_of_a_metadata_record():
     """Frame version 1, type 2 (TopicRecord), version 0, a compact string, an id, no tagged fields."""
     record = records.TopicRecord(name="ab", topic_id=UUID(int=1))
     assert records.encode_metadata_record(record) == b"\x01\x02\x00\x03ab" + bytes(15) + b"\x01\x00"
 
 
-def test_metadata_records_of_unknown_types_are_passed_over():
+def test_metadata_records_of_unknown_types_are_skipped():
     assert records.decode_metadata_record(b"\x01\x63\x00") is None
 
 
 @pytest.mark.parametrize("value", [b"\x02\x02\x00", b"\x01\x02\x07"])
-def test_metadata_records_of_newer_brokers_are_refused(value):
+def test_metadata_records_of_newer_versions_are_rejected(value):
     with pytest.raises(ValueError, match="metadata record"):
         records.decode_metadata_record(value)
 
@@ -87,7 +87,7 @@ def test_metadata_records_of_newer_brokers_are_refused(value):
     st.none()
     | st.builds(OffsetCommitValue, offset=int64, leader_epoch=int32, metadata=short_text, commit_timestamp=int64),
 )
-def test_commits_come_back(key, value):
+def test_commits_round_trip(key, value):
     assert decode_offset_commit(*encode_offset_commit(key, value)) == (key, value)
 
 
@@ -103,14 +103,14 @@ def test_commits_come_back(key, value):
     ids=["version 0", "with an expiry", "with an epoch", "flexible", "with a topic id"],
 )
 @pytest.mark.parametrize("key_type", ["0000", "0001"])
-def test_commits_that_kafka_wrote_are_read(key_type, value, leader_epoch):
+def test_all_versions_of_kafkas_commits_are_decoded(key_type, value, leader_epoch):
     key = bytes.fromhex(key_type + "0001 67 0001 74 00000002")
     found = decode_offset_commit(key, bytes.fromhex(value))
     commit = OffsetCommitValue(offset=7, leader_epoch=leader_epoch, metadata="note", commit_timestamp=1_700_000_000_000)
     assert found == (OffsetCommitKey(group="g", topic="t", partition=2), commit)
 
 
-def test_other_records_of_the_offsets_topic_are_passed_over():
+def test_other_records_of_the_offsets_topic_are_skipped():
     assert decode_offset_commit(b"\x00\x02\x00\x01g", b"") is None
 
 
@@ -118,11 +118,11 @@ def test_other_records_of_the_offsets_topic_are_passed_over():
     st.lists(st.builds(KeyValue, st.none() | st.binary(max_size=20), st.none() | st.binary(max_size=20)), min_size=1),
     st.integers(0, 2**41),
 )
-def test_batches_come_back(content, timestamp_ms):
+def test_batches_round_trip(content, timestamp_ms):
     assert list(decode_batches(encode_batch(content, timestamp_ms))) == list(enumerate(content))
 
 
 @given(st.uuids())
-def test_uuids_as_kafka_writes_them(uuid):
+def test_uuids_round_trip_in_kafkas_text_form(uuid):
     assert parse_uuid(format_uuid(uuid)) == uuid
     assert len(format_uuid(uuid)) == 22

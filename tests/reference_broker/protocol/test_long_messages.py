@@ -1,4 +1,4 @@
-"""Error messages that quote a request's strings fit into a response of any version."""
+"""Error messages that quote strings of the request, which must fit into a response of any version."""
 
 import pytest
 from kio.index import load_response_schema
@@ -13,8 +13,8 @@ from tests.reference_broker.requests import fill
 @pytest.mark.parametrize(
     ("api_key", "version", "array"), [(19, 2, "topics"), (33, 0, "responses"), (37, 0, "results"), (19, 7, "topics")]
 )
-def test_a_message_that_is_too_long_for_a_legacy_string_is_cut(letter, api_key, version, array):
-    """Such a message ended the connection, with a struct.error: a name of 32,767 bytes in CreateTopics v2."""
+def test_message_that_is_too_long_for_a_legacy_string_is_cut(letter, api_key, version, array):
+    """Regression: a topic name of 32,767 bytes in CreateTopics v2 raised struct.error and closed the connection."""
     response_type = load_response_schema(api_key, version)
     message = "invalid: " + letter * 32767
     data = encoder(response_type)(

@@ -1,4 +1,4 @@
-"""Reading requests: what kio wrote is walked to its last byte, and what is damaged is refused, never a crash."""
+"""Decoding of requests: valid requests round-trip, damaged requests are rejected without a crash."""
 
 import contextlib
 import struct
@@ -23,7 +23,7 @@ many = settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow, H
 
 @many
 @given(data=st.data())
-def test_a_request_is_read_as_it_was_written(data):
+def test_requests_round_trip(data):
     api_key, version = data.draw(st.sampled_from(VERSIONS))
     entity: Any = data.draw(any_request(api_key, version))
     client_id = data.draw(st.none() | st.text(max_size=10))
@@ -34,7 +34,7 @@ def test_a_request_is_read_as_it_was_written(data):
 
 @many
 @given(data=st.data())
-def test_damaged_requests_are_refused_or_read(data):
+def test_damaged_requests_are_rejected_or_decoded(data):
     api_key, version = data.draw(st.sampled_from(VERSIONS))
     frame = bytearray(encode_request(data.draw(any_request(api_key, version)), 7, "me"))
     for _ in range(data.draw(st.integers(1, 4))):
@@ -46,13 +46,13 @@ def test_damaged_requests_are_refused_or_read(data):
 
 
 @pytest.mark.parametrize("length", [2**31 - 1, 2**20])
-def test_an_array_cannot_be_longer_than_its_request(length):
+def test_array_longer_than_its_request_is_rejected(length):
     frame = struct.pack(">hhihi", 3, 1, 1, -1, length)
     with pytest.raises(MalformedRequestError, match=str(length)):
         message_codec(3, 1).read(frame)
 
 
-def test_a_header_that_is_too_short():
+def test_truncated_header_is_rejected():
     with pytest.raises(MalformedRequestError):
         read_header(b"\x00\x00\x00")
 
@@ -66,7 +66,7 @@ def test_a_header_that_is_too_short():
     ],
     ids=["Produce 3", "Produce 9", "Metadata 0"],
 )
-def test_null_where_it_may_not_be(frame):
+def test_null_in_a_non_nullable_field_is_rejected(frame):
     api_key, version = struct.unpack_from(">hh", frame)
     with pytest.raises(MalformedRequestError, match="null"):
         message_codec(api_key, version).read(frame)
@@ -76,7 +76,7 @@ UNKNOWN_TAGS = st.lists(st.binary(max_size=200), max_size=3)
 
 
 def tagged(contents: list[bytes], first_tag: int = 100) -> bytes:
-    """Tagged fields that no schema has, as they follow their count."""
+    """Return the bytes of unknown tagged fields, without their count."""
     return b"".join(
         varint(first_tag + number) + varint(len(content)) + content for number, content in enumerate(contents)
     )
@@ -87,8 +87,8 @@ def varint(value: int) -> bytes:
 
 
 @given(in_header=UNKNOWN_TAGS, in_partition=UNKNOWN_TAGS, in_state=UNKNOWN_TAGS, at_end=UNKNOWN_TAGS)
-def test_unknown_tagged_fields_are_passed_over_wherever_they_are(in_header, in_partition, in_state, at_end):
-    """A Fetch 15 by hand: tags of a nested struct, and of a struct that is a tagged field itself, among known ones."""
+def test_unknown_tagged_fields_are_skipped_at_every_level(in_header, in_partition, in_state, at_end):
+    """A handmade Fetch 15 with unknown tags in nested structs and in a struct that is itself a tagged field."""
     replica_state = struct.pack(">iq", 9, 8) + varint(len(in_state)) + tagged(in_state)
     known = varint(1) + varint(len(replica_state)) + replica_state
     partition = struct.pack(">iiqiqi", 5, 4, 3, 2, 1, 6) + varint(len(in_partition)) + tagged(in_partition)
@@ -99,14 +99,14 @@ def test_unknown_tagged_fields_are_passed_over_wherever_they_are(in_header, in_p
     _, fetch = message_codec(1, 15).read(frame)
     assert (fetch.replica_state.replica_id, fetch.replica_state.replica_epoch) == (9, 8)
     assert (fetch.session_id, fetch.rack_id) == (13, "")
-    [[asked]] = [topic.partitions for topic in fetch.topics]
-    assert (asked.partition, asked.fetch_offset, asked.partition_max_bytes) == (5, 3, 6)
+    [[decoded]] = [topic.partitions for topic in fetch.topics]
+    assert (decoded.partition, decoded.fetch_offset, decoded.partition_max_bytes) == (5, 3, 6)
 
 
-def test_replies_leave_out_what_a_version_lacks():
+def test_replies_omit_fields_that_a_version_lacks():
     old, new = message_codec(0, 3).replies, message_codec(0, 10).replies
-    told = {"index": 1, "error_code": 0, "base_offset": 2, "log_start_offset": 3, "record_errors": ()}
-    assert not hasattr(old.PartitionProduceResponse(**told), "log_start_offset")
-    assert new.PartitionProduceResponse(**told).log_start_offset == 3
+    values = {"index": 1, "error_code": 0, "base_offset": 2, "log_start_offset": 3, "record_errors": ()}
+    assert not hasattr(old.PartitionProduceResponse(**values), "log_start_offset")
+    assert new.PartitionProduceResponse(**values).log_start_offset == 3
     assert old.NodeEndpoint(node_id=1) is None
     assert request("Produce", 3).acks == 0

@@ -1,4 +1,4 @@
-"""Every metadata record against the schema that Apache Kafka has of it: the JSON in its `kafka-metadata` jar."""
+"""Metadata records compared with Apache Kafka's schemas: the JSON files in its `kafka-metadata` jar."""
 
 import dataclasses
 import json
@@ -22,7 +22,7 @@ DEFAULTS = {"null": None, "true": True, "false": False}
 
 @pytest.fixture(scope="module")
 def schemas() -> dict[int, Any]:
-    """By API key."""
+    """Return Kafka's schemas by API key."""
     try:
         class_path = JarLock.load(KAFKA_VERSION).class_path()
     except NotInstalledError as error:
@@ -55,7 +55,7 @@ def test_every_field(schemas, record_type):
 
 
 def check_fields(entity: Any, described: list[Any]) -> None:
-    """The same fields in the same order, each with its type, tag, first version, nullability and default."""
+    """Assert that order, type, tag, first version, nullability and default of the fields are equal."""
     fields = dataclasses.fields(entity)
     assert [field.name for field in fields] == [snake_case(schema["name"]) for schema in described]
     for field, schema in zip(fields, described, strict=True):
@@ -64,7 +64,7 @@ def check_fields(entity: Any, described: list[Any]) -> None:
             assert field.metadata.get("since", 0) == int(schema["versions"].rstrip("+")), field.name
         assert is_nullable(field.type) == ("nullableVersions" in schema), field.name
         check_type(field, schema)
-        if "default" in schema or "tag" in schema:  # other defaults are for whoever makes a record
+        if "default" in schema or "tag" in schema:  # other defaults are for the code that creates a record
             assert field.default == default_of(schema), field.name
 
 

@@ -1,4 +1,4 @@
-"""A batch in another codec, read back with the test clients' codec."""
+"""Recompression of batches, decoded with the test clients' codec."""
 
 from dataclasses import replace
 
@@ -6,7 +6,7 @@ import hypothesis.strategies as st
 from hypothesis import given
 
 from fixtures.clients.record_batch import Compression, decode_batches, encode_batch
-from reference_broker.protocol.recompression import recompressed
+from reference_broker.protocol.recompression import recompress
 from reference_broker.protocol.record_batch import HEADER_SIZE_BYTES, BatchHeader, Codec, decompress
 from reference_broker.protocol.steps import finish
 from tests.reference_broker.protocol.test_record_batch import BATCHES
@@ -17,7 +17,7 @@ def test_only_the_codec_changes(batch, codec):
     data = encode_batch(batch)
     header = BatchHeader.parse(data)
     records = finish(decompress(header, data[HEADER_SIZE_BYTES:], 2**20))
-    changed = finish(recompressed(header, records, codec))
-    (found,) = decode_batches(changed)  # which holds the length and the checksum against the bytes
+    changed = finish(recompress(header, records, codec))
+    (found,) = decode_batches(changed)  # validates length and checksum
     (before,) = decode_batches(data)
     assert found == replace(before, compression=Compression(codec))

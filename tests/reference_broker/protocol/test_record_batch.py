@@ -1,4 +1,4 @@
-"""The header view against the test clients' codec, which reads and writes every record."""
+"""Batch headers and records compared with the test clients' codec, which decodes every record."""
 
 from contextlib import suppress
 from dataclasses import replace
@@ -50,7 +50,7 @@ BATCHES = st.builds(
 )
 
 
-def records_of(data: bytes) -> bytes:
+def record_bytes(data: bytes) -> bytes:
     return data[HEADER_SIZE_BYTES:]
 
 
@@ -59,10 +59,10 @@ def summaries(header: BatchHeader, records: bytes):
 
 
 @given(BATCHES)
-def test_a_header_reads_as_it_was_written(batch):
+def test_header_round_trips(batch):
     data = encode_batch(batch)
     header = BatchHeader.parse(b"before" + data, 6)
-    assert header.pack() + records_of(data) == data
+    assert header.pack() + record_bytes(data) == data
     assert header.size_bytes == len(data)
     assert header.crc == checksum(data)
     assert header.codec == batch.compression
@@ -76,13 +76,13 @@ def test_a_header_reads_as_it_was_written(batch):
 
 
 @given(BATCHES)
-def test_records_are_seen_as_they_are(batch):
+def test_record_summaries_equal_the_records(batch):
     data = encode_batch(batch)
-    seen = list(summaries(BatchHeader.parse(data), records_of(data)))
-    assert [(record.timestamp_ms, record.has_key) for record in seen] == [
+    found = list(summaries(BatchHeader.parse(data), record_bytes(data)))
+    assert [(record.timestamp_ms, record.has_key) for record in found] == [
         (record.timestamp_ms, record.key is not None) for record in batch.records
     ]
-    assert [record.offset_delta for record in seen] == list(range(len(seen)))
+    assert [record.offset_delta for record in found] == list(range(len(found)))
 
 
 @given(BATCHES, st.binary(max_size=10))
@@ -96,23 +96,23 @@ def test_records_are_counted_by_their_lengths(batch, before):
 
 
 @pytest.mark.parametrize("length", [0, 1, 63, 64, 200, 8191, 8192, 100_000, 3_000_000])
-def test_lengths_of_every_size_are_read(length):
+def test_records_of_any_length_are_counted(length):
     data = encode_batch(RecordBatch((Record(bytes(length)), Record(b"x"))))
     assert finish(count_records(data, len(data))) == 2
 
 
 @pytest.mark.parametrize("records", [b"\x01", b"\xff" * 11, b"\x80"])
-def test_lengths_that_are_none_are_refused(records):
+def test_invalid_lengths_are_rejected(records):
     data = bytes(HEADER_SIZE_BYTES) + records
     with pytest.raises(BatchError):
         finish(count_records(data, len(data)))
 
 
 @given(BATCHES, st.integers(0, 2**45), st.sampled_from(TimestampType))
-def test_a_new_timestamp_leaves_a_batch_that_decodes(batch, timestamp_ms, timestamp_type):
+def test_batch_with_a_new_timestamp_can_be_decoded(batch, timestamp_ms, timestamp_type):
     data = encode_batch(batch)
-    header = with_timestamp(BatchHeader.parse(data), records_of(data), timestamp_type, timestamp_ms)
-    (decoded,) = decode_batches(header.pack() + records_of(data))
+    header = with_timestamp(BatchHeader.parse(data), record_bytes(data), timestamp_type, timestamp_ms)
+    (decoded,) = decode_batches(header.pack() + record_bytes(data))
     assert decoded.max_timestamp_ms == timestamp_ms
     assert decoded.timestamp_type == timestamp_type
     assert [record.value for record in decoded.records] == [record.value for record in batch.records]
@@ -128,50 +128,50 @@ def test_sequences_wrap_to_zero(base_sequence, delta):
 
 
 @given(st.binary(max_size=HEADER_SIZE_BYTES - 1))
-def test_less_than_a_header_is_none(data):
+def test_incomplete_header_is_rejected(data):
     with pytest.raises(BatchError):
         BatchHeader.parse(data)
 
 
 @given(BATCHES, st.data())
-def test_changed_records_raise_nothing_but_their_error(batch, data):
-    """Any bytes: whatever an append lets through, a lookup by time may come to read."""
+def test_damaged_records_raise_only_batch_error(batch, data):
+    """An append does not validate records, so a lookup by timestamp may read any bytes."""
     encoded = bytearray(encode_batch(batch))
     for _ in range(data.draw(st.integers(1, 4))):
         encoded[data.draw(st.integers(HEADER_SIZE_BYTES, len(encoded) - 1))] = data.draw(st.integers(0, 255))
     header = BatchHeader.parse(encoded)
     with suppress(BatchError):
-        assert len(list(summaries(header, records_of(bytes(encoded))))) == header.records_count
+        assert len(list(summaries(header, record_bytes(bytes(encoded))))) == header.records_count
 
 
 @pytest.mark.parametrize("size", [b"\xff\xff\xff\xff\x0f", b"\xff\xff\xff\xff\xff\xff\xff\xff\x7f"])
-def test_a_snappy_block_that_claims_gigabytes_is_refused(size):
+def test_snappy_block_that_claims_gigabytes_is_rejected(size):
     header = BatchHeader.parse(encode_batch(RecordBatch((Record(b"v"),), compression=Compression.SNAPPY)))
     with pytest.raises(BatchError):
         finish(decompress(header, size + bytes(20), _MAX_BYTES))
 
 
 @pytest.mark.parametrize("compression", [each for each in Compression if each is not Compression.NONE])
-def test_decompression_is_bounded(compression):
+def test_decompressed_size_is_limited(compression):
     data = encode_batch(RecordBatch((Record(bytes(_MAX_BYTES)),), compression=compression))
     header = BatchHeader.parse(data)
-    whole = finish(decompress(header, records_of(data), 2 * _MAX_BYTES))
-    assert finish(decompress(header, records_of(data), len(whole))) == whole
+    whole = finish(decompress(header, record_bytes(data), 2 * _MAX_BYTES))
+    assert finish(decompress(header, record_bytes(data), len(whole))) == whole
     with pytest.raises(DecompressedSizeError):
-        finish(decompress(header, records_of(data), len(whole) - 1))
+        finish(decompress(header, record_bytes(data), len(whole) - 1))
 
 
 @pytest.mark.parametrize("compression", [Compression.GZIP, Compression.LZ4, Compression.ZSTD])
-def test_decompression_comes_in_pieces_and_ends_at_the_bound(compression):
+def test_decompression_yields_pieces_and_stops_at_the_limit(compression):
     data = encode_batch(RecordBatch((Record(bytes(64 * _MAX_BYTES)),), compression=compression))
-    steps = decompress(BatchHeader.parse(data), records_of(data), _MAX_BYTES)
+    steps = decompress(BatchHeader.parse(data), record_bytes(data), _MAX_BYTES)
     for _ in range(1 + _MAX_BYTES // BYTES_PER_STEP):
         next(steps)
     with pytest.raises(DecompressedSizeError):
         next(steps)
 
 
-def test_a_gzip_stream_that_ends_too_early_is_an_error():
+def test_truncated_gzip_stream_is_rejected():
     data = encode_batch(RecordBatch((Record(b"value" * 100),), compression=Compression.GZIP))
     with pytest.raises(CompressionError):
-        finish(decompress(BatchHeader.parse(data), records_of(data)[:-12], _MAX_BYTES))
+        finish(decompress(BatchHeader.parse(data), record_bytes(data)[:-12], _MAX_BYTES))

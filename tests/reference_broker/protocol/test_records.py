@@ -1,4 +1,4 @@
-"""The records that the broker itself writes and reads, held against kio's codec."""
+"""Batches of internal topics compared with kio's codec."""
 
 import io
 from datetime import UTC, datetime
@@ -51,7 +51,7 @@ def test_we_read_what_kio_writes(written: list[list[KeyValue]]) -> None:
 
 
 @pytest.mark.parametrize("compression", [Compression.GZIP, Compression.ZSTD])
-def test_what_others_compressed_is_read(compression: Compression) -> None:
+def test_compressed_batches_are_decoded(compression: Compression) -> None:
     expected = [record.value for record in next(iter(decode_by_clients(plain(3)))).records]
     assert [record.value for _, record in decode_batches(plain(3, compression=compression))] == expected
 
@@ -59,8 +59,8 @@ def test_what_others_compressed_is_read(compression: Compression) -> None:
 @pytest.mark.parametrize(
     "damage",
     [lambda data: data[:-1], lambda data: data[:30], lambda data: data[:16] + b"\x01" + data[17:]],
-    ids=["torn", "torn in its header", "an older magic"],
+    ids=["torn", "torn in its header", "older magic"],
 )
-def test_what_is_no_whole_batch_is_refused(damage: Any) -> None:
+def test_incomplete_batch_is_rejected(damage: Any) -> None:
     with pytest.raises(BatchError):
         list(decode_batches(damage(encode_batch([KeyValue(b"k", b"v")], NOW_MS))))

@@ -1,8 +1,9 @@
-"""Scripts that tell a quorum what happens and show what it does, in the manner of etcd's interaction tests.
+"""Interpreter of quorum scripts, which are like etcd's interaction tests.
 
-A script is a text file: comments, and commands each followed by `----` and what it printed. A command is a verb with
-arguments; each verb is one function here. Messages wait in the network until they are delivered, so that a script
-decides about every order and every loss. Time moves only by `sleep`; randomness is what `patience` says.
+A script is a text file with comments and commands; each command is followed by `----` and its output. A command is a
+verb with arguments; each verb is a function here. Messages wait in the network until a command delivers them, so a
+script determines every order and every loss. Time advances only by `sleep` and `run`; `jitter` sets the random part of
+the election timeouts.
 """
 
 from collections.abc import Callable
@@ -45,25 +46,25 @@ WHOLE_BYTES = 1 << 20
 
 
 class Interaction:
-    """The quorum that one script talks to."""
+    """The quorum of one script."""
 
     def __init__(self) -> None:
         self.now_ms = 0
         self.nodes: dict[int, KafkaRaftClient] = {}
         self.disks: dict[int, SimulatedDisk] = {}
         self.voters = VoterSet(())
-        self.patience: dict[int, int] = {}
+        self.jitter_ms: dict[int, int] = {}
         self.network: list[tuple[int, int, SendRequest | SendResponse]] = []
         self.printed: list[str] = []
 
     def run(self, line: str) -> str:
-        """What a command prints."""
+        """Run a command and return its output."""
         self.printed = []
         verb, *arguments = line.split()
         VERBS[verb](self, *arguments)
         return "\n".join(self.printed) or "ok"
 
-    def say(self, text: str) -> None:
+    def print(self, text: str) -> None:
         self.printed.append(text)
 
     def now(self) -> Now:
@@ -76,13 +77,13 @@ class Interaction:
             cluster_id="script",
             config=QuorumConfig(),
             disk=self.disks.setdefault(node_id, SimulatedDisk()),
-            random_below=lambda bound: min(self.patience.get(node_id, 0), bound - 1),
+            random_below=lambda bound: min(self.jitter_ms.get(node_id, 0), bound - 1),
             now=self.now(),
         )
         self.take(node_id)
 
     def take(self, node_id: int) -> None:
-        """Put a node's messages into the network, and say the rest of what it wants known."""
+        """Add a node's messages to the network, and print its other effects."""
         for effect in self.nodes[node_id].take_effects():
             match effect:
                 case SendRequest():
@@ -90,20 +91,20 @@ class Interaction:
                 case SendResponse():
                     self.network.append((node_id, effect.caller[0], effect))
                 case LeaderChanged(-1, epoch):
-                    self.say(f"{node_id}: epoch {epoch}, no leader")
+                    self.print(f"{node_id}: epoch {epoch}, no leader")
                 case LeaderChanged(leader_id, epoch, None):
-                    self.say(f"{node_id}: epoch {epoch}, leader {leader_id}")
+                    self.print(f"{node_id}: epoch {epoch}, leader {leader_id}")
                 case LeaderChanged(_, epoch, start):
-                    self.say(f"{node_id}: leads epoch {epoch} from offset {start}")
+                    self.print(f"{node_id}: leads epoch {epoch} from offset {start}")
                 case HighWatermarkAdvanced():
-                    self.say(f"{node_id}: high watermark {effect.offset}")
+                    self.print(f"{node_id}: high watermark {effect.offset}")
                 case SnapshotInstalled():
-                    self.say(f"{node_id}: installed snapshot {show(effect.snapshot_id)}")
+                    self.print(f"{node_id}: installed snapshot {show(effect.snapshot_id)}")
                 case ResponseRejected():
-                    self.say(f"{node_id}: rejected a response of {effect.voter_id}: {effect.reason}")
+                    self.print(f"{node_id}: rejected a response of {effect.voter_id}: {effect.reason}")
 
     def deliver(self, source: int, destination: int, effect: SendRequest | SendResponse) -> None:
-        self.say(f"{source}->{destination} {describe(effect)}")
+        self.print(f"{source}->{destination} {describe(effect)}")
         node = self.nodes.get(destination)
         if node is None:
             return
@@ -119,7 +120,7 @@ def key(node_id: int) -> ReplicaKey:
 
 
 def show(end: OffsetAndEpoch) -> str:
-    """An end of a log: offset, and the epoch before it."""
+    """Format an end of a log: offset, and the epoch of the record before it."""
     return f"{end.offset}@{end.epoch}"
 
 
@@ -150,9 +151,9 @@ def describe_response(message: Response) -> str:
         case VoteResponse():
             return f"{'granted' if message.vote_granted else 'rejected'}; {known}"
         case FetchResponse(diverging=OffsetAndEpoch()):
-            return f"logs part at {show(message.diverging)}"
+            return f"logs diverge at {show(message.diverging)}"
         case FetchResponse(snapshot_id=OffsetAndEpoch()):
-            return f"begin with snapshot {show(message.snapshot_id)}"
+            return f"snapshot {show(message.snapshot_id)} required"
         case FetchResponse():
             return f"{show_batches(message.records) or 'no records'}; high watermark {message.high_watermark}"
         case FetchSnapshotResponse():
@@ -162,7 +163,7 @@ def describe_response(message: Response) -> str:
 
 
 def show_batches(records: bytes) -> str:
-    """`3@2` is a batch at offset 3 of epoch 2, `3-4@2` one of two records, and `L` marks a LeaderChange."""
+    """Format batches: `3@2` has offset 3 and epoch 2, `3-4@2` has two records, `L3@2` is a LeaderChange."""
     shown, position = [], 0
     while position < len(records):
         header = BatchHeader.parse(records, position)
@@ -176,23 +177,23 @@ def show_batches(records: bytes) -> str:
 
 
 def voters(quorum: Interaction, *ids: str) -> None:
-    """Say who votes; a start makes a node."""
+    """Set the voters, before nodes are started."""
     quorum.voters = VoterSet(Voter(key(int(node_id))) for node_id in ids)
 
 
-def patiences(quorum: Interaction, *jitters_ms: str) -> None:
-    """How much longer than the election timeout nodes 1, 2, … wait."""
-    quorum.patience = {node_id: int(jitter_ms) for node_id, jitter_ms in enumerate(jitters_ms, 1)}
+def jitter(quorum: Interaction, *jitters_ms: str) -> None:
+    """Set the time that is added to the election timeout of nodes 1, 2, …."""
+    quorum.jitter_ms = {node_id: int(jitter_ms) for node_id, jitter_ms in enumerate(jitters_ms, 1)}
 
 
 def start(quorum: Interaction, *ids: str) -> None:
-    """Start nodes, new (observers, where they are no voters) or on the disk they had."""
+    """Start nodes on their disks. Nodes that are not voters are observers."""
     for node_id in ids:
         quorum.start(int(node_id))
 
 
 def crash(quorum: Interaction, node_id: str) -> None:
-    """A node is gone, with all that it has not flushed, and with its messages. Requests to it may find it up again."""
+    """Crash a node: unflushed data, its messages and responses to it are lost. Requests to it stay in the network."""
     number = int(node_id)
     del quorum.nodes[number]
     quorum.disks[number].cut_power(Random(0))
@@ -204,7 +205,7 @@ def crash(quorum: Interaction, node_id: str) -> None:
 
 
 def sleep(quorum: Interaction, for_ms: str) -> None:
-    """Time goes on; every node acts when it wants to."""
+    """Advance the time; every node acts at its deadlines."""
     end_ms = quorum.now_ms + int(for_ms)
     while True:
         due = [(node.deadline_ms, node_id) for node_id, node in quorum.nodes.items() if node.deadline_ms is not None]
@@ -217,7 +218,7 @@ def sleep(quorum: Interaction, for_ms: str) -> None:
 
 
 def deliver(quorum: Interaction, *links: str) -> None:
-    """Deliver what waits now: all of it, or what is on some links (`1->2`)."""
+    """Deliver the waiting messages: all, or those on some links (`1->2`)."""
     waiting, quorum.network = quorum.network, []
     for source, destination, effect in waiting:
         if not links or f"{source}->{destination}" in links:
@@ -227,17 +228,17 @@ def deliver(quorum: Interaction, *links: str) -> None:
 
 
 def run(quorum: Interaction, for_ms: str, *without: str) -> None:
-    """Time goes on and messages arrive at once, but for those to and from nodes that are left out; then what is new."""
+    """Advance the time and deliver messages at once, except from and to nodes after `without`; print new effects."""
     end_ms = quorum.now_ms + int(for_ms)
     cut_off = {int(node_id) for node_id in without[1:]}
-    news: list[str] = []
+    effects: list[str] = []
     while True:
         waiting, quorum.network = quorum.network, []
         for source, destination, effect in waiting:
             if not cut_off & {source, destination}:
                 quorum.printed = []
                 quorum.deliver(source, destination, effect)
-                news += quorum.printed[1:]
+                effects += quorum.printed[1:]
         if waiting:
             continue
         due = [(node.deadline_ms, node_id) for node_id, node in quorum.nodes.items() if node.deadline_ms is not None]
@@ -247,23 +248,23 @@ def run(quorum: Interaction, for_ms: str, *without: str) -> None:
         quorum.printed = []
         quorum.nodes[node_id].poll(quorum.now())
         quorum.take(node_id)
-        news += quorum.printed
+        effects += quorum.printed
     quorum.now_ms = end_ms
-    quorum.printed = [news_line for news_line in news if not _is_overtaken(news_line, news)]
+    quorum.printed = [line for line in effects if not _is_superseded(line, effects)]
 
 
-def _is_overtaken(line: str, news: list[str]) -> bool:
-    """Of the high watermarks of one node only the last is of interest."""
+def _is_superseded(line: str, effects: list[str]) -> bool:
+    """Whether the line is a high watermark that is followed by a newer one of the same node."""
     subject, found, _ = line.partition(" high watermark ")
-    return bool(found) and line != [other for other in news if other.startswith(f"{subject}{found}")][-1]
+    return bool(found) and line != [other for other in effects if other.startswith(f"{subject}{found}")][-1]
 
 
 def lose(quorum: Interaction, *links: str) -> None:
-    """Drop what waits now: all of it, or what is on some links."""
+    """Drop the waiting messages: all, or those on some links."""
     kept = []
     for source, destination, effect in quorum.network:
         if not links or f"{source}->{destination}" in links:
-            quorum.say(f"lost {source}->{destination} {describe(effect)}")
+            quorum.print(f"lost {source}->{destination} {describe(effect)}")
         else:
             kept.append((source, destination, effect))
     quorum.network = kept
@@ -274,64 +275,64 @@ def append(quorum: Interaction, node_id: str, count: str = "1") -> None:
     node = quorum.nodes[int(node_id)]
     batch = encode_batch([KeyValue(None, b"record")] * int(count), quorum.now().wall_ms)
     try:
-        quorum.say(f"log ends at {node.append([batch], node.state.epoch, quorum.now())}")
+        quorum.print(f"log ends at {node.append([batch], node.state.epoch, quorum.now())}")
     except NotLeaderError as error:
-        quorum.say(str(error))
+        quorum.print(str(error))
     quorum.take(int(node_id))
 
 
 def resign(quorum: Interaction, node_id: str) -> None:
-    """A leader resigns."""
+    """Let a leader resign."""
     quorum.nodes[int(node_id)].resign(quorum.now())
     quorum.take(int(node_id))
 
 
 def snapshot(quorum: Interaction, node_id: str, end_offset: str) -> None:
-    """Take a snapshot, and let the log begin there."""
+    """Take a snapshot, and delete the log before it."""
     node = quorum.nodes[int(node_id)]
     data = encode_snapshot(0, [[KeyValue(None, b"state")]], last_contained_log_timestamp_ms=0, now_ms=WALL_START_MS)
     snapshot_id = node.create_snapshot(int(end_offset), data)
     node.log.delete_before_snapshot(snapshot_id, quorum.now().wall_ms)
-    quorum.say(f"snapshot {show(snapshot_id)}, log starts at {node.log.start_offset}")
+    quorum.print(f"snapshot {show(snapshot_id)}, log starts at {node.log.start_offset}")
 
 
 def state(quorum: Interaction, *ids: str) -> None:
-    """What nodes are."""
+    """Print the states of nodes."""
     for node_id in map(int, ids or quorum.nodes):
         node = quorum.nodes[node_id]
         election = node.election
         leader = f", leader {election.leader_id}" if election.leader_id >= 0 else ""
         voted = f", voted for {election.voted.id}" if election.voted else ""
         fetched = ", has fetched" if isinstance(node.state, Follower) and node.state.has_fetched else ""
-        quorum.say(f"{node_id}: {node.state.role.value} in epoch {election.epoch}{leader}{voted}{fetched}")
+        quorum.print(f"{node_id}: {node.state.role.value} in epoch {election.epoch}{leader}{voted}{fetched}")
 
 
 def log(quorum: Interaction, *ids: str) -> None:
-    """What is in the logs, and how far it is committed."""
+    """Print logs and high watermarks."""
     for node_id in map(int, ids or quorum.nodes):
         node = quorum.nodes[node_id]
         start_offset = node.log.start_offset
         batches = show_batches(node.log.read(start_offset, WHOLE_BYTES)) or "empty"
         snapshot_id = node.log.snapshots.latest
         before = f"snapshot {show(snapshot_id)}; " if snapshot_id else ""
-        quorum.say(f"{node_id}: {before}{batches}; high watermark {node.high_watermark}")
+        quorum.print(f"{node_id}: {before}{batches}; high watermark {node.high_watermark}")
 
 
 def disk(quorum: Interaction, node_id: str) -> None:
-    """What the node's quorum-state file says."""
+    """Print the quorum-state file of a node."""
     path = "__cluster_metadata-0/quorum-state"
     files = quorum.disks[int(node_id)].files
-    quorum.say(bytes(files[path]).decode())
+    quorum.print(bytes(files[path]).decode())
 
 
 def quorum_(quorum: Interaction, node_id: str) -> None:
-    """The quorum, as its leader describes it; times are since the start."""
+    """Print the quorum as its leader describes it; times are relative to the start."""
     description = quorum.nodes[int(node_id)].describe(quorum.now())
     if description is None:
-        quorum.say("not the leader")
+        quorum.print("not the leader")
         return
     leader = f"leader {description.leader_id}, epoch {description.leader_epoch}"
-    quorum.say(f"{leader}, high watermark {description.high_watermark}")
+    quorum.print(f"{leader}, high watermark {description.high_watermark}")
     for kind, replicas in (("voter", description.voters), ("observer", description.observers)):
         for replica in replicas:
             fetched, caught_up = (
@@ -339,7 +340,7 @@ def quorum_(quorum: Interaction, node_id: str) -> None:
                 for time_ms in (replica.last_fetch_timestamp_ms, replica.last_caught_up_timestamp_ms)
             )
             times = f"fetched {fetched}, caught up {caught_up}"
-            quorum.say(f"{kind} {replica.key.id}: end {replica.log_end_offset}, {times}")
+            quorum.print(f"{kind} {replica.key.id}: end {replica.log_end_offset}, {times}")
 
 
 VERBS: dict[str, Callable[..., None]] = {
@@ -349,7 +350,7 @@ VERBS: dict[str, Callable[..., None]] = {
     "disk": disk,
     "log": log,
     "lose": lose,
-    "patience": patiences,
+    "jitter": jitter,
     "quorum": quorum_,
     "resign": resign,
     "run": run,

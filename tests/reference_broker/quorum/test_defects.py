@@ -1,4 +1,4 @@
-"""The simulation sees: every known mistake, seeded into the quorum, violates an invariant in several scenarios."""
+"""Sensitivity of the quorum simulation: every seeded defect violates an invariant in several scenarios."""
 
 from itertools import islice
 
@@ -12,19 +12,19 @@ from tests.reference_broker.quorum.simulation.scenario import Scenario
 from tests.reference_broker.quorum.simulation.simulation import simulate
 
 SEEDS = range(80)
-ENOUGH = 3
-"""Of a defect that shows in a fifth of its scenarios, so many seeds show fewer than this once in a hundred thousand."""
+DETECTIONS = 3
+"""If a defect is detected in a fifth of its scenarios, fewer detections have a probability of one in 100,000."""
 
 
 @pytest.mark.parametrize("defect", SCENARIOS, ids=lambda defect: defect.name)
-def test_a_seeded_mistake_is_caught(defect: Defect):
+def test_seeded_defect_is_detected(defect: Defect):
     with defect.seeded():
-        caught = list(islice((seed for seed in SEEDS if is_caught(SCENARIOS[defect](seed))), ENOUGH))
-    assert len(caught) == ENOUGH
+        detected = list(islice((seed for seed in SEEDS if is_detected(SCENARIOS[defect](seed))), DETECTIONS))
+    assert len(detected) == DETECTIONS
 
 
-def is_caught(scenario: Scenario) -> bool:
-    """By an invariant, or by the log itself, which is asked for what it cannot have."""
+def is_detected(scenario: Scenario) -> bool:
+    """Whether an invariant is violated, or the log is read outside its bounds."""
     try:
         simulate(scenario)
     except (InvariantViolation, OffsetOutOfRangeError):

@@ -1,4 +1,4 @@
-"""Apache Kafka's own `DumpLogSegments` reads the log and the snapshots of a quorum."""
+"""Apache Kafka's `DumpLogSegments` reads the log and the snapshots of a quorum."""
 
 import re
 from pathlib import Path
@@ -45,7 +45,7 @@ def directory(tmp_path: Path) -> Path:
     return tmp_path / QUORUM_LOG_DIRECTORY
 
 
-def test_the_log_is_read(kafka_tool, directory):
+def test_tool_reads_the_log(kafka_tool, directory):
     path = str(directory / f"{0:020d}.log")
     printed = kafka_tool(DUMP, ["--cluster-metadata-decoder", "--deep-iteration", "--print-data-log", "--files", path])
     assert len(re.findall(r"LeaderChange", printed)) == 2
@@ -54,7 +54,7 @@ def test_the_log_is_read(kafka_tool, directory):
     assert printed.count("isvalid: true") == 4
 
 
-def test_the_snapshot_is_read(kafka_tool, directory):
+def test_tool_reads_the_snapshot(kafka_tool, directory):
     path = str(directory / f"{4:020d}-{2:010d}.checkpoint")
     printed = kafka_tool(DUMP, ["--cluster-metadata-decoder", "--deep-iteration", "--print-data-log", "--files", path])
     assert "SnapshotHeader" in printed

@@ -1,4 +1,4 @@
-"""Where two logs part, and what a log is after a snapshot, a truncation, a power cut."""
+"""The metadata log: divergence and truncation, snapshots, and recovery after power failures."""
 
 from random import Random
 
@@ -21,8 +21,8 @@ CONFIG = LogConfig(cleanup_policy=frozenset(), segment_bytes=300, index_interval
 SNAPSHOT = encode_snapshot(5, [[KeyValue(None, b"state")]], last_contained_log_timestamp_ms=NOW_MS, now_ms=NOW_MS)
 
 
-def opened(disk, epochs=()):
-    """A log with one record for each epoch."""
+def open_log(disk, epochs=()):
+    """Return a log with one record for each of the epochs."""
     log = QuorumLog(disk, CONFIG, NOW_MS)
     for number, epoch in enumerate(epochs):
         log.append_as_leader(encode_batch([KeyValue(None, b"%d" % number)], NOW_MS), epoch, NOW_MS)
@@ -35,14 +35,14 @@ def epochs_of(log):
 
 
 def follow(follower, leader, epoch):
-    """What a follower does until nothing more comes; how often it had to truncate."""
+    """Fetch and truncate until the logs are equal; return the number of truncations."""
     truncations = 0
     while True:
         end = follower.end
-        parted = leader.diverging_epoch(end.offset, end.epoch)
-        if parted is not None:
+        diverging = leader.diverging_epoch(end.offset, end.epoch)
+        if diverging is not None:
             truncations += 1
-            follower.truncate_to_end_offset(parted, NOW_MS)
+            follower.truncate_to_end_offset(diverging, NOW_MS)
             assert follower.end_offset < end.offset
         elif end.offset == leader.end_offset:
             return truncations
@@ -54,12 +54,12 @@ histories = st.lists(st.integers(1, 6), max_size=12).map(sorted)
 
 
 @given(common=histories, leader=histories, follower=histories)
-def test_a_follower_keeps_exactly_what_it_has_in_common(common, leader, follower):
-    """Logs that match up to a point and part there: by another epoch, which is what makes records differ."""
+def test_follower_keeps_exactly_the_common_records(common, leader, follower):
+    """The logs are equal up to a point and then have different epochs, because records differ only by epoch."""
     base = max(common, default=0)
     leaders = [*common, *(base + 2 * epoch for epoch in leader)]
     followers = [*common, *(base + 2 * epoch - 1 for epoch in follower)]
-    leading, following = opened(MemoryDisk(), leaders), opened(MemoryDisk(), followers)
+    leading, following = open_log(MemoryDisk(), leaders), open_log(MemoryDisk(), followers)
     truncations = follow(following, leading, max([*leaders, *followers, 1]))
     assert following.read(0, 1 << 20) == leading.read(0, 1 << 20)
     assert epochs_of(following) == leaders
@@ -67,8 +67,8 @@ def test_a_follower_keeps_exactly_what_it_has_in_common(common, leader, follower
 
 
 @pytest.mark.parametrize("damage", ["torn", "flipped", "gap", "newer"])
-def test_a_follower_takes_no_batch_that_does_not_follow(damage):
-    leader, follower = opened(MemoryDisk(), [1, 1, 3]), opened(MemoryDisk())
+def test_follower_rejects_batches_that_do_not_follow_its_log(damage):
+    leader, follower = open_log(MemoryDisk(), [1, 1, 3]), open_log(MemoryDisk())
     records = bytearray(leader.read(0, 1 << 20))
     second = BatchHeader.parse(records).size_bytes
     match damage:
@@ -82,33 +82,33 @@ def test_a_follower_takes_no_batch_that_does_not_follow(damage):
     assert follower.end_offset == (1 if damage == "gap" else 2)
 
 
-def test_a_truncation_outlives_a_power_cut():
+def test_truncation_survives_a_power_failure():
     for seed in range(20):
         disk = SimulatedDisk()
-        log = opened(disk, [1, 1, 2, 2, 2, 2, 2, 2])
+        log = open_log(disk, [1, 1, 2, 2, 2, 2, 2, 2])
         log.truncate_to_end_offset(OffsetAndEpoch(2, 1), NOW_MS)
         disk.cut_power(Random(seed))
-        assert opened(disk).end == OffsetAndEpoch(2, 1)
+        assert open_log(disk).end == OffsetAndEpoch(2, 1)
 
 
-def test_what_is_not_flushed_may_be_lost_and_nothing_else():
+def test_power_failure_loses_only_unflushed_records():
     ends = set()
     for seed in range(40):
         disk = SimulatedDisk()
-        log = opened(disk, [1, 1])
+        log = open_log(disk, [1, 1])
         log.append_as_leader(leader_change_batch(1, [1], [1], NOW_MS), 2, NOW_MS)
         disk.cut_power(Random(seed))
-        ends.add(opened(disk).end)
+        ends.add(open_log(disk).end)
     assert OffsetAndEpoch(2, 1) in ends <= {OffsetAndEpoch(2, 1), OffsetAndEpoch(3, 2)}
 
 
-def test_a_log_begins_at_its_snapshot():
+def test_log_starts_at_its_snapshot():
     disk = MemoryDisk()
-    log = opened(disk, [1, 1, 2, 2, 2, 5])
+    log = open_log(disk, [1, 1, 2, 2, 2, 5])
     log.store_snapshot(OffsetAndEpoch(2, 1), SNAPSHOT)
     log.store_snapshot(OffsetAndEpoch(5, 2), SNAPSHOT)
     log.delete_before_snapshot(OffsetAndEpoch(5, 2), NOW_MS)
-    for found in (log, opened(disk)):
+    for found in (log, open_log(disk)):
         assert (found.start_offset, found.end) == (5, OffsetAndEpoch(6, 5))
         assert found.snapshots.earliest == OffsetAndEpoch(5, 2)
         assert found.snapshot_for(0, 0) == OffsetAndEpoch(5, 2)
@@ -120,33 +120,33 @@ def test_a_log_begins_at_its_snapshot():
 
 
 @pytest.mark.parametrize("epochs", [[], [1, 1], [1, 7, 7], [1, 7, 7, 7, 7, 7, 7, 7]])
-def test_an_installed_snapshot_replaces_every_log(epochs):
-    """Also one whose last epoch is newer: its records were never committed, or they would be in the snapshot."""
+def test_installed_snapshot_replaces_the_log(epochs):
+    """Even a log with a newer epoch is replaced: committed records would be in the snapshot."""
     disk = MemoryDisk()
-    log = opened(disk, epochs)
+    log = open_log(disk, epochs)
     log.install_snapshot(OffsetAndEpoch(5, 5), SNAPSHOT, NOW_MS)
-    for found in (log, opened(disk)):
+    for found in (log, open_log(disk)):
         assert (found.start_offset, found.end) == (5, OffsetAndEpoch(5, 5))
         assert found.snapshots.latest == found.snapshots.earliest == OffsetAndEpoch(5, 5)
 
 
 @pytest.mark.parametrize("epochs", [[], [1, 1], [1, 7, 7], [1, 7, 7, 7, 7, 7, 7, 7]])
-def test_an_installation_that_a_crash_cut_short_is_finished(epochs):
+def test_interrupted_installation_is_completed(epochs):
     disk = MemoryDisk()
-    opened(disk, epochs).snapshots.store(OffsetAndEpoch(5, 5), SNAPSHOT)
-    log = opened(disk)
+    open_log(disk, epochs).snapshots.store(OffsetAndEpoch(5, 5), SNAPSHOT)
+    log = open_log(disk)
     assert (log.start_offset, log.end) == (5, OffsetAndEpoch(5, 5))
 
 
-def test_snapshots_that_an_installation_had_yet_to_delete_are_deleted():
-    """Found by the simulation: the power failed between the new log and the removal of the older snapshot."""
+def test_older_snapshots_of_an_interrupted_installation_are_deleted():
+    """Found by the simulation: the power failed after the new log and before the deletion of the older snapshot."""
     disk = MemoryDisk()
-    log = opened(disk, [1, 1, 1])
+    log = open_log(disk, [1, 1, 1])
     log.store_snapshot(OffsetAndEpoch(2, 1), SNAPSHOT)
     older = {path: bytes(data) for path, data in disk.files.items() if path.endswith(".checkpoint")}
     log.install_snapshot(OffsetAndEpoch(5, 5), SNAPSHOT, NOW_MS)
     disk.files.update({path: bytearray(data) for path, data in older.items()})
-    found = opened(disk)
+    found = open_log(disk)
     assert (found.start_offset, found.snapshots.earliest) == (5, OffsetAndEpoch(5, 5))
 
 
@@ -154,47 +154,47 @@ def copied(disk):
     return {path: bytearray(data) for path, data in disk.files.items()}
 
 
-def test_segments_that_an_installation_had_yet_to_delete_are_no_part_of_the_log():
-    """Found by the simulation: the new segment was there after the power cut, and so was all that it had replaced."""
+def test_older_segments_of_an_interrupted_installation_are_not_part_of_the_log():
+    """Found by the simulation: after the power failure the new segment and all replaced segments existed."""
     disk = MemoryDisk()
-    log = opened(disk, [5, 5, 5])
+    log = open_log(disk, [5, 5, 5])
     log.store_snapshot(OffsetAndEpoch(2, 5), SNAPSHOT)
     older = copied(disk)
     log.install_snapshot(OffsetAndEpoch(5, 5), SNAPSHOT, NOW_MS)
     disk.files.update(older)
-    found = opened(disk)
+    found = open_log(disk)
     assert (found.start_offset, found.end) == (5, OffsetAndEpoch(5, 5))
     assert found.snapshots.earliest == OffsetAndEpoch(5, 5)
 
 
 @pytest.mark.parametrize(("back", "start"), [({0}, 8), ({4}, 4), ({0, 4}, 4)])
-def test_segments_below_the_log_that_are_back_take_nothing_from_it(back, start):
-    """The older snapshot is back too: the log begins there if it has all from there on."""
+def test_restored_segments_below_the_log_start_lose_no_record(back, start):
+    """The older snapshot is restored, too: the log starts there if it has all records from there on."""
     disk = MemoryDisk()
-    log = opened(disk, [5] * 12)
+    log = open_log(disk, [5] * 12)
     log.store_snapshot(OffsetAndEpoch(4, 5), SNAPSHOT)
     log.store_snapshot(OffsetAndEpoch(8, 5), SNAPSHOT)
     older = copied(disk)
     log.delete_before_snapshot(OffsetAndEpoch(8, 5), NOW_MS)
-    gone = {path for path in older if path not in disk.files}
+    deleted = {path for path in older if path not in disk.files}
     segments = {f"{QUORUM_LOG_DIRECTORY}/{base:020d}.log" for base in (0, 4)}
-    assert segments <= gone
-    names = {path for path in gone if path.endswith(".checkpoint")}
+    assert segments <= deleted
+    names = {path for path in deleted if path.endswith(".checkpoint")}
     names |= {f"{QUORUM_LOG_DIRECTORY}/{base:020d}.log" for base in back}
     disk.files.update({path: older[path] for path in names})
-    found = opened(disk)
+    found = open_log(disk)
     assert (found.start_offset, found.end) == (start, OffsetAndEpoch(12, 5))
     assert sum(1 for _ in decode_batches(found.read(start, 10_000))) > 0
 
 
-def test_a_snapshot_of_what_the_log_has_leaves_it_alone():
+def test_snapshot_within_the_log_does_not_change_the_log():
     disk = MemoryDisk()
-    log = opened(disk, [1, 1, 5, 5, 5, 6])
+    log = open_log(disk, [1, 1, 5, 5, 5, 6])
     log.store_snapshot(OffsetAndEpoch(5, 5), SNAPSHOT)
-    assert opened(disk).end == OffsetAndEpoch(6, 6)
+    assert open_log(disk).end == OffsetAndEpoch(6, 6)
 
 
-def test_a_snapshot_is_a_run_of_batches_with_offsets_of_its_own():
+def test_snapshot_has_batches_with_its_own_offsets():
     position, headers = 0, []
     while position < len(SNAPSHOT):
         headers.append(BatchHeader.parse(SNAPSHOT, position))
@@ -209,5 +209,5 @@ def test_a_snapshot_is_a_run_of_batches_with_offsets_of_its_own():
 
 def test_files_have_kafkas_names():
     disk = MemoryDisk()
-    opened(disk, [1]).store_snapshot(OffsetAndEpoch(1, 1), SNAPSHOT)
+    open_log(disk, [1]).store_snapshot(OffsetAndEpoch(1, 1), SNAPSHOT)
     assert f"{QUORUM_LOG_DIRECTORY}/00000000000000000001-0000000001.checkpoint" in disk.files

@@ -1,5 +1,7 @@
-"""Each script in `scripts/` prints what stands in it. `REWRITE_SCRIPTS=1` writes what it prints now; commit only what
-you can explain."""
+"""Quorum scripts in `scripts/`, whose output must not change.
+
+`REWRITE_SCRIPTS=1` writes the current output into the scripts; commit only changes that you can explain.
+"""
 
 import os
 from collections.abc import Iterator
@@ -13,7 +15,7 @@ SCRIPTS = sorted((Path(__file__).parent / "scripts").glob("*.txt"))
 
 
 def played(text: str) -> Iterator[str]:
-    """The script with what its commands print now; a paragraph of comments, or a command and its output, at a time."""
+    """Yield the paragraphs of the script with the current output of its commands."""
     quorum = Interaction()
     for paragraph in text.strip().split("\n\n"):
         comments = [line for line in paragraph.splitlines() if line.startswith("#")]
@@ -23,13 +25,13 @@ def played(text: str) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
-def test_a_script(path):
+def test_output_is_unchanged(path):
     text = path.read_text()
-    now = "\n\n".join(played(text)) + "\n"
+    current = "\n\n".join(played(text)) + "\n"
     if os.environ.get("REWRITE_SCRIPTS"):
-        path.write_text(now)
-    assert now == text
+        path.write_text(current)
+    assert current == text
 
 
-def test_there_are_scripts():
+def test_scripts_are_found():
     assert len(SCRIPTS) > 5

@@ -1,7 +1,7 @@
-"""The quorum under faults: no invariant is ever violated, and after healing all nodes agree within a bound.
+"""The quorum under faults: no invariant is violated, and after healing all nodes agree within a bound.
 
-A failing test names its scenario. `simulate(Scenario.draw(SEED))` in a shell runs it again, event for event; a scenario
-that Hypothesis has shrunk is printed whole and can be pasted as it is.
+A failing test prints its scenario. `simulate(Scenario.generate(SEED))` runs it again with the same events; a scenario
+that Hypothesis has shrunk is printed completely and can be pasted.
 """
 
 import pytest
@@ -27,26 +27,26 @@ scenarios = st.builds(
     drop=st.sampled_from((0.0, 0.1)),
     slow=st.sampled_from((0.0, 0.1)),
     jitter_ms=st.sampled_from((1000, 5)),
-    falls_after_vote=st.sampled_from((0.0, 0.5)),
+    crashes_after_vote=st.sampled_from((0.0, 0.5)),
     faulty_ms=st.just(FAULTY_MS // 3),
 )
 
 
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize(
-    "draw",
+    "generate",
     [
-        Scenario.draw,
-        Scenario.draw_storm,
-        Scenario.draw_split_votes,
-        Scenario.draw_duels,
-        Scenario.draw_silences,
-        Scenario.draw_power_cuts,
-        Scenario.draw_installations,
+        Scenario.generate,
+        Scenario.generate_storm,
+        Scenario.generate_split_votes,
+        Scenario.generate_duels,
+        Scenario.generate_silences,
+        Scenario.generate_power_cuts,
+        Scenario.generate_installations,
     ],
 )
-def test_drawn_scenarios(draw, seed):
-    simulation = simulate(draw(seed))
+def test_generated_scenarios(generate, seed):
+    simulation = simulate(generate(seed))
     assert simulation.elections
     assert simulation.invariants.high_watermark > 3
 
@@ -57,8 +57,8 @@ def test_any_scenario(scenario):
     simulate(scenario)
 
 
-def test_a_seed_gives_one_run():
-    one, other = simulate(Scenario.draw(5)), simulate(Scenario.draw(5))
+def test_same_seed_gives_the_same_run():
+    one, other = simulate(Scenario.generate(5)), simulate(Scenario.generate(5))
     assert one.events == other.events
     assert one.invariants.committed == other.invariants.committed
     assert [dict(host.disk.files) for host in one.hosts] == [dict(host.disk.files) for host in other.hosts]

@@ -1,4 +1,4 @@
-"""The table of transitions: what holds whatever its rows, and its picture in the header."""
+"""Table of state transitions of a quorum node: its properties, and its copy in the module header."""
 
 import re
 
@@ -16,7 +16,7 @@ from reference_broker.core.quorum.quorum_state import (
 from reference_broker.core.quorum.voters import ReplicaKey, Voter, VoterSet
 
 
-def test_the_header_shows_the_table():
+def test_header_equals_the_table():
     rows = re.findall(r"^\| (\w+) +\| ([A-Z_]+) +\| (\w+) ", quorum_state.__doc__, re.MULTILINE)
     shown = {
         (role, Trigger[trigger]): QuorumRole(following)
@@ -26,13 +26,13 @@ def test_the_header_shows_the_table():
     assert shown == TRANSITIONS
 
 
-def test_every_state_gives_way_to_a_newer_epoch():
+def test_every_state_accepts_a_newer_epoch():
     for role in QuorumRole:
         assert next_role(role, Trigger.HIGHER_EPOCH) is QuorumRole.UNATTACHED
         assert next_role(role, Trigger.LEADER_FOUND) is QuorumRole.FOLLOWER
 
 
-def test_a_leader_is_made_by_votes_that_pre_votes_allowed():
+def test_leader_needs_votes_after_pre_votes():
     assert [row for row, role in TRANSITIONS.items() if role is QuorumRole.LEADER] == [
         (QuorumRole.CANDIDATE, Trigger.MAJORITY_GRANTED)
     ]
@@ -44,7 +44,7 @@ def test_a_leader_is_made_by_votes_that_pre_votes_allowed():
     ]
 
 
-def test_every_state_can_be_left_without_others():
+def test_every_state_has_a_transition_by_timeout():
     timeouts = {
         Trigger.ELECTION_TIMEOUT,
         Trigger.FETCH_TIMEOUT,
@@ -55,13 +55,13 @@ def test_every_state_can_be_left_without_others():
         assert any((role, trigger) in TRANSITIONS for trigger in timeouts), role
 
 
-def test_what_is_not_in_the_table_is_refused():
+def test_transition_that_is_not_in_the_table_is_rejected():
     with pytest.raises(QuorumStateError, match="Follower"):
         next_role(QuorumRole.FOLLOWER, Trigger.MAJORITY_GRANTED)
 
 
 @pytest.mark.parametrize(("count", "majority"), [(1, 1), (2, 2), (3, 2), (4, 3), (5, 3)])
-def test_a_ballot_is_won_or_lost_by_a_majority(count, majority):
+def test_election_is_decided_by_a_majority(count, majority):
     voters = VoterSet(Voter(ReplicaKey(number)) for number in range(count))
     won, lost = EpochElection(voters, 0), EpochElection(voters, 0)
     for number in range(1, count):

@@ -1,4 +1,4 @@
-"""Messages survive the way over kio's entities and Kafka's bytes."""
+"""Conversion of quorum messages to kio's entities and Kafka's bytes."""
 
 import io
 from dataclasses import replace
@@ -61,12 +61,12 @@ def over_the_wire(entity):
 
 
 @given(requests)
-def test_a_request_comes_back(request):
+def test_request_round_trips(request):
     assert request_from_kio(over_the_wire(request_to_kio(request, VOTERS))) == request
 
 
 @given(responses)
-def test_a_response_comes_back(response):
+def test_response_round_trips(response):
     assert response_from_kio(over_the_wire(response_to_kio(response, VOTERS))) == response
 
 
@@ -80,18 +80,18 @@ def test_a_response_comes_back(response):
         m.FetchSnapshotResponse,
     ],
 )
-def test_a_refusal_of_the_whole_request_comes_back(response_type):
+def test_response_with_a_top_level_error_round_trips(response_type):
     response = response_type(top_level_error=ErrorCode.inconsistent_cluster_id)
     assert response_from_kio(over_the_wire(response_to_kio(response, VOTERS))) == response
 
 
-def test_a_leader_is_told_with_its_endpoint():
+def test_response_has_the_endpoint_of_the_leader():
     entity = response_to_kio(m.VoteResponse(2, 5), VOTERS)
     assert [(node.node_id, node.host, node.port) for node in entity.node_endpoints] == [(2, "b2.test", 9092)]
     assert not response_to_kio(m.VoteResponse(-1, 5), VOTERS).node_endpoints
 
 
-def test_another_partition_is_refused():
+def test_request_for_another_partition_is_rejected():
     entity = request_to_kio(m.BeginQuorumEpochRequest("c", ReplicaKey(1), 2, 3), VOTERS)
     partition = replace(entity.topics[0].partitions[0], partition_index=1)
     for topics in (

@@ -1,13 +1,13 @@
-"""One partition on several brokers, in memory, with a controller that does as the test says.
+"""One partition on several brokers in memory, with a controller that is driven by the test.
 
-    group = Group(replicas=3)                   # 1 leads, all are in the ISR
+    group = Group(replicas=3)                   # broker 1 leads, all replicas are in the ISR
     group.produce("a", "b")                     # to the leader, acks=all
-    group.run()                                 # until nothing is under way
-    group.elect(2)                              # everybody learns of it, unless told otherwise
+    group.run()                                 # until no message is in flight
+    group.elect(2)                              # metadata is published to all brokers, unless `publish_to` is given
 
-The brokers are real, with their handlers, fetchers and logs; a message between them takes no time, but nothing moves
-before `run` or `step`. A broker learns metadata when it is told (`tell`). AlterPartition is decided here, by the rules
-that matter to a leader: current epochs, and members that are alive.
+The brokers have their real handlers, fetchers and logs. Messages between them take no time, but are delivered only by
+`run` and `step`. `publish_metadata` sends new metadata to brokers. AlterPartition requests are handled here, by the
+rules that concern a leader: epochs must be current, and the new ISR must consist of running brokers.
 """
 
 from collections import deque
@@ -50,12 +50,11 @@ LISTENER = "PLAINTEXT"
 LAG_MAX_MS = 3_000
 FETCH = 1
 HANDLERS = {0: produce.handle, FETCH: fetch.handle, 2: list_offsets.handle}
-NEVER_ANSWERED = None
 
 
 @dataclass
 class Metadata:
-    """What one broker has been told."""
+    """Metadata that was published to one broker."""
 
     image: MetadataImage = field(default_factory=MetadataImage)
     offset: int = -1
@@ -63,25 +62,27 @@ class Metadata:
 
 @dataclass
 class Member:
-    """A broker that runs."""
+    """A running broker."""
 
     broker: Broker
     metadata: Metadata
     connections: dict[tuple[int, str], Connection] = field(default_factory=dict)
-    """By which others ask it: from whom, and for what purpose."""
+    """Connections from other brokers, by broker id and purpose."""
 
 
 @dataclass(eq=False)
 class Produced:
-    """A produce under way; `error` once it is answered."""
+    """A Produce request and its response; `error` is None until the response arrives."""
 
     values: tuple[str, ...]
     acks: int
-    error: ErrorCode | None = NEVER_ANSWERED
+    error: ErrorCode | None = None
     base_offset: int = -1
 
 
 class Group:
+    """The brokers of a partition."""
+
     def __init__(self, replicas: int = 3, *, min_isr: int = 1, isr: Iterable[int] | None = None) -> None:
         self.ids = tuple(range(1, replicas + 1))
         self.now = Now(START_MS, 1_000)
@@ -90,9 +91,9 @@ class Group:
         self.records: list[MetadataRecord] = []
         self.cuts: set[frozenset[int]] = set()
         self.is_controller_reachable = True
-        self.refuse_with: ErrorCode | None = None
-        self.altered: list[tuple[int, ...]] = []
-        self.refused = 0
+        self.alter_partition_error: ErrorCode | None = None
+        self.altered_isrs: list[tuple[int, ...]] = []
+        self.rejections = 0
         self.fetches = dict.fromkeys(self.ids, 0)
         self._messages: deque[Callable[[], None]] = deque()
         self._broker_epoch = 100
@@ -115,22 +116,22 @@ class Group:
             self._register(node)
         for node in self.ids:
             self._open(node)
-        self.tell()
+        self.publish_metadata()
 
     # Brokers
 
     def start(self, node: int) -> None:
-        """Start a broker that was killed; it registers anew. Nobody is told yet."""
+        """Start a broker that was killed. It registers again; the registration is not published yet."""
         self._register(node)
         self._open(node)
 
     def kill(self, node: int) -> None:
-        """End a broker at once. What is under way to and from it is lost."""
+        """Kill a broker. Messages from and to it are lost."""
         del self.members[node]
         for member in self.members.values():
             for kind in FetcherKind:
-                self._hang_up(member, node, FetcherId(node, kind).purpose)
-        self._later(lambda: self._lose_channels(node))
+                self._drop_connection(member, node, FetcherId(node, kind).purpose)
+        self._later(lambda: self._disconnect_all(node))
 
     def _register(self, node: int) -> None:
         self._broker_epoch += 1
@@ -160,7 +161,7 @@ class Group:
         return partition
 
     def log(self, node: int) -> list[tuple[int, int, str]]:
-        """Offset, leader epoch and value of each record that a broker has."""
+        """Return offset, leader epoch and value of each record in a broker's log."""
         log = self.partition(node).log
         records = []
         offset = log.log_start_offset
@@ -171,76 +172,76 @@ class Group:
         return records
 
     def values(self, node: int) -> str:
-        """The values alone, in one text."""
+        """Return the values in a broker's log, separated by spaces."""
         return " ".join(value for _, _, value in self.log(node))
 
     # The controller
 
     @property
     def state(self) -> PartitionRecord:
-        """The partition as the controller has it."""
+        """The controller's state of the partition."""
         return next(record for record in reversed(self.records) if isinstance(record, PartitionRecord))
 
-    def elect(self, leader: int, *, isr: Iterable[int] | None = None, tell: Iterable[int] | None = None) -> None:
-        """Make a broker the leader, in a new epoch."""
+    def elect(self, leader: int, *, isr: Iterable[int] | None = None, publish_to: Iterable[int] | None = None) -> None:
+        """Elect a broker as the leader in a new epoch."""
         state = self.state
         self.change(
             leader=leader,
             leader_epoch=state.leader_epoch + 1,
             isr=tuple(state.isr if isr is None else isr),
-            tell=tell,
+            publish_to=publish_to,
         )
 
-    def change(self, *, tell: Iterable[int] | None = None, **fields: Any) -> None:
-        """Change the partition, and tell some brokers, or all."""
+    def change(self, *, publish_to: Iterable[int] | None = None, **fields: Any) -> None:
+        """Change the state of the partition and publish it to some brokers or all."""
         state = self.state
         self.records.append(replace(state, partition_epoch=state.partition_epoch + 1, **fields))
-        self.tell(tell)
+        self.publish_metadata(publish_to)
 
-    def alter_broker(self, node: int, *, tell: Iterable[int] | None = None, **fields: Any) -> None:
-        """Change the registration of a broker."""
+    def alter_broker(self, node: int, *, publish_to: Iterable[int] | None = None, **fields: Any) -> None:
+        """Change the registration of a broker and publish it to some brokers or all."""
         registered = [
             record for record in self.records if isinstance(record, RegisterBrokerRecord) and record.broker_id == node
         ]
         self.records.append(replace(registered[-1], **fields))
-        self.tell(tell)
+        self.publish_metadata(publish_to)
 
-    def tell(self, nodes: Iterable[int] | None = None) -> None:
-        """Let brokers catch up with the metadata."""
+    def publish_metadata(self, nodes: Iterable[int] | None = None) -> None:
+        """Publish all metadata to some brokers or all."""
         for node in self.members if nodes is None else nodes:
             if node in self.members:
-                self._tell(node)
+                self._publish_metadata(node)
 
-    def _tell(self, node: int) -> None:
+    def _publish_metadata(self, node: int) -> None:
         member = self.members[node]
-        news = self.records[member.metadata.offset + 1 :]
-        for record in news:
+        new_records = self.records[member.metadata.offset + 1 :]
+        for record in new_records:
             member.metadata.image.apply(record)
         is_first = member.metadata.offset < 0
         member.metadata.offset = len(self.records) - 1
-        delta = MetadataDelta(everything=True) if is_first else MetadataDelta.of(news)
+        delta = MetadataDelta(everything=True) if is_first else MetadataDelta.of(new_records)
         member.broker.on_metadata_update(delta, self.now)
         self._collect(node)
 
-    def _decide(self, body: Any) -> Any:
-        """AlterPartition, of one partition."""
+    def _alter_partition(self, body: Any) -> Any:
+        """Handle an AlterPartition request of one partition."""
         new = message_codec(56, 3).replies
-        asked = body.topics[0].partitions[0]
-        state, isr = self.state, tuple(member.broker_id for member in asked.new_isr_with_epochs)
+        partition = body.topics[0].partitions[0]
+        state, isr = self.state, tuple(member.broker_id for member in partition.new_isr_with_epochs)
         error = ErrorCode.none
-        if self.refuse_with is not None:
-            error = self.refuse_with
-            self.refused += 1
-        elif body.broker_id != state.leader or asked.leader_epoch != state.leader_epoch:
+        if self.alter_partition_error is not None:
+            error = self.alter_partition_error
+            self.rejections += 1
+        elif body.broker_id != state.leader or partition.leader_epoch != state.leader_epoch:
             error = ErrorCode.fenced_leader_epoch
-        elif asked.partition_epoch != state.partition_epoch:
+        elif partition.partition_epoch != state.partition_epoch:
             error = ErrorCode.invalid_update_version
-        elif not all(self._is_eligible(member) for member in asked.new_isr_with_epochs):
+        elif not all(self._is_eligible(member) for member in partition.new_isr_with_epochs):
             error = ErrorCode.ineligible_replica
         else:
-            self.altered.append(isr)
-            self.change(isr=isr, tell=())
-        answer = new.PartitionData(
+            self.altered_isrs.append(isr)
+            self.change(isr=isr, publish_to=())
+        data = new.PartitionData(
             partition_index=0,
             error_code=error,
             leader_id=self.state.leader,
@@ -248,11 +249,11 @@ class Group:
             isr=self.state.isr if error is ErrorCode.none else (),
             partition_epoch=self.state.partition_epoch,
         )
-        topic = new.TopicData(topic_id=TOPIC_ID, partitions=(answer,))
+        topic = new.TopicData(topic_id=TOPIC_ID, partitions=(data,))
         return new.AlterPartitionResponse(error_code=ErrorCode.none, topics=(topic,))
 
     def _is_eligible(self, member: Any) -> bool:
-        """It runs, and this is the run that the leader means (KIP-903)."""
+        """Whether a broker runs and has the broker epoch of the request (KIP-903)."""
         registered = [
             record.broker_epoch
             for record in self.records
@@ -263,7 +264,7 @@ class Group:
     # Clients
 
     def produce(self, *values: str, acks: int = -1, to: int | None = None, timeout_ms: int = 30_000) -> Produced:
-        """Send a batch to a broker, the leader unless said otherwise. The answer is in the result when it comes."""
+        """Send a batch to a broker, by default the leader. The result is completed by the response."""
         node = self.state.leader if to is None else to
         produced = Produced(values, acks)
         records = tuple(Record(value=value.encode(), timestamp_ms=START_MS) for value in values)
@@ -279,24 +280,24 @@ class Group:
     # Messages and time
 
     def cut(self, one: int, other: int) -> None:
-        """Nothing passes between two brokers any more; what they wait for is lost."""
+        """Cut the link between two brokers; requests in flight are lost."""
         self.cuts.add(frozenset({one, other}))
         for node, peer in ((one, other), (other, one)):
             if node in self.members:
-                self._lose(node, peer)
+                self._disconnect(node, peer)
 
     def heal(self) -> None:
         self.cuts.clear()
 
     def step(self) -> bool:
-        """Let one message arrive. False if none is under way."""
+        """Deliver one message; return whether one was in flight."""
         if not self._messages:
             return False
         self._messages.popleft()()
         return True
 
     def step_until(self, condition: Callable[[], object], *, within_ms: int = 5_000) -> None:
-        """Let single messages arrive, and time pass where there are none, until this is so."""
+        """Deliver single messages, and advance the clock if there are none, until the condition is true."""
         end_ms = self.now.monotonic_ms + within_ms
         while not condition():
             if not self.step():
@@ -306,7 +307,7 @@ class Group:
                 self._fire(due_ms)
 
     def run(self, for_ms: int = 0) -> None:
-        """Let messages arrive until none is under way, and time pass."""
+        """Deliver messages until none is in flight, and advance the clock."""
         end_ms = self.now.monotonic_ms + for_ms
         while self.step():
             pass
@@ -333,33 +334,33 @@ class Group:
         self._messages.append(message)
 
     def _collect(self, node: int) -> None:
-        """Send what a broker wants sent."""
+        """Execute the effects of a broker."""
         sender = self.members[node]
         for effect in self.members[node].broker.runtime.take_effects():
             match effect:
                 case Send(channel=channel, data=data):
                     self._later(lambda channel=channel, data=data: self._arrive(sender, node, channel, data[4:]))
                 case Respond(connection=connection, data=data):
-                    self._answer(node, connection, data[4:])
+                    self._send_response(node, connection, data[4:])
                 case Disconnect(channel=channel) if channel.node_id in self.members:
-                    self._hang_up(self.members[channel.node_id], node, channel.purpose)
+                    self._drop_connection(self.members[channel.node_id], node, channel.purpose)
 
     def _arrive(self, member: Member, sender: int, channel: Channel, frame: bytes) -> None:
         if self.members.get(sender) is not member:
-            return  # of a run that has ended
+            return  # the sender has been killed
         receiver = channel.node_id
         header = read_header(frame)
         _, body = message_codec(header.api_key, header.api_version).read(frame)
         if channel.purpose == "alter-partition":
             if self.is_controller_reachable:
-                response = self._decide(body)
+                response = self._alter_partition(body)
                 data = message_codec(56, 3).write(header.correlation_id, response)
                 self.members[sender].broker.runtime.channels.handle_response(channel, data[4:], self.now)
                 self._collect(sender)
-                self._later(self.tell)
+                self._later(self.publish_metadata)
             return
         if receiver not in self.members or frozenset({sender, receiver}) in self.cuts:
-            self._lose(sender, receiver)
+            self._disconnect(sender, receiver)
             return
         if header.api_key == FETCH and body.topics:
             self.fetches[sender] += 1
@@ -371,20 +372,20 @@ class Group:
     ) -> None:
         broker = self.members[node].broker
         codec = message_codec(api_key, version)
-        asked = Request(connection, api_key, version, correlation_id, None, body, codec.replies)
-        answer = HANDLERS[api_key](broker, asked, self.now)
-        if not isinstance(answer, RequestOutcome):
-            broker.runtime.respond(asked, answer)
+        received = Request(connection, api_key, version, correlation_id, None, body, codec.replies)
+        response = HANDLERS[api_key](broker, received, self.now)
+        if not isinstance(response, RequestOutcome):
+            broker.runtime.respond(received, response)
         self._collect(node)
 
-    def _answer(self, node: int, connection: Connection, frame: bytes) -> None:
-        followers = {id(held): asker for asker, held in self.members[node].connections.items()}
-        asker = followers.get(id(connection))
-        if asker is not None:
-            member = self.members.get(asker[0])
-            self._later(lambda: self._deliver(member, node, *asker, frame))
+    def _send_response(self, node: int, connection: Connection, frame: bytes) -> None:
+        followers = {id(known): follower for follower, known in self.members[node].connections.items()}
+        follower = followers.get(id(connection))
+        if follower is not None:
+            member = self.members.get(follower[0])
+            self._later(lambda: self._deliver(member, node, *follower, frame))
         elif connection in self._produced:
-            self._settle(self._produced.pop(connection), frame)
+            self._complete(self._produced.pop(connection), frame)
 
     def _deliver(self, member: Member | None, leader: int, follower: int, purpose: str, frame: bytes) -> None:
         if member is None or self.members.get(follower) is not member or frozenset({leader, follower}) in self.cuts:
@@ -392,28 +393,28 @@ class Group:
         member.broker.runtime.channels.handle_response(_channel(leader, purpose), frame, self.now)
         self._collect(follower)
 
-    def _settle(self, produced: Produced, frame: bytes) -> None:
+    def _complete(self, produced: Produced, frame: bytes) -> None:
         response = decode_response(load_response_schema(0, 9), frame)
-        answer = response.responses[0].partition_responses[0]
-        produced.error, produced.base_offset = answer.error_code, answer.base_offset
+        partition = response.responses[0].partition_responses[0]
+        produced.error, produced.base_offset = partition.error_code, partition.base_offset
 
-    def _lose(self, node: int, peer: int) -> None:
-        """The channels from a broker to another are gone."""
+    def _disconnect(self, node: int, peer: int) -> None:
+        """Close the channels from a broker to a peer."""
         for kind in FetcherKind:
             purpose = FetcherId(peer, kind).purpose
             if peer in self.members:
-                self._hang_up(self.members[peer], node, purpose)
+                self._drop_connection(self.members[peer], node, purpose)
             self.members[node].broker.runtime.channels.lost(_channel(peer, purpose), self.now)
         self._collect(node)
 
-    def _lose_channels(self, gone: int) -> None:
+    def _disconnect_all(self, killed: int) -> None:
         for node in tuple(self.members):
-            if node != gone:
-                self._lose(node, gone)
+            if node != killed:
+                self._disconnect(node, killed)
 
     @staticmethod
-    def _hang_up(member: Member, peer: int, purpose: str) -> None:
-        """A connection from another broker to this one is gone."""
+    def _drop_connection(member: Member, peer: int, purpose: str) -> None:
+        """Drop the connection from a peer to a broker."""
         connection = member.connections.pop((peer, purpose), None)
         if connection is not None:
             member.broker.purgatory.drop(connection)

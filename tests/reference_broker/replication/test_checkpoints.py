@@ -1,4 +1,4 @@
-"""What a broker has written down of its logs outlives a run in which it did not come to open them."""
+"""Checkpoint files are kept by a broker that ends before it has opened its logs."""
 
 from reference_broker.core.log.checkpoints import (
     CLEAN_SHUTDOWN_FILE,
@@ -17,19 +17,19 @@ PROPERTIES = {
 }
 
 
-def written_to() -> Cluster:
-    """Three nodes, a topic on all of them, and records of which the first two were deleted."""
+def cluster_with_records() -> Cluster:
+    """Return three nodes with a topic of three replicas and three records, of which two are deleted."""
     cluster = Cluster(3, **PROPERTIES)
     cluster.run_until(lambda: all(node.is_ready for node in cluster.nodes.values()))
     topic = {"name": "orders", "num_partitions": 1, "replication_factor": 3}
     assert cluster.request(1, "CreateTopics", 7, topics=[topic], timeout=5_000).topics[0].error_code == 0
     leader = cluster.nodes[1].metadata.image.partition("orders", 0).leader
     data = [{"name": "orders", "partition_data": [{"index": 0, "records": batch(b"a", b"b", b"c")}]}]
-    answer = cluster.request(leader, "Produce", 9, acks=-1, timeout=3_000, topic_data=data)
-    assert answer.responses[0].partition_responses[0].error_code == 0
+    response = cluster.request(leader, "Produce", 9, acks=-1, timeout=3_000, topic_data=data)
+    assert response.responses[0].partition_responses[0].error_code == 0
     deleted = [{"name": "orders", "partitions": [{"partition_index": 0, "offset": 2}]}]
-    answer = cluster.request(leader, "DeleteRecords", 2, topics=deleted, timeout=3_000)
-    assert answer.topics[0].partitions[0].low_watermark == 2
+    response = cluster.request(leader, "DeleteRecords", 2, topics=deleted, timeout=3_000)
+    assert response.topics[0].partitions[0].low_watermark == 2
     cluster.run(1_000)
     return cluster
 
@@ -38,8 +38,8 @@ def checkpoints(cluster: Cluster, node_id: int) -> dict[str, bytes]:
     return {name: bytes(cluster.disks[node_id].files[name]) for name in CHECKPOINTS}
 
 
-def test_a_node_that_waits_for_a_quorum_keeps_its_checkpoints():
-    cluster = written_to()
+def test_node_that_waits_for_a_quorum_keeps_its_checkpoints():
+    cluster = cluster_with_records()
     for node_id in (1, 2, 3):
         cluster.kill(node_id)
     before = checkpoints(cluster, 3)
@@ -55,8 +55,8 @@ def test_a_node_that_waits_for_a_quorum_keeps_its_checkpoints():
     assert (partition.log_start_offset, partition.high_watermark) == (2, 3)
 
 
-def test_a_node_that_never_opened_its_logs_stops_as_it_had_begun():
-    cluster = written_to()
+def test_node_that_stops_before_opening_its_logs_keeps_its_clean_shutdown_file():
+    cluster = cluster_with_records()
     cluster.stop(3)
     clean = bytes(cluster.disks[3].files[CLEAN_SHUTDOWN_FILE])
     before = checkpoints(cluster, 3)
@@ -69,8 +69,8 @@ def test_a_node_that_never_opened_its_logs_stops_as_it_had_begun():
     assert bytes(cluster.disks[3].files[CLEAN_SHUTDOWN_FILE]) == clean
 
 
-def test_a_clean_end_does_not_hide_the_crash_before_it():
-    cluster = written_to()
+def test_clean_shutdown_before_recovery_leaves_no_clean_shutdown_file():
+    cluster = cluster_with_records()
     for node_id in (1, 2, 3):
         cluster.kill(node_id)
     cluster.start(3)
@@ -79,12 +79,12 @@ def test_a_clean_end_does_not_hide_the_crash_before_it():
     assert CLEAN_SHUTDOWN_FILE not in cluster.disks[3].files
 
 
-def test_a_deleted_topic_leaves_no_checkpoint_to_one_of_its_name():
-    cluster = written_to()
+def test_recreated_topic_does_not_use_checkpoints_of_the_deleted_one():
+    cluster = cluster_with_records()
     cluster.kill(3)
     cluster.run_until(lambda: cluster.nodes[1].metadata.image.partition("orders", 0).leader != 3)
-    asked = {"topics": [{"name": "orders", "topic_id": None}], "timeout": 5_000}
-    assert cluster.request(1, "DeleteTopics", 6, **asked).responses[0].error_code == 0
+    fields = {"topics": [{"name": "orders", "topic_id": None}], "timeout": 5_000}
+    assert cluster.request(1, "DeleteTopics", 6, **fields).responses[0].error_code == 0
     assignment = [{"partition_index": 0, "broker_ids": (1, 2, 3)}]
     topic = {"name": "orders", "num_partitions": -1, "replication_factor": -1, "assignments": assignment}
     assert cluster.request(1, "CreateTopics", 7, topics=[topic], timeout=5_000).topics[0].error_code == 0

@@ -1,4 +1,4 @@
-"""Replication between whole nodes, with the real controller: what a client sees of elections and moves."""
+"""Replication between complete nodes with the real controller: effects of elections and reassignments on clients."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ TOPIC = "orders"
 
 
 def start(size: int = 3, replicas: tuple[int, ...] = (1, 2, 3), *, min_isr: int = 1, **properties: str) -> Cluster:
-    """A cluster with a topic of one partition, whose first replica leads."""
+    """Return a cluster with a topic of one partition, whose first replica is the leader."""
     cluster = Cluster(size, roles=dict.fromkeys(range(4, size + 1), "broker"), **properties)
     cluster.run_until(lambda: all(node.is_ready for node in cluster.nodes.values()))
     topic = {
@@ -34,7 +34,7 @@ def partition(cluster: Cluster, node: int) -> Any:
 
 
 def state(cluster: Cluster) -> Any:
-    """The partition as whoever has heard most of it knows it."""
+    """Return the newest state of the partition that a node has."""
     known = (node.broker.image.partition(TOPIC, 0) for node in cluster.nodes.values())
     return max(filter(None, known), key=lambda record: record.partition_epoch)
 
@@ -54,14 +54,14 @@ def produce(cluster: Cluster, node: int, *values: bytes, acks: int = -1, version
 
 
 def fetch(cluster: Cluster, node: int, version: int = 12, offset: int = 0, **fields: Any) -> Any:
-    asked = {"partition": 0, "fetch_offset": offset, "partition_max_bytes": 1 << 20, "current_leader_epoch": -1}
+    defaults = {"partition": 0, "fetch_offset": offset, "partition_max_bytes": 1 << 20, "current_leader_epoch": -1}
     named = {"topic": TOPIC} if version < 13 else {"topic_id": partition(cluster, node).topic_id}
-    topics = [{**named, "partitions": [{**asked, **fields}]}]
+    topics = [{**named, "partitions": [{**defaults, **fields}]}]
     response = cluster.request(node, "Fetch", version, replica_id=-1, max_wait=0, max_bytes=1 << 20, topics=topics)
     return response, response.responses[0].partitions[0]
 
 
-def test_the_death_of_a_leader_loses_nothing_and_its_next_life_joins_again() -> None:
+def test_killed_leader_loses_no_record_and_rejoins_the_isr_after_a_restart() -> None:
     cluster = start()
     assert produce(cluster, 1, b"a").error_code is ErrorCode.none
     cluster.kill(1)
@@ -74,7 +74,7 @@ def test_the_death_of_a_leader_loses_nothing_and_its_next_life_joins_again() -> 
     assert ends == {2}
 
 
-def test_a_producers_sequence_is_known_to_the_next_leader() -> None:
+def test_new_leader_recognizes_a_duplicate_batch_of_a_producer() -> None:
     cluster = start()
     idempotent = {"producer_id": 7, "producer_epoch": 0, "base_sequence": 0}
     first = produce(cluster, 1, b"a", **idempotent)
@@ -84,62 +84,62 @@ def test_a_producers_sequence_is_known_to_the_next_leader() -> None:
     assert (first.base_offset, again.error_code, again.base_offset) == (0, ErrorCode.none, 0)
 
 
-def test_who_asks_a_follower_to_append_is_sent_to_the_leader() -> None:
+def test_produce_to_a_follower_returns_the_current_leader() -> None:
     cluster = start()
     data = [{"name": TOPIC, "partition_data": [{"index": 0, "records": batch(b"a")}]}]
     response = cluster.request(2, "Produce", 11, acks=1, timeout=1_000, topic_data=data)
-    answer = response.responses[0].partition_responses[0]
-    assert answer.error_code is ErrorCode.not_leader_or_follower
-    assert (answer.current_leader.leader_id, answer.current_leader.leader_epoch) == (1, 0)
+    rejected = response.responses[0].partition_responses[0]
+    assert rejected.error_code is ErrorCode.not_leader_or_follower
+    assert (rejected.current_leader.leader_id, rejected.current_leader.leader_epoch) == (1, 0)
     assert [(node.node_id, node.host, node.port) for node in response.node_endpoints] == [
         (1, host_of(1), PORTS[CLIENT])
     ]
 
 
-def test_a_broker_without_a_replica_knows_who_leads() -> None:
+def test_produce_to_a_broker_without_a_replica_returns_the_current_leader() -> None:
     cluster = start(4)
-    answer = produce(cluster, 4, b"a")
-    assert (answer.error_code, answer.current_leader.leader_id) == (ErrorCode.not_leader_or_follower, 1)
+    rejected = produce(cluster, 4, b"a")
+    assert (rejected.error_code, rejected.current_leader.leader_id) == (ErrorCode.not_leader_or_follower, 1)
 
 
 @pytest.mark.parametrize(
     ("version", "error"), [(10, ErrorCode.not_leader_or_follower), (11, ErrorCode.none), (17, ErrorCode.none)]
 )
-def test_a_follower_serves_consumers_that_know_of_it(version: int, error: ErrorCode) -> None:
+def test_follower_accepts_fetches_of_consumers_since_version_11(version: int, error: ErrorCode) -> None:
     cluster = start()
     produce(cluster, 1, b"a")
     cluster.run(1_000)
-    _, answer = fetch(cluster, 2, version)
-    assert answer.error_code is error
-    assert bool(answer.records) is (error is ErrorCode.none)
+    _, fetched = fetch(cluster, 2, version)
+    assert fetched.error_code is error
+    assert bool(fetched.records) is (error is ErrorCode.none)
 
 
-def test_a_reader_with_another_epoch_is_fenced_and_told_who_leads() -> None:
+def test_fetch_with_another_leader_epoch_is_rejected_and_returns_the_current_leader() -> None:
     cluster = start()
     cluster.kill(1)
     cluster.run_until(lambda: leader(cluster) in {2, 3}, within_ms=60_000)
     successor = leader(cluster)
-    response, answer = fetch(cluster, successor, 17, current_leader_epoch=0)
-    assert (answer.error_code, answer.current_leader.leader_id) == (ErrorCode.fenced_leader_epoch, successor)
+    response, fetched = fetch(cluster, successor, 17, current_leader_epoch=0)
+    assert (fetched.error_code, fetched.current_leader.leader_id) == (ErrorCode.fenced_leader_epoch, successor)
     assert [node.node_id for node in response.node_endpoints] == [successor]
-    _, answer = fetch(cluster, successor, 17, current_leader_epoch=9)
-    assert answer.error_code is ErrorCode.unknown_leader_epoch
+    _, fetched = fetch(cluster, successor, 17, current_leader_epoch=9)
+    assert fetched.error_code is ErrorCode.unknown_leader_epoch
 
 
-def test_records_are_deleted_when_every_live_replica_has_done_so() -> None:
+def test_delete_records_completes_when_every_live_replica_has_deleted_them() -> None:
     cluster = start()
     produce(cluster, 1, b"a", b"b", b"c")
     topics = [{"name": TOPIC, "partitions": [{"partition_index": 0, "offset": 2}]}]
-    answers = cluster.start_request(1, "DeleteRecords", 2, topics=topics, timeout=10_000)
+    responses = cluster.start_request(1, "DeleteRecords", 2, topics=topics, timeout=10_000)
     cluster.run(3)
-    assert answers == []
-    cluster.run_until(lambda: answers)
-    [answer] = answers[0].topics[0].partitions
-    assert (answer.error_code, answer.low_watermark) == (ErrorCode.none, 2)
+    assert responses == []
+    cluster.run_until(lambda: responses)
+    [deleted] = responses[0].topics[0].partitions
+    assert (deleted.error_code, deleted.low_watermark) == (ErrorCode.none, 2)
     assert {partition(cluster, node).log_start_offset for node in (1, 2, 3)} == {2}
 
 
-def test_a_partition_moves_to_other_brokers_with_all_it_holds() -> None:
+def test_reassigned_partition_has_all_records_on_its_new_replicas() -> None:
     cluster = start(5, (1, 2))
     produce(cluster, 1, b"a", b"b")
     moves = [{"name": TOPIC, "partitions": [{"partition_index": 0, "replicas": [4, 5]}]}]
@@ -154,20 +154,20 @@ def test_a_partition_moves_to_other_brokers_with_all_it_holds() -> None:
         assert not cluster.disks[node].exists(f"{TOPIC}-0")
 
 
-def test_too_few_replicas_in_sync_refuse_acks_all() -> None:
+def test_acks_all_times_out_while_the_isr_cannot_shrink() -> None:
     cluster = start(min_isr=2)
     produce(cluster, 1, b"a")
     cluster.kill(2)
     cluster.kill(3)
     cluster.run(1)
-    # two of three voters are gone, so the ISR cannot shrink: what is appended waits
+    # two of three voters are killed, so the ISR cannot shrink, and the produce waits
     data = [{"name": TOPIC, "partition_data": [{"index": 0, "records": batch(b"b")}]}]
-    answers = cluster.start_request(1, "Produce", 11, acks=-1, timeout=5_000, topic_data=data)
+    responses = cluster.start_request(1, "Produce", 11, acks=-1, timeout=5_000, topic_data=data)
     cluster.run(5_100)
-    assert answers[0].responses[0].partition_responses[0].error_code is ErrorCode.request_timed_out
+    assert responses[0].responses[0].partition_responses[0].error_code is ErrorCode.request_timed_out
 
 
-def test_a_setting_changed_while_the_cluster_runs_is_heeded() -> None:
+def test_changed_min_insync_replicas_takes_effect_at_run_time() -> None:
     cluster = start(min_isr=1)
     settings = [{"name": "min.insync.replicas", "value": "3", "config_operation": 0}]
     resource = {"resource_type": 2, "resource_name": TOPIC, "configs": settings}

@@ -1,4 +1,4 @@
-"""What is proposed to the controller is sent again as it was found, whatever has changed since."""
+"""AlterPartition requests are retried unchanged, even if the partition has changed meanwhile."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -10,24 +10,24 @@ from tests.reference_broker.replication.group import Group
 NOW = Now(0, 0)
 
 
-def test_a_proposal_that_nobody_answered_stays_in_the_epochs_in_which_it_was_made() -> None:
-    """A follower that was caught up then may have lost its log since (KIP-903), or the partition may have moved."""
+def test_proposal_without_response_is_retried_with_its_original_epochs() -> None:
+    """Since the proposal, the follower may have lost its log (KIP-903), or the partition may have been reassigned."""
     group = Group(2)
     group.run()
     partition = group.partition(1)
-    asked: list[Any] = []
+    sent: list[Any] = []
     timers: Any = SimpleNamespace(set=lambda _, action: waiting.append(action))
     waiting: list[Any] = []
-    changes = AlterPartitionManager(1, timers, lambda *question: asked.append(question), lambda: 7)
+    changes = AlterPartitionManager(1, timers, lambda *arguments: sent.append(arguments), lambda: 7)
     changes.propose(partition, partition.isr.shrunk(frozenset({2})), NOW)
 
     before = partition.leader_epoch, partition.partition_epoch
     group.elect(1)
     partition.followers.assign((1,))
     assert (partition.leader_epoch, partition.partition_epoch) > before
-    (first, answered, _), *_ = asked
-    answered(None, NOW)
+    (first, on_response, _), *_ = sent
+    on_response(None, NOW)
     waiting.pop()(NOW)
-    assert [request for request, *_ in asked] == [first, first]
-    (said,) = first.topics[0].partitions
-    assert (said.leader_epoch, said.partition_epoch) == before
+    assert [request for request, *_ in sent] == [first, first]
+    (proposed,) = first.topics[0].partitions
+    assert (proposed.leader_epoch, proposed.partition_epoch) == before

@@ -1,6 +1,6 @@
-"""One node after the other loses its power, and what its disk had not flushed: nothing acknowledged is lost.
+"""Power failures of single nodes, which lose unflushed data, lose no acknowledged record.
 
-At most one at a time, and the next one when all are in sync again: acks=all promises no more without fsync.
+The next failure follows when all replicas are in sync again, because acks=all without fsync promises no more.
 """
 
 from pathlib import Path
@@ -24,7 +24,7 @@ PROPERTIES = {
 
 
 class Scenario:
-    """Three nodes, a partition on all of them, and what its leaders acknowledged: the value of each base offset."""
+    """Three nodes, a partition with three replicas, and the acknowledged values by base offset."""
 
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
@@ -36,7 +36,7 @@ class Scenario:
         assert self.cluster.request(1, "CreateTopics", 7, topics=[topic], timeout=5_000).topics[0].error_code == 0
 
     def partition(self) -> Any:
-        """As some node knows it; null while none does."""
+        """Return the state of the partition on some node, or None if no node has it."""
         known = (node.broker.image.partition(TOPIC, 0) for node in self.cluster.nodes.values())
         return next((found for found in known if found is not None), None)
 
@@ -49,26 +49,26 @@ class Scenario:
         self.cluster.run_until(lambda: all(node.is_ready for node in nodes.values()), within_ms=60_000)
 
     def send(self) -> list[Any]:
-        """A batch of its own size to the leader; a list to which the answer comes."""
+        """Send a batch of random size to the leader; return a list to which the response is appended."""
         records = plain(1, START_MS, size=self.random.randrange(10, 5_000))
         data = [{"name": TOPIC, "partition_data": [{"index": 0, "records": records}]}]
         to = self.cluster.run_until(self.leader)
-        answers = self.cluster.start_request(to, "Produce", 12, acks=-1, timeout=3_000, topic_data=data)
+        responses = self.cluster.start_request(to, "Produce", 12, acks=-1, timeout=3_000, topic_data=data)
         self._sent = next(iter(decode_batches(records))).records[0].value
-        return answers
+        return responses
 
     def produce(self) -> bool:
-        answers = self.send()
-        self.cluster.run_until(lambda: answers, within_ms=4_000, is_sure=False)
-        if not answers or isinstance(answers[0], str):
+        responses = self.send()
+        self.cluster.run_until(lambda: responses, within_ms=4_000, is_sure=False)
+        if not responses or isinstance(responses[0], str):
             return False
-        [answer] = answers[0].responses[0].partition_responses
-        if answer.error_code == 0:
-            self.acknowledged[answer.base_offset] = self._sent
-        return answer.error_code == 0
+        [partition] = responses[0].responses[0].partition_responses
+        if partition.error_code == 0:
+            self.acknowledged[partition.base_offset] = self._sent
+        return partition.error_code == 0
 
     def cut_power(self) -> None:
-        """Under load; the others go on for a while, and then it comes back."""
+        """Cut the power of a node under load and start it again later; the other nodes continue."""
         cluster, node_id = self.cluster, self.random.choice((1, 2, 3))
         self.send()
         cluster.run(self.random.randrange(30))
@@ -82,8 +82,8 @@ class Scenario:
             cluster.run(200)
         cluster.run_until(lambda: len(self.partition().isr) == 3, within_ms=60_000)
 
-    def write_down(self, directory: Path) -> dict[str, Path]:
-        """The data directories of all nodes."""
+    def export(self, directory: Path) -> dict[str, Path]:
+        """Write the simulated disks to data directories; return these by node."""
         for node_id, disk in self.cluster.disks.items():
             for name, content in disk.files.items():
                 path = directory / str(node_id) / name
@@ -93,14 +93,14 @@ class Scenario:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_nothing_acknowledged_is_lost(seed, tmp_path):
+def test_power_failures_lose_no_acknowledged_record(seed, tmp_path):
     scenario = Scenario(seed)
     for _ in range(6):
         for _ in range(scenario.random.randrange(1, 8)):
             scenario.produce()
         scenario.cut_power()
     scenario.cluster.run(5_000)
-    directories = scenario.write_down(tmp_path)
+    directories = scenario.export(tmp_path)
     assert not find_divergences(directories)
     segments = sorted((directories["1"] / PARTITION).glob("*.log"))
     batches = [batch for path in segments for batch in decode_batches(path.read_bytes())]

@@ -1,4 +1,4 @@
-"""What is committed, acknowledged and seen, as leader and followers exchange fetches."""
+"""Replication by fetches: acknowledgements, high watermark, and changes of the ISR."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from reference_broker.protocol.errors import ErrorCode
 from tests.reference_broker.replication.group import LAG_MAX_MS, Group
 
 
-def test_a_record_is_acknowledged_when_every_replica_in_sync_has_it() -> None:
+def test_record_is_acknowledged_when_every_in_sync_replica_has_it() -> None:
     group = Group(3)
     group.run()
     produced = group.produce("a")
@@ -18,7 +18,7 @@ def test_a_record_is_acknowledged_when_every_replica_in_sync_has_it() -> None:
     assert group.partition(1).high_watermark == 1
 
 
-def test_acks_1_is_answered_at_once_and_stays_invisible_until_it_is_replicated() -> None:
+def test_record_with_acks_1_is_acknowledged_at_once_and_committed_when_replicated() -> None:
     group = Group(3)
     group.run()
     group.cut(1, 2)
@@ -30,7 +30,7 @@ def test_acks_1_is_answered_at_once_and_stays_invisible_until_it_is_replicated()
     assert group.partition(1).high_watermark == 1
 
 
-def test_followers_hear_of_the_high_watermark_with_the_next_answer() -> None:
+def test_followers_receive_the_high_watermark_with_the_next_fetch_response() -> None:
     group = Group(2)
     group.run()
     group.produce("a")
@@ -40,7 +40,7 @@ def test_followers_hear_of_the_high_watermark_with_the_next_answer() -> None:
     assert group.partition(2).high_watermark == 1
 
 
-def test_a_produce_that_is_not_replicated_in_time_is_told_so_and_keeps_its_offset() -> None:
+def test_produce_that_is_not_replicated_in_time_returns_a_timeout_and_its_offset() -> None:
     group = Group(2)
     group.cut(1, 2)
     produced = group.produce("a", timeout_ms=1_000)
@@ -49,7 +49,7 @@ def test_a_produce_that_is_not_replicated_in_time_is_told_so_and_keeps_its_offse
     assert group.values(1) == "a"
 
 
-def test_who_loses_leadership_tells_those_who_wait_that_it_no_longer_leads() -> None:
+def test_waiting_produce_fails_when_the_broker_loses_leadership() -> None:
     group = Group(3)
     group.cut(1, 2)
     group.cut(1, 3)
@@ -59,7 +59,7 @@ def test_who_loses_leadership_tells_those_who_wait_that_it_no_longer_leads() -> 
     assert group.produce("b", to=1).error is ErrorCode.not_leader_or_follower
 
 
-def test_an_isr_below_the_minimum_takes_acks_1_alone_and_commits_nothing() -> None:
+def test_isr_below_the_minimum_accepts_only_acks_1_and_commits_no_record() -> None:
     group = Group(3, min_isr=2)
     group.run()
     group.produce("a")
@@ -74,14 +74,14 @@ def test_an_isr_below_the_minimum_takes_acks_1_alone_and_commits_nothing() -> No
     assert (group.partition(1).high_watermark, waiting.error) == (1, None)
 
     group.start(2)
-    group.tell()
+    group.publish_metadata()
     group.run(for_ms=2_000)
     assert set(group.state.isr) == {1, 2}
     assert (group.partition(1).high_watermark, waiting.error) == (3, ErrorCode.none)
     assert group.values(2) == "a b d"
 
 
-def test_what_is_committed_by_too_small_an_isr_after_the_append_is_told_so() -> None:
+def test_record_committed_by_an_isr_below_the_minimum_returns_an_error() -> None:
     group = Group(2, min_isr=2)
     group.run()
     group.produce("a")
@@ -90,7 +90,7 @@ def test_what_is_committed_by_too_small_an_isr_after_the_append_is_told_so() -> 
     assert group.partition(1).check_enough_replicas_reach_offset(1) is ErrorCode.not_enough_replicas_after_append
 
 
-def test_the_minimum_is_never_more_than_the_number_of_replicas() -> None:
+def test_effective_min_insync_replicas_is_at_most_the_replication_factor() -> None:
     group = Group(1, min_isr=2)
     assert group.produce("a").error is ErrorCode.none
 
@@ -98,7 +98,7 @@ def test_the_minimum_is_never_more_than_the_number_of_replicas() -> None:
 # The ISR shrinks
 
 
-def test_a_follower_that_lags_too_long_leaves_the_isr_and_what_waited_for_it_is_acknowledged() -> None:
+def test_lagging_follower_is_removed_from_the_isr_and_waiting_produces_are_acknowledged() -> None:
     group = Group(3)
     group.run(for_ms=1_000)
     group.cut(1, 3)
@@ -109,7 +109,7 @@ def test_a_follower_that_lags_too_long_leaves_the_isr_and_what_waited_for_it_is_
     assert (group.state.isr, produced.error) == ((1, 2), ErrorCode.none)
 
 
-def test_an_idle_follower_never_leaves_the_isr() -> None:
+def test_caught_up_follower_stays_in_the_isr_without_fetches() -> None:
     group = Group(3)
     group.run()
     group.produce("a")
@@ -119,17 +119,17 @@ def test_an_idle_follower_never_leaves_the_isr() -> None:
     assert group.state.isr == (1, 2, 3)
 
 
-def test_a_follower_that_never_reaches_the_end_under_load_stays_in_the_isr() -> None:
+def test_follower_that_never_reaches_the_log_end_under_load_stays_in_the_isr() -> None:
     group = Group(2)
     group.run()
     for number in range(4 * LAG_MAX_MS // 100):
         group.produce(str(number), acks=1)
-        group.step()  # the answer to the follower is under way when the next record comes
+        group.step()  # the fetch response is in flight when the next record is appended
         group.run(for_ms=100)
-    assert group.altered == []
+    assert group.altered_isrs == []
 
 
-def test_until_the_controller_agrees_those_that_are_to_leave_hold_the_high_watermark() -> None:
+def test_pending_shrink_does_not_advance_the_high_watermark() -> None:
     group = Group(2)
     group.run()
     group.is_controller_reachable = False
@@ -141,7 +141,7 @@ def test_until_the_controller_agrees_those_that_are_to_leave_hold_the_high_water
     assert (group.partition(1).high_watermark, produced.error) == (0, None)
 
 
-def test_a_new_leader_gives_its_followers_a_whole_lag_time_to_show_up() -> None:
+def test_new_leader_waits_the_whole_lag_time_for_its_followers() -> None:
     group = Group(3)
     group.run(for_ms=10 * LAG_MAX_MS)
     group.cut(2, 3)
@@ -158,7 +158,7 @@ def test_a_new_leader_gives_its_followers_a_whole_lag_time_to_show_up() -> None:
 
 
 def _group_without_3() -> Group:
-    """The ISR is 1 and 2; 3 has nothing, and is cut off."""
+    """Return a group with the ISR 1 and 2; broker 3 has an empty log and is cut off from the leader."""
     group = Group(3, isr=(1, 2))
     group.cut(1, 3)
     group.run()
@@ -167,7 +167,7 @@ def _group_without_3() -> Group:
     return group
 
 
-def test_a_follower_that_has_all_that_is_committed_joins_the_isr() -> None:
+def test_follower_with_all_committed_records_joins_the_isr() -> None:
     group = _group_without_3()
     group.heal()
     group.run(for_ms=1_000)
@@ -175,7 +175,7 @@ def test_a_follower_that_has_all_that_is_committed_joins_the_isr() -> None:
     assert group.values(3) == "a b"
 
 
-def test_one_that_is_about_to_join_counts_from_when_it_is_proposed() -> None:
+def test_pending_expand_includes_the_proposed_follower_in_the_maximal_isr() -> None:
     group = _group_without_3()
     group.is_controller_reachable = False
     group.heal()
@@ -189,25 +189,25 @@ def test_one_that_is_about_to_join_counts_from_when_it_is_proposed() -> None:
 
 
 @pytest.mark.parametrize("change", [{"fenced": True}, {"in_controlled_shutdown": True}, {"broker_epoch": 1_000}])
-def test_a_follower_is_not_proposed_while_the_controller_would_refuse_it(change: dict[str, object]) -> None:
-    """Fenced, about to stop (KIP-841), or the fetches are those of an earlier run of it (KIP-903)."""
+def test_follower_that_the_controller_would_reject_is_not_proposed(change: dict[str, object]) -> None:
+    """It is fenced or in controlled shutdown (KIP-841), or its fetches have an old broker epoch (KIP-903)."""
     group = _group_without_3()
-    group.alter_broker(3, tell=(1,), **change)
+    group.alter_broker(3, publish_to=(1,), **change)
     group.heal()
     group.run(for_ms=1_500)
-    assert group.altered == []
+    assert group.altered_isrs == []
 
 
-def test_a_fetch_of_an_earlier_run_of_a_follower_tells_nothing() -> None:
+def test_fetch_with_an_old_broker_epoch_does_not_update_the_follower() -> None:
     group = _group_without_3()
-    group.alter_broker(3, tell=(1,), broker_epoch=1_000)
+    group.alter_broker(3, publish_to=(1,), broker_epoch=1_000)
     group.heal()
     group.run(for_ms=1_500)
     assert group.partition(1).followers[3].end_offset == -1
 
 
-def test_a_caught_up_replica_outside_of_the_isr_is_not_outrun() -> None:
-    """Else it could never join under load: the high watermark would always be ahead of it."""
+def test_high_watermark_waits_for_caught_up_replicas_outside_the_isr() -> None:
+    """Otherwise they could never join under load, because the high watermark would always be ahead of them."""
     group = _group_without_3()
     group.is_controller_reachable = False
     group.heal()
@@ -224,8 +224,8 @@ def test_a_caught_up_replica_outside_of_the_isr_is_not_outrun() -> None:
     assert group.partition(1).high_watermark == 4
 
 
-def test_a_follower_must_reach_the_start_of_the_leaders_epoch_to_join() -> None:
-    """Between the new leader's high watermark, which trails, and its log's end there may be committed records."""
+def test_follower_joins_only_after_the_start_offset_of_the_leader_epoch() -> None:
+    """A new leader's high watermark may lag: records between it and the log end may be committed."""
     group = Group(3, isr=(1, 2), min_isr=2)
     group.cut(1, 3)
     group.cut(2, 3)
@@ -242,13 +242,13 @@ def test_a_follower_must_reach_the_start_of_the_leaders_epoch_to_join() -> None:
     assert set(group.state.isr) == {2, 3}
 
 
-# What the controller says
+# Errors of AlterPartition
 
 
 @pytest.mark.parametrize("error", [ErrorCode.ineligible_replica, ErrorCode.operation_not_attempted])
-def test_a_proposal_that_was_certainly_not_carried_out_is_taken_back(error: ErrorCode) -> None:
+def test_proposal_that_was_certainly_not_applied_is_withdrawn(error: ErrorCode) -> None:
     group = _group_without_3()
-    group.refuse_with = error
+    group.alter_partition_error = error
     group.heal()
     group.step_until(lambda: group.partition(1).isr.is_pending)
     group.step_until(lambda: not group.partition(1).isr.is_pending)
@@ -266,29 +266,29 @@ def test_a_proposal_that_was_certainly_not_carried_out_is_taken_back(error: Erro
         ErrorCode.unknown_topic_or_partition,
     ],
 )
-def test_a_leader_whose_view_is_old_waits_for_newer_metadata(error: ErrorCode) -> None:
+def test_leader_with_outdated_metadata_waits_for_newer_metadata(error: ErrorCode) -> None:
     group = _group_without_3()
-    group.refuse_with = error
+    group.alter_partition_error = error
     group.heal()
     group.run(for_ms=2_000)
     assert group.partition(1).isr.phase is IsrPhase.PENDING_EXPAND
-    group.refuse_with = None
+    group.alter_partition_error = None
     group.change()
     group.run(for_ms=2_000)
     assert set(group.state.isr) == {1, 2, 3}
 
 
-def test_any_other_error_is_tried_again() -> None:
+def test_alter_partition_is_retried_after_any_other_error() -> None:
     group = _group_without_3()
-    group.refuse_with = ErrorCode.unknown_server_error
+    group.alter_partition_error = ErrorCode.unknown_server_error
     group.heal()
-    group.step_until(lambda: group.refused >= 3)
-    group.refuse_with = None
+    group.step_until(lambda: group.rejections >= 3)
+    group.alter_partition_error = None
     group.run(for_ms=2_000)
     assert set(group.state.isr) == {1, 2, 3}
 
 
-def test_an_answer_that_comes_after_newer_metadata_changes_nothing() -> None:
+def test_alter_partition_response_after_newer_metadata_is_ignored() -> None:
     group = _group_without_3()
     group.heal()
     group.step_until(lambda: group.partition(1).isr.is_pending)
@@ -304,11 +304,11 @@ def test_an_answer_that_comes_after_newer_metadata_changes_nothing() -> None:
 
 
 def lanes(group: Group, node: int) -> set[str]:
-    """For what purposes a follower asks the leader now."""
-    return {purpose for asker, purpose in group.members[group.state.leader].connections if asker == node}
+    """Return the purposes of a follower's connections to the leader."""
+    return {purpose for peer, purpose in group.members[group.state.leader].connections if peer == node}
 
 
-def test_a_partition_that_is_written_to_is_fetched_apart_from_the_quiet_ones() -> None:
+def test_busy_partition_is_fetched_separately_from_quiet_partitions() -> None:
     group = Group(2)
     group.run(for_ms=1_000)
     assert lanes(group, 2) == {"replica-fetcher-quiet-0"}
@@ -316,10 +316,10 @@ def test_a_partition_that_is_written_to_is_fetched_apart_from_the_quiet_ones() -
     group.run()
     assert lanes(group, 2) == {"replica-fetcher"}
     group.run(for_ms=7_000)
-    assert lanes(group, 2) == {"replica-fetcher"}, "nobody else is quiet, so it stays"
+    assert lanes(group, 2) == {"replica-fetcher"}, "it stays, because no other partition is quiet"
 
 
-def test_a_record_never_waits_for_a_fetch_that_does_not_name_its_partition() -> None:
+def test_record_never_waits_for_a_fetch_without_its_partition() -> None:
     group = Group(2)
     for pause_ms in (0, 100, 4_990, 5_010, 5_600, 12_000, 250):
         group.run(for_ms=pause_ms)

@@ -1,4 +1,4 @@
-"""Logs that have parted come together by leader epochs, never by the high watermark (KIP-101, KIP-279, KIP-320)."""
+"""Followers truncate diverged logs by leader epochs, never to the high watermark (KIP-101, KIP-279, KIP-320)."""
 
 import pytest
 
@@ -6,15 +6,15 @@ from reference_broker.protocol.errors import ErrorCode
 from tests.reference_broker.replication.group import TOPIC, Group
 
 
-def rests(group: Group, node: int, for_ms: int) -> bool:
-    """Whether a broker asks nothing about the partition for a time, which passes."""
+def sends_no_fetch(group: Group, node: int, for_ms: int) -> bool:
+    """Advance the time and return whether a broker did not fetch the partition."""
     before = group.fetches[node]
     group.run(for_ms=for_ms)
     return group.fetches[node] == before
 
 
-def test_kip_101_a_restarted_follower_keeps_what_is_committed_above_its_own_high_watermark() -> None:
-    """Scenario 1: it restarts, and then the leader dies. Had it truncated to its high watermark, "b" would be lost."""
+def test_kip_101_restarted_follower_keeps_committed_records_above_its_high_watermark() -> None:
+    """Scenario 1: the leader fails after the restart. If the follower truncated to its high watermark, "b" was lost."""
     group = Group(2)
     group.run()
     group.produce("a")
@@ -24,14 +24,14 @@ def test_kip_101_a_restarted_follower_keeps_what_is_committed_above_its_own_high
     group.kill(2)
     group.run()
     group.start(2)
-    group.tell()
+    group.publish_metadata()
     group.kill(1)
     group.elect(2, isr=(2,))
     assert group.values(2) == "a b"
 
 
-def test_kip_101_a_deposed_leader_gives_up_what_it_alone_had() -> None:
-    """Scenario 2: both die; the one that had less comes back first and leads. Offset 1 must not hold two records."""
+def test_kip_101_former_leader_truncates_its_unreplicated_records() -> None:
+    """Scenario 2: both fail, and the replica with fewer records restarts as leader. The logs must agree at offset 1."""
     group = Group(2)
     group.run()
     group.produce("a")
@@ -42,18 +42,18 @@ def test_kip_101_a_deposed_leader_gives_up_what_it_alone_had() -> None:
     group.kill(2)
     group.heal()
     group.start(2)
-    group.tell()
+    group.publish_metadata()
     group.elect(2, isr=(2,))
     group.produce("c")
     group.start(1)
-    group.tell()
+    group.publish_metadata()
     group.run(for_ms=1_500)
     assert group.log(1) == group.log(2) == [(0, 0, "a"), (1, 1, "c")]
     assert set(group.state.isr) == {1, 2}
 
 
-def test_kip_279_logs_that_parted_in_several_epochs_come_together_step_by_step() -> None:
-    """1 has epochs 0, 2 and 4; 2 has 0, 1 and 3. What 1 tells of epoch 3 is about 2, which 2 does not know."""
+def test_kip_279_logs_that_diverged_in_several_epochs_are_truncated_step_by_step() -> None:
+    """Log 1 has the epochs 0, 2 and 4, log 2 has 0, 1 and 3. For epoch 3, node 1 returns epoch 2, unknown to node 2."""
     group = Group(2)
     group.run()
     group.produce("a")
@@ -69,7 +69,7 @@ def test_kip_279_logs_that_parted_in_several_epochs_come_together_step_by_step()
     assert group.log(2) == group.log(1) == [(0, 0, "a"), (1, 2, "c"), (2, 4, "e")]
 
 
-def test_an_unclean_leader_shortens_the_logs_of_the_others() -> None:
+def test_followers_truncate_to_the_log_of_an_unclean_leader() -> None:
     group = Group(2)
     group.run()
     group.produce("a")
@@ -84,7 +84,7 @@ def test_an_unclean_leader_shortens_the_logs_of_the_others() -> None:
     assert group.partition(1).high_watermark == 1
 
 
-def test_a_follower_that_ends_below_the_leaders_start_begins_again_there() -> None:
+def test_follower_below_the_leaders_log_start_offset_restarts_its_log_there() -> None:
     group = Group(2, isr=(1,))
     group.cut(1, 2)
     group.produce("a", "b")
@@ -96,62 +96,62 @@ def test_a_follower_that_ends_below_the_leaders_start_begins_again_there() -> No
     assert set(group.state.isr) == {1, 2}
 
 
-def test_a_follower_that_was_told_of_an_epoch_first_waits_for_the_leader() -> None:
+def test_follower_with_a_newer_epoch_than_the_leader_backs_off() -> None:
     group = Group(2)
     group.run()
-    group.elect(1, tell=(2,))
-    group.run(for_ms=500)  # until the fetch of the epoch before is answered
-    assert rests(group, 2, for_ms=900)
-    assert not rests(group, 2, for_ms=100)
-    group.tell()
+    group.elect(1, publish_to=(2,))
+    group.run(for_ms=500)  # until the response to the fetch of the previous epoch
+    assert sends_no_fetch(group, 2, for_ms=900)
+    assert not sends_no_fetch(group, 2, for_ms=100)
+    group.publish_metadata()
     produced = group.produce("a")
     group.run(for_ms=1_000)
     assert produced.error is ErrorCode.none
 
 
-def test_a_follower_that_is_fenced_waits_for_its_metadata() -> None:
+def test_fenced_follower_waits_for_new_metadata() -> None:
     group = Group(2)
     group.run()
-    group.elect(1, tell=(1,))
-    group.run(for_ms=500)  # until the fetch of the epoch before is answered
-    assert rests(group, 2, for_ms=5_000)
-    group.tell()
+    group.elect(1, publish_to=(1,))
+    group.run(for_ms=500)  # until the response to the fetch of the previous epoch
+    assert sends_no_fetch(group, 2, for_ms=5_000)
+    group.publish_metadata()
     produced = group.produce("a")
     group.run()
     assert produced.error is ErrorCode.none
 
 
-def test_a_replica_that_the_leader_does_not_know_yet_waits() -> None:
-    """A reassignment reached the new replica before the leader."""
+def test_new_replica_that_is_unknown_to_the_leader_backs_off() -> None:
+    """The new replica learns of the reassignment before the leader."""
     group = Group(3)
     group.run()
     group.produce("a")
     group.run()
     group.change(replicas=(1, 2), isr=(1, 2))
     assert group.members[3].broker.replicas.get(TOPIC, 0) is None
-    group.change(replicas=(1, 2, 3), adding_replicas=(3,), tell=(3,))
+    group.change(replicas=(1, 2, 3), adding_replicas=(3,), publish_to=(3,))
     group.run()
-    assert rests(group, 3, for_ms=900)
-    assert not rests(group, 3, for_ms=100)
-    group.tell()
+    assert sends_no_fetch(group, 3, for_ms=900)
+    assert not sends_no_fetch(group, 3, for_ms=100)
+    group.publish_metadata()
     group.run(for_ms=1_500)
     assert group.values(3) == "a"
 
 
-def test_a_lost_connection_is_tried_again_after_the_backoff() -> None:
+def test_follower_reconnects_after_the_backoff() -> None:
     group = Group(2)
     group.run()
     group.cut(1, 2)
     group.heal()
     produced = group.produce("a")
-    assert rests(group, 2, for_ms=900)
+    assert sends_no_fetch(group, 2, for_ms=900)
     assert produced.error is None
     group.run(for_ms=100)
     assert produced.error is ErrorCode.none
 
 
 @pytest.mark.parametrize("clean", [True, False])
-def test_the_high_watermark_survives_as_far_as_it_was_written_down(clean: bool) -> None:
+def test_high_watermark_is_restored_from_its_checkpoint(clean: bool) -> None:
     group = Group(2)
     group.run()
     group.produce("a")
@@ -160,5 +160,5 @@ def test_the_high_watermark_survives_as_far_as_it_was_written_down(clean: bool) 
         group.members[2].broker.close()
     group.kill(2)
     group.start(2)
-    group.tell((2,))
+    group.publish_metadata((2,))
     assert group.partition(2).high_watermark == (1 if clean else 0)

@@ -1,4 +1,4 @@
-"""A broker process for a test: `with running(directory) as broker: broker.address`."""
+"""Broker process for tests: `with running(directory) as broker: broker.address`."""
 
 import signal
 import subprocess
@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[3]
 
 @dataclass
 class RunningBroker:
-    """A process that has said `ready`."""
+    """A process that has printed `ready`."""
 
     process: subprocess.Popen[str]
     host: str
@@ -24,13 +24,13 @@ class RunningBroker:
         return f"{self.host}:{self.port}"
 
     def stop(self) -> tuple[int, str]:
-        """SIGTERM; the exit code and what it wrote on standard error."""
+        """Send SIGTERM and return exit code and standard error."""
         self.process.send_signal(signal.SIGTERM)
         _, errors = self.process.communicate(timeout=20)
         return self.process.returncode, errors
 
     def kill(self) -> None:
-        """SIGKILL."""
+        """Send SIGKILL and wait for the end."""
         self.process.kill()
         self.process.communicate(timeout=20)
 
@@ -41,14 +41,14 @@ def command(data: Path, *arguments: str, listener: str = "127.0.0.1:0") -> Seque
 
 
 def run_to_end(data: Path, *arguments: str, listener: str = "127.0.0.1:0") -> subprocess.CompletedProcess[str]:
-    """A broker that does not start: its exit code and lines."""
-    done = command(data, *arguments, listener=listener)
-    return subprocess.run(done, cwd=ROOT, capture_output=True, text=True, timeout=30, check=False)
+    """Run a broker that does not start, and return its exit code and output."""
+    full_command = command(data, *arguments, listener=listener)
+    return subprocess.run(full_command, cwd=ROOT, capture_output=True, text=True, timeout=30, check=False)
 
 
 @contextmanager
 def running(data: Path, *arguments: str, listener: str = "127.0.0.1:0") -> Iterator[RunningBroker]:
-    """A broker that serves; killed at the end unless it has ended."""
+    """Run a broker, which is killed at the end if it has not ended."""
     process = subprocess.Popen(
         [*command(data, *arguments, listener=listener), "--exit-with-stdin"],
         cwd=ROOT,
@@ -59,8 +59,8 @@ def running(data: Path, *arguments: str, listener: str = "127.0.0.1:0") -> Itera
     )
     try:
         assert process.stdout is not None
-        word, _, address = process.stdout.readline().strip().partition(" ")
-        if word != "ready":
+        status, _, address = process.stdout.readline().strip().partition(" ")
+        if status != "ready":
             raise AssertionError(process.communicate(timeout=20))
         host, _, port = address.rpartition(":")
         yield RunningBroker(process, host, int(port))

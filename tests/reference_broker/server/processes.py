@@ -1,7 +1,4 @@
-"""Several nodes as processes on one loopback block.
-
-`with Processes(directory, roles) as cluster: cluster.address(1)`
-"""
+"""Cluster of processes for tests: `with Processes(directory, roles) as cluster: cluster.address(1)`."""
 
 import signal
 import subprocess
@@ -19,7 +16,7 @@ READY_TIMEOUT_S = 60
 
 
 class Processes:
-    """One process for each node; those with the controller's role are the voters."""
+    """One process per node; the nodes with the controller role are the voters."""
 
     def __init__(self, directory: Path, roles: Mapping[int, str]) -> None:
         self.directory = directory
@@ -42,7 +39,7 @@ class Processes:
         self._block.close()
 
     def address(self, node: int) -> tuple[str, int]:
-        """Where clients reach a broker."""
+        """Return the address of a broker's client listener."""
         return self._block.node(node), self._block.ports.client
 
     def controller_address(self, node: int) -> str:
@@ -53,10 +50,10 @@ class Processes:
         command = self._command(node, node, self._roles[node], CLUSTER_ID)
         self._processes[node] = subprocess.Popen(command, cwd=ROOT, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
 
-    def run_stranger(
+    def run_rejected_broker(
         self, place: int, node_id: int, cluster_id: str, *arguments: str
     ) -> subprocess.CompletedProcess[str]:
-        """A broker at a place of its own that says that it is this node, until it ends by itself."""
+        """Run a broker on other addresses with an id and cluster id until it ends by itself."""
         command = [*self._command(place, node_id, "broker", cluster_id), *arguments]
         command.remove("--exit-with-stdin")
         return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
@@ -78,7 +75,7 @@ class Processes:
         return command + [f"--set={name}={value}" for name, value in properties.items()]
 
     def wait(self, node: int) -> None:
-        """Until it is ready."""
+        """Wait until a node is ready."""
         process = self._processes[node]
         assert process.stdout is not None
         line = process.stdout.readline()
@@ -90,7 +87,7 @@ class Processes:
         self._processes[node].communicate(timeout=20)
 
     def terminate(self, node: int, times: int) -> int:
-        """SIGTERM, again and again; the exit code."""
+        """Send SIGTERM several times and return the exit code."""
         process = self._processes[node]
         for _ in range(times):
             process.send_signal(signal.SIGTERM)
@@ -99,7 +96,7 @@ class Processes:
         return process.returncode
 
     def stop(self) -> dict[int, tuple[int, str]]:
-        """SIGTERM to all at once; exit codes and what they wrote on standard error."""
+        """Send SIGTERM to all nodes at once; return exit codes and standard errors."""
         for process in self._processes.values():
             process.send_signal(signal.SIGTERM)
         ends = {node: process.communicate(timeout=30)[1] for node, process in self._processes.items()}

@@ -1,4 +1,4 @@
-"""No request keeps a node from serving other connections: a second one sends ApiVersions all the while."""
+"""Expensive requests do not block other connections: a second one sends ApiVersions requests meanwhile."""
 
 import socket
 import statistics
@@ -16,7 +16,7 @@ from tests.reference_broker.requests import request
 from tests.reference_broker.server.process import running
 
 _WAIT_MAX_S = 0.25
-"""A piece of work takes less than 50 ms on a quiet machine; a whole one would take seconds."""
+"""A step takes less than 50 ms on an idle machine; a complete request would take seconds."""
 _MIB = 1024 * 1024
 
 
@@ -50,15 +50,15 @@ class Client:
 
 @contextmanager
 def others_are_served(broker):
-    """A second connection gets each of its responses in time, from the beginning to the end."""
+    """Assert that a second connection receives each response in time while the block runs."""
     waits_s, ended = [], threading.Event()
 
     def probe():
         with Client(broker) as other:
             while not ended.is_set():
-                began = worked_s(broker)
+                began = cpu_s(broker)
                 other.send("ApiVersions", 0)
-                waits_s.append(worked_s(broker) - began)
+                waits_s.append(cpu_s(broker) - began)
 
     thread = threading.Thread(target=probe)
     thread.start()
@@ -70,8 +70,8 @@ def others_are_served(broker):
     assert max(waits_s) < _WAIT_MAX_S, f"{max(waits_s):.3f} s, median {statistics.median(waits_s):.4f} s"
 
 
-def worked_s(broker):
-    """Seconds that the node's one thread has computed: what others on the machine take does not count as its delay."""
+def cpu_s(broker):
+    """Return the CPU time of the node's only thread in seconds, which excludes delays by other processes."""
     return int(Path(f"/proc/{broker.process.pid}/schedstat").read_text().split()[0]) / 1e9
 
 
@@ -82,7 +82,7 @@ def resident_bytes(broker):
 
 
 def bomb(compression, size_bytes, records=1):
-    """A batch of zeros, that its codec makes small."""
+    """Return a batch of zeros, which is small after compression."""
     value = bytes(size_bytes // records)
     batch = RecordBatch(tuple(Record(value, key=b"k") for _ in range(records)), compression=compression)
     return encode_batch(batch)
@@ -109,7 +109,7 @@ def broker(tmp_path_factory):
     with running(tmp_path_factory.mktemp("bounded")) as broker:
         with Client(broker) as client:
             create_topic(client, "warm", cleanup_policy="compact")
-            for compression in COMPRESSED:  # the codecs' library is loaded once
+            for compression in COMPRESSED:  # loads the library of the codecs
                 assert produce(client, "warm", bomb(compression, 1000)) == "none"
         yield broker
 
@@ -124,7 +124,7 @@ def client(broker):
 @pytest.mark.parametrize(
     "configs", [{"cleanup_policy": "compact"}, {"compression_type": "gzip"}, {"compression_type": "uncompressed"}]
 )
-def test_a_small_batch_that_decompresses_to_much(broker, client, compression, configs):
+def test_small_batch_with_a_large_decompressed_size_does_not_block_others(broker, client, compression, configs):
     name = "-".join([compression.name, *configs, *configs.values()]).lower()
     create_topic(client, name, max_message_bytes=str(8 * _MIB), **configs)
     size_bytes = 100 * _MIB if compression in {Compression.SNAPPY, Compression.GZIP} else 512 * _MIB
@@ -136,7 +136,7 @@ def test_a_small_batch_that_decompresses_to_much(broker, client, compression, co
 
 
 @pytest.mark.parametrize("compression", [Compression.NONE, Compression.ZSTD], ids=lambda each: each.name)
-def test_very_many_records_in_a_batch(broker, client, compression):
+def test_batch_with_many_records_does_not_block_others(broker, client, compression):
     name = f"many-{compression.name}".lower()
     create_topic(client, name, cleanup_policy="compact", max_message_bytes=str(4 * _MIB))
     records = bomb(compression, 0, 300_000)
@@ -144,8 +144,8 @@ def test_very_many_records_in_a_batch(broker, client, compression):
         assert produce(client, name, records) == "none"
 
 
-def test_timestamps_that_only_headers_have(broker, client):
-    """A lookup by time opens one batch after the other, and finds nothing in any."""
+def test_timestamp_lookup_in_batches_with_wrong_max_timestamps_does_not_block_others(broker, client):
+    """The lookup decompresses every batch and finds no record."""
     create_topic(client, "late")
     plain = bomb(Compression.ZSTD, 0, 200_000)
     header = BatchHeader.parse(plain)._replace(max_timestamp_ms=2**40)
@@ -161,7 +161,7 @@ def test_timestamps_that_only_headers_have(broker, client):
     assert topic.partitions[0].offset == -1
 
 
-def test_thousands_of_requests_that_wait_for_no_response(broker, client):
+def test_pipelined_requests_do_not_block_others(broker, client):
     frame = encode_request(request("DescribeConfigs", 4, resources=[_BROKER], include_synonyms=True), 1, "test")
     count = 2_000
     with others_are_served(broker), socket.create_connection((broker.host, broker.port), timeout=120) as pipeline:
@@ -174,7 +174,7 @@ def test_thousands_of_requests_that_wait_for_no_response(broker, client):
         sender.join()
 
 
-def test_auto_creation_of_very_many_topics(broker, client):
+def test_automatic_creation_of_many_topics_does_not_block_others(broker, client):
     topics = [{"name": f"auto-{number}"} for number in range(20_000)]
     with others_are_served(broker):
         errors = {topic.error_code.name for topic in client.send("Metadata", 12, topics=topics).topics}
@@ -185,11 +185,11 @@ def test_auto_creation_of_very_many_topics(broker, client):
     assert created < {topic["name"] for topic in topics}
 
 
-def test_requests_that_are_never_complete(broker):
-    """Of eight halves of large requests, the node keeps what fits, and serves others."""
+def test_memory_of_incomplete_requests_is_limited(broker):
+    """The node closes some of eight connections with half a large request, and serves others."""
     part = (100 * _MIB).to_bytes(4, "big") + bytes(60 * _MIB)
-    with ExitStack() as opened:
-        sockets = [opened.enter_context(closing(connection(broker))) for _ in range(8)]
+    with ExitStack() as stack:
+        sockets = [stack.enter_context(closing(connection(broker))) for _ in range(8)]
         with others_are_served(broker):
             for each in sockets:
                 each.sendall(part)
@@ -197,15 +197,15 @@ def test_requests_that_are_never_complete(broker):
         assert resident_bytes(broker) < 300 * _MIB
 
 
-def test_responses_that_are_never_read(broker, client):
-    """Of twenty clients that request 20 MB each, the node keeps the responses of some."""
+def test_memory_of_unread_responses_is_limited(broker, client):
+    """The node keeps the responses of some of twenty clients that request 20 MB each."""
     create_topic(client, "large", max_message_bytes=str(30 * _MIB))
     assert produce(client, "large", bomb(Compression.NONE, 20 * _MIB)) == "none"
     partition = {"partition": 0, "fetch_offset": 0, "current_leader_epoch": -1, "partition_max_bytes": 2**30}
     topics = [{"topic": "large", "partitions": [partition]}]
     frame = encode_request(request("Fetch", 12, max_wait=0, min_bytes=0, max_bytes=2**30, topics=topics), 1, "test")
-    with ExitStack() as opened:
-        sockets = [opened.enter_context(closing(connection(broker))) for _ in range(20)]
+    with ExitStack() as stack:
+        sockets = [stack.enter_context(closing(connection(broker))) for _ in range(20)]
         for each in sockets:
             each.sendall(len(frame).to_bytes(4, "big") + frame)
             assert each.recv(4, socket.MSG_PEEK)

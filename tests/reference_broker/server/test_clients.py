@@ -1,4 +1,4 @@
-"""Real clients against a broker process: librdkafka through confluent-kafka, and kcat where it is installed."""
+"""Real clients on a broker process: confluent-kafka (librdkafka), and kcat if it is installed."""
 
 import shutil
 import subprocess
@@ -32,7 +32,7 @@ def started_ms():
 
 @pytest.fixture(scope="module")
 def orders(broker, admin, started_ms):
-    """A topic of two partitions with the numbers 0 to 9999, one millisecond apart, even ones in partition 0."""
+    """Return a topic with the numbers 0 to 9999, one millisecond apart; even numbers are in partition 0, odd in 1."""
     admin.create_topics([NewTopic("orders", 2, 1, config={"retention.ms": "-1"})])["orders"].result(DEADLINE_S)
     producer = Producer({"bootstrap.servers": broker.address, "enable.idempotence": True, "compression.type": "lz4"})
     failed = []
@@ -62,7 +62,7 @@ def read(client, count):
     return [int(message.value()) for message in found]
 
 
-def test_everything_is_read_in_order(broker, orders):
+def test_all_records_are_read_in_order(broker, orders):
     client = consumer(broker)
     client.assign([TopicPartition(orders, index, OFFSET_BEGINNING) for index in (0, 1)])
     found = read(client, RECORDS)
@@ -71,11 +71,11 @@ def test_everything_is_read_in_order(broker, orders):
     assert [number for number in found if number % 2 == 1] == list(range(1, RECORDS, 2))
 
 
-def test_seeking_by_time(broker, orders, started_ms):
+def test_offsets_for_times(broker, orders, started_ms):
     client = consumer(broker)
-    [place] = client.offsets_for_times([TopicPartition(orders, 1, started_ms + 5_000)], DEADLINE_S)
-    assert place.offset == 2_500
-    client.assign([place])
+    [position] = client.offsets_for_times([TopicPartition(orders, 1, started_ms + 5_000)], DEADLINE_S)
+    assert position.offset == 2_500
+    client.assign([position])
     assert read(client, 3) == [5_001, 5_003, 5_005]
     [beyond] = client.offsets_for_times([TopicPartition(orders, 1, started_ms + RECORDS)], DEADLINE_S)
     assert beyond.offset == -1

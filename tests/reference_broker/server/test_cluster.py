@@ -1,4 +1,4 @@
-"""Nodes that are processes of their own, over real sockets."""
+"""Clusters of processes over real sockets."""
 
 import re
 import time
@@ -15,51 +15,51 @@ SEPARATE = {1: "controller", 2: "controller", 3: "controller", 4: "broker", 5: "
 METADATA_PARTITION = {"topic_name": "__cluster_metadata", "partitions": [{"partition_index": 0}]}
 
 
-def ask(cluster, node, api, version, **fields):
+def send_request(cluster, node, api, version, **fields):
     with RawClient(*cluster.address(node), timeout_s=30) as client:
         return client.request(request(api, version, **fields))
 
 
 def create_topic(cluster, node, name, replication_factor):
     topic = {"name": name, "num_partitions": 1, "replication_factor": replication_factor}
-    [created] = ask(cluster, node, "CreateTopics", 7, timeout=20_000, topics=[topic]).topics
+    [created] = send_request(cluster, node, "CreateTopics", 7, timeout=20_000, topics=[topic]).topics
     assert created.error_code is ErrorCode.none, created
 
 
 def produce(cluster, nodes, topic):
-    """To whoever leads, with acks=all; the base offset."""
+    """Produce to the leader with acks=all; return the base offset."""
     data = [{"name": topic, "partition_data": [{"index": 0, "records": batch(b"a record", timestamp_ms=0)}]}]
     deadline = time.monotonic() + 30
     while time.monotonic() < deadline:
         for node in nodes:
-            [found] = ask(cluster, node, "Produce", 12, acks=-1, timeout=20_000, topic_data=data).responses
+            [found] = send_request(cluster, node, "Produce", 12, acks=-1, timeout=20_000, topic_data=data).responses
             if found.partition_responses[0].error_code is ErrorCode.none:
                 return found.partition_responses[0].base_offset
         time.sleep(0.05)
-    raise AssertionError("nobody took the record")
+    raise AssertionError("no node accepted the record")
 
 
-def leader_of_the_quorum(cluster, node):
-    [topic] = ask(cluster, node, "DescribeQuorum", 2, topics=[METADATA_PARTITION]).topics
+def describe_quorum(cluster, node):
+    [topic] = send_request(cluster, node, "DescribeQuorum", 2, topics=[METADATA_PARTITION]).topics
     return topic.partitions[0]
 
 
 @pytest.mark.parametrize("roles", [COMBINED, SEPARATE], ids=["combined", "separate"])
-def test_a_cluster_outlives_its_controller(tmp_path, roles):
+def test_cluster_survives_the_loss_of_its_controller(tmp_path, roles):
     with Processes(tmp_path, roles) as cluster:
         brokers = [node for node, role in roles.items() if "broker" in role]
         create_topic(cluster, brokers[0], "before", replication_factor=2)
         assert produce(cluster, brokers, "before") == 0
-        first = leader_of_the_quorum(cluster, brokers[0]).leader_id
+        first = describe_quorum(cluster, brokers[0]).leader_id
         cluster.kill(first)
         alive = [node for node in brokers if node != first]
         create_topic(cluster, alive[0], "after", replication_factor=1)
-        described = leader_of_the_quorum(cluster, alive[0])
+        described = describe_quorum(cluster, alive[0])
         assert described.leader_id != first
         assert described.leader_epoch > 1
 
 
-def test_all_nodes_stop_at_once_cleanly(tmp_path):
+def test_all_nodes_shut_down_cleanly_at_the_same_time(tmp_path):
     with Processes(tmp_path, COMBINED) as cluster:
         create_topic(cluster, 1, "orders", replication_factor=3)
         produce(cluster, COMBINED, "orders")
@@ -67,7 +67,7 @@ def test_all_nodes_stop_at_once_cleanly(tmp_path):
     assert all((tmp_path / f"node-{node}/.kafka_cleanshutdown").exists() for node in COMBINED)
 
 
-def test_a_second_signal_cuts_the_waiting_short(tmp_path):
+def test_second_signal_ends_the_node_at_once(tmp_path):
     with Processes(tmp_path, COMBINED) as cluster:
         cluster.kill(1)
         cluster.kill(2)
@@ -76,18 +76,18 @@ def test_a_second_signal_cuts_the_waiting_short(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("node_id", "cluster_id", "refusal"),
+    ("node_id", "cluster_id", "error"),
     [(2, CLUSTER_ID, "DUPLICATE_BROKER_REGISTRATION"), (3, "d" * 22, "INCONSISTENT_CLUSTER_ID")],
 )
-def test_a_broker_that_is_not_let_in_says_why_and_ends(tmp_path, node_id, cluster_id, refusal):
+def test_broker_whose_registration_is_rejected_logs_the_error_and_ends(tmp_path, node_id, cluster_id, error):
     with Processes(tmp_path, {1: "controller", 2: "broker"}) as cluster:
         limit = "--set=initial.broker.registration.timeout.ms=3000"
-        ended = cluster.run_stranger(9, node_id, cluster_id, limit)
+        ended = cluster.run_rejected_broker(9, node_id, cluster_id, limit)
         assert cluster.stop() == {1: (0, ""), 2: (0, "")}
     assert ended.stderr.count("\n") == 2, ended.stderr
-    said, end = ended.stderr.splitlines()
+    log, end = ended.stderr.splitlines()
     assert (ended.returncode, ended.stdout) == (3, "")
-    assert refusal in said
+    assert error in log
     assert end.startswith(f"error: broker {node_id} could not register within 3000 ms")
 
 

@@ -1,4 +1,4 @@
-"""Bytes that are no request, over real connections: theirs is closed, all others are served."""
+"""Invalid bytes over real connections: the connection is closed, other connections are served."""
 
 import struct
 
@@ -38,14 +38,14 @@ def bystander(broker):
     ],
     ids=repr,
 )
-def test_the_connection_is_closed(broker, bystander, sent):
+def test_connection_is_closed_after_invalid_bytes(broker, bystander, sent):
     with RawClient(broker.host, broker.port) as client:
         client.send_bytes(sent)
         assert client.wait_closed(5)
     assert bystander.request(request("ApiVersions", 0)).error_code == 0
 
 
-def test_a_request_that_never_ends_harms_nobody(broker, bystander):
+def test_incomplete_request_does_not_affect_other_connections(broker, bystander):
     with RawClient(broker.host, broker.port) as client:
         client.send_bytes(struct.pack(">ihh", 1_000, 3, 1))
         assert bystander.request(request("ApiVersions", 0)).error_code == 0
@@ -72,7 +72,7 @@ def test_any_frames(broker, bystander, frames):
     assert broker.process.poll() is None
 
 
-def test_pipelined_requests_are_answered_in_their_order(broker):
+def test_pipelined_responses_are_in_the_order_of_requests(broker):
     topic = {"name": "pipeline", "num_partitions": 1, "replication_factor": 1}
     waiting = [{"topic": "pipeline", "partitions": [{"partition": 0, "partition_max_bytes": 1000}]}]
     with RawClient(broker.host, broker.port) as client:

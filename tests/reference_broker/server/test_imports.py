@@ -1,4 +1,4 @@
-"""What a node's process imports before it does anything: a start waits for it."""
+"""Imports of a node's process at the start, which delay it."""
 
 import subprocess
 import sys
@@ -14,12 +14,12 @@ def imported() -> set[str]:
     )
 
 
-def test_only_the_requests_of_every_start_are_there_before_their_first_use() -> None:
+def test_only_requests_of_every_start_are_imported_eagerly() -> None:
     requests = {
         name.split(".")[2] for name in imported() if name.startswith("kio.schema.") and name.endswith(".request")
     }
     assert requests == {"broker_registration", "broker_heartbeat"}
 
 
-def test_neither_hypothesis_nor_tls_comes_along() -> None:
+def test_neither_hypothesis_nor_ssl_is_imported() -> None:
     assert not {"hypothesis", "ssl"} & imported()

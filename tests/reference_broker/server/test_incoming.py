@@ -1,4 +1,4 @@
-"""A connection as the loop gives it to us."""
+"""Accepted connections without a peer."""
 
 import asyncio
 
@@ -7,13 +7,13 @@ from reference_broker.server.incoming import Incoming
 
 
 class Closed(asyncio.Transport):
-    """Of one who connected and reset the connection before we looked: nobody is at the other end any more."""
+    """Transport of a connection that the peer has reset before it was accepted."""
 
     def get_extra_info(self, name, default=None):
         return default
 
 
-class Added:
+class Shell:
     def __init__(self):
         self.connections = []
 
@@ -24,8 +24,8 @@ class Added:
         self.connections.remove(incoming)
 
 
-def test_one_who_is_gone_at_once():
-    shell = Added()
+def test_connection_that_is_reset_at_once_is_added_and_removed():
+    shell = Shell()
     incoming = Incoming(shell, Connection(), frame_size_max_bytes=100)
     incoming.connection_made(Closed())
     assert shell.connections == [incoming]

@@ -1,4 +1,4 @@
-"""Kafka's own dump tool reads what a broker process wrote for itself: its metadata log and its committed offsets."""
+"""Kafka's `DumpLogSegments` reads the metadata log and the committed offsets of a broker process."""
 
 import json
 import time
@@ -17,7 +17,7 @@ PARTITIONS = 2
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
-    """A data directory after a clean stop: two topics, one of them deleted, one committed offset, one producer id."""
+    """Return a data directory after a clean shutdown: two topics, one deleted; a committed offset; a producer id."""
     data = tmp_path_factory.mktemp("dump") / "data"
     with running(data, "--set", f"offsets.topic.num.partitions={PARTITIONS}") as broker:
         with RawClient(broker.host, broker.port) as client:
@@ -38,10 +38,10 @@ def data(tmp_path_factory):
     return data
 
 
-def until_no_error(ask):
-    """The offsets topic comes into being when its coordinator is asked for; clients ask again until it is there."""
+def until_no_error(send):
+    """Retry a request until it succeeds: the first FindCoordinator creates the offsets topic."""
     deadline = time.monotonic() + 30
-    while ask().error_code is not ErrorCode.none:
+    while send().error_code is not ErrorCode.none:
         assert time.monotonic() < deadline, "no coordinator"
         time.sleep(0.05)
 
@@ -51,7 +51,7 @@ def dump(kafka_tool, directory, decoder):
     return kafka_tool("org.apache.kafka.tools.DumpLogSegments", [decoder, "--files", str(log)])
 
 
-def test_the_metadata_log(kafka_tool, data):
+def test_tool_decodes_the_metadata_log(kafka_tool, data):
     printed = dump(kafka_tool, data / "__cluster_metadata-0", "--cluster-metadata-decoder")
     payloads = [line.partition("payload: ")[2] for line in printed.splitlines() if "payload: " in line]
     records = [json.loads(payload) for payload in payloads]
@@ -79,7 +79,7 @@ def test_the_metadata_log(kafka_tool, data):
     assert by_type["REGISTER_BROKER_RECORD"]["fenced"] is True
 
 
-def test_the_offsets_topic(kafka_tool, data):
+def test_tool_decodes_the_offsets_topic(kafka_tool, data):
     directory = data / f"__consumer_offsets-{partition_for_group('g', PARTITIONS)}"
     printed = dump(kafka_tool, directory, "--offsets-decoder")
     [line] = [line for line in printed.splitlines() if '"group":"g"' in line]

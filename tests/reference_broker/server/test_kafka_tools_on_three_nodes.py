@@ -1,6 +1,6 @@
-"""Apache Kafka's own command line tools at work on three nodes, with their arguments as the manual has them.
+"""Apache Kafka's command line tools on a cluster of three nodes, with the arguments of Kafka's documentation.
 
-With `--target apache-kafka:4.3.1` the same is asked of Apache Kafka itself.
+With `--target apache-kafka:4.3.1` the same tests run on Apache Kafka.
 """
 
 import json
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.java
 TOOLS = "org.apache.kafka.tools"
 NODES = (1, 2, 3)
 SESSION = {"broker.session.timeout.ms": "60000"}
-"""A broker that is killed stays registered for the rest of these tests, as one that is to be moved to has to be."""
+"""A killed broker stays registered for the rest of the tests, because a reassignment requires it."""
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +28,7 @@ def cluster(pytestconfig, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def tool(kafka_tool, cluster):
-    """Runs a tool on the cluster; gives the lines that it printed."""
+    """Return a function that runs a tool on the cluster and returns the lines of its output."""
 
     def run(main_class, *arguments, fails=False):
         bootstrap = ["--bootstrap-server", cluster.bootstrap_servers]
@@ -39,30 +39,30 @@ def tool(kafka_tool, cluster):
 
 @pytest.fixture(scope="module")
 def topics(tool):
-    """kafka-topics, its arguments as one string."""
-    return lambda words, **expected: tool(f"{TOOLS}.TopicCommand", *words.split(), **expected)
+    """Return a function that runs kafka-topics with its arguments as one string."""
+    return lambda arguments, **expected: tool(f"{TOOLS}.TopicCommand", *arguments.split(), **expected)
 
 
 @pytest.fixture(scope="module")
 def configs(tool):
-    """kafka-configs, its arguments as one string."""
-    return lambda words, **expected: tool("kafka.admin.ConfigCommand", *words.split(), **expected)
+    """Return a function that runs kafka-configs with its arguments as one string."""
+    return lambda arguments, **expected: tool("kafka.admin.ConfigCommand", *arguments.split(), **expected)
 
 
 def partitions(described):
-    """`leader replicas ISR` of each partition that kafka-topics has described, the ISR ascending."""
+    """Return `leader replicas ISR` of each partition in the output of kafka-topics, with the ISR sorted."""
     found = re.findall(r"Leader: (\S+)\s+Replicas: (\S+)\s+Isr: (\S*)", "\n".join(described))
     return [f"{leader} {replicas} {','.join(sorted(isr.split(',')))}" for leader, replicas, isr in found]
 
 
-def test_topics_come_grow_and_go(topics):
+def test_topic_is_created_extended_and_deleted(topics):
     assert "Created topic life." in topics("--create --topic life --partitions 4 --replication-factor 3")
     [head, *rest] = topics("--describe --topic life")
     assert re.match(r"Topic: life\s+TopicId: \S+\s+PartitionCount: 4\s+ReplicationFactor: 3\s", head)
-    leaders = [told.split()[0] for told in partitions(rest)]
+    leaders = [partition.split()[0] for partition in partitions(rest)]
     assert len(leaders) == 4
     assert set(leaders) == {"1", "2", "3"}
-    assert {"".join(sorted(told.split()[1])) for told in partitions(rest)} == {",,123"}
+    assert {"".join(sorted(partition.split()[1])) for partition in partitions(rest)} == {",,123"}
     topics("--alter --topic life --partitions 5")
     assert len(partitions(topics("--describe --topic life"))) == 5
     topics("--delete --topic life")
@@ -70,7 +70,7 @@ def test_topics_come_grow_and_go(topics):
 
 
 @pytest.mark.parametrize(
-    ("words", "complaint"),
+    ("arguments", "error"),
     [
         ("--create --topic a/b", "Topic name is invalid: 'a/b' contains one or more characters other than ASCII"),
         ("--create --topic wide --replication-factor 4", "Unable to replicate the partition 4 time(s): The target"),
@@ -78,33 +78,33 @@ def test_topics_come_grow_and_go(topics):
         ("--delete --topic nowhere", "Topic 'nowhere' does not exist as expected"),
     ],
 )
-def test_what_kafka_topics_is_refused(topics, words, complaint):
-    assert complaint in "\n".join(topics(words, fails=True))
+def test_invalid_arguments_of_kafka_topics_are_rejected(topics, arguments, error):
+    assert error in "\n".join(topics(arguments, fails=True))
 
 
-def test_properties_of_a_topic(topics, configs):
+def test_topic_configs(topics, configs):
     topics("--create --topic set --partitions 1 --replication-factor 3 --config segment.ms=60000")
-    of_topic = "--entity-type topics --entity-name set"
-    configs(f"--alter {of_topic} --add-config retention.ms=1234,cleanup.policy=[compact,delete]")
-    assert [line.split(" synonyms")[0].strip() for line in configs(f"--describe {of_topic}")[1:]] == [
+    entity = "--entity-type topics --entity-name set"
+    configs(f"--alter {entity} --add-config retention.ms=1234,cleanup.policy=[compact,delete]")
+    assert [line.split(" synonyms")[0].strip() for line in configs(f"--describe {entity}")[1:]] == [
         "cleanup.policy=compact,delete sensitive=false",
         "retention.ms=1234 sensitive=false",
         "segment.ms=60000 sensitive=false",
     ]
-    configs(f"--alter {of_topic} --delete-config retention.ms,cleanup.policy")
-    everything = configs(f"--describe {of_topic} --all")
+    configs(f"--alter {entity} --delete-config retention.ms,cleanup.policy")
+    everything = configs(f"--describe {entity} --all")
     shown = {name: rest for name, _, rest in (line.strip().partition("=") for line in everything[1:])}
     assert shown["cleanup.policy"].endswith("synonyms={DEFAULT_CONFIG:log.cleanup.policy=delete}")
     assert shown["segment.ms"] == "60000 sensitive=false synonyms={DYNAMIC_TOPIC_CONFIG:segment.ms=60000}"
     assert len(shown) == 33
-    complaint = "InvalidConfigurationException: Invalid value x for configuration retention.ms: Not a number of type"
-    assert complaint in "\n".join(configs(f"--alter {of_topic} --add-config retention.ms=x", fails=True))
+    error = "InvalidConfigurationException: Invalid value x for configuration retention.ms: Not a number of type"
+    assert error in "\n".join(configs(f"--alter {entity} --add-config retention.ms=x", fails=True))
 
 
-def test_properties_of_brokers(configs):
-    everywhere, one = "--entity-type brokers --entity-default", "--entity-type brokers --entity-name 1"
+def test_broker_configs(configs):
+    default, one = "--entity-type brokers --entity-default", "--entity-type brokers --entity-name 1"
     configs(f"--alter {one} --add-config log.retention.ms=7777")
-    configs(f"--alter {everywhere} --add-config message.max.bytes=2000000,log.retention.ms=9999")
+    configs(f"--alter {default} --add-config message.max.bytes=2000000,log.retention.ms=9999")
     own, cluster_wide = "\n".join(configs("--describe --entity-type brokers")).split("Default configs")
     assert (
         "  log.retention.ms=7777 sensitive=false synonyms={DYNAMIC_BROKER_CONFIG:log.retention.ms=7777, "
@@ -112,16 +112,16 @@ def test_properties_of_brokers(configs):
     ) in own
     assert "  log.retention.ms=9999 sensitive=false" in cluster_wide
     assert "  message.max.bytes=2000000 sensitive=false" in cluster_wide
-    of_broker = "\n".join(configs(f"--describe {one} --all"))
-    assert "  message.max.bytes=2000000 sensitive=false synonyms={DYNAMIC_DEFAULT_BROKER_CONFIG:" in of_broker
-    assert "  node.id=1 sensitive=false synonyms={STATIC_BROKER_CONFIG:node.id=1}" in of_broker
-    complaint = "Cannot update these configs dynamically: [node.id]"
-    assert complaint in "\n".join(configs(f"--alter {one} --add-config node.id=7", fails=True))
+    described = "\n".join(configs(f"--describe {one} --all"))
+    assert "  message.max.bytes=2000000 sensitive=false synonyms={DYNAMIC_DEFAULT_BROKER_CONFIG:" in described
+    assert "  node.id=1 sensitive=false synonyms={STATIC_BROKER_CONFIG:node.id=1}" in described
+    error = "Cannot update these configs dynamically: [node.id]"
+    assert error in "\n".join(configs(f"--alter {one} --add-config node.id=7", fails=True))
     configs(f"--alter {one} --delete-config log.retention.ms")
     assert "log.retention.ms" not in "\n".join(configs(f"--describe {one}"))
 
 
-def test_records_are_produced_counted_and_found_on_disk(topics, tool, kafka_tool, cluster):
+def test_produced_records_are_counted_and_found_on_disk(topics, tool, kafka_tool, cluster):
     topics("--create --topic full --replica-assignment 1:2:3")
     *_, last = tool(f"{TOOLS}.VerifiableProducer", "--topic", "full", "--max-messages", "20", "--acks", "-1")
     assert {"sent": 20, "acked": 20}.items() <= json.loads(last).items()
@@ -143,7 +143,7 @@ def test_records_are_produced_counted_and_found_on_disk(topics, tool, kafka_tool
     assert dumped.count("| offset: ") == 320
 
 
-def test_the_quorum(tool):
+def test_quorum_is_described(tool):
     status = dict(line.split(":", 1) for line in tool(f"{TOOLS}.MetadataQuorumCommand", "describe", "--status"))
     leader = status["LeaderId"].strip()
     assert int(leader) in NODES
@@ -157,7 +157,7 @@ def test_the_quorum(tool):
 
 @pytest.fixture
 def reassign(tool, tmp_path):
-    """kafka-reassign-partitions with a plan: replicas by partition of one topic."""
+    """Return a function that runs kafka-reassign-partitions with replicas by partition of one topic."""
 
     def run(action, topic, plan, *options):
         moves = [{"topic": topic, "partition": index, "replicas": replicas} for index, replicas in plan.items()]
@@ -170,7 +170,7 @@ def reassign(tool, tmp_path):
     return run
 
 
-def test_partitions_move(topics, tool, reassign, tmp_path):
+def test_partitions_are_reassigned(topics, tool, reassign, tmp_path):
     topics("--create --topic moved --replica-assignment 1:2,2:3")
     wanted = tmp_path / "topics.json"
     wanted.write_text(json.dumps({"version": 1, "topics": [{"topic": "moved"}]}))
@@ -192,34 +192,36 @@ def test_partitions_move(topics, tool, reassign, tmp_path):
     )
 
 
-def test_the_first_replica_is_made_leader_again(topics, tool, cluster):
+def test_preferred_leader_election(topics, tool, cluster):
     topics("--create --topic led --replica-assignment 3:1:2")
     cluster.processes.shut_down(3)
     cluster.processes.restart(3)
     election = f"{TOOLS}.LeaderElectionCommand"
-    asked = ["--topic", "led", "--partition", "0", "--election-type"]
+    arguments = ["--topic", "led", "--partition", "0", "--election-type"]
     for _ in range(20):
-        [told] = partitions(topics("--describe --topic led"))
-        if told.endswith("1,2,3"):
+        [partition] = partitions(topics("--describe --topic led"))
+        if partition.endswith("1,2,3"):
             break
-    assert told == "1 3,1,2 1,2,3"
+    assert partition == "1 3,1,2 1,2,3"
     assert "Successfully completed leader election (PREFERRED) for partitions led-0" in tool(
-        election, *asked, "preferred"
+        election, *arguments, "preferred"
     )
     assert partitions(topics("--describe --topic led")) == ["3 3,1,2 1,2,3"]
     for kind in ("preferred", "unclean"):
-        assert "Valid replica already elected for partitions led-0" in tool(election, *asked, kind)
+        assert "Valid replica already elected for partitions led-0" in tool(election, *arguments, kind)
     nowhere = tool(election, "--topic", "nowhere", "--partition", "0", "--election-type", "preferred", fails=True)
     assert "UnknownTopicOrPartitionException: No such topic as nowhere" in "\n".join(nowhere)
 
 
-def test_a_move_that_cannot_end_is_given_up(topics, tool, reassign, cluster):
-    """The last one: it leaves a broker dead."""
+def test_reassignment_to_a_killed_broker_is_cancelled(topics, tool, reassign, cluster):
+    """This test is the last one, because it kills a broker."""
     topics("--create --topic stuck --replica-assignment 1:2")
     cluster.processes.kill(3)
     assert "Successfully started partition reassignment for stuck-0" in reassign("--execute", "stuck", {0: [1, 3]})
-    under_way = "\n".join(tool(f"{TOOLS}.reassign.ReassignPartitionsCommand", "--list"))
-    assert "stuck-0: replicas: 1,3,2. adding: 3. removing: 2." in under_way
-    cancelled = reassign("--cancel", "stuck", {0: [1, 3]}, "--preserve-throttles")  # there is nobody to clear them at
+    listed = "\n".join(tool(f"{TOOLS}.reassign.ReassignPartitionsCommand", "--list"))
+    assert "stuck-0: replicas: 1,3,2. adding: 3. removing: 2." in listed
+    cancelled = reassign(
+        "--cancel", "stuck", {0: [1, 3]}, "--preserve-throttles"
+    )  # the killed broker cannot clear them
     assert "Successfully cancelled partition reassignment for: stuck-0" in cancelled
     assert partitions(topics("--describe --topic stuck")) == ["1 1,2 1,2"]

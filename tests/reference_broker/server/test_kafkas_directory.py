@@ -1,4 +1,4 @@
-"""A data directory that Apache Kafka wrote opens here and is served; and we read its segments as its own tool does."""
+"""Data directories of Apache Kafka: the reference broker opens and serves them, and decodes their segments."""
 
 import shutil
 import time
@@ -28,11 +28,11 @@ PROPERTIES = {"segment.bytes": "1048576", "index.interval.bytes": "500", "retent
 COMMITTED = {"alone": 12, "another": 34}
 DUMP = "org.apache.kafka.tools.DumpLogSegments"
 NOW_MS = int(time.time() * 1000)
-"""Producers expire by the time of their batches, so that it has to be a recent one."""
+"""The current time, because producers expire by the timestamps of their batches."""
 
 
-def sent() -> Iterator[bytes]:
-    """Two segments: every codec, two idempotent producers, times that rise and fall."""
+def batches() -> Iterator[bytes]:
+    """Yield two segments of batches: every codec, several idempotent producers, timestamps that are not sorted."""
     for number in range(40):
         timestamp_ms = NOW_MS + number * 100 - (number % 3) * 250
         yield plain(1 + number % 5, timestamp_ms, size=40, compression=Compression(number % 5))
@@ -44,16 +44,16 @@ def sent() -> Iterator[bytes]:
 def produce(client: RawClient, batch: bytes) -> Any:
     schema = client.schema_for(PRODUCE, 12)
     response = client.request(requests.produce(schema, TOPIC, 0, batch, acks=-1, timeout_ms=10_000))
-    [answer] = response.responses[0].partition_responses
-    return answer
+    [partition] = response.responses[0].partition_responses
+    return partition
 
 
-def until_led(client: RawClient, batch: bytes) -> Any:
-    """The answer of a leader: until a new topic has one, its broker knows it not at all, or not as its own."""
+def produce_to_leader(client: RawClient, batch: bytes) -> Any:
+    """Retry until the new topic has a leader; return the response."""
     not_yet = (ErrorCode.unknown_topic_or_partition, ErrorCode.not_leader_or_follower)
-    while (answer := produce(client, batch)).error_code in not_yet:
+    while (produced := produce(client, batch)).error_code in not_yet:
         pass
-    return answer
+    return produced
 
 
 def commit(address: str) -> None:
@@ -65,7 +65,7 @@ def commit(address: str) -> None:
 
 @pytest.fixture(scope="module")
 def kafkas_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What Apache Kafka has on disk after a clean stop."""
+    """Return the data directory of Apache Kafka after a clean shutdown."""
     work_dir = tmp_path_factory.mktemp("kafka")
     try:
         find_java()
@@ -81,8 +81,8 @@ def kafkas_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
                     schema, TOPIC, partitions=1, replication_factor=1, properties=PROPERTIES, timeout_ms=10_000
                 )
             )
-            for batch in sent():
-                assert until_led(client, batch).error_code == ErrorCode.none
+            for batch in batches():
+                assert produce_to_leader(client, batch).error_code == ErrorCode.none
         commit(f"{node.host}:{node.port}")
         [data] = target.log_directories(1)
         target.processes.shut_down(1)
@@ -91,7 +91,7 @@ def kafkas_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(params=["stopped", "crashed"])
 def served(request: pytest.FixtureRequest, kafkas_directory: Path, tmp_path: Path) -> Iterator[Any]:
-    """A broker on a copy of it, and the batches that are in it. Without its marker, a clean stop is a crash."""
+    """Yield a broker on a copy and the batches in it. Without the clean shutdown file it recovers as after a crash."""
     data = shutil.copytree(kafkas_directory, tmp_path / "data")
     if request.param == "crashed":
         (data / ".kafka_cleanshutdown").unlink()
@@ -100,10 +100,10 @@ def served(request: pytest.FixtureRequest, kafkas_directory: Path, tmp_path: Pat
         yield broker, batches
 
 
-def test_it_is_served_as_kafka_left_it(served):
-    broker, batches = served
+def test_reference_broker_serves_kafkas_directory(served):
+    broker, stored = served
     assert read_all(broker) == [
-        offset for batch in batches for offset in range(batch.base_offset, batch.last_offset + 1)
+        offset for batch in stored for offset in range(batch.base_offset, batch.last_offset + 1)
     ]
     for group, offset in COMMITTED.items():
         consumer = Consumer({"bootstrap.servers": broker.address, "group.id": group})
@@ -111,9 +111,9 @@ def test_it_is_served_as_kafka_left_it(served):
         consumer.close()
         assert found.offset == offset
     with RawClient(broker.host, broker.port) as client:
-        end = batches[-1].last_offset + 1
+        end = stored[-1].last_offset + 1
         again = produce(client, idempotent(1000, 0, 78, 2, NOW_MS))
-        assert (again.error_code, again.base_offset) == (ErrorCode.none, duplicate_of(batches, 1000, 78))
+        assert (again.error_code, again.base_offset) == (ErrorCode.none, offset_of(stored, 1000, 78))
         assert produce(client, idempotent(1000, 0, 90)).error_code == ErrorCode.out_of_order_sequence_number
         assert produce(client, idempotent(1000, 0, 80)).base_offset == end
     producer = Producer({"bootstrap.servers": broker.address, "enable.idempotence": True})
@@ -124,29 +124,29 @@ def test_it_is_served_as_kafka_left_it(served):
     assert broker.stop() == (0, "")
 
 
-def duplicate_of(batches: list[Any], producer_id: int, base_sequence: int) -> int:
+def offset_of(batches: list[Any], producer_id: int, base_sequence: int) -> int:
     wanted = (producer_id, base_sequence)
     return next(batch.base_offset for batch in batches if (batch.producer_id, batch.base_sequence) == wanted)
 
 
 def read_all(broker: RunningBroker) -> list[int]:
-    """The offset of every record, by Fetch."""
+    """Fetch all records and return their offsets."""
     offsets: list[int] = []
     with RawClient(broker.host, broker.port) as client:
         schema = client.schema_for(FETCH, 12)
         while True:
-            asked = requests.fetch(
+            request = requests.fetch(
                 schema, TOPIC, 0, offsets[-1] + 1 if offsets else 0, max_wait_ms=0, max_bytes=500_000, min_bytes=0
             )
-            [answer] = client.request(asked).responses[0].partitions
-            assert answer.error_code == ErrorCode.none
-            found = [record.offset for batch in decode_batches(answer.records or b"") for record in batch.records]
+            [fetched] = client.request(request).responses[0].partitions
+            assert fetched.error_code == ErrorCode.none
+            found = [record.offset for batch in decode_batches(fetched.records or b"") for record in batch.records]
             if not found:
                 return offsets
             offsets += found
 
 
-def test_our_dump_is_kafkas(kafka_tool, kafkas_directory):
+def test_our_dump_equals_kafkas(kafka_tool, kafkas_directory):
     segments = segment_files(kafkas_directory / f"{TOPIC}-0")
     assert len(segments) == 2
     printed = kafka_tool(DUMP, ["--deep-iteration", "--print-data-log", "--files", ",".join(map(str, segments))])

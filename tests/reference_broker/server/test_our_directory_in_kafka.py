@@ -1,4 +1,4 @@
-"""The other way round: Apache Kafka, started on a directory that we left, serves what is in it."""
+"""Data directories of the reference broker: Apache Kafka opens and serves them."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -42,7 +42,7 @@ def fill(address: str) -> None:
 
 @contextmanager
 def apache_kafka(data: Path, work_dir: Path) -> Iterator[str]:
-    """A broker of the same node id and quorum; its address."""
+    """Run Apache Kafka with the same node id and quorum; yield its address."""
     try:
         java, class_path = find_java().executable, JarLock.load("4.3.1").class_path()
     except NotInstalledError as error:
@@ -72,7 +72,7 @@ def apache_kafka(data: Path, work_dir: Path) -> Iterator[str]:
         block.close()
 
 
-def test_kafka_serves_what_we_left(tmp_path):
+def test_kafka_serves_our_directory(tmp_path):
     with running(tmp_path / "data", "--set", "offsets.topic.num.partitions=1") as broker:
         fill(broker.address)
         assert broker.stop() == (0, "")
@@ -93,22 +93,22 @@ def test_kafka_serves_what_we_left(tmp_path):
 
 
 def watermarks(consumer: Consumer) -> tuple[int, int]:
-    """As soon as the partition has a leader."""
-    return once_it_answers(lambda: consumer.get_watermark_offsets(TopicPartition(TOPIC, 0), timeout=1))
+    """Return the watermarks as soon as the partition has a leader."""
+    return retry_until_available(lambda: consumer.get_watermark_offsets(TopicPartition(TOPIC, 0), timeout=1))
 
 
 def committed_offset(consumer: Consumer) -> int:
-    """As soon as the coordinator has read its partition."""
-    [found] = once_it_answers(lambda: consumer.committed([TopicPartition(TOPIC, 0)], timeout=5))
+    """Return the committed offset as soon as the coordinator has loaded its partition."""
+    [found] = retry_until_available(lambda: consumer.committed([TopicPartition(TOPIC, 0)], timeout=5))
     return found.offset
 
 
-def once_it_answers(ask: Callable[[], T]) -> T:
-    """Kafka serves before all that it serves is there."""
+def retry_until_available(operation: Callable[[], T]) -> T:
+    """Retry an operation: Kafka accepts requests before all partitions and coordinators are available."""
     deadline = time.monotonic() + READY_TIMEOUT_S
     while True:
         try:
-            return ask()
+            return operation()
         except KafkaException:
             if time.monotonic() > deadline:
                 raise

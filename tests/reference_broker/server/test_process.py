@@ -1,4 +1,4 @@
-"""The life of the process: ready, stopped, killed, and the clear line where it cannot be."""
+"""The process of a node: start, shutdown, kill, and error messages."""
 
 import resource
 import socket
@@ -22,7 +22,7 @@ def produce_one(client):
 
 
 @pytest.mark.parametrize("how", ["stop", "kill"])
-def test_it_serves_again_what_it_had(tmp_path, how):
+def test_records_survive_a_restart(tmp_path, how):
     for round_number in range(2):
         with running(tmp_path / "data") as broker:
             with RawClient(broker.host, broker.port) as client:
@@ -31,12 +31,12 @@ def test_it_serves_again_what_it_had(tmp_path, how):
             assert (tmp_path / "data/.kafka_cleanshutdown").exists() == (how == "stop")
 
 
-def test_a_clean_stop_is_quiet(tmp_path):
+def test_clean_shutdown_logs_nothing(tmp_path):
     with running(tmp_path / "data") as broker:
         assert broker.stop() == (0, "")
 
 
-def test_it_ends_with_its_standard_input(tmp_path):
+def test_end_of_standard_input_shuts_the_node_down(tmp_path):
     with running(tmp_path / "data") as broker:
         broker.process.stdin.close()
         broker.process.stdin = None
@@ -45,7 +45,7 @@ def test_it_ends_with_its_standard_input(tmp_path):
     assert (tmp_path / "data/.kafka_cleanshutdown").exists()
 
 
-def test_what_clients_are_told(tmp_path):
+def test_advertised_address_hosts_file_and_cluster_id(tmp_path):
     hosts = tmp_path / "hosts"
     hosts.write_text("# ours\n127.0.0.1 b1.kafka.test b1\n")
     advertised = ("--advertised", "proxy.test:9999", "--hosts-file", str(hosts), "--cluster-id", "c" * 22)
@@ -57,14 +57,14 @@ def test_what_clients_are_told(tmp_path):
     assert [(node.host, node.port) for node in cluster.brokers] == [("proxy.test", 9999)]
 
 
-def test_a_property_that_means_nothing_is_said_so(tmp_path):
+def test_ignored_property_is_logged(tmp_path):
     with running(tmp_path / "data", "--set", "num.network.threads=3000", "--set", "num.partitions=2") as broker:
         code, errors = broker.stop()
     assert code == 0
-    assert errors == "warning: properties that mean nothing to this broker: num.network.threads\n"
+    assert errors == "warning: properties that this broker ignores: num.network.threads\n"
 
 
-def test_a_port_in_use(tmp_path):
+def test_port_in_use_is_an_error(tmp_path):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -73,38 +73,40 @@ def test_a_port_in_use(tmp_path):
     assert not (tmp_path / "data").exists()
 
 
-def test_a_data_directory_that_cannot_be(tmp_path):
+def test_file_as_data_directory_is_an_error(tmp_path):
     (tmp_path / "file").write_text("")
     failed(run_to_end(tmp_path / "file"), 3, f"error: cannot use the data directory {tmp_path / 'file'}: ")
 
 
-def test_a_data_directory_in_use(tmp_path):
+def test_data_directory_in_use_is_an_error(tmp_path):
     with running(tmp_path / "data"):
         failed(run_to_end(tmp_path / "data"), 3, f"error: the data directory {tmp_path / 'data'} is in use")
 
 
-def test_a_data_directory_of_another(tmp_path):
+def test_data_directory_of_another_node_or_cluster_is_an_error(tmp_path):
     with running(tmp_path / "data", "--cluster-id", "a" * 22) as broker:
         broker.stop()
-    failed(run_to_end(tmp_path / "data", "--cluster-id", "b" * 22), 3, f"error: {tmp_path / 'data'} is of cluster aaaa")
-    failed(run_to_end(tmp_path / "data", "--node-id", "2"), 3, f"error: {tmp_path / 'data'} is the directory of node 1")
+    failed(
+        run_to_end(tmp_path / "data", "--cluster-id", "b" * 22),
+        3,
+        f"error: {tmp_path / 'data'} belongs to cluster aaaa",
+    )
+    failed(run_to_end(tmp_path / "data", "--node-id", "2"), 3, f"error: {tmp_path / 'data'} belongs to node 1")
     (tmp_path / "data/meta.properties").write_text("version=1\n")
     failed(run_to_end(tmp_path / "data"), 3, f"error: {tmp_path / 'data/meta.properties'} is damaged")
 
 
 @pytest.mark.parametrize("version", ["9", "many"])
-def test_a_data_directory_of_another_version(tmp_path, version):
+def test_data_directory_of_another_version_is_an_error(tmp_path, version):
     with running(tmp_path / "data") as broker:
         broker.stop()
     properties = tmp_path / "data/meta.properties"
     properties.write_text(properties.read_text().replace("version=1", f"version={version}"))
-    failed(
-        run_to_end(tmp_path / "data"), 3, f"error: {properties} is of version {version}, this broker reads version 1"
-    )
+    failed(run_to_end(tmp_path / "data"), 3, f"error: {properties} has version {version}, this broker reads version 1")
 
 
-def test_a_disk_that_fails_ends_the_broker(tmp_path):
-    """A limit on the size of files stands for the disk: every write beyond it is an error."""
+def test_failed_disk_ends_the_broker(tmp_path):
+    """A limit of the file size simulates the failed disk: every write above it is an error."""
     with running(tmp_path / "data") as broker, RawClient(broker.host, broker.port) as client:
         assert produce_one(client) == 0
         resource.prlimit(broker.process.pid, resource.RLIMIT_FSIZE, (1, 1))
@@ -117,14 +119,14 @@ def test_a_disk_that_fails_ends_the_broker(tmp_path):
     assert not (tmp_path / "data/.kafka_cleanshutdown").exists()
 
 
-@pytest.mark.parametrize("what", ["nothing", "a file"])
-def test_a_log_directory_that_goes_while_it_runs_ends_the_broker(tmp_path, what):
+@pytest.mark.parametrize("replacement", ["nothing", "a file"])
+def test_removal_of_the_log_directory_ends_the_broker(tmp_path, replacement):
     data = tmp_path / "data"
     another = {"name": "another", "num_partitions": 1, "replication_factor": 1}
     with running(data) as broker, RawClient(broker.host, broker.port) as client:
         assert produce_one(client) == 0
         data.rename(tmp_path / "elsewhere")
-        if what == "a file":
+        if replacement == "a file":
             data.write_text("")
         with pytest.raises(ConnectionClosed):
             client.request(request("CreateTopics", 7, topics=[another]))
@@ -135,8 +137,8 @@ def test_a_log_directory_that_goes_while_it_runs_ends_the_broker(tmp_path, what)
     assert not (tmp_path / "elsewhere/.kafka_cleanshutdown").exists()
 
 
-def test_a_directory_of_a_larger_broker(tmp_path):
-    """A metadata log with a record in a framing that this broker does not know is left alone."""
+def test_metadata_log_with_an_unknown_frame_version_is_an_error(tmp_path):
+    """The broker does not change a metadata log that it cannot decode."""
     with running(tmp_path / "data") as broker:
         broker.stop()
     log = tmp_path / "data/__cluster_metadata-0/00000000000000000000.log"
@@ -148,11 +150,11 @@ def test_a_directory_of_a_larger_broker(tmp_path):
     header = BatchHeader.parse(foreign)._replace(base_offset=last.last_offset + 1, leader_epoch=last.leader_epoch)
     log.write_bytes(written + header.pack() + foreign[HEADER_SIZE_BYTES:])
     done = run_to_end(tmp_path / "data")
-    failed(done, 3, f"error: the data directory {tmp_path / 'data'} is another broker's: ")
+    failed(done, 3, f"error: the data directory {tmp_path / 'data'} belongs to another broker: ")
     assert "frame version 2" in done.stderr
 
 
-def test_the_longest_name_of_a_topic(tmp_path):
+def test_topic_with_the_longest_name_is_created_and_deleted(tmp_path):
     topic = {"name": "x" * 249, "num_partitions": 1, "replication_factor": 1}
     with running(tmp_path / "data") as broker, RawClient(broker.host, broker.port) as client:
         for _ in range(2):
@@ -162,7 +164,7 @@ def test_the_longest_name_of_a_topic(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("--listener", "nowhere"), "'nowhere' is not HOST:PORT"),
         (("--listener", "localhost:99999"), "'localhost:99999' is not HOST:PORT"),
@@ -173,10 +175,10 @@ def test_the_longest_name_of_a_topic(tmp_path):
     ],
     ids=lambda value: "",
 )
-def test_a_wrong_command_line(tmp_path, arguments, said):
+def test_invalid_command_line_is_an_error(tmp_path, arguments, message):
     done = run_to_end(tmp_path / "data", *arguments)
     failed(done, 4, "error: ")
-    assert said in done.stderr
+    assert message in done.stderr
 
 
 def failed(done: subprocess.CompletedProcess[str], code: int, line: str) -> None:

@@ -1,4 +1,4 @@
-"""The replicas of a cluster, as they lie on three disks: equal to the byte, and read by Kafka's tool as by ours."""
+"""Replicas of a partition on three disks: byte-identical, and decoded by Kafka's tool as by ours."""
 
 from pathlib import Path
 
@@ -22,7 +22,7 @@ def leader(cluster: Cluster) -> int:
 
 
 def produce(cluster: Cluster, batch: bytes) -> None:
-    """To whoever leads, until it is taken."""
+    """Produce to the leader until the batch is accepted."""
     data = [{"name": TOPIC, "partition_data": [{"index": 0, "records": batch}]}]
     while True:
         to = cluster.run_until(lambda: leader(cluster))
@@ -32,7 +32,7 @@ def produce(cluster: Cluster, batch: bytes) -> None:
         cluster.run(100)
 
 
-def write_down(disk: MemoryDisk, data: Path) -> Path:
+def export(disk: MemoryDisk, data: Path) -> Path:
     for name, content in disk.files.items():
         (data / name).parent.mkdir(parents=True, exist_ok=True)
         (data / name).write_bytes(content)
@@ -41,24 +41,24 @@ def write_down(disk: MemoryDisk, data: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def data_directories(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Three nodes that led in turn, each killed once under load."""
+    """Return the data directories of three nodes, each of which was killed once under load."""
     cluster = Cluster(3, min_insync_replicas="2")
     cluster.run_until(lambda: all(node.is_ready for node in cluster.nodes.values()))
     configs = [{"name": "segment.bytes", "value": "1048576"}]
     topic = {"name": TOPIC, "num_partitions": 1, "replication_factor": 3, "configs": configs}
     assert cluster.request(1, "CreateTopics", 7, topics=[topic], timeout=5_000).topics[0].error_code == 0
     sequence = 0
-    for gone in (0, 1, 2, 3):
-        if gone:
-            cluster.kill(gone)
+    for killed in (0, 1, 2, 3):
+        if killed:
+            cluster.kill(killed)
         for number in range(12):
             produce(cluster, plain(1 + number, START_MS + number, 40, Compression(number % 5)))
             produce(cluster, plain(8, START_MS - number, 6_000))
             produce(cluster, idempotent(7000, 0, sequence, 3, START_MS))
             sequence += 3
-        if gone:
-            cluster.start(gone)
-            cluster.run_until(lambda gone=gone: cluster.nodes[gone].is_ready)
+        if killed:
+            cluster.start(killed)
+            cluster.run_until(lambda killed=killed: cluster.nodes[killed].is_ready)
             cluster.run(5_000)
     for node_id in list(cluster.nodes):
         if len(cluster.nodes) > 1:
@@ -66,10 +66,10 @@ def data_directories(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path
         else:
             cluster.nodes[node_id].close()
     work_dir = tmp_path_factory.mktemp("replicas")
-    return {str(node_id): write_down(disk, work_dir / str(node_id)) for node_id, disk in cluster.disks.items()}
+    return {str(node_id): export(disk, work_dir / str(node_id)) for node_id, disk in cluster.disks.items()}
 
 
-def test_segments_are_equal_to_the_byte(data_directories):
+def test_segments_are_byte_identical(data_directories):
     kept = [
         {path.name: path.read_bytes() for path in (data / f"{TOPIC}-0").iterdir() if path.name.endswith(".log")}
         for data in data_directories.values()
@@ -79,7 +79,7 @@ def test_segments_are_equal_to_the_byte(data_directories):
     assert not find_divergences(data_directories)
 
 
-def test_the_epochs_on_disk_are_those_of_the_batches(data_directories):
+def test_epoch_checkpoints_match_the_batches(data_directories):
     for data in data_directories.values():
         batches = [batch for path in segment_files(data / f"{TOPIC}-0") for batch in read_segment(path)]
         first_offsets: dict[int, int] = {}
@@ -91,7 +91,7 @@ def test_the_epochs_on_disk_are_those_of_the_batches(data_directories):
 
 
 @pytest.mark.java
-def test_our_dump_of_a_replica_is_kafkas(kafka_tool, data_directories):
+def test_our_dump_of_a_replica_equals_kafkas(kafka_tool, data_directories):
     segments = segment_files(data_directories["3"] / f"{TOPIC}-0")
     printed = kafka_tool(DUMP, ["--deep-iteration", "--print-data-log", "--files", ",".join(map(str, segments))])
     ours = [batch.as_dumped() for segment in segments for batch in read_segment(segment)]

@@ -1,4 +1,4 @@
-"""A simulated cluster: one seed gives one run, and every message agrees with its schema."""
+"""The simulated cluster: a seed determines the run, and every message is valid for its schema."""
 
 import os
 import subprocess
@@ -14,13 +14,13 @@ from reference_broker.simulation.wire_check import WireCheck, WireError
 
 ROOT = Path(__file__).parents[3]
 PROGRAM = """
-from tests.reference_broker.simulation.test_cluster import troubled
-print(troubled(seed={seed}).trace.digest)
+from tests.reference_broker.simulation.test_cluster import cluster_after_faults
+print(cluster_after_faults(seed={seed}).trace.digest)
 """
 
 
-def troubled(seed: int) -> SimulatedCluster:
-    """A cluster after a troubled minute."""
+def cluster_after_faults(seed: int) -> SimulatedCluster:
+    """Return a cluster after a minute of faults."""
     properties = {"broker.session.timeout.ms": "3000", "broker.heartbeat.interval.ms": "500"}
     cluster = SimulatedCluster(3, seed=seed, properties=properties, jitter_ms=2)
     assert cluster.await_ready()
@@ -48,8 +48,8 @@ def troubled(seed: int) -> SimulatedCluster:
     return cluster
 
 
-def digest_elsewhere(seed: int, hash_seed: str) -> str:
-    """The digest of the same run in a process of its own."""
+def digest_in_process(seed: int, hash_seed: str) -> str:
+    """Return the digest of the same run in another process."""
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM.format(seed=seed)],
         env={**os.environ, "PYTHONHASHSEED": hash_seed},
@@ -62,16 +62,16 @@ def digest_elsewhere(seed: int, hash_seed: str) -> str:
     return done.stdout.strip()
 
 
-def test_one_seed_is_one_run_in_any_process():
-    digests = {digest_elsewhere(7, hash_seed) for hash_seed in ("1", "2")}
-    assert digests == {troubled(7).trace.digest}
+def test_seed_gives_the_same_run_in_any_process():
+    digests = {digest_in_process(7, hash_seed) for hash_seed in ("1", "2")}
+    assert digests == {cluster_after_faults(7).trace.digest}
 
 
-def test_another_seed_is_another_run():
-    assert troubled(1).trace.digest != troubled(2).trace.digest
+def test_another_seed_gives_another_run():
+    assert cluster_after_faults(1).trace.digest != cluster_after_faults(2).trace.digest
 
 
-def test_every_message_agrees_with_its_schema():
+def test_every_message_is_valid_for_its_schema():
     cluster = SimulatedCluster(3)
     check = WireCheck(cluster.network)
     assert cluster.await_ready()
@@ -82,7 +82,7 @@ def test_every_message_agrees_with_its_schema():
     assert check.checked > 200
 
 
-def test_a_message_that_is_not_is_caught(monkeypatch):
+def test_invalid_message_is_detected(monkeypatch):
     write = messages.MessageCodec.write
     monkeypatch.setattr(
         messages.MessageCodec, "write", lambda codec, number, response: write(codec, number, response) + b"\x00"

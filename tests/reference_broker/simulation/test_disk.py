@@ -1,4 +1,4 @@
-"""The simulated disk: a plain one while the power stays, and after a cut all that a page cache may leave, no more."""
+"""The simulated disk: after a power failure it has any content that a page cache may leave, and no other."""
 
 import errno
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ operations = st.one_of(
 
 
 def do(disk: MemoryDisk, name: str, path: str, *arguments: object) -> None:
-    """As the broker does it: a directory is there before what is in it."""
+    """Run an operation as the broker does: a directory is created before its files."""
     directory = path.rpartition("/")[0]
     if name in {"append", "write", "replace"} and directory:
         disk.make_directory(directory)
@@ -40,7 +40,7 @@ def do(disk: MemoryDisk, name: str, path: str, *arguments: object) -> None:
 
 @settings(max_examples=200)
 @given(st.lists(operations, max_size=30))
-def test_while_the_power_stays_it_is_a_plain_disk(actions):
+def test_without_power_failures_it_behaves_like_a_memory_disk(actions):
     simulated, plain = SimulatedDisk(), MemoryDisk()
     for action in actions:
         do(simulated, *action)
@@ -51,14 +51,14 @@ def test_while_the_power_stays_it_is_a_plain_disk(actions):
 
 @dataclass
 class Inode:
-    """A file, with whole copies. `kept` first bytes have been there since the last flush."""
+    """A file as complete copies; its first `kept` bytes have not changed since the last flush."""
 
     now: bytes = b""
     durable: bytes = b""
     kept: int = 0
 
     def may_leave(self, found: bytes) -> bool:
-        """Itself as it was flushed; or its kept bytes and some more, of which one sector may be zeros."""
+        """Whether `found` is the flushed content, or the kept bytes and more, of which one sector may be zeros."""
         if found == self.durable:
             return self.durable == self.now or not self.now.startswith(self.durable) or len(found) >= self.kept
         end = len(found)
@@ -74,7 +74,7 @@ class Inode:
 
 
 class Oracle:
-    """What may be there after a power cut, slowly."""
+    """Simple model of the possible contents after a power failure."""
 
     def __init__(self) -> None:
         self.names: dict[str, Inode] = {}
@@ -128,15 +128,15 @@ class Oracle:
         for name in gone:
             del self.durable_names[name]
 
-    def complaint(self, files: dict[str, bytes]) -> str | None:
-        """Why this cannot be what is left; null if it can."""
+    def error(self, files: dict[str, bytes]) -> str | None:
+        """Return the reason if these files are impossible after a power failure, or None."""
         for path in PATHS:
             candidates = self.durable_names.get(path), self.names.get(path)
             directory = path.rpartition("/")[0]
             is_certain = candidates[0] is candidates[1] and directory in self.certain and directory in self.here
             if path not in files:
                 if is_certain and candidates[0] is not None:
-                    return f"{path} is gone"
+                    return f"{path} is missing"
             elif not any(inode is not None and inode.may_leave(files[path]) for inode in candidates):
                 return f"{path}: {files[path]!r}"
         return None
@@ -144,7 +144,7 @@ class Oracle:
 
 @settings(max_examples=400)
 @given(st.lists(operations, max_size=25), st.integers(0, 2**32))
-def test_after_a_power_cut_only_what_was_not_flushed_is_in_doubt(actions, seed):
+def test_power_failure_changes_only_unflushed_data(actions, seed):
     disk, oracle = SimulatedDisk(), Oracle()
     for action in actions:
         if action[0] == "flush_directory" and action[1] and not disk.exists(action[1]):
@@ -153,15 +153,15 @@ def test_after_a_power_cut_only_what_was_not_flushed_is_in_doubt(actions, seed):
         oracle.do(*action)
     disk.cut_power(Random(seed))
     left = {path: bytes(content) for path, content in disk.files.items()}
-    assert oracle.complaint(left) is None
+    assert oracle.error(left) is None
     for directory in DIRECTORIES[1:]:
         assert not any(path.startswith(f"{directory}/") for path in left) or disk.exists(directory)
     disk.cut_power(Random(seed + 1))
-    assert {path: bytes(content) for path, content in disk.files.items()} == left, "what was left is durable"
+    assert {path: bytes(content) for path, content in disk.files.items()} == left, "remaining data is durable"
 
 
 def outcomes(prepare, path="d/a", seeds=300):
-    """All that may be left of a file; null where it is gone."""
+    """Return all possible contents of a file after a power failure; None if it may be missing."""
     found = set()
     for seed in range(seeds):
         disk = SimulatedDisk()
@@ -178,7 +178,7 @@ def flushed(disk, data):
     disk.flush_directory("d")
 
 
-def test_any_part_of_what_was_appended_may_be_left():
+def test_any_prefix_of_unflushed_appends_may_remain():
     def prepare(disk):
         flushed(disk, b"ab")
         disk.append("d/a", b"cde")
@@ -197,7 +197,7 @@ def test_a_sector_in_the_middle_may_be_missing():
     assert bytes(SECTOR_BYTES) + sector in {data[: 2 * SECTOR_BYTES] for data in found}
 
 
-def test_what_was_cut_off_may_be_there_again():
+def test_unflushed_truncation_may_be_undone():
     def prepare(disk):
         flushed(disk, b"abcd")
         disk.truncate("d/a", 2)
@@ -206,7 +206,7 @@ def test_what_was_cut_off_may_be_there_again():
     assert outcomes(prepare) == {b"abcd", b"ab", b"abX"}
 
 
-def test_a_new_content_an_old_one_or_a_part_of_the_new():
+def test_unflushed_write_may_leave_the_old_content_or_a_prefix_of_the_new():
     def prepare(disk):
         flushed(disk, b"old")
         disk.write("d/a", b"new")
@@ -214,7 +214,7 @@ def test_a_new_content_an_old_one_or_a_part_of_the_new():
     assert outcomes(prepare) == {b"old", b"", b"n", b"ne", b"new"}
 
 
-def test_what_was_replaced_is_there():
+def test_replaced_content_is_durable():
     assert outcomes(lambda disk: disk.replace("d/a", b"new")) == {b"new"}
 
 
@@ -228,7 +228,7 @@ def test_names_need_a_flush_of_their_directory():
 
 
 @pytest.mark.parametrize("is_flushed", [True, False])
-def test_a_deleted_directory_may_be_there_again(is_flushed):
+def test_deletion_of_a_directory_may_be_undone(is_flushed):
     def prepare(disk):
         flushed(disk, b"a")
         disk.flush_directory("")
@@ -239,11 +239,11 @@ def test_a_deleted_directory_may_be_there_again(is_flushed):
     assert outcomes(prepare) == ({None} if is_flushed else {b"a", None})
 
 
-# The power goes in the middle
+# Power failure during an operation
 
 
 @pytest.mark.parametrize("name", ["append", "write", "replace"])
-def test_the_operation_under_way_may_be_done_or_not(name):
+def test_interrupted_operation_may_be_applied_or_not(name):
     def prepare(disk):
         flushed(disk, b"a")
         disk.crashes_after = 0
@@ -253,10 +253,10 @@ def test_the_operation_under_way_may_be_done_or_not(name):
     left = outcomes(prepare)
     whole = b"abc" if name == "append" else b"bc"
     assert {b"a", whole} <= left
-    assert name != "replace" or left == {b"a", b"bc"}, "that is atomic"
+    assert name != "replace" or left == {b"a", b"bc"}, "replace is atomic"
 
 
-def test_it_goes_after_so_many_changes():
+def test_power_fails_after_the_given_number_of_changes():
     disk = SimulatedDisk()
     disk.crashes_after = 2
     disk.append("a", b"1")
@@ -267,7 +267,7 @@ def test_it_goes_after_so_many_changes():
     disk.append("a", b"3")
 
 
-# Errors, room, time
+# Errors, free space, delays
 
 
 @pytest.mark.parametrize("operation", ["append", "read", "flush", "replace", "write", "truncate", "delete"])
@@ -288,7 +288,7 @@ def test_an_injected_failure_changes_nothing(operation):
     getattr(disk, operation)("d/a", *arguments.get(operation, ()))
 
 
-def test_a_full_disk_takes_no_more_until_there_is_room():
+def test_full_disk_rejects_writes_until_space_is_freed():
     disk = SimulatedDisk()
     disk.free_bytes = 5
     disk.append("a", b"123")
@@ -312,7 +312,7 @@ def test_flushes_take_time():
     assert (disk.take_delay_ms(), disk.take_delay_ms()) == (14, 0)
 
 
-# Damage at rest
+# Damage of stored data
 
 
 def test_damage_is_durable():

@@ -1,4 +1,4 @@
-"""Virtual time, and the clocks of machines that may be wrong."""
+"""Virtual time, and clocks of machines with drift and jumps."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,8 +11,8 @@ rates = st.integers(-500_000, 500_000)
 
 
 @given(st.lists(st.tuples(moments, moments), max_size=30))
-def test_actions_are_done_at_their_moment_in_the_order_in_which_they_came(planned):
-    """What an action plans for a moment that is past is done at once, behind what is due by then."""
+def test_actions_run_at_their_time_and_in_the_order_of_scheduling(planned):
+    """An action that is scheduled for a past time runs at once, after those that are due already."""
     scheduler = Scheduler()
     done: list[tuple[int, int]] = []
 
@@ -35,7 +35,7 @@ def test_actions_are_done_at_their_moment_in_the_order_in_which_they_came(planne
     assert scheduler.events == len(done)
 
 
-def test_time_passes_to_the_end_even_where_nothing_happens():
+def test_time_advances_to_the_end_without_events():
     scheduler, done = Scheduler(), []
     scheduler.at(10, lambda: done.append(scheduler.now_ms))
     scheduler.at(30, lambda: done.append(scheduler.now_ms))
@@ -47,7 +47,7 @@ def test_time_passes_to_the_end_even_where_nothing_happens():
     assert scheduler.now_ms == 100
 
 
-def test_a_history_never_shows_one_time_twice():
+def test_nanosecond_times_are_unique():
     scheduler = Scheduler()
     times = [scheduler.now_ns() for _ in range(3)]
     scheduler.run(1)
@@ -57,14 +57,14 @@ def test_a_history_never_shows_one_time_twice():
 
 
 @given(st.lists(st.tuples(moments, rates), max_size=8), moments)
-def test_a_clock_that_drifts_never_goes_back_and_knows_when_it_will_show_what(changes, wanted_ms):
+def test_drifting_clock_is_monotonic_and_converts_its_times_to_true_times(changes, wanted_ms):
     clock, true_ms, shown_ms = MachineClock(), 0, 0
     for passed_ms, rate_ppm in changes:
         true_ms += passed_ms
         now_ms = clock.read(true_ms).monotonic_ms
         assert now_ms >= shown_ms
         clock.set_rate(rate_ppm, true_ms)
-        assert clock.read(true_ms).monotonic_ms == now_ms, "a change of rate is no jump"
+        assert clock.read(true_ms).monotonic_ms == now_ms, "a change of the rate does not change the time"
         shown_ms = now_ms
     wanted_ms += shown_ms
     at_ms = clock.true_ms(wanted_ms)

@@ -1,4 +1,4 @@
-"""The invariants of the quorum, and what snapshots hold in this simulation: a digest of all that is committed."""
+"""Invariants of the quorum; a snapshot in this simulation is a digest of all committed records."""
 
 from zlib import crc32
 
@@ -12,7 +12,7 @@ from reference_broker.simulation.invariants.violation import InvariantViolation
 
 
 class Invariants(QuorumInvariants):
-    """`digests` is by end offset: the digest of all committed below."""
+    """Invariants with the digests of the committed records below each end offset."""
 
     def __init__(self, voter_ids: tuple[int, ...], check_quorum_bound_ms: int) -> None:
         super().__init__(voter_ids, check_quorum_bound_ms)

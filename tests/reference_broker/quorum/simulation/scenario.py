@@ -1,4 +1,4 @@
-"""What a simulation is made from: a value, so that a failing one can be printed and run again."""
+"""Scenarios of the quorum simulation: values that can be printed and run again."""
 
 from dataclasses import dataclass, field
 from enum import Enum
@@ -8,15 +8,15 @@ FAULTY_MS = 4000
 
 
 class FaultKind(Enum):
-    CRASH = "crash"  # power and un-flushed data are lost; the node starts again when the fault is over
-    KILL = "kill"  # the process is lost, the data is not
-    STOP = "stop"  # a clean shutdown
-    ISOLATE = "isolate"  # nothing goes in or out
-    DEAF = "deaf"  # nothing goes in
-    MUTE = "mute"  # nothing goes out
-    PARTITION = "partition"  # `node` and those after it, half of all, against the rest
-    RESIGN = "resign"  # if it leads
-    SNAPSHOT = "snapshot"  # take one, and let the log begin there
+    CRASH = "crash"  # loss of power and of unflushed data; the node restarts after the fault
+    KILL = "kill"  # end of the process without loss of data
+    STOP = "stop"  # clean shutdown
+    ISOLATE = "isolate"  # no messages in or out
+    DEAF = "deaf"  # no messages in
+    MUTE = "mute"  # no messages out
+    PARTITION = "partition"  # `node` and those after it, half of all nodes, are cut off from the rest
+    RESIGN = "resign"  # if it is the leader
+    SNAPSHOT = "snapshot"  # take a snapshot and delete the log before it
 
 
 @dataclass(frozen=True)
@@ -29,11 +29,14 @@ class Fault:
 
 @dataclass(frozen=True)
 class Scenario:
-    """`drop` is the share of messages that are lost, `slow` of those that take far longer than usual.
+    """Settings and faults of a simulation.
 
-    With little `jitter_ms` the nodes lose patience nearly at once, so that elections collide. `falls_after_vote` is the
-    share of votes after which the voter loses its power, and starts again at once; truncations likewise.
-    `falls_midway` is the share of all events during which the power fails, between two changes of a disk.
+    :param drop: share of messages that are lost.
+    :param slow: share of messages that are delayed by up to 800 ms.
+    :param jitter_ms: maximal random part of election timeouts. If it is small, elections collide.
+    :param crashes_after_vote: share of votes after which the voter loses its power and restarts at once.
+    :param crashes_after_truncation: the same for truncations.
+    :param crashes_midway: share of all events during which the power fails, between two changes of a disk.
     """
 
     seed: int
@@ -43,77 +46,77 @@ class Scenario:
     drop: float = 0.0
     slow: float = 0.0
     jitter_ms: int = 1000
-    falls_after_vote: float = 0.0
-    falls_after_truncation: float = 0.0
-    falls_midway: float = 0.0
+    crashes_after_vote: float = 0.0
+    crashes_after_truncation: float = 0.0
+    crashes_midway: float = 0.0
     faulty_ms: int = FAULTY_MS
 
     @classmethod
-    def draw(cls, seed: int) -> "Scenario":
-        """All kinds of faults, and none in particular."""
+    def generate(cls, seed: int) -> "Scenario":
+        """Generate faults of all kinds."""
         random = Random(seed)
         voters = random.choice((1, 3, 3, 3, 5))
         observers = random.choice((0, 0, 1, 2))
         nodes = voters + observers
-        faults = _draw_faults(random, tuple(FaultKind), nodes, random.randrange(4, 40))
+        faults = _generate_faults(random, tuple(FaultKind), nodes, random.randrange(4, 40))
         drop, slow = random.choice((0.0, 0.02, 0.1)), random.choice((0.0, 0.02, 0.1))
         return cls(seed, voters, observers, faults, drop, slow)
 
     @classmethod
-    def draw_storm(cls, seed: int) -> "Scenario":
-        """One election after the other, and nodes that fall while they vote."""
+    def generate_storm(cls, seed: int) -> "Scenario":
+        """Generate frequent elections, with crashes of voters."""
         random = Random(seed)
         kinds = (FaultKind.CRASH, FaultKind.KILL, FaultKind.KILL, FaultKind.RESIGN, FaultKind.RESIGN, FaultKind.ISOLATE)
         voters = random.choice((3, 3, 5))
-        faults = _draw_faults(random, kinds, voters, random.randrange(60, 300))
-        jitter_ms, falls_after_vote = random.choice((2, 10, 50)), random.choice((0.0, 0.5))
-        return cls(seed, voters, 0, faults, drop=0.02, jitter_ms=jitter_ms, falls_after_vote=falls_after_vote)
+        faults = _generate_faults(random, kinds, voters, random.randrange(60, 300))
+        jitter_ms, crashes_after_vote = random.choice((2, 10, 50)), random.choice((0.0, 0.5))
+        return cls(seed, voters, 0, faults, drop=0.02, jitter_ms=jitter_ms, crashes_after_vote=crashes_after_vote)
 
     @classmethod
-    def draw_split_votes(cls, seed: int) -> "Scenario":
-        """All nodes start at once, again and again, lose patience together, and fall when they have voted."""
+    def generate_split_votes(cls, seed: int) -> "Scenario":
+        """Generate simultaneous restarts and election timeouts of all nodes, and crashes after votes."""
         random = Random(seed)
         voters = random.choice((3, 5))
         times_ms = range(400, FAULTY_MS // 2, 600)
         faults = tuple(Fault(at_ms, FaultKind.KILL, node) for at_ms in times_ms for node in range(voters))
-        return cls(seed, voters, 0, faults, jitter_ms=3, falls_after_vote=0.7, faulty_ms=FAULTY_MS // 2)
+        return cls(seed, voters, 0, faults, jitter_ms=3, crashes_after_vote=0.7, faulty_ms=FAULTY_MS // 2)
 
     @classmethod
-    def draw_duels(cls, seed: int) -> "Scenario":
-        """Two nodes run for one epoch, and the third falls when it has voted for one of them: it must know that."""
+    def generate_duels(cls, seed: int) -> "Scenario":
+        """Generate two candidates in one epoch, and a crash of the third node after its vote, which must persist."""
         random = Random(seed)
         late = Fault(random.randrange(60, 120), FaultKind.KILL, random.randrange(3))
-        return cls(seed, 3, 0, (late,), jitter_ms=1, falls_after_vote=1.0, faulty_ms=600)
+        return cls(seed, 3, 0, (late,), jitter_ms=1, crashes_after_vote=1.0, faulty_ms=600)
 
     @classmethod
-    def draw_silences(cls, seed: int) -> "Scenario":
-        """Nodes that nobody hears, or that hear nobody, for longer than a leader may be without its followers."""
+    def generate_silences(cls, seed: int) -> "Scenario":
+        """Generate cuts from or to nodes that last longer than a leader's check-quorum timeout."""
         random = Random(seed)
         kinds = (FaultKind.ISOLATE, FaultKind.DEAF, FaultKind.PARTITION)
         starts_ms = range(600, FAULTY_MS - 1200, 700)
         return cls(seed, 3, 0, tuple(Fault(at, random.choice(kinds), random.randrange(3), 1200) for at in starts_ms))
 
     @classmethod
-    def draw_installations(cls, seed: int) -> "Scenario":
-        """A node falls behind the others' snapshots, again and again, and loses its power while it installs one."""
+    def generate_installations(cls, seed: int) -> "Scenario":
+        """Generate isolations of nodes during which the others take snapshots, and power failures during installs."""
         random = Random(seed)
         faults = []
         for at_ms in range(500, FAULTY_MS // 2 - 400, 400):
             behind = random.randrange(3)
             faults.append(Fault(at_ms, FaultKind.ISOLATE, behind, 200))
             faults += [Fault(at_ms + 150, FaultKind.SNAPSHOT, (behind + step) % 3) for step in (1, 2)]
-        return cls(seed, 3, 0, tuple(faults), falls_midway=0.04, faulty_ms=FAULTY_MS // 2)
+        return cls(seed, 3, 0, tuple(faults), crashes_midway=0.04, faulty_ms=FAULTY_MS // 2)
 
     @classmethod
-    def draw_power_cuts(cls, seed: int) -> "Scenario":
-        """Logs that part, are cut and replaced, and power that fails meanwhile."""
+    def generate_power_cuts(cls, seed: int) -> "Scenario":
+        """Generate diverging logs, truncations and snapshots, with power failures meanwhile."""
         random = Random(seed)
         kinds = (FaultKind.CRASH, FaultKind.ISOLATE, FaultKind.SNAPSHOT)
-        faults = _draw_faults(random, kinds, 3, random.randrange(40, 150))
-        return cls(seed, 3, 0, faults, falls_after_truncation=0.5, falls_midway=random.choice((0.0, 0.02)))
+        faults = _generate_faults(random, kinds, 3, random.randrange(40, 150))
+        return cls(seed, 3, 0, faults, crashes_after_truncation=0.5, crashes_midway=random.choice((0.0, 0.02)))
 
 
-def _draw_faults(random: Random, kinds: tuple[FaultKind, ...], nodes: int, count: int) -> tuple[Fault, ...]:
+def _generate_faults(random: Random, kinds: tuple[FaultKind, ...], nodes: int, count: int) -> tuple[Fault, ...]:
     durations_ms = (0, 30, 200, 1000)
     return tuple(
         Fault(random.randrange(FAULTY_MS), random.choice(kinds), random.randrange(nodes), random.choice(durations_ms))

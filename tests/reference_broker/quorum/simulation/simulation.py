@@ -1,8 +1,8 @@
-"""A whole quorum in one thread: virtual time, a network and disks that fail, one seed.
+"""Deterministic simulation of a quorum in one thread: virtual time, faulty network and disks, one seed.
 
-Every event is one message delivered, one timer, one append or one fault. After each the invariants are checked. A
-simulation ends healed: every node is up, every message arrives, and within a bound all nodes must agree on a leader and
-have every record, also one that is appended then.
+An event is the delivery of a message, a timer, an append or a fault. The invariants are checked after each event. At
+the end all faults are healed: then all nodes must agree on a leader within a bound, and have every record, including
+new ones.
 """
 
 import heapq
@@ -50,7 +50,7 @@ def payload(number: int) -> bytes:
 
 @dataclass
 class Host:
-    """One machine: its disk outlives its node. An incarnation hears nothing that was meant for another."""
+    """A machine: its disk survives its node. Messages for another incarnation of the node are not delivered."""
 
     disk: SimulatedDisk
     node: KafkaRaftClient | None = None
@@ -78,7 +78,7 @@ class Simulation:
         self._is_healed = False
 
     def run(self) -> None:
-        """The whole of it. Raises `InvariantViolation`."""
+        """Run the scenario. Raises `InvariantViolation`."""
         for node_id in range(len(self.hosts)):
             self._start(node_id)
         self._at(APPEND_INTERVAL_MS, self._append)
@@ -129,7 +129,7 @@ class Simulation:
         return Now(WALL_START_MS + self.now_ms, self.now_ms)
 
     def _after(self, node_id: int) -> None:
-        """Take what a node wants, and check it."""
+        """Execute the effects of a node, and check the invariants."""
         host = self.hosts[node_id]
         node = host.node
         effects = node.take_effects()
@@ -157,7 +157,7 @@ class Simulation:
             self._do(node_id, lambda node: node.poll(self._now()))
 
     def _do(self, node_id: int, action: Callable[[KafkaRaftClient], object], *, is_snapshot: bool = False) -> bool:
-        """Something happens to a node. The power may fail in the middle of it: false."""
+        """Run an action on a node; return False if the power failed during it."""
         host = self.hosts[node_id]
         with self._power(node_id, is_snapshot=is_snapshot):
             action(host.node)
@@ -168,9 +168,9 @@ class Simulation:
 
     @contextmanager
     def _power(self, node_id: int, *, is_snapshot: bool = False) -> Iterator[None]:
-        """What has to do with snapshots is rare, and changes much: there the power fails far more often."""
+        """Let the power fail at random; more often with snapshots, which are rare and change several files."""
         host = self.hosts[node_id]
-        share = self.scenario.falls_midway * (25 if is_snapshot else 1)
+        share = self.scenario.crashes_midway * (25 if is_snapshot else 1)
         if not self._is_healed and self.random.random() < share:
             host.disk.crashes_after = self.random.randrange(12 if is_snapshot else 4)
         try:
@@ -192,7 +192,7 @@ class Simulation:
     # Network
 
     def _delay_ms(self) -> int | None:
-        """How long a message takes; null if it never arrives."""
+        """Return the delay of a message, or None if it is lost."""
         if not self._is_healed:
             if self.random.random() < self.scenario.drop:
                 return None
@@ -236,7 +236,7 @@ class Simulation:
         has_voted = self.invariants.on_response(node, effect.request, end, election, node.effects)
         self._after(effect.voter_id)
         if has_voted:
-            self._maybe_fall(effect.voter_id, self.scenario.falls_after_vote)
+            self._maybe_crash(effect.voter_id, self.scenario.crashes_after_vote)
 
     def _send_response(self, source: int, effect: SendResponse) -> None:
         delay_ms = self._delay_ms()
@@ -254,7 +254,7 @@ class Simulation:
                 is_snapshot=isinstance(effect.response, FetchSnapshotResponse),
             )
             if is_up and log.end_offset < end_offset:
-                self._maybe_fall(destination, self.scenario.falls_after_truncation)
+                self._maybe_crash(destination, self.scenario.crashes_after_truncation)
 
     # Faults
 
@@ -279,8 +279,8 @@ class Simulation:
             self.invariants.started(node_id, host.node, self.now_ms)
             self._after(node_id)
 
-    def _maybe_fall(self, node_id: int, share: float) -> None:
-        """The power fails a few events later."""
+    def _maybe_crash(self, node_id: int, share: float) -> None:
+        """Schedule a power failure at random, a few events later."""
         if not self._is_healed and self.random.random() < share:
             fault = Fault(self.now_ms + self.random.choice((0, 0, 20)), FaultKind.CRASH, node_id)
             self._at(fault.at_ms, lambda: self._inject(fault))
@@ -309,7 +309,7 @@ class Simulation:
             case _:
                 cut = self._cut(fault.kind, node_id)
                 self._cuts.append(cut)
-                self._at(self.now_ms + fault.for_ms, lambda: self._mend(cut))
+                self._at(self.now_ms + fault.for_ms, lambda: self._remove_cut(cut))
 
     def _crash(self, host: Host, node_id: int, *, loses_power: bool) -> None:
         host.node = None
@@ -322,9 +322,9 @@ class Simulation:
             self._start(node_id)
 
     def _cut(self, kind: FaultKind, node_id: int) -> set[tuple[int, int]]:
-        everybody = range(len(self.hosts))
-        incoming = {(other, node_id) for other in everybody}
-        outgoing = {(node_id, other) for other in everybody}
+        nodes = range(len(self.hosts))
+        incoming = {(other, node_id) for other in nodes}
+        outgoing = {(node_id, other) for other in nodes}
         match kind:
             case FaultKind.DEAF:
                 return incoming
@@ -333,9 +333,9 @@ class Simulation:
             case FaultKind.ISOLATE:
                 return incoming | outgoing
         side = {(node_id + step) % len(self.hosts) for step in range((len(self.hosts) + 1) // 2)}
-        return {(one, other) for one in everybody for other in everybody if (one in side) != (other in side)}
+        return {(one, other) for one in nodes for other in nodes if (one in side) != (other in side)}
 
-    def _mend(self, cut: set[tuple[int, int]]) -> None:
+    def _remove_cut(self, cut: set[tuple[int, int]]) -> None:
         if cut in self._cuts:
             self._cuts.remove(cut)
 
@@ -371,12 +371,12 @@ class Simulation:
 
 
 def simulate(scenario: Scenario) -> Simulation:
-    """Run a scenario to its end. Raises `InvariantViolation`, also for what a node finds impossible itself."""
+    """Run a scenario. Raises `InvariantViolation`, also for failed assertions of a node."""
     simulation = Simulation(scenario)
     try:
         simulation.run()
     except InvariantViolation:
         raise
     except AssertionError as error:
-        raise InvariantViolation("the-node-itself", repr(error)) from error
+        raise InvariantViolation("node-assertion", repr(error)) from error
     return simulation

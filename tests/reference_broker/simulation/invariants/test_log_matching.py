@@ -1,4 +1,4 @@
-"""Log matching without a cluster: there, responses of the leader violate other invariants before logs diverge."""
+"""Log matching without a cluster, because in a cluster other invariants are violated before logs diverge."""
 
 import pytest
 
@@ -19,7 +19,7 @@ def matching_with_one_replica():
     return matching
 
 
-def test_the_same_logs_match_and_so_does_one_that_begins_later():
+def test_equal_logs_match_and_so_does_a_log_with_a_later_start():
     matching = matching_with_one_replica()
     matching.check("node 2", None, batch(0))
     matching.check("node 2", batch(0), batch(2))
@@ -35,9 +35,9 @@ def test_the_same_logs_match_and_so_does_one_that_begins_later():
         (batch(2, epoch=1), batch(4, epoch=1)),
         (batch(0), batch(2, epoch=1, crc=8)),
     ],
-    ids=["other records", "another length", "another epoch before", "an epoch that begins elsewhere"],
+    ids=["other records", "another length", "another epoch before", "another start of the epoch"],
 )
-def test_logs_that_part_in_one_epoch_do_not_match(before, other):
+def test_logs_that_diverge_within_an_epoch_do_not_match(before, other):
     matching = matching_with_one_replica()
     matching.check("node 2", None, batch(0))
     with pytest.raises(InvariantViolation, match="log-matching"):

@@ -1,4 +1,4 @@
-"""What only a log made up by hand can show: a state that no change of a log leads to."""
+"""Checks of logs in states that no operation of a log leads to."""
 
 import pytest
 
@@ -17,8 +17,8 @@ UNKNOWN_PRODUCER = 777
 SMALL = LogConfig(index_interval_bytes=100)
 
 
-def written():
-    """Two segments and two epochs, one of them behind the recovery point; a producer with several batches."""
+def log_and_mirror():
+    """Return a log with several segments and epochs, partly above the recovery point, and its mirror."""
     log = UnifiedLog.open(MemoryDisk(), "orders-0", SMALL, NOW_MS)
     for sequence in range(6):
         timestamp_ms = NOW_MS + sequence % 3
@@ -30,8 +30,8 @@ def written():
     return log, mirror
 
 
-def remember_all(self, recovery_point, now_ms):
-    """Recovery takes no snapshots: more is remembered than in Kafka."""
+def restore_all(self, recovery_point, now_ms):
+    """Recovery takes no snapshots, so it restores more batches of producers than Kafka."""
 
 
 def forget_epochs(self, observe):
@@ -53,7 +53,7 @@ def leave_the_time_index_open(self, observe):
 
 _recover = LogSegment.recover
 PLANTED = {
-    "recovered-producers": (UnifiedLog, "_recover_producer_state", remember_all),
+    "recovered-producers": (UnifiedLog, "_recover_producer_state", restore_all),
     "recovered-epochs": (LogSegment, "recover", forget_epochs),
     "recovered-index": (LogSegment, "_index", index_nothing),
     "recovered-time-index": (LogSegment, "recover", leave_the_time_index_open),
@@ -61,8 +61,8 @@ PLANTED = {
 
 
 @pytest.mark.parametrize("name", PLANTED)
-def test_a_log_after_a_crash_is_what_a_replay_makes_of_it(monkeypatch, name):
-    log, mirror = written()
+def test_state_after_recovery_must_equal_a_replay_of_the_log(monkeypatch, name):
+    log, mirror = log_and_mirror()
     check_log("a log", log, mirror, NOW_MS)
     monkeypatch.setattr(*PLANTED[name])
     again = UnifiedLog.open(crashed_copy(log), log.directory, SMALL, NOW_MS, recovery_point=log.recovery_point)
@@ -72,7 +72,7 @@ def test_a_log_after_a_crash_is_what_a_replay_makes_of_it(monkeypatch, name):
         check_log("a log", log, mirror, NOW_MS)
 
 
-def test_a_producer_is_remembered_by_nothing_but_its_batches():
+def test_producer_without_batches_is_a_violation():
     log = UnifiedLog.open(MemoryDisk(), "orders-0", LogConfig(), NOW_MS)
     log.append(idempotent(5, 0, 0, 3), leader_epoch=0, now_ms=NOW_MS)
     mirror = LogMirror()
@@ -83,7 +83,7 @@ def test_a_producer_is_remembered_by_nothing_but_its_batches():
         check_log("a log", log, mirror, NOW_MS)
 
 
-def test_a_snapshot_knows_every_producer(monkeypatch):
+def test_snapshot_without_a_producer_is_a_violation(monkeypatch):
     empty = ProducerStateManager().snapshot()
     monkeypatch.setattr(ProducerStateManager, "snapshot", lambda _: empty)
     log = UnifiedLog.open(MemoryDisk(), "orders-0", LogConfig(), NOW_MS)

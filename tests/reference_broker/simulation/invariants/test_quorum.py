@@ -1,4 +1,4 @@
-"""The invariants of the quorum that others would see first; the rest fail in the quorum's own tests of its defects."""
+"""Invariants of the quorum that are usually preceded by others; the rest is tested by the defects of the quorum."""
 
 from types import SimpleNamespace
 from unittest.mock import patch
@@ -17,24 +17,24 @@ from tests.reference_broker.quorum.simulation.scenario import Scenario
 from tests.reference_broker.quorum.simulation.simulation import simulate
 
 
-def seen(seed: int) -> str:
+def violated_invariant(seed: int) -> str:
     try:
-        simulate(Scenario.draw(seed))
+        simulate(Scenario.generate(seed))
     except InvariantViolation as violation:
         return violation.name
     return ""
 
 
-def test_a_leader_that_lacks_committed_records():
-    """Who looks at no vote sees it in the election that it wins."""
-    blind = patch.object(QuorumInvariants, "on_response", staticmethod(lambda *_: False))
+def test_leader_without_all_committed_records_is_a_violation():
+    """If votes are not checked, the violation is detected at the election."""
+    votes_unchecked = patch.object(QuorumInvariants, "on_response", staticmethod(lambda *_: False))
     votes_for_all = patch.object(QuorumLog, "is_behind_or_equal", lambda _self, _other: True)
-    with blind, votes_for_all:
-        assert any(seen(seed) == "quorum-leader-complete" for seed in range(60))
+    with votes_unchecked, votes_for_all:
+        assert any(violated_invariant(seed) == "quorum-leader-complete" for seed in range(60))
 
 
 @pytest.mark.parametrize("is_leader", [True, False])
-def test_a_snapshot_of_what_is_not_committed_or_loaded_by_a_leader(is_leader):
+def test_uncommitted_snapshot_or_snapshot_loaded_by_a_leader_is_a_violation(is_leader):
     invariants = QuorumInvariants((1, 2, 3), 1_000)
     invariants.high_watermark = 10 if is_leader else 4
     key = ReplicaKey(1)

@@ -1,7 +1,7 @@
-"""The log against an obvious one: a list of records. Whatever happens to either, both hold the same.
+"""Model-based test of the log: it has the same records as a list.
 
-What happens: appends, rolls, retention, DeleteRecords, truncation, clean stops, crashes that tear the tail or lose what
-was not flushed, and damage to the files that can be made again.
+Rules: appends, rolls, retention, DeleteRecords, truncation, clean shutdowns, crashes that truncate unflushed data, and
+damage to derived files, which can be rebuilt.
 """
 
 from dataclasses import dataclass, replace
@@ -16,7 +16,14 @@ from reference_broker.core.log.config import LogConfig
 from reference_broker.core.log.errors import OffsetOutOfRangeError
 from reference_broker.core.log.unified_log import UnifiedLog
 from reference_broker.protocol.steps import finish
-from tests.reference_broker.log.batches import NOW_MS, Compression, decode_batches, encode_batch, of_timestamps, offsets
+from tests.reference_broker.log.batches import (
+    NOW_MS,
+    Compression,
+    batch_with_timestamps,
+    decode_batches,
+    encode_batch,
+    offsets,
+)
 
 DIRECTORY = "orders-0"
 CONFIG = LogConfig(segment_bytes=1000, index_interval_bytes=100, max_message_bytes=900, retention_ms=-1)
@@ -28,11 +35,11 @@ class Expected:
     timestamp_ms: int
     epoch: int
     segment: int
-    """The base offset of its segment, which the log says; the list has none."""
+    """Base offset of its segment, taken from the log, because the list has no segments."""
 
 
 class LogMachine(RuleBasedStateMachine):
-    """`self.records` is the list."""
+    """The log and the list, `self.records`."""
 
     @initialize()
     def open_empty(self) -> None:
@@ -53,7 +60,7 @@ class LogMachine(RuleBasedStateMachine):
     def append(self, ages_ms: list[int], size: int, compression: Compression, new_epoch: bool) -> None:
         self.epoch += new_epoch
         timestamps_ms = [NOW_MS - age_ms for age_ms in ages_ms]
-        batch = encode_batch(replace(of_timestamps(timestamps_ms, size), compression=compression))
+        batch = encode_batch(replace(batch_with_timestamps(timestamps_ms, size), compression=compression))
         appended = self.log.append(batch, leader_epoch=self.epoch, now_ms=NOW_MS)
         assert (appended.base_offset, appended.last_offset) == (self.end, self.end + len(ages_ms) - 1)
         base = self.segment_bases()[-1]
@@ -78,7 +85,7 @@ class LogMachine(RuleBasedStateMachine):
         self._starts_at(offset)
 
     def segments(self) -> list[tuple[int, int, int]]:
-        """Base offset, size and largest timestamp of each segment that reaches above the log start."""
+        """Return base offset, size and max timestamp of each segment with offsets above the log start offset."""
         bases = self.segment_bases()
         found = []
         for base, next_base in zip(bases, [*bases[1:], None], strict=True):
@@ -147,7 +154,7 @@ class LogMachine(RuleBasedStateMachine):
 
     @rule(lost=st.floats(0, 1))
     def crash_with_a_torn_tail(self, lost: float) -> None:
-        """The last segment ends anywhere from what was flushed on."""
+        """Truncate the last segment at any position after the flushed data."""
         base = self.segment_bases()[-1]
         path = f"{DIRECTORY}/{base:020d}.log"
         whole = bytes(self.disk.files[path])
@@ -195,7 +202,7 @@ class LogMachine(RuleBasedStateMachine):
         assert self.flushed <= self.end
 
     @invariant()
-    def reading_on_gives_every_record(self) -> None:
+    def consecutive_reads_return_every_record(self) -> None:
         offset, found = self.start, []
         while offset < self.end:
             data = self.log.read(offset, 150, self.end)
@@ -222,7 +229,7 @@ class LogMachine(RuleBasedStateMachine):
             assert offset >= end or not whole_first or self._batch_reaches_beyond(offset, end)
 
     def _batch_reaches_beyond(self, offset: int, end: int) -> bool:
-        """`end` lies inside the batch of `offset`: a bound that no high watermark ever is."""
+        """Whether `end` is inside the batch of `offset`, which is never true for a high watermark."""
         data = self.log.read(offset, 0, self.end)
         return end < next(iter(decode_batches(data))).next_offset
 

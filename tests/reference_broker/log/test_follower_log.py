@@ -1,4 +1,4 @@
-"""A follower's log beside its leader's: the files are equal to the byte, wherever the leader's answers were cut."""
+"""Logs of followers: byte-identical to the leader's, even if fetch responses are truncated anywhere."""
 
 from itertools import count
 
@@ -17,7 +17,7 @@ DIRECTORY = "orders-0"
 CONFIG = LogConfig(segment_bytes=900, index_interval_bytes=150)
 
 
-def opened(disk: MemoryDisk | None = None, config: LogConfig = CONFIG) -> UnifiedLog:
+def open_log(disk: MemoryDisk | None = None, config: LogConfig = CONFIG) -> UnifiedLog:
     return UnifiedLog.open(disk or MemoryDisk(), DIRECTORY, config, NOW_MS)
 
 
@@ -55,16 +55,16 @@ def state(log: UnifiedLog) -> tuple[object, ...]:
         max_size=30,
     ),
     append_time=st.booleans(),
-    answers=st.lists(st.integers(0, 1500), min_size=1, max_size=10),
+    response_sizes=st.lists(st.integers(0, 1500), min_size=1, max_size=10),
 )
-def test_a_follower_has_its_leaders_files(batches, append_time, answers):
+def test_follower_has_the_same_files_as_its_leader(batches, append_time, response_sizes):
     config = LogConfig(
         segment_bytes=900,
         index_interval_bytes=150,
         message_timestamp_type="LogAppendTime" if append_time else "CreateTime",
     )
     leaders_disk, followers_disk = MemoryDisk(), MemoryDisk()
-    leader, follower = opened(leaders_disk, config), opened(followers_disk, config)
+    leader, follower = open_log(leaders_disk, config), open_log(followers_disk, config)
     epoch = sequence = 0
     for number, (kind, size, compression, epochs) in enumerate(batches):
         epoch += epochs
@@ -75,68 +75,68 @@ def test_a_follower_has_its_leaders_files(batches, append_time, answers):
     for position in count():
         if follower.log_end_offset == leader.log_end_offset:
             break
-        asked_bytes = answers[position % len(answers)]
-        answer = leader.read(follower.log_end_offset, 1500, leader.log_end_offset)
-        follow(follower, answer[: max(asked_bytes, len(first_batch(answer)))])
+        size_bytes = response_sizes[position % len(response_sizes)]
+        fetched = leader.read(follower.log_end_offset, 1500, leader.log_end_offset)
+        follow(follower, fetched[: max(size_bytes, len(first_batch(fetched)))])
     assert state(follower) == state(leader)
     leader.close()
     follower.close()
     assert followers_disk.files == leaders_disk.files
 
 
-def first_batch(answer: bytes) -> bytes:
-    return answer[: BatchHeader.parse(answer).size_bytes]
+def first_batch(fetched: bytes) -> bytes:
+    return fetched[: BatchHeader.parse(fetched).size_bytes]
 
 
-def test_a_damaged_batch_refuses_the_whole_answer():
+def test_fetched_records_with_a_corrupt_batch_are_rejected():
     batches = [plain(2), plain(3), plain(1)]
-    answer = everything(appended(opened(), *batches))
+    fetched = everything(appended(open_log(), *batches))
     starts = [sum(map(len, batches[:number])) for number in range(3)]
     unchecked = {start + field for start in starts for field in (*range(8), *range(12, 16))}  # offset and epoch
-    for position in set(range(len(answer))) - unchecked:
-        follower = opened()
-        flipped = bytearray(answer)
+    for position in set(range(len(fetched))) - unchecked:
+        follower = open_log()
+        flipped = bytearray(fetched)
         flipped[position] ^= 0x10
         before = state(follower)
         try:
             follow(follower, bytes(flipped))
         except AppendError:
             assert state(follower) == before
-        else:  # a length that reaches beyond the answer makes the batch a torn one
+        else:  # a length that exceeds the response means a torn batch
             assert any(start + 8 <= position < start + 12 for start in starts)
-            assert answer.startswith(everything(follower))
+            assert fetched.startswith(everything(follower))
             assert follower.log_end_offset < 6
 
 
-def test_what_is_torn_off_comes_with_the_next_answer():
-    leader = appended(opened(), plain(2), plain(3))
-    answer = everything(leader)
-    for cut in range(len(answer) + 1):
-        follower = opened()
-        follow(follower, answer[:cut])
+def test_torn_batch_is_completed_by_the_next_response():
+    leader = appended(open_log(), plain(2), plain(3))
+    fetched = everything(leader)
+    for cut in range(len(fetched) + 1):
+        follower = open_log()
+        follow(follower, fetched[:cut])
         assert follower.log_end_offset in {0, 2, 5}
         follow(follower, everything(leader)[follower.size_bytes :])
         assert state(follower) == state(leader)
 
 
 @pytest.mark.parametrize("base_offset", [0, 1])
-def test_a_batch_below_the_end_is_refused(base_offset):
-    follower = appended(opened(), plain(2))
+def test_batch_below_the_log_end_is_rejected(base_offset):
+    follower = appended(open_log(), plain(2))
     batch = BatchHeader.parse(plain(3))._replace(base_offset=base_offset, leader_epoch=0).pack() + plain(3)[61:]
     with pytest.raises(AppendError, match="does not follow a log that ends at 2 with epoch 0"):
         follow(follower, batch)
 
 
-def test_a_gap_is_the_leaders_to_have():
-    follower = appended(opened(), plain(2))
+def test_offset_gap_in_the_leaders_log_is_accepted():
+    follower = appended(open_log(), plain(2))
     follow(follower, BatchHeader.parse(plain())._replace(base_offset=10, leader_epoch=3).pack() + plain()[61:])
     assert (follower.log_end_offset, follower.epochs.entries) == (11, ((0, 0), (3, 10)))
     assert offsets(follower.read(2, 1000, 11)) == [10]
 
 
-def test_an_older_epoch_is_refused_and_one_above_the_leaders_is_left():
-    leader = appended(appended(opened(), plain(2), epoch=3), plain(2), epoch=5)
-    follower = appended(opened(), epoch=4)
+def test_older_epoch_is_rejected_and_epoch_above_the_leader_epoch_is_skipped():
+    leader = appended(appended(open_log(), plain(2), epoch=3), plain(2), epoch=5)
+    follower = appended(open_log(), epoch=4)
     follow(follower, everything(leader), leader_epoch=4)
     assert (follower.log_end_offset, follower.latest_epoch) == (2, 3)
     follower.assign_epoch_start_offset(6)
@@ -146,10 +146,10 @@ def test_an_older_epoch_is_refused_and_one_above_the_leaders_is_left():
     assert state(follower) == before
 
 
-def test_an_empty_log_begins_with_the_batch_that_its_start_lies_in():
-    leader = appended(opened(), plain(4), plain(3))
+def test_empty_log_starts_with_the_batch_that_contains_its_start_offset():
+    leader = appended(open_log(), plain(4), plain(3))
     leader.maybe_increment_log_start_offset(2)
-    follower = opened()
+    follower = open_log()
     follower.truncate_fully_and_start_at(leader.log_start_offset, NOW_MS)
     follow(follower, leader.read(2, 10_000, 7))
     assert (follower.log_start_offset, follower.log_end_offset) == (0, 7)
@@ -157,21 +157,21 @@ def test_an_empty_log_begins_with_the_batch_that_its_start_lies_in():
     assert offsets(follower.read(2, 10_000, 7)) == list(range(7))
 
 
-def test_an_epoch_begun_without_records_goes_with_the_next_truncation():
-    log = appended(opened(), plain(2), epoch=1)
+def test_epoch_without_records_is_removed_by_the_next_truncation():
+    log = appended(open_log(), plain(2), epoch=1)
     log.assign_epoch_start_offset(4)
     assert (log.latest_epoch, log.end_offset_for_epoch(1), log.end_offset_for_epoch(4)) == (4, (1, 2), (4, 2))
     log.truncate_to(2, NOW_MS)
     assert (log.latest_epoch, log.log_end_offset) == (1, 2)
 
 
-def test_beginning_again_leaves_nothing():
+def test_full_truncation_deletes_all_records_and_state():
     disk = MemoryDisk()
-    log = opened(disk)
+    log = open_log(disk)
     for number in range(12):
         appended(log, idempotent(9, 0, 10 * number, 10), epoch=number)
     log.truncate_fully_and_start_at(500, NOW_MS)
-    assert state(log) == (500, 500, (), b"", opened().producers.snapshot())
+    assert state(log) == (500, 500, (), b"", open_log().producers.snapshot())
     assert {name: len(content) for name, content in disk.files.items()} == {
         f"{DIRECTORY}/{500:020d}.index": 0,
         f"{DIRECTORY}/{500:020d}.log": 0,
