@@ -65,7 +65,7 @@ def test_a_node_that_ends_is_one_line_with_exit_code_3(capsys):
         "[targets.x], start: without {properties} the broker cannot be started with auto.cr" in capsys.readouterr().err
     )
     Path("kafkatrial.toml").write_text("[targets.x]\nstart = \"sh -c 'echo no room; exit 1' {properties}\"\n")
-    assert exit_code(["broker", "--target", "x"]) == ExitCode.INTERNAL
+    assert exit_code(["broker", "--target", "x", "--data", "data"]) == ExitCode.INTERNAL
     error = capsys.readouterr().err
     assert error.startswith("kafkatrial: x did not start: node 1 ended by itself: no room (log: ")
     assert error.endswith("; see kafkatrial.toml, [targets.x], start\n")
