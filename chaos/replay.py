@@ -1,4 +1,4 @@
-"""A saved trial on any target: `replay`.
+"""Replay of a saved trial on any target.
 
 A trial means the same on every target, but real time is not virtual time: roles and waits are resolved at injection, so
 a fault may find nothing to break. The result names such faults.
@@ -27,16 +27,16 @@ from linearizability.history.saving import save as save_history
 from linearizability.judgement import Verdict
 
 COMPUTING_MAX_S: Final = 600.0
-"""Of a trial in virtual time; those of seeds take seconds."""
+"""Limit of the computing time of a trial in virtual time; generated ones take seconds."""
 
 
 class TrialNotApplicableError(Exception):
-    """A target cannot run a trial. The message is one line that names what the target lacks."""
+    """A target cannot run a trial. The message is one line that names the missing capability or setting."""
 
 
 @dataclass(frozen=True, slots=True)
 class WithoutEffect:
-    """A fault of the schedule that broke nothing, and why."""
+    """A fault of the schedule without an effect, and the reason."""
 
     timed: Timed
     reason: str

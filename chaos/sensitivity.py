@@ -1,12 +1,12 @@
-"""Whether the suite catches what it is for: each defect is seeded into the broker, and tried until it is caught.
+"""Sensitivity of the suite: each defect is seeded into the broker, and tried until it is detected.
 
-A defect is tried by the trials of one seed after the other, the same seeds for all. One that is expected to break a
-requirement is first checked by that, on the target `simulation`. A violation counts only if the trial violates nothing
-on the clean broker; otherwise it is a false alarm. As many trials as all defects took together then run on the clean
-broker alone.
+A defect is tried by the trials of consecutive seeds, the same for all defects. A defect that is expected to break a
+requirement is first checked by that requirement, on the target `simulation`. A violation counts only if the trial has
+none on the clean broker; otherwise it is a false alarm. Afterwards the clean broker alone runs the same number of
+trials as all defects together.
 
-The time of a defect is what its process has computed, not what the clock on the wall says, so that a busy machine does
-not make a hole of what is slow.
+The time of a defect is the computing time of its process, not wall-clock time, so that the result does not depend on
+other load of the machine.
 """
 
 import itertools
@@ -40,7 +40,7 @@ from linearizability.judgement import Verdict
 from linearizability.temporary_folder import TemporaryFolder
 
 TRIAL_SECONDS_MAX: Final = 20.0
-"""What one trial may compute; a hundred times what it takes."""
+"""Limit of the computing time of a trial: a hundred times the usual time."""
 _REQUIREMENTS_SEED: Final = 1
 _PROFILE: Final = Profile("sensitivity", scripts_max=15, shrink_seconds=0.0)
 _WALL_OVER_CPU: Final = 20.0
@@ -48,12 +48,12 @@ _WALL_OVER_CPU: Final = 20.0
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is to be tried.
+    """Plan of a measurement.
 
-    :param defects: by name.
-    :param first: the first seed.
-    :param seconds: for each defect, of computing.
-    :param known_first: try the trial that is saved as a defect's counterexample before those of seeds.
+    :param defects: names of the defects.
+    :param first: first seed.
+    :param seconds: computing time for each defect.
+    :param known_first: whether the saved counterexample of a defect is tried before the seeds.
     """
 
     defects: tuple[str, ...]
@@ -65,7 +65,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class SensitivityStarted(Event):
-    """First of all."""
+    """First event."""
 
     event: ClassVar[str] = "sensitivity-started"
     defects: tuple[str, ...]
@@ -85,12 +85,12 @@ class FalseAlarm:
 
 @dataclass(frozen=True, slots=True)
 class DefectTried(Event):
-    """One defect.
+    """The result for one defect.
 
-    :param name: of what caught it: an invariant, an anomaly, a requirement; empty: missed.
-    :param seed: of the trial that caught it; null where a requirement did, or the saved trial.
+    :param name: of the invariant, anomaly or requirement that detected it; empty: missed.
+    :param seed: of the trial that detected it; None if a requirement or the saved trial did.
     :param trials: number of trials that ran.
-    :param seconds: of computing.
+    :param seconds: computing time.
     """
 
     event: ClassVar[str] = "defect-tried"
@@ -106,7 +106,7 @@ class DefectTried(Event):
 
 @dataclass(frozen=True, slots=True)
 class CleanRan(Event):
-    """A trial on the clean broker."""
+    """A trial on the clean broker is over."""
 
     event: ClassVar[str] = "clean-ran"
     seed: int
@@ -116,7 +116,7 @@ class CleanRan(Event):
 
 @dataclass(frozen=True, slots=True)
 class SensitivityEnded(Event):
-    """Last of all. `complete` is false when it was interrupted."""
+    """Last event. `complete` is false if the measurement was interrupted."""
 
     event: ClassVar[str] = "sensitivity-ended"
     complete: bool
@@ -124,9 +124,9 @@ class SensitivityEnded(Event):
 
 
 def run_sensitivity(plan: Plan) -> Generator[Event, None, None]:
-    """Try every defect, then the clean broker; yield what happens.
+    """Try every defect, then the clean broker; yield the events.
 
-    Ctrl-C ends it: the last event says so. Raises `UnknownDefectError`, `WorkerError`.
+    After Ctrl-C the last event is yielded, with `complete` false. Raises `UnknownDefectError`, `WorkerError`.
     """
     for name in plan.defects:
         defect_of(name)
@@ -143,7 +143,7 @@ def run_sensitivity(plan: Plan) -> Generator[Event, None, None]:
 
 
 def _try_defects(plan: Plan) -> Generator[Event, None, int]:
-    """Try the defects; return the number of trials that they took."""
+    """Try the defects; return the total number of trials."""
 
     def overdue(name: str) -> DefectTried:
         text = f"not tried to an end in {_WALL_OVER_CPU:.0f} times the seconds that it may compute"
@@ -189,11 +189,11 @@ def _try_by_name(name: str, *, first: int, seconds: float, known_first: bool) ->
 
 
 def try_defect(defect: Defect, seeds: Iterable[int], seconds: float, *, known: Trial | None = None) -> DefectTried:
-    """Look for what catches a defect.
+    """Search for a trial or requirement that detects a defect.
 
-    :param seeds: of the trials, in this order.
-    :param seconds: of computing; at least one trial is run.
-    :param known: a trial that has caught it, to be tried ahead of all others.
+    :param seeds: seeds of the trials, in this order.
+    :param seconds: computing time; at least one trial runs.
+    :param known: a trial that has detected it, to be tried first.
     """
     began_s = time.process_time()
     required = [name for name in defect.expected if "/" in name]
@@ -223,7 +223,7 @@ def try_defect(defect: Defect, seeds: Iterable[int], seconds: float, *, known: T
 
 
 def violation_of(trial: Trial, defect: Defect | None = None) -> Violation | None:
-    """What a trial violates, with a defect or on the clean broker. One that does not end is `endless`."""
+    """Return the violation of a trial, with a defect or on the clean broker; `endless` if it does not end."""
     try:
         with bounded(TRIAL_SECONDS_MAX):
             if defect is None:
@@ -235,7 +235,7 @@ def violation_of(trial: Trial, defect: Defect | None = None) -> Violation | None
 
 
 def broken_requirement(defect: Defect, requirements: list[str]) -> tuple[str, str] | None:
-    """Which of these requirements a broker with this defect breaks, and how; a clean one must not."""
+    """Return the first requirement that a broker with this defect violates but a clean one does not, and how."""
     for requirement in requirements:
         with defect.seeded():
             broken = _breach(requirement)
@@ -245,7 +245,7 @@ def broken_requirement(defect: Defect, requirements: list[str]) -> tuple[str, st
 
 
 def _breach(requirement: str) -> str | None:
-    """How the simulation breaks a requirement; null if it keeps it."""
+    """Return how the simulation violates a requirement; None if it does not."""
     with TemporaryFolder() as directory:
         events = run_requirements(
             [Simulation()],

@@ -1,4 +1,4 @@
-"""Importing this registers the targets that only this layer knows how to make: `simulation` and `defective`."""
+"""Registration of the targets of this layer, `simulation` and `defective`, by an import of this module."""
 
 from fixtures.targets.catalogue import TargetKind, Wanted, register_target_kind
 from fixtures.targets.node_counts import NODE_COUNTS
@@ -6,7 +6,7 @@ from fixtures.targets.target import Target, UnknownTargetError
 
 
 def _simulation(wanted: Wanted) -> Target:
-    from chaos.simulation.target import Simulation  # with the whole broker, which most commands do without
+    from chaos.simulation.target import Simulation  # imports the whole broker, which most commands do not need
 
     if wanted.argument:
         raise UnknownTargetError(f"{wanted.name}: the simulation has no versions; say simulation")
@@ -15,7 +15,7 @@ def _simulation(wanted: Wanted) -> Target:
 
 
 def _defective(wanted: Wanted) -> Target:
-    from chaos.defects.live.target import defective_reference  # with the whole broker, too
+    from chaos.defects.live.target import defective_reference  # imports the whole broker, too
 
     return defective_reference(wanted)
 

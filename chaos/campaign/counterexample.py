@@ -44,7 +44,7 @@ class Counterexample:
 
     @property
     def command(self) -> str:
-        """The command line that finds it again in virtual time."""
+        """The command line that reproduces it in virtual time."""
         return f"kafkatrial simulate --seeds {self.seed}" + (f" --defect {self.defect}" if self.defect else "")
 
     @property
@@ -132,5 +132,5 @@ def _header(found: Counterexample) -> dict[str, str]:
 
 
 def _escaped(text: str) -> str:
-    """Return the text as it can stand in a docstring."""
+    """Return the text, escaped for a docstring."""
     return text.replace("\\", "\\\\").replace('"""', "'''")

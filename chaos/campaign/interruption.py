@@ -1,7 +1,7 @@
-"""Ctrl-C and SIGTERM end a command the same way: by one KeyboardInterrupt in the main thread.
+"""Handling of Ctrl-C and SIGTERM: either ends a command by one KeyboardInterrupt in the main thread.
 
-What follows is the orderly way out (stop the cluster, write the results so far), and a second, impatient Ctrl-C must
-not break that off halfway and leave brokers running: after the first signal, further ones are ignored.
+After the first signal, further ones are ignored: a second Ctrl-C must not interrupt the cleanup (stopping the cluster,
+writing the results so far) and leave brokers running.
 """
 
 import signal

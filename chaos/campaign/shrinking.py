@@ -1,12 +1,12 @@
-"""From a trial that violates something to the smallest one found that violates the same.
+"""Shrinking of a trial to the smallest one found with the same violation.
 
-A trial is a value, so it is made small as a value: first whole parts go, halves before quarters before single ones
-(delta debugging: Zeller and Hildebrandt, 2002), then what is left is made plain, field by field. Faults and clients are
-treated alike. What was drawn, written by hand or saved shrinks the same way, in some hundred runs; Hypothesis, which
-knows nothing of a trial but the numbers that it was drawn from, needs several times as many.
+A trial is a value and is reduced as one: first whole parts are deleted, halves before quarters before single ones
+(delta debugging: Zeller and Hildebrandt, 2002), then the remaining fields are simplified one by one. A generated,
+hand-written or saved trial shrinks the same way, in some hundred runs. Hypothesis, which sees only the numbers from
+which a trial is drawn, needs several times as many.
 
-    faults, clients, steps of each client, topics, settings    parts that may go
-    every field that is not as by default                      its default; of numbers, half the way to it, then round
+    faults, clients, steps of each client, topics, settings    are deleted
+    fields that differ from their default                      are set to it; numbers go half-way, then are rounded
 
 Each trial runs once. The caller bounds the number of runs, so that the result is the same everywhere, and the time.
 On started clusters, where a run is expensive, `chaos.live.shrinking` has fewer candidates.
@@ -20,18 +20,18 @@ from typing import Any, Final
 from chaos.trial import Trial
 
 Path = tuple[str | int, ...]
-"""Where a part of a trial is: names of fields and places in tuples, from the trial on."""
+"""Path of a part of a trial: names of fields and indexes in tuples."""
 
 _SEEDS: Final = 6
-"""Below which one may do; half of a seed is no smaller in any sense."""
+"""Seeds below this are tried; half of a seed is not simpler than the seed."""
 _EXACT: Final = 32
-"""How far from the least a number may be for every one in between to be worth trying."""
+"""Distance from the minimum within which numbers are tried one by one."""
 _ROUND: Final = (10_000, 1_000, 100, 10)
 
 
 @dataclass(frozen=True, slots=True)
 class Smallest:
-    """The result. `runs` is the number of trials that ran for it."""
+    """The smallest trial found, and the number of trials that ran."""
 
     trial: Trial
     runs: int
@@ -44,11 +44,11 @@ def smallest(
     passes: "Callable[[Shrinker], None] | None" = None,
     prepared: Callable[[Trial], Trial | None] = lambda candidate: candidate,
 ) -> Smallest:
-    """Return the smallest trial found that shows the same. The given one counts as showing it, and does not run.
+    """Return the smallest trial found that shows the same violation. The given one is not run again.
 
-    :param may_run: whether one more trial may run, after a number of them.
-    :param passes: candidates in an order of their own; they are repeated until none is smaller. Default: `all_parts`.
-    :param prepared: returns a candidate as it is to run; null: it is none.
+    :param may_run: whether another trial may run after this number of trials.
+    :param passes: tries candidates; repeated until no candidate is smaller. Default: `all_parts`.
+    :param prepared: returns the trial to run for a candidate, or None if the candidate is invalid.
     """
     shrinker = Shrinker(trial, shows, may_run, prepared)
     before = None
@@ -60,7 +60,7 @@ def smallest(
 
 
 class _Enough(Exception):  # noqa: N818 - no error: there is a result
-    """The runs, or the time, are used up."""
+    """The number of runs, or the time, is used up."""
 
 
 @dataclass(slots=True)
@@ -79,7 +79,7 @@ class Shrinker:
         return len(self.known)
 
     def try_smaller(self, wanted: Trial) -> bool:
-        """Run a candidate, once, and continue from it if it shows the same; return whether it does."""
+        """Run a candidate once, and continue with it if it shows the same violation; return whether it does."""
         candidate = self.prepared(wanted)
         if candidate is None or candidate == self.trial:
             return False
@@ -92,7 +92,7 @@ class Shrinker:
         return self.known[candidate]
 
     def delete(self, path: Path, *, least: int = 0) -> None:
-        """Delete parts of a tuple: as many at once as possible, then half of that, and so on; the last ones first."""
+        """Delete parts of a tuple, the last ones first: all at once, then halves, quarters, and so on."""
         size = len(_get(self.trial, path)) - least
         while size >= 1:
             end = len(_get(self.trial, path))
@@ -105,12 +105,12 @@ class Shrinker:
             size //= 2
 
     def make_plain(self) -> None:
-        """Set each field to its default, or a number as near to it as possible."""
+        """Set each field to its default, or a number as near to the default as possible."""
         for path in list(_paths(self.trial)):
             try:
                 value, plain = _get(self.trial, path), _default(self.trial, path)
             except (AttributeError, IndexError):
-                continue  # what it was part of is gone
+                continue  # its parent was deleted
             if value == plain or self.try_smaller(_put(self.trial, path, plain)):
                 continue
             if path == ("seed",):
@@ -119,7 +119,7 @@ class Shrinker:
                 self._lower(path, plain if isinstance(plain, int) else 0)
 
     def _lower(self, path: Path, least: int) -> None:
-        """Bring a number as near to the least as it goes; a large one to a round number on the way there."""
+        """Bring a number as near to the minimum as possible, or a large one to a round number above it."""
         rejected = least
         while (value := _get(self.trial, path)) - rejected not in {-1, 0, 1}:
             half = rejected + (value - rejected) // 2
@@ -139,7 +139,7 @@ class Shrinker:
 
 
 def all_parts(shrinker: Shrinker) -> None:
-    """Delete whole parts of every kind, then make the rest plain."""
+    """Delete parts of every kind, then simplify the fields."""
     shrinker.delete(("schedule",))
     shrinker.delete(("clients",))
     for client in range(len(shrinker.trial.clients)):
@@ -152,14 +152,14 @@ def all_parts(shrinker: Shrinker) -> None:
 
 
 def _paths(value: Any, path: Path = ()) -> Iterator[Path]:
-    """Of every field below a value, whole parts before what is in them."""
+    """Yield the path of every field below a value, parents before their parts."""
     if is_dataclass(value):
         for each in fields(value):
             yield (*path, each.name)
             yield from _paths(getattr(value, each.name), (*path, each.name))
     elif isinstance(value, tuple):
-        for place, each in enumerate(value):
-            yield from _paths(each, (*path, place))
+        for index, each in enumerate(value):
+            yield from _paths(each, (*path, index))
 
 
 def _get(value: Any, path: Path) -> Any:
@@ -169,7 +169,7 @@ def _get(value: Any, path: Path) -> Any:
 
 
 def _put(value: Any, path: Path, part: Any) -> Any:
-    """The value with another part there."""
+    """Return the value with another part at a path."""
     if not path:
         return part
     step, rest = path[0], path[1:]
@@ -179,7 +179,7 @@ def _put(value: Any, path: Path, part: Any) -> Any:
 
 
 def _default(trial: Trial, path: Path) -> Any:
-    """What is plain for a field: its default; zero, where a number has none; else what it is."""
+    """Return the simplest value of a field: its default, 0 for a number without default, else its present value."""
     owner, name = _get(trial, path[:-1]), path[-1]
     described: Field[Any] = next(each for each in fields(owner) if each.name == name)
     if described.default is not MISSING:

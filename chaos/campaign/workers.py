@@ -41,7 +41,7 @@ class WorkerError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Job(Generic[A, T]):
-    """What the workers do. All that is run in a worker can be pickled.
+    """Work of the workers. Functions that run in a worker can be pickled.
 
     :param work: run in a worker for each item.
     :param limit_s: an item that takes longer is given up, with its process.
@@ -84,10 +84,10 @@ class _Worker:
     process: BaseProcess
     connection: Connection
     place: int | None = None
-    """The place of its item in the order of results; null while it is idle."""
+    """Index of its item in the order of results; None while it is idle."""
     item: Any = None
     since_s: float = math.inf
-    """When it began with the item; a process that is still starting has not."""
+    """Start time of the item; infinite while the process is still starting."""
     is_ready: bool = False
     done: int = 0
 
@@ -105,7 +105,7 @@ class _Pool(Generic[A, T]):
     places: Iterator[int] = field(default_factory=itertools.count)
     workers: list[_Worker] = field(default_factory=list)
     waiting: dict[int, T] = field(default_factory=dict)
-    """Results by place that others come before."""
+    """Results by index that wait for earlier ones."""
 
     def results(self) -> Iterator[T]:
         next_place = 0

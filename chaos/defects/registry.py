@@ -52,7 +52,7 @@ class UnknownDefectError(KeyError):
 
 
 def defect(name: str) -> Defect:
-    """A defect by its name. Raises `UnknownDefectError`."""
+    """Return a defect by name. Raises `UnknownDefectError`."""
     try:
         return DEFECTS[name]
     except KeyError:

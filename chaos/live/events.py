@@ -12,7 +12,7 @@ from conformance.events import Event
 
 @dataclass(frozen=True, slots=True)
 class ChaosStarted(Event):
-    """First of all: everything that was drawn or chosen. `kinds` are those of which schedules are made."""
+    """First event: the plan of the session. `kinds` are the kinds of faults in its schedules."""
 
     event: ClassVar[str] = "chaos-started"
     targets: tuple[str, ...]
@@ -46,7 +46,7 @@ class FaultInjected(Event):
 
 @dataclass(frozen=True, slots=True)
 class RoundJudged(Event):
-    """A round is over. `seconds` is all that it took."""
+    """A round is over. `seconds` is its duration with start, drain and judgement."""
 
     event: ClassVar[str] = "round-judged"
     target: str
@@ -67,7 +67,7 @@ class RoundNotRun(Event):
 
 @dataclass(frozen=True, slots=True)
 class ShrinkingStarted(Event):
-    """A round that showed something is made smaller."""
+    """Shrinking of a round with a violation or a finding starts."""
 
     event: ClassVar[str] = "shrinking-started"
     target: str
@@ -78,7 +78,7 @@ class ShrinkingStarted(Event):
 
 @dataclass(frozen=True, slots=True)
 class Shrunk(Event):
-    """The smallest round found that shows the same, and where it is kept."""
+    """The smallest round found with the same violation or finding, and its directory."""
 
     event: ClassVar[str] = "shrunk"
     counterexample: Counterexample
@@ -87,7 +87,7 @@ class Shrunk(Event):
 
 @dataclass(frozen=True, slots=True)
 class ChaosEnded(Event):
-    """Last of all. `complete` is false when it was interrupted."""
+    """Last event. `complete` is false if the session was interrupted."""
 
     event: ClassVar[str] = "chaos-ended"
     complete: bool

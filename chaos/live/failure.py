@@ -26,7 +26,7 @@ def describe(report: Report) -> str:
 
 
 def summary_of(report: Report) -> list[str]:
-    """Return the lines that are beside the verdict."""
+    """Return the lines of the summary, without the verdict."""
     found = [f"permitted: {name} ({count})" for name, count in report.permitted.items()]
     found += [f"records of acks={'all' if acks < 0 else acks} lost: {lost:,}" for acks, lost in report.lost.items()]
     recovery_s = report.worked.recovery_s

@@ -1,4 +1,4 @@
-"""Kinds of faults that schedules for real clusters are drawn from: the simulation's, and those it cannot have."""
+"""Kinds of faults in schedules for real clusters: those of the simulation, and others that need processes."""
 
 from collections.abc import Callable
 from functools import cache
@@ -45,7 +45,7 @@ _SETTINGS: Final = (
 )
 LASTING: Final = "lasting"
 LASTING_MS: Final = 70_000
-"""Longer than a cluster with a round's settings may take after a change, so that it has to serve in the end."""
+"""Longer than a cluster with a round's settings may take to recover after a change."""
 _MIB: Final = 1024 * 1024
 _NEWEST: Final = "4.3.1"
 
@@ -127,12 +127,12 @@ KINDS: Final[dict[str, Callable[[Shape], SearchStrategy[Group]]]] = FAULT_KINDS 
     "upgrade": _upgrades,
     LASTING: _lasting,
 }
-"""By name: the groups that a schedule is made of, for a shape."""
+"""Strategies for groups of faults by kind; a schedule consists of such groups."""
 
 
 @cache
 def schedules(shape: Shape, kinds: tuple[str, ...]) -> SearchStrategy[tuple[Timed, ...]]:
-    """Schedules of faults of some kinds, by time; as the simulation draws them.
+    """Return a strategy for schedules of faults of some kinds, by time, as in the simulation.
 
     A lasting fault is alone: every other fault restarts the time after which a cluster must serve again.
     """

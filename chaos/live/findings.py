@@ -16,7 +16,7 @@ from chaos.trial import STEADY_MS, ClusterSettings, OneByOne, Pipelined, Retryin
 from fixtures.faults import Cut, Held, HoldRequests, Isolate, Keeps, Kill, Listener, PowerCut, Reset, Role, Timed
 
 ALL: Final = -1
-"""Acks, as the protocol has it."""
+"""The value of acks=all in the protocol."""
 _HELD_S: Final = 1.0
 
 
@@ -29,8 +29,8 @@ class ChaosFinding:
     :ivar trial: a trial that shows it.
     :ivar is_seen: whether a round of this configuration without a violation has shown it.
     :ivar kinds: kinds of faults in its generated schedules.
-    :ivar is_of_all: every such round has to show it, not only some: that nothing is lost. That is seen where nothing
-        has happened, too; so it shows only where every fault of the schedule was injected.
+    :ivar is_of_all: whether every such round must show it, because the finding is that nothing is lost. A round without
+        effective faults would show that too, so it counts only if every fault of the schedule was injected.
     """
 
     name: str
@@ -41,12 +41,12 @@ class ChaosFinding:
     is_of_all: bool = False
 
     def shows(self, report: Report) -> bool:
-        """Whether a round shows it, and violates nothing."""
+        """Whether a round shows it without a violation."""
         return not report.violations and self.is_seen(report) and (not self.is_of_all or _has_all_faults(report))
 
 
 class UnknownFindingError(Exception):
-    """There is no such finding. The message is one line."""
+    """No finding has this name. The message is one line."""
 
 
 def finding(name: str) -> ChaosFinding:

@@ -1,10 +1,10 @@
 """Injector: applies a schedule of faults to a live cluster, and reverts it.
 
 Rules of this file:
-- One task goes through the schedule. It waits for no node: what takes time (a node that starts, an administrator's
-  request) happens beside it, and a fault in the meantime meets the state of that moment. Only a node that is
-  unregistered is not started before the response to that, or before the request was given up.
-- All faults are over and every node was started when `__call__` returns, whatever happens, Ctrl-C included.
+- One task applies the schedule and does not wait for nodes: a slow action (the start of a node, an administrator's
+  request) runs in another task, and a fault in the meantime applies to the state of that moment. Only the start of an
+  unregistered node waits for the response to UnregisterBroker, or until that request is given up.
+- When `__call__` returns, even after an error or Ctrl-C, all faults are reverted and every node has been started.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -52,7 +52,7 @@ class Injected:
     """One fault of the schedule after its injection.
 
     :ivar found: false if there was nothing to break.
-    :ivar rejection: why the target did not apply it, such as a conflict with another one. Empty if it did.
+    :ivar rejection: why the target did not apply it, such as a conflict with another fault. Empty if it did.
     """
 
     timed: Timed
@@ -62,15 +62,15 @@ class Injected:
 
 @dataclass(slots=True)
 class Injector:
-    """One schedule on one started cluster. Call it once: that goes through the schedule, and heals.
+    """One schedule on one started cluster. Call it once: it applies the schedule and reverts all faults.
 
-    :param steady_ms: before the schedule begins.
-    :param seed: of what is left to chance: what a power cut leaves.
-    :param cancelled: once it is set, all is healed, and the call returns.
+    :param steady_ms: time before the schedule begins.
+    :param seed: of random effects: the bytes that survive a power cut.
+    :param cancelled: once it is set, all faults are reverted, and the call returns.
     :param on_injected: called with each fault after its injection.
-    :param flushed_topics: those whose records are durable once they are acknowledged.
-    :param recover: waits until the cluster is in order, or its time for that is over. It is called before each fault
-        that begins while no other is in force, and the schedule stands still meanwhile. Null: no waits.
+    :param flushed_topics: topics whose records are durable once they are acknowledged.
+    :param recover: waits until the cluster has recovered or its time for that is over. It is called before each fault
+        that begins while no other is in force, and the schedule is paused meanwhile. None: no waits.
     """
 
     target: BreakableTarget
@@ -105,13 +105,13 @@ class Injector:
         self.nodes = Nodes(target, self._fault_context, self.view)
 
     def __call__(self) -> None:
-        """Go through the schedule. Raises what a control raised, after everything was healed."""
+        """Apply the schedule. Raises the error of a control after all faults are reverted."""
         with ExitStack() as all_over:
             all_over.callback(self.nodes.start_all)
             all_over.callback(self._administration.finish)
-            self._go_through(all_over)
+            self._apply_schedule(all_over)
 
-    def _go_through(self, all_over: ExitStack) -> None:
+    def _apply_schedule(self, all_over: ExitStack) -> None:
         clock = self.trial_context.target.transport
         start_s = clock.monotonic() + self.steady_ms / 1000
         heals: dict[int, ExitStack] = {}
@@ -130,7 +130,7 @@ class Injector:
             self.nodes.look_for_deaths()
 
     def _moments(self) -> Iterator[tuple[int, int, int, bool]]:
-        """Return begins and ends: the time, the order at that time (ends first), the fault, and which it is."""
+        """Yield begins and ends of faults: time, order at that time (ends first), index, and whether it is the end."""
         for number, timed in enumerate(self.schedule):
             yield timed.at_ms, 1, number, False
             yield timed.at_ms + timed.for_ms, int(timed.for_ms == 0), number, True

@@ -15,7 +15,7 @@ Client = TypeVar("Client", bound=RecordedConnection)
 
 
 class FollowingConnection(ABC, Generic[Client]):
-    """One process of the history with one connection at a time, to the node that has a role."""
+    """A process of the history with one connection at a time, to the node that has a role."""
 
     _client_class: type[Client]
 

@@ -1,4 +1,4 @@
-"""Nodes of a live cluster under faults: which have ended on their own, and which have lost content."""
+"""Nodes of a live cluster under faults: those that ended on their own, and those that lost content."""
 
 import threading
 from collections.abc import Collection
@@ -19,7 +19,7 @@ class Nodes:
     context: FaultContext
     view: View
     deaths: dict[int, str] = field(default_factory=dict)
-    """Nodes that ended on their own though no fault limited their disks or memory, and the last line of their logs."""
+    """Nodes that ended although no fault limited their disk or memory, with the last line of their log."""
 
     def start_all(self) -> None:
         """Start the nodes that do not run, as an operator does."""
@@ -46,9 +46,9 @@ class Nodes:
 
 
 class ObservedLosses(Losses):
-    """`Losses` of a live cluster: the ISRs are those that the nodes have returned last.
+    """`Losses` of a live cluster, with the ISRs of the newest responses.
 
-    :param flushed_topics: those of which a power cut takes nothing that was acknowledged.
+    :param flushed_topics: topics whose acknowledged records survive a power cut.
     """
 
     def __init__(self, recorder: Recorder, view: View, flushed_topics: Collection[str]) -> None:
@@ -56,29 +56,29 @@ class ObservedLosses(Losses):
         self._view = view
         self._flushed_topics = flushed_topics
         self._lossy: dict[tuple[str, int], int] = {}
-        """Topics and nodes that have lost content of them, with the time of the node's next start."""
+        """Topics and nodes that have lost records of the topic, with the time of the node's next start."""
         self._whole_ns: dict[TopicPartition, int] = {}
-        """When the newest request was sent whose response showed a full ISR: nodes started before have caught up."""
+        """Time of the newest request whose response had a full ISR: nodes that started earlier have caught up."""
         self._forfeited: set[tuple[TopicPartition, int, int]] = set()
         self._lock = threading.Lock()
         view.on_change = self._note_partition
 
     def note(self, node: int, topic: str | None = None) -> None:
-        """Note that a node has lost content of a topic, or of all."""
+        """Note that a node has lost records of a topic, or of all topics."""
         self._note(node, self._view.topics if topic is None else (topic,))
 
     def note_power_cut(self, node: int) -> None:
-        """Note that a node has lost what was not flushed."""
+        """Note that a node has lost its unflushed records."""
         self._note(node, [topic for topic in self._view.topics if topic not in self._flushed_topics])
 
     def before_start(self, node: int) -> None:
-        """Record a forfeit if the node has lost content and is the last in-sync replica of a partition."""
+        """Record a forfeit if the node has lost records and is the last in-sync replica of a partition."""
         for place, seen in self._view.partitions.items():
             if seen.isr == (node,):
                 self._note_partition(place, seen)
 
     def after_start(self, node: int) -> None:
-        """Begin the time after which a full ISR shows that the node has its content again."""
+        """Begin the time after which a full ISR shows that the node has its records again."""
         now_ns = self._recorder.now_ns()
         with self._lock:
             self._lossy |= {key: now_ns for key in self._lossy if key[1] == node}
@@ -89,7 +89,7 @@ class ObservedLosses(Losses):
         self.before_start(node)
 
     def _note_partition(self, place: TopicPartition, seen: PartitionSeen) -> None:
-        """Record a forfeit if the last in-sync replica of a partition has lost content."""
+        """Record a forfeit if the last in-sync replica of a partition has lost records."""
         with self._lock:
             if seen.is_whole:
                 self._whole_ns[place] = seen.at_ns

@@ -24,7 +24,7 @@ class Kept(StrEnum):
     """Outcome of the records of one produce."""
 
     ACKNOWLEDGED = "acknowledged"
-    REFUSED = "refused"
+    REJECTED = "rejected"
     UNKNOWN = "unknown"
 
 
@@ -58,12 +58,12 @@ class Report:
     """One round on one target.
 
     :ivar produced: records by acks and outcome.
-    :ivar lost: of the acknowledged ones (of acks=0: of all), by acks, those that no replica holds at the end; not
-        counted where a topic may drop them (compaction).
-    :ivar errors: of produces, by acks and name.
-    :ivar silences_s: by acks, the longest time without a record acknowledged.
-    :ivar overhead_s: of draining and judging.
-    :ivar residue: what is left on this machine after the cluster was stopped.
+    :ivar lost: by acks, acknowledged records (with acks=0, all records) that no replica has at the end; not counted
+        for compacted topics.
+    :ivar errors: errors of produces by acks and name.
+    :ivar silences_s: by acks, the longest time without an acknowledged record.
+    :ivar overhead_s: time for draining and judging.
+    :ivar residue: processes, mounts and rules that are left on this machine after the cluster was stopped.
     """
 
     trial: Trial
@@ -104,7 +104,7 @@ class Report:
 
     @property
     def permitted(self) -> dict[str, int]:
-        """Anomalies outside of what Kafka promises, by name, with their counts; lost records are `lost-write`."""
+        """Permitted anomalies by name, with their counts; lost records are `lost-write`."""
         return {
             each.name: each.count
             for each in self.judgement.anomalies
@@ -135,7 +135,7 @@ class Report:
 
 
 def report_of(history: History, trial: Trial, target: str, worked: Worked) -> Report:
-    """Judge a round's history, and count."""
+    """Judge the history of a round, and count its outcomes."""
     topic = trial.topic
     produced = {row["op_id"]: row for row in history.table("operations").to_pylist() if row["f"] == "produce"}
     records = history.table("records", ["op_id", "direction", "topic", "partition", "value"]).to_pylist()
@@ -157,7 +157,7 @@ def report_of(history: History, trial: Trial, target: str, worked: Worked) -> Re
     )
 
 
-_KEPT: Final = {"ok": Kept.ACKNOWLEDGED, "fail": Kept.REFUSED, "info": Kept.UNKNOWN}
+_KEPT: Final = {"ok": Kept.ACKNOWLEDGED, "fail": Kept.REJECTED, "info": Kept.UNKNOWN}
 
 
 def _silences_s(produced: Iterable[Row]) -> dict[int, float]:

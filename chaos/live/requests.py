@@ -1,4 +1,4 @@
-"""Requests of an administrator to a live cluster with faults, beside whatever else happens to it."""
+"""Administrator's requests to a live cluster, concurrent with its faults."""
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -18,14 +18,14 @@ _RESPONSE_TIMEOUT_S: Final = 3.0
 _ELECTION_TIMEOUT_MS: Final = 3_000
 _RETRY_BACKOFF_S: Final = 0.3
 _ATTEMPTS_MAX: Final = 60
-"""Of a request that must succeed: half a minute at least, beside what each takes."""
+"""Attempts of a request that must succeed: at least half a minute of backoffs."""
 _NOT_RECEIVED: Final = frozenset({NETWORK_EXCEPTION, REQUEST_TIMED_OUT, "NOT_CONTROLLER", "UNSUPPORTED_API"})
 
 
 class LiveAdministration:
-    """`Administration` of a live cluster: sends each request to any node that responds, each from a new task.
+    """`Administration` of a live cluster: each request is sent by a new task, to any node that responds.
 
-    :param cancelled: once it is set, requests that may be left out are not sent.
+    :param cancelled: once it is set, optional requests are not sent.
     """
 
     records_unclean_elections: Final = False
@@ -42,7 +42,7 @@ class LiveAdministration:
         self._send(lambda client: client.alter_topic(self._context.topic, name, value))
 
     def reset_topic(self, name: str) -> None:
-        """Delete a property of the topic; retry, but not indefinitely, until that succeeds."""
+        """Delete a property of the topic; retry a limited number of times until that succeeds."""
         self._start(lambda: self._retry(lambda client: client.alter_topic(self._context.topic, name, None)))
 
     def elect(self, *, unclean: bool) -> None:
@@ -55,16 +55,16 @@ class LiveAdministration:
         self._send(lambda client: client.reassign(self._context.topic, 0, replicas))
 
     def unregister(self, node: int) -> Callable[[], object]:
-        """Send UnregisterBroker; return a function that waits until it was responded to or given up."""
+        """Send UnregisterBroker; return a function that waits for the response, or until the request is given up."""
         return self._send(lambda client: client.unregister_broker(node)).result
 
     def next_broker(self, wanted: int) -> int | None:
-        """Return the next id, whatever is wanted. One broker is enough to move replicas to, and a start takes long."""
+        """Return the id of the next new broker; None if one was added, because one is enough and a start takes long."""
         nodes = [node.id for node in self._context.target.nodes]
         return None if len(nodes) > self._founders else max(nodes) + 1
 
     def add_broker(self, node: int) -> None:
-        """Start a broker, which may not succeed: a broker does not join a cluster that is broken."""
+        """Start a broker; this may fail, because a broker cannot join a cluster without a controller."""
 
         def add() -> None:
             with suppress(TargetError):
@@ -73,7 +73,7 @@ class LiveAdministration:
         self._start(add)
 
     def finish(self) -> None:
-        """Wait for what is under way."""
+        """Wait for running requests."""
         for task in self._tasks:
             task.result()
         self._tasks.clear()
@@ -83,7 +83,7 @@ class LiveAdministration:
         return self._tasks[-1]
 
     def _send(self, request: Request) -> Task:
-        """Send a request to one node after the other until one responds, once to each. The task is done then."""
+        """Start a task that sends a request once to each node in turn until one responds."""
         return self._start(lambda: self._send_to_any(request))
 
     def _send_to_any(self, request: Request) -> None:

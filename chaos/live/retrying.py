@@ -2,7 +2,7 @@
 
 One partition, one connection to its leader. All batches that are not acknowledged are sent in order, and sent again in
 order on the next connection when that one is lost. OUT_OF_ORDER_SEQUENCE_NUMBER for one of them bumps the producer
-epoch, and those that are left are numbered from 0 again (KIP-360).
+epoch, and the remaining ones get sequences from 0 (KIP-360).
 
 The epoch is bumped once the leader has acknowledged or rejected each batch in flight. Java's producer bumps it at once:
 a batch whose response is lost after that is sent again in the new epoch to the leader that has just appended it. So a

@@ -140,7 +140,7 @@ class _Healing:
         return self._over.is_set()
 
     def await_hold(self) -> None:
-        """Return at once: no fault is in force at the start."""
+        """Return at once, because no fault is in force at the start."""
 
     def cancel(self) -> None:
         """Heal now, and return when everything is healed."""
@@ -174,7 +174,7 @@ class _Healing:
                 self.recovery_s = clock.monotonic() - self._healed_s
                 break
             self._cancelled.wait(PERIOD_S)
-            self.injector.nodes.start_all()  # a node may end because of its disk shortly after that is healed
+            self.injector.nodes.start_all()  # a disk fault may end a node shortly after it is healed
 
 
 def _settings(topic: Topic) -> TopicSettings:
@@ -182,7 +182,7 @@ def _settings(topic: Topic) -> TopicSettings:
 
 
 def _watched_topics(trial: Trial) -> dict[str, int]:
-    """Return the least number of partitions of every topic that stays: 0 of one that a client may not have created."""
+    """Return the minimum number of partitions of every topic that is not deleted; 0 if a client may not create it."""
     existing = {topic.name: topic.partitions for topic in trial.topics}
     return {name: existing.get(name, 0) for name in trial.topic_names if name not in trial.deleted_topics}
 
@@ -203,7 +203,7 @@ def _work(
 
 
 def _replicas(view: View, context: TrialContext) -> dict[int, Replicas]:
-    """Return the leader and the replicas of each partition now: clients may have moved and added some."""
+    """Return the current leader and replicas of each partition, which clients may have changed."""
     seen = view.partitions_of(context.topic)
     return {
         **context.replicas,
@@ -216,7 +216,7 @@ def _replicas(view: View, context: TrialContext) -> dict[int, Replicas]:
 
 
 def _settled(settings: TopicSettings, seen: Mapping[int, PartitionSeen]) -> TopicSettings:
-    """Return the number of partitions now, and that of replicas of the partition with the fewest."""
+    """Return the settings with the current number of partitions, and of replicas of the partition with the fewest."""
     return replace(
         settings,
         partitions=max(settings.partitions, len(seen)),
@@ -225,7 +225,7 @@ def _settled(settings: TopicSettings, seen: Mapping[int, PartitionSeen]) -> Topi
 
 
 def _divergences(target: LiveTarget, trial: Trial) -> Sequence[Divergence]:
-    """Of the trial's topics that are not compacted: compaction changes replicas independently."""
+    """Compare the replicas of topics without compaction, which changes replicas independently."""
     if Capability.LOG_DIRECTORIES not in target.capabilities:
         return ()
     directories = {str(node.id): target.log_directories(node.id)[0] for node in target.nodes}

@@ -1,4 +1,4 @@
-"""Round on a new cluster, which is started for it and stopped after it without residue."""
+"""Round on a new cluster, which is started before it and stopped after it without residue."""
 
 import os
 from collections.abc import Callable
@@ -50,7 +50,7 @@ def run_on(
     on_injected: Callable[[Injected], None] = lambda _: None,
     disk: DiskKind | None = None,
 ) -> Report:
-    """Start a cluster, run the round, stop it. The brokers' own logs are kept beside the history.
+    """Start a cluster, run the round, and stop it. The log files of the brokers are kept beside the history.
 
     Raises:
         TargetError: the cluster did not start, or a control failed.

@@ -1,11 +1,11 @@
-"""Shrinking of trials on started clusters: candidates of `chaos.campaign.shrinking`, few, with the largest steps first.
+"""Shrinking of trials on started clusters: a few candidates of `chaos.campaign.shrinking`, the largest steps first.
 
-A run takes as long as it takes, and a real cluster does not do the same twice. A candidate that does not show the same
-in its one run counts as not showing it; the caller confirms the smallest.
+A run takes real time, and a real cluster is not deterministic. A candidate that does not show the violation in its only
+run is discarded; the caller confirms the smallest one.
 
-    faults     one half, then a quarter, down to single ones; the first one that is left begins at once
+    faults     halves, quarters, down to single ones are deleted; the first remaining one begins at once
     clients    the same, as long as one of them produces
-    time       the schedule at twice the speed; each fault half as long
+    time       the schedule runs at twice the speed; each fault is half as long
 """
 
 from collections.abc import Callable
@@ -42,7 +42,7 @@ def _passes(shrinker: Shrinker) -> None:
 
 
 def _prepared(trial: Trial) -> Trial | None:
-    """Return the trial without the wait for its first fault; null if it has no fault or no producer."""
+    """Return the trial without the wait for its first fault; None if it has no fault or no producer."""
     if not trial.schedule or not any(map(_produces, trial.clients)):
         return None
     first_ms = min(timed.at_ms for timed in trial.schedule)

@@ -1,7 +1,7 @@
 """Clients with steps on a real cluster: the state machines of `fixtures.clients.core`, driven over sockets.
 
-All clients of a trial run in one asyncio loop, in the thread of one actor, and write their rows through the run's
-recorder. After the faults they read back the topics that workloads do not know: all but the first.
+All clients of a trial run in one asyncio loop, in the thread of one actor, and write rows through the run's recorder.
+After the faults they read back the topics that workloads do not use: all but the first.
 """
 
 import asyncio
@@ -37,9 +37,9 @@ class SteppingClients:
     """The clients with steps of a trial, as one actor.
 
     :param node: returns the node that has a role now.
-    :param is_healed: whether the faulty phase is over, after which the clients have a bounded time.
-    :ivar violations: responses that no broker may give, and partitions that accept no record after the faults.
-    :ivar unfinished: what did not happen in time, a line each: on a slow machine that is no violation of a broker.
+    :param is_healed: whether the faulty phase is over, after which the clients have a limited time.
+    :ivar violations: invalid responses, and partitions that accept no record after the faults.
+    :ivar unfinished: clients that did not finish in time, a line each: on a slow machine that is no violation.
     """
 
     is_writer = True
@@ -58,7 +58,7 @@ class SteppingClients:
         self.violations: list[Violation] = []
         self.unfinished: list[str] = []
         self._processes: list[Process] = []
-        """Those of the present run, with connections that may be open."""
+        """Processes of the present run, with connections that may be open."""
 
     def act(self, phase: Phase, over: Event) -> None:
         """Run all clients from their first step to their last, or until `over` is set."""
@@ -69,7 +69,7 @@ class SteppingClients:
     def read_back(self) -> None:
         """Write a record to every partition of all topics but the first, and read them and group offsets back.
 
-        What is not read in time shows in the history as unseen.
+        Records that are not read in time are unseen in the history.
         """
         if len(self._trial.topics) > 1 or self._trial.created_topics or self._groups:
             late = asyncio.run(self._run(self._reading_back, _READ_BACK_MS, lambda: False, lambda: True))
@@ -77,7 +77,7 @@ class SteppingClients:
                 self.unfinished.append(f"topics and group offsets are not read back in {_READ_BACK_MS} ms")
 
     def close(self) -> None:
-        """Nothing is left open: a run closes its connections."""
+        """Do nothing: a run closes its connections."""
 
     async def _run(
         self,
@@ -123,13 +123,13 @@ class SteppingClients:
         return []
 
     def _note(self, error: Exception) -> None:
-        """Keep a broker's violation; any other error is a bug of the client and raised."""
+        """Note a violation of a broker; raise any other error, which is a bug of the client."""
         name = _NAMES.get(type(error))
         if name is None:
             raise error
         self.violations.append(Violation(name, str(error)))
 
-    # What runs
+    # Processes and their behaviour
 
     def _started(self, environment: SocketEnvironment) -> list[Process]:
         return [self._start(each, environment) for each in self._trial.stepping]
@@ -178,7 +178,7 @@ class SteppingClients:
     def _groups(self) -> tuple[ConsumerSteps, ...]:
         return tuple(each for each in self._trial.stepping if isinstance(each, ConsumerSteps) and each.group)
 
-    # What it runs in
+    # Contexts of processes
 
     def _process(self, environment: SocketEnvironment) -> Process:
         self._processes.append(Process(next(self._context.processes), environment))

@@ -1,8 +1,8 @@
 """Hypothesis strategies over rounds: the cluster, the topic, the clients and the schedule of faults together.
 
-Swarm testing, as in the simulation: each round first draws which kinds of clients and faults are in play, and then uses
-those alone. The schedules are drawn as those of the simulation (`chaos.live.fault_kinds`). A seed
-gives one round for every target: faults that a target does not support are removed afterwards, and reported.
+Swarm testing, as in the simulation: each round first draws a subset of the kinds of clients and faults, and uses only
+these. Schedules are drawn as in the simulation (`chaos.live.fault_kinds`). A seed gives the same round for every
+target: faults that a target does not support are removed afterwards, and reported.
 """
 
 from collections.abc import Callable
@@ -38,7 +38,7 @@ T = TypeVar("T")
 Properties = tuple[tuple[str, str], ...]
 
 SOON_MISSED: Final[Properties] = (("broker.heartbeat.interval.ms", "300"), ("broker.session.timeout.ms", "3000"))
-"""A dead node is missed sooner than in other trials, so that half a minute has room for elections."""
+"""A dead node is fenced sooner than in other trials, so that there are elections within half a minute."""
 _COMPACTED: Final[Properties] = (
     ("cleanup.policy", "compact"),
     ("min.cleanable.dirty.ratio", "0.01"),
@@ -55,10 +55,10 @@ _TOPICS: Final[tuple[Properties, ...]] = (
     (("min.insync.replicas", "1"), ("unclean.leader.election.enable", "true")),
     (*_SAFE, *_COMPACTED),
 )
-"""Settings of the topic, the usual ones more often."""
+"""Settings of the topic; common ones are listed more often."""
 
 _ALL_NODES_WRITER: Final = Pipelined()
-"""It looks the leader up at every reachable node, so a partition that it cannot write is served by no node."""
+"""It requests metadata from every reachable node, so a partition that it cannot write has no working leader."""
 _WRITERS: Final[tuple[Workload, ...]] = (
     _ALL_NODES_WRITER,
     OneByOne(idempotent=True),
@@ -72,12 +72,12 @@ _WRITERS: Final[tuple[Workload, ...]] = (
 _OTHERS: Final[tuple[Workload, ...]] = (Tail(), LeaderReader(), Committer(), Administrator())
 _SHAPES: Final = (Shape(topics=(("a", 1),)), Shape(topics=(("a", 3),)), Shape(topics=(("a", 2),)))
 _BYTES: Final = 8_192
-"""What Hypothesis takes for one example at most."""
+"""Maximum number of bytes that Hypothesis uses for one example."""
 
 
 @st.composite
 def rounds(draw: st.DrawFn, kinds: tuple[str, ...]) -> Trial:
-    """Rounds with faults of some of these kinds."""
+    """Draw a round with faults of some of these kinds."""
     shape = draw(st.sampled_from(_SHAPES))
     properties = draw(st.sampled_from(_TOPICS))
     in_play = draw(_some(kinds, 1, 3))
@@ -104,7 +104,7 @@ def _some(of: tuple[T, ...], least: int, most: int) -> SearchStrategy[tuple[T, .
 
 
 def round_of(seed: int, kinds: tuple[str, ...] = tuple(KINDS)) -> Trial:
-    """The round of a seed: the same in any process, with this version of kafkatrial and of Hypothesis."""
+    """Return the round of a seed, the same in any process with this version of kafkatrial and of Hypothesis."""
     random = Random(seed)
     draw, drawn = _drawing(kinds)
     drawn.clear()

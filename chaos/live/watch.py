@@ -24,9 +24,9 @@ from fixtures.faults import Node, Role
 PERIOD_S: Final = 0.2
 """Between two requests of a kind to a node."""
 _RESPONSE_TIMEOUT_S: Final = 2.0
-"""Of a request to a node that may be paused or cut off."""
+"""Timeout of a request, because a node may be paused or cut off."""
 _LEADER_PRECEDENCE_NS: Final = 1_000_000_000
-"""For how long a leader's own response takes precedence over those of other nodes."""
+"""Time for which a leader's own response takes precedence over those of other nodes."""
 
 
 class TopicPartition(NamedTuple):
@@ -38,7 +38,7 @@ class TopicPartition(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PartitionSeen:
-    """A partition, by the newest response. `leader` is -1 where there is none."""
+    """State of a partition by the newest response. `leader` is -1 if there is none."""
 
     leader: int
     epoch: int
@@ -49,13 +49,13 @@ class PartitionSeen:
 
     @property
     def is_whole(self) -> bool:
-        """Whether it has a leader, and all its replicas are in sync."""
+        """Whether it has a leader and all its replicas are in sync."""
         return self.leader >= 0 and set(self.isr) == set(self.replicas)
 
 
 @dataclass(frozen=True, slots=True)
 class QuorumSeen:
-    """The controller quorum, by the newest response."""
+    """State of the controller quorum by the newest response."""
 
     leader: int
     epoch: int
@@ -65,9 +65,9 @@ class QuorumSeen:
 class View:
     """The newest responses about some topics, for use from any thread.
 
-    :param topics: the least number of partitions of each; 0 for a topic that may not exist. Roles of replicas are those
-        of partition 0 of the first one.
-    :ivar on_change: is called with every newer response about a partition.
+    :param topics: minimum number of partitions of each; 0 for a topic that may not exist. Roles of replicas refer to
+        partition 0 of the first topic.
+    :ivar on_change: called with every newer state of a partition.
     """
 
     def __init__(self, topics: Mapping[str, int]) -> None:
@@ -114,11 +114,11 @@ class View:
                 self._quorum = seen
 
     def update_coordinator(self, node: int) -> None:
-        """Take a node as the coordinator of the trial's group."""
+        """Set the coordinator of the trial's group."""
         self._coordinator = node
 
     def node(self, name: Node) -> int | None:
-        """Return the node that has a role now, or None. An id is itself."""
+        """Return the node that has a role now, or None; a node id is returned unchanged."""
         if isinstance(name, int):
             return name
         with self._lock:
@@ -143,10 +143,10 @@ class View:
                 return None
 
     def is_whole(self, nodes: Iterable[int], since_ns: int) -> bool:
-        """Whether the cluster is in order, by responses to requests that were sent after a time.
+        """Whether the cluster has recovered, by responses to requests that were sent after a time.
 
-        Every node has responded, every topic has its partitions at least, and each partition, an added one included,
-        has a leader and a full ISR. A cluster that has lost a topic responds, too, but names no partition of it.
+        Every node has responded, every topic has at least its partitions, and each partition, also an added one, has a
+        leader and a full ISR. A cluster that has lost a topic responds without its partitions.
         """
         found = self.partitions
         counts = Counter(place.topic for place in found)
@@ -178,12 +178,12 @@ class Watch:
         self._tasks: list[Task] = []
 
     def start(self) -> None:
-        """Begin."""
+        """Start the tasks."""
         for node in self._context.target.nodes:
             self._tasks.append(self._context.target.stage.start(lambda node=node.id: self._watch(node)))  # type: ignore[misc]
 
     def stop(self) -> None:
-        """End, and raise what a task has raised."""
+        """Stop the tasks, and raise the error of a task, if there is one."""
         self._over.set()
         for task in self._tasks:
             task.result()

@@ -1,9 +1,9 @@
-"""`python -m chaos.mutants`: how many plausible mistakes in the core the simulation sees.
+"""`python -m chaos.mutants`: the share of generated bugs in the core that the simulation detects.
 
     python -m chaos.mutants --count 200 --seed 1 --seconds 30 --json mutants.json
     python -m chaos.mutants --rules omissions --count 100 --seed 3
 
-A sample of mutants is drawn from the seed and each is put on trial; the score by file is printed, and the survivors.
+The seed selects a sample of mutants; each is tried. The score by file and the survivors are printed.
 """
 
 import argparse
@@ -19,44 +19,44 @@ from chaos.mutants.attempts import names
 from chaos.mutants.mutations import Mutant
 from chaos.mutants.report import killers, load_survivors, score, table_by_file, table_of_survivors
 from chaos.mutants.rules import CLASSIC, RULES
-from chaos.mutants.sample import all_mutants, draw
+from chaos.mutants.sample import all_mutants, sample
 from chaos.mutants.touches import Touch, in_order_for, measure
 from chaos.mutants.trial import CLEAN, Candidate, Tried, try_mutants
 
 SEEDS = 60
-"""Seeds among the attempts; more follow once all have been made."""
+"""Number of seeds among the attempts; further seeds follow after all attempts."""
 CLEAN_SECONDS = 120.0
 ROOT = Path(__file__).parents[2]
-"""The directory that holds `chaos` and `reference_broker`."""
+"""The directory with `chaos` and `reference_broker`."""
 
 
-def main(words: Sequence[str] | None = None) -> int:
-    """Run the trials. Returns 0; 1 if the clean core does not survive; 2 if it was interrupted."""
-    options = _parser().parse_args(words)
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Try the mutants. Return 0; 1 if the clean core does not survive; 2 if interrupted."""
+    options = _parser().parse_args(arguments)
     console = Console(width=None if sys.stdout.isatty() else 200)
     mutants = [
         mutant for mutant in all_mutants(ROOT, rules=RULES[options.rules]) if mutant.module.startswith(options.module)
     ]
-    drawn = draw(mutants, options.count, options.seed)
+    selected = sample(mutants, options.count, options.seed)
     if options.survivors_of is not None:
         survived = {row["id"] for row in json.loads(options.survivors_of.read_text()) if not row["killed_by"]}
-        drawn = [mutant for mutant in drawn if mutant.id in survived]
-    of = f"{len(mutants)} mutants by {options.rules} rules"
-    console.print(f"{len(drawn)} of {of}, seed {options.seed}, {options.seconds:g} s each")
+        selected = [mutant for mutant in selected if mutant.id in survived]
+    all_of_rules = f"{len(mutants)} mutants by {options.rules} rules"
+    console.print(f"{len(selected)} of {all_of_rules}, seed {options.seed}, {options.seconds:g} s each")
     tried: list[Tried] = []
     with interruptible():
         try:
-            touches = _touches(console, drawn)
+            touches = _touches(console, selected)
             if not _survives(console, touches):
                 return 1
-            candidates = (Candidate(mutant, in_order_for(mutant, touches)) for mutant in drawn)
+            candidates = (Candidate(mutant, in_order_for(mutant, touches)) for mutant in selected)
             for each in try_mutants(candidates, options.seconds, options.workers):
                 tried.append(each)
-                _report(console, tried, len(drawn), options.json)
+                _report(console, tried, len(selected), options.json)
         except KeyboardInterrupt:
             console.print("interrupted")
     _conclude(console, tried)
-    return 0 if len(tried) == len(drawn) else 2
+    return 0 if len(tried) == len(selected) else 2
 
 
 def _survives(console: Console, touches: Sequence[Touch]) -> bool:
@@ -80,19 +80,27 @@ def _report(console: Console, tried: Sequence[Tried], total: int, file: Path | N
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m chaos.mutants", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--count", type=int, default=200, help="how many mutants")
-    parser.add_argument("--seed", type=int, default=1, help="of the sample")
-    parser.add_argument("--rules", choices=sorted(RULES), default=CLASSIC.name, help="set of mutation operators")
-    parser.add_argument("--seconds", type=float, default=30.0, help="for each mutant")
-    parser.add_argument("--workers", type=int, default=2, help="how many at once")
-    parser.add_argument("--module", default="reference_broker.core", help="only of modules that begin so")
-    parser.add_argument("--survivors-of", type=Path, help="only what has survived there; a file that --json wrote")
-    parser.add_argument("--json", type=Path, help="write the verdicts here, as they come")
+    parser.add_argument("--count", type=int, default=200, help="Number of mutants to try (default: 200).")
+    parser.add_argument("--seed", type=int, default=1, help="Seed of the sample (default: 1).")
+    parser.add_argument(
+        "--rules", choices=sorted(RULES), default=CLASSIC.name, help="Set of mutation operators (default: classic)."
+    )
+    parser.add_argument(
+        "--seconds", type=float, default=30.0, help="Computing time for each mutant, in seconds (default: 30)."
+    )
+    parser.add_argument("--workers", type=int, default=2, help="Number of worker processes (default: 2).")
+    parser.add_argument(
+        "--module",
+        default="reference_broker.core",
+        help="Prefix of the modules to mutate (default: reference_broker.core).",
+    )
+    parser.add_argument("--survivors-of", type=Path, help="File of --json: try only the mutants that survived in it.")
+    parser.add_argument("--json", type=Path, help="File for the verdicts, rewritten after each mutant.")
     return parser
 
 
 def _touches(console: Console, mutants: Sequence[Mutant]) -> Sequence[Touch]:
-    """What each attempt runs; the mutants' own processes come from one that has not imported the core."""
+    """Measure the attempts, in this process; the processes of mutants are forked from one without the core."""
     touches = measure(list(names(SEEDS)), mutants)
     functions = len({function for touch in touches for function in touch.functions})
     console.print(f"{len(touches)} attempts, which run {functions} functions of the core")

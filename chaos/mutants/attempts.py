@@ -1,8 +1,7 @@
 """Attempts to detect a mutant: seeds, saved counterexamples of defects, all post-run checks, and all requirements.
 
-Requirements have a simulated cluster of their own.
-
-An attempt has a name by which any process finds it again, and says what was wrong, or nothing.
+An attempt has a name by which any process can repeat it, and returns the violation, if there is one. Each requirement
+runs on a separate simulated cluster.
 """
 
 from collections.abc import Iterator
@@ -37,7 +36,7 @@ def names(seeds: int) -> Iterator[str]:
 
 
 def attempt(name: str) -> str:
-    """Make one; what was wrong, empty where nothing was. May raise whatever a mutant makes it raise."""
+    """Make one attempt; return the violation, or an empty text. A mutant may cause any exception."""
     if "/" not in name:
         violation = run(_script(name)).violation
         return "" if violation is None else violation.name

@@ -1,4 +1,4 @@
-"""One mutant in place of its module, in this process: nothing of it is written anywhere."""
+"""Import of a mutant in place of its module, in this process and without a file."""
 
 import importlib.abc
 import importlib.machinery
@@ -17,7 +17,7 @@ class _MutantLoader(importlib.machinery.SourceFileLoader):
         self._mutant = mutant
 
     def get_code(self, fullname: str) -> CodeType:
-        """Compile the mutant, past every cache."""
+        """Compile the mutant, without any cache."""
         source = Path(self.path).read_text()
         code: CodeType = compile(source_of(self._mutant, source), self.path, "exec")
         return code
@@ -30,7 +30,7 @@ class _Finder(importlib.abc.MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        """Where the module of the mutant comes from; all others come from where they always do."""
+        """Return the spec of the mutant's module; None for all other modules."""
         if fullname != self._mutant.module:
             return None
         spec = importlib.machinery.PathFinder.find_spec(fullname, path, target)
@@ -40,7 +40,7 @@ class _Finder(importlib.abc.MetaPathFinder):
 
 
 def install(mutant: Mutant) -> None:
-    """Let the next import of its module find the mutant. Raises `RuntimeError` where that was imported before."""
+    """Make the next import of its module return the mutant. Raises `RuntimeError` if it is already imported."""
     if mutant.module in sys.modules:
         raise RuntimeError(f"{mutant.module} is imported already")
     sys.meta_path.insert(0, _Finder(mutant))

@@ -1,7 +1,7 @@
 """Mutants: each changes one place of a module's source, by the operators of a set of rules (`rules.py`).
 
-Text, annotations, docstrings, imports, assertions, exceptions that are raised and `repr` are left alone: a change there
-is no bug.
+Text, annotations, docstrings, imports, assertions, raised exceptions and `repr` are not changed: a change there is no
+bug.
 """
 
 import ast
@@ -16,13 +16,13 @@ _LEFT_ALONE = frozenset({"__repr__", "__str__", "describe"})
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """One change of one place.
+    """One change of a module's source.
 
     :param module: dotted name.
-    :param function: qualified name of the innermost function around the place.
-    :param number: of the place in its module, in the order of the text.
-    :param nth: among the equal changes of its function, from 1 on.
-    :param rules: the name of the set that its operator belongs to.
+    :param function: qualified name of the innermost function around the change.
+    :param number: index among the possible changes of its module, in the order of the text.
+    :param nth: number among the equal changes of its function, from 1.
+    :param rules: name of the set of rules with its operator.
     """
 
     module: str
@@ -37,14 +37,14 @@ class Mutant:
 
     @property
     def id(self) -> str:
-        """Unique among all rules, and stable while the function's text is."""
+        """Identifier that is unique among all rules, and stable as long as the function's text is."""
         nth = f" (no. {self.nth})" if self.nth > 1 else ""
         operator = "" if self.rules == CLASSIC.name else f" [{self.operator}]"
         return f"{self.module}:{self.function}: {self.before} -> {self.after}{nth}{operator}"
 
 
 def mutants_of(module: str, source: str, rules: Rules = CLASSIC) -> list[Mutant]:
-    """Every mutant of a module by a set of rules, in the order of its text."""
+    """Return every mutant of a module by a set of rules, in the order of its text."""
     equal: Counter[tuple[str, str, str]] = Counter()
     found = []
     for number, place in enumerate(_Walk(rules).places(ast.parse(source))):
@@ -56,7 +56,7 @@ def mutants_of(module: str, source: str, rules: Rules = CLASSIC) -> list[Mutant]
 
 
 def mutated(source: str, number: int, rules: Rules = CLASSIC) -> ast.Module:
-    """The module with the mutant of that number."""
+    """Return the module with the mutant of a number."""
     tree = ast.parse(source)
     place = next(place for index, place in enumerate(_Walk(rules).places(tree)) if index == number)
     place.change()
@@ -64,13 +64,13 @@ def mutated(source: str, number: int, rules: Rules = CLASSIC) -> ast.Module:
 
 
 def source_of(mutant: Mutant, source: str) -> ast.Module:
-    """The module with a mutant, which was made of the same text."""
+    """Return the module with a mutant that was generated from the same text."""
     return mutated(source, mutant.number, RULES[mutant.rules])
 
 
 @dataclass(slots=True)
 class _Place:
-    """A place that can be changed: `owner.field`, or an element of it, becomes `replacement`."""
+    """A possible change: `owner.field`, or an element of it, becomes `replacement`."""
 
     owner: ast.AST
     field: str
@@ -91,7 +91,7 @@ class _Place:
 
 @dataclass(frozen=True, slots=True)
 class _Walk:
-    """The places of a module that a set of rules can change, in the order of its text."""
+    """Walk over the possible changes of a module by a set of rules, in the order of its text."""
 
     rules: Rules
 
@@ -100,7 +100,7 @@ class _Walk:
             yield from self._in_definition(statement, "")
 
     def _in_definition(self, node: ast.AST, path: str) -> Iterator[_Place]:
-        """The functions of a module or class."""
+        """Yield the possible changes in the functions of a module or class."""
         if isinstance(node, ast.ClassDef):
             for statement in node.body:
                 yield from self._in_definition(statement, f"{path}{node.name}.")
@@ -155,7 +155,7 @@ class _Walk:
                 yield from self._in_list(part, field, value, function)
 
     def _in_condition(self, owner: ast.AST, test: ast.expr, function: str) -> Iterator[_Place]:
-        if not isinstance(owner, ast.While):  # which would not end, or never begin
+        if not isinstance(owner, ast.While):  # it would be endless, or never run
             yield from _changed(owner, "test", None, self.rules.of_condition(test), function)
 
     def _in_expression(
@@ -190,6 +190,6 @@ def _changed(owner: ast.AST, field: str, index: int | None, changes: Changes, fu
 
 
 def _shown(node: ast.AST) -> str:
-    """The text of a node on one line."""
+    """Return the text of a node on one line."""
     text = ast.unparse(ast.fix_missing_locations(node))
     return " ".join(text.split()) if "\n" in text else text

@@ -1,7 +1,7 @@
-"""The score of a sample of mutants: by file, and the survivors with what was found out about each.
+"""Score of a sample of mutants by file, and a table of the survivors.
 
-A survivor is a *hole* of the suite, or *equivalent*: its behaviour is that of the original. A person decides which,
-in `survivors.toml` beside this file; one without a decision counts as a hole.
+A survivor is a *hole* of the suite, or *equivalent*: it behaves like the original. A developer records the decision in
+`survivors.toml` beside this file; a survivor without a decision counts as a hole.
 """
 
 import tomllib
@@ -21,21 +21,21 @@ _EQUIVALENT = "equivalent"
 
 @dataclass(frozen=True, slots=True)
 class Survivor:
-    """What was found out about a mutant that survived."""
+    """The recorded decision about a mutant that survived."""
 
     verdict: str
     why: str
 
 
 def load_survivors(path: Path = SURVIVORS) -> Mapping[str, Survivor]:
-    """By the mutant's id."""
+    """Return the recorded decisions by mutant id."""
     rows = tomllib.loads(path.read_text())["survivor"]
     return {row["id"]: Survivor(row["verdict"], row["why"]) for row in rows}
 
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """Of some mutants."""
+    """Numbers of mutants by result."""
 
     killed: int
     equivalent: int
@@ -43,13 +43,13 @@ class Score:
 
     @property
     def share(self) -> float:
-        """Of those that are not equivalent, how many were killed; 1 where there are none."""
+        """Share of killed mutants among those that are not equivalent; 1 if there are none."""
         counted = self.killed + self.holes
         return self.killed / counted if counted else 1.0
 
 
 def score(tried: Sequence[Tried], survivors: Mapping[str, Survivor]) -> Score:
-    """Count them."""
+    """Return the score of some mutants."""
     killed = sum(1 for each in tried if each.killed_by)
     equivalent = sum(1 for each in tried if not each.killed_by and _is_equivalent(each, survivors))
     return Score(killed, equivalent, len(tried) - killed - equivalent)
@@ -61,7 +61,7 @@ def _is_equivalent(each: Tried, survivors: Mapping[str, Survivor]) -> bool:
 
 
 def table_by_file(tried: Sequence[Tried], survivors: Mapping[str, Survivor]) -> Table:
-    """The score of each module, and of all."""
+    """Return the table of scores by module, and of all."""
     table = Table("Module", box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
     for heading in ("Killed", "Equivalent", "Holes", "Score"):
         table.add_column(heading, justify="right")
@@ -78,16 +78,16 @@ def _add_row(table: Table, name: str, tried: Sequence[Tried], survivors: Mapping
 
 
 def table_of_survivors(tried: Sequence[Tried], survivors: Mapping[str, Survivor]) -> Table:
-    """Each with what was found out about it."""
+    """Return the table of survivors with their recorded decisions."""
     table = Table("Mutant", "Verdict", "Why", box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for each in tried:
         if not each.killed_by:
-            known = survivors.get(each.mutant.id, Survivor("not looked at", ""))
+            known = survivors.get(each.mutant.id, Survivor("undecided", ""))
             table.add_row(f"{each.mutant.id} (line {each.mutant.line})", known.verdict, known.why)
     return table
 
 
 def killers(tried: Sequence[Tried]) -> list[tuple[str, int]]:
-    """What killed how many, the most deadly first."""
+    """Return the violations and errors with the number of mutants that each killed, in descending order."""
     killed = (each.killed_by for each in tried if each.killed_by)
     return Counter(killed_by.partition(" in ")[0].partition(":")[0] for killed_by in killed).most_common()

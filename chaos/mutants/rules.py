@@ -19,7 +19,7 @@ from typing import TypeVar
 
 _Node = TypeVar("_Node", bound=ast.AST)
 Changes = Iterator[tuple[str, ast.AST]]
-"""The operator's name and what takes the place of the node."""
+"""The operator's name, and the replacement of the node."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +27,9 @@ class Rules:
     """A set of mutation operators.
 
     :ivar of_statement: changes of a statement; `ast.Pass` leaves it out.
-    :ivar of_condition: changes of what `if` tests, of a conditional expression too.
+    :ivar of_condition: changes of the condition of an `if` statement or expression.
     :ivar of_expression: changes of any expression.
-    :ivar of_filter: changes of what a comprehension tests.
+    :ivar of_filter: changes of the condition of a comprehension.
     """
 
     name: str
@@ -82,7 +82,7 @@ def _classic_statement(statement: ast.stmt) -> Changes:
 
 
 def _is_effect(statement: ast.stmt) -> bool:
-    """Whether a statement is there for its effect. A local name is not: without it the code would not run."""
+    """Whether a statement has an effect beyond a local name, without which the code would not run."""
     match statement:
         case ast.Expr(value=ast.Call()) | ast.AugAssign() | ast.Delete():
             return True
@@ -200,7 +200,7 @@ def _dropped_filter(_: ast.expr) -> Changes:
 
 
 def _with(node: _Node, **fields: object) -> _Node:
-    """A copy of a node with other fields; the tree keeps the original."""
+    """Return a copy of a node with other fields; the tree keeps the original."""
     changed = copy.copy(node)
     for name, value in fields.items():
         setattr(changed, name, value)

@@ -1,7 +1,7 @@
-"""Which mutants are tried: a sample drawn from a seed, the same on every machine.
+"""Sample of mutants by a seed, the same on every machine.
 
-Each mutant draws its own lot, from its id, so that a change of one function leaves the sample of all others as it was,
-and decisions about survivors remain valid.
+Mutants are sorted by a hash of the seed and their id. So a change of one function does not change the sample of the
+others, and decisions about survivors remain valid.
 """
 
 from collections.abc import Iterator
@@ -15,19 +15,19 @@ PACKAGE = "reference_broker.core"
 
 
 def all_mutants(root: Path, package: str = PACKAGE, rules: Rules = CLASSIC) -> Iterator[Mutant]:
-    """Every mutant of a package by a set of rules, by module and place.
+    """Yield every mutant of a package by a set of rules, in the order of modules and source.
 
-    :param root: the directory that holds `reference_broker`.
+    :param root: the directory with `reference_broker`.
     """
     for path in sorted((root / Path(*package.split("."))).rglob("*.py")):
         module = ".".join(path.relative_to(root).with_suffix("").parts)
         yield from mutants_of(module, path.read_text(), rules)
 
 
-def draw(mutants: list[Mutant], count: int, seed: int) -> list[Mutant]:
-    """So many of them, each as likely as any other, in the order of the draw."""
-    return sorted(mutants, key=lambda mutant: _lot(mutant, seed))[:count]
+def sample(mutants: list[Mutant], count: int, seed: int) -> list[Mutant]:
+    """Return a sample of `count` mutants, each with the same probability, in random order."""
+    return sorted(mutants, key=lambda mutant: _rank(mutant, seed))[:count]
 
 
-def _lot(mutant: Mutant, seed: int) -> bytes:
+def _rank(mutant: Mutant, seed: int) -> bytes:
     return blake2b(f"{seed} {mutant.id}".encode()).digest()

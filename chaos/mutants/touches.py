@@ -1,7 +1,7 @@
-"""Which attempts run which functions of the core, and which lines of the mutants: those are made first.
+"""Functions of the core and lines of mutants that each attempt runs, and the order of attempts for a mutant.
 
-It is measured once, on the clean core, with Python's tracing hook, line by line only in functions that have mutants. A
-function that no attempt runs is a hole by itself: no mutant of it can be seen.
+They are measured once on the clean core, with Python's tracing hook, and line by line only in functions with mutants. A
+function that no attempt runs is a hole: no mutant in it can be detected.
 """
 
 import sys
@@ -24,7 +24,7 @@ Trace = Callable[[FrameType, str, object], "Trace | None"]
 
 @dataclass(frozen=True, slots=True)
 class Touch:
-    """What one attempt runs, and what it takes of the processor."""
+    """Functions and lines that one attempt runs, and its processor time."""
 
     name: str
     functions: frozenset[Function]
@@ -33,7 +33,7 @@ class Touch:
 
 
 def measure(names: Sequence[str], mutants: Iterable[Mutant]) -> Sequence[Touch]:
-    """Make each attempt once, and look at the lines of the mutants."""
+    """Make each attempt once, and measure the functions and the lines of mutants that it runs."""
     lines: defaultdict[str, set[int]] = defaultdict(set)
     for mutant in mutants:
         lines[mutant.module].add(mutant.line)
@@ -46,24 +46,24 @@ def _measure(name: str, wanted: Mapping[str, set[int]]) -> Touch:
     modules: dict[CodeType, str] = {}
     own: dict[CodeType, set[int]] = {}
     missing: dict[CodeType, set[int]] = {}
-    """The lines of mutants in each function that ran, and those of them that did not."""
+    """Lines with mutants in each function that ran (`own`), and those of them that did not run (`missing`)."""
 
-    def look(frame: FrameType, _event: str, _argument: object) -> Trace | None:
+    def trace(frame: FrameType, _event: str, _argument: object) -> Trace | None:
         code = frame.f_code
         if code not in modules:
             module = modules[code] = frame.f_globals.get("__name__", "")
             own[code] = wanted[module] & {line for *_, line in code.co_lines()} if module in wanted else set()
             missing[code] = set(own[code])
-        return look_at_line if missing[code] else None
+        return trace_line if missing[code] else None
 
-    def look_at_line(frame: FrameType, _event: str, _argument: object) -> Trace | None:
+    def trace_line(frame: FrameType, _event: str, _argument: object) -> Trace | None:
         left = missing[frame.f_code]
         left.discard(frame.f_lineno)
-        return look_at_line if left else None
+        return trace_line if left else None
 
     began = time.process_time()
-    threading.settrace(look)
-    sys.settrace(look)
+    threading.settrace(trace)
+    sys.settrace(trace)
     try:
         attempt(name)
     finally:
@@ -75,15 +75,15 @@ def _measure(name: str, wanted: Mapping[str, set[int]]) -> Touch:
 
 
 def _plain(qualname: str) -> str:
-    """Without what lies inside a function: mutants are named by that too, and found by the outer one."""
+    """Return the name of the outermost function: mutants in nested functions are found by it."""
     return qualname.partition(".<locals>")[0]
 
 
 def in_order_for(mutant: Mutant, touches: Sequence[Touch]) -> list[str]:
-    """The attempts: those that run its line, then its function; of these what is unlike those before, for its time.
+    """Return the attempts: those that run the mutant's line, then its function, then all others.
 
-    Attempts that are alike kill the same mutants. So each is the one that runs the most functions a second which those
-    before it have not run; when there is none, that begins again with the rest.
+    Similar attempts kill the same mutants. So the next attempt in each group is the one with the most functions per
+    second that earlier ones have not run; if no attempt has any, the remaining ones are ordered again in the same way.
     """
     parts = mutant.function.split(".")
     outer = {(mutant.module, ".".join(parts[:length])) for length in range(1, len(parts) + 1)}
@@ -95,11 +95,11 @@ def in_order_for(mutant: Mutant, touches: Sequence[Touch]) -> list[str]:
             of_function.append(touch)
         else:
             far.append(touch)
-    return [*_unlike(of_line), *_unlike(of_function), *_unlike(far)]
+    return [*_diverse_first(of_line), *_diverse_first(of_function), *_diverse_first(far)]
 
 
-def _unlike(touches: Sequence[Touch]) -> Iterator[str]:
-    """Names, in rounds of a greedy set cover; a set of functions is the bits of a number."""
+def _diverse_first(touches: Sequence[Touch]) -> Iterator[str]:
+    """Yield names in rounds of a greedy set cover; the bits of a number represent a set of functions."""
     bits = {function: 1 << bit for bit, function in enumerate({each for touch in touches for each in touch.functions})}
     left = [(touch, sum(bits[function] for function in touch.functions)) for touch in touches]
     while left:

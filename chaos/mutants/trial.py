@@ -1,10 +1,10 @@
-"""Mutants on trial, each in a process of its own: attempts are made until one detects it, or its time is over.
+"""Trials of mutants, each in a separate process: attempts are made until one detects the mutant or its time is over.
 
-After the attempts that it is given, seeds follow. A mutant is *killed* by the first violation, whatever its name, and
-by the end of its process: a time-out, an exception, a lack of memory. Every other mutant *survives*.
+After the given attempts, seeds follow. A mutant is *killed* by the first violation, whatever its name, and by the end
+of its process: a timeout, an exception, or a lack of memory. Every other mutant *survives*.
 
-Times are the processor's, which others on the machine do not stretch; only a process that computes nothing at all, all
-of whose threads wait for each other, is given up by the clock on the wall.
+Times are processor times, which do not depend on other load. Only a process without any progress, such as a deadlock,
+ends by a limit of wall-clock time.
 """
 
 import resource
@@ -22,12 +22,12 @@ from chaos.mutants.mutations import Mutant
 
 HUNG = "did not end"
 _GRACE_S = 20
-"""Beyond its time, for a process in the middle of an attempt."""
+"""Additional time to finish the current attempt."""
 _WALL_OVER_CPU = 40
 _FIRST_SEED = 1_000
-"""Of those that no attempt has used."""
+"""First of the seeds after the attempts, none of which is among them."""
 CLEAN: Final = Mutant("", "the clean core", 0, "", "", "", 0)
-"""No mutant: the core as it is."""
+"""The unchanged core, as if it were a mutant."""
 _PRELOADED = [
     "hypothesis",
     "kio.index",
@@ -37,7 +37,7 @@ _PRELOADED = [
     "linearizability.check",
     "conformance.registry",
 ]
-"""What is the same for every mutant: imported once, before the processes part."""
+"""Modules that are the same for every mutant: imported once, before the processes are forked."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The value that is run on every target: a trial and all that it consists of."""
+"""Trials: the value that runs on every target, and its parts."""
 
 from chaos.trial.trial import (
     CLIENTS_MS,

@@ -1,4 +1,4 @@
-"""Limits of a saved trial's values: a file with others would fail in the middle of a run, or take unbounded work."""
+"""Limits for the values of a saved trial: other values would fail in the middle of a run, or cause unbounded work."""
 
 import re
 from collections import Counter
@@ -13,11 +13,11 @@ from fixtures.faults import RestartWith
 
 NUMBER_MAX: Final = 2**31 - 1
 DURATION_MAX_MS: Final = 3_600_000
-"""Of one field, and of all phases together: workloads become one step for each of their pauses."""
+"""Limit for one field, and for all phases together, because a workload becomes one step for each of its pauses."""
 STEPS_MAX: Final = 100_000
-"""Clients' steps, each as often as it is repeated."""
+"""Limit for the steps of clients, each counted as often as it is repeated."""
 PARTITIONS_MAX: Final = 1_000
-"""Of all topics together."""
+"""Limit for all topics together."""
 _SIGNED: Final = frozenset({"acks", "api_key", "api_version", "before", "by_ms", "epoch_ahead", "epochs_ago", "offset"})
 _SIGNED_64: Final = frozenset({"seed", "timestamp", "rate_ppm"})
 _LEAST: Final[Mapping[str, int]] = {"nodes": 1, "partitions": 1, "replication_factor": 1, "records": 1, "total": 1}
@@ -80,7 +80,7 @@ def _check_topics(trial: Trial) -> None:
 
 
 def _check_properties(trial: Trial) -> None:
-    """Broker properties are lines of a file."""
+    """Check broker properties, which are lines of a file."""
     restarts = (timed.fault for timed in trial.schedule if isinstance(timed.fault, RestartWith))
     for name, value in (*trial.cluster.properties, *((fault.name, fault.value) for fault in restarts)):
         if _CONTROL_CHARACTER.search(name + value):

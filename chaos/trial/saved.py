@@ -14,7 +14,7 @@ from linearizability.history.errors import HistoryError
 from linearizability.history.files import read_bounded
 
 _DIGITS_MAX: Final = 100
-"""Of an integer: more than any field accepts."""
+"""Limit for the digits of an integer, more than any field accepts."""
 
 
 class NotATrialError(Exception):
@@ -25,9 +25,9 @@ class NotATrialError(Exception):
 class SavedTrial:
     """A trial from a file.
 
-    :ivar name: of what was violated where it was found; empty if the file does not say so.
-    :ivar defect: seeded there into the reference broker; empty: none.
-    :ivar target: on which it was found; empty if the file does not say so.
+    :ivar name: name of the violation for which it was saved; empty if the file has none.
+    :ivar defect: defect that was seeded into the reference broker; empty: none.
+    :ivar target: target with the violation; empty if the file has none.
     """
 
     trial: Trial | RequirementTrial

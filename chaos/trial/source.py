@@ -10,9 +10,9 @@ _INDENT: Final = "    "
 
 
 def printed(value: object, *, used: int = 0, indent: str = "") -> str:
-    """The source of a value, of which `repr` is one long line: a long part has a line for each of its parts.
+    """Return the source of a value, with a line for each of its parts where `repr` would be too long.
 
-    :param used: how many characters stand before it on its first line, or behind it on its last.
+    :param used: number of characters before it on its first line, or after it on its last.
     """
     on_one_line = source_of(value)
     if len(indent) + used + len(on_one_line) <= _WIDTH:

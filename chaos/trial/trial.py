@@ -2,7 +2,7 @@
 
 A trial is a plain value that prints as Python and has a stable JSON form (`chaos.trial.saved`). It means the same on
 every target: in virtual time (`chaos.simulation.run`) it gives the same run each time, bit for bit; on a started
-cluster (`chaos.live.run`) time passes by itself.
+cluster (`chaos.live.run`) it runs in real time.
 
 A run goes through phases: *steady* (`steady_ms`), *faulty* (until the last fault of the schedule is over), *healed*.
 Afterwards fresh clients read everything back.
@@ -37,7 +37,7 @@ from fixtures.faults import Configure, RestartWith, Timed
 from fixtures.python_source import AsPython
 
 CLIENTS_MS = 120_000
-"""How long clients with steps may continue after the last fault."""
+"""Time for which clients with steps may continue after the last fault."""
 _BROKER_PROPERTIES: Final[Mapping[str, str]] = {
     "cleanup.policy": "log.cleanup.policy",
     "flush.messages": "log.flush.interval.messages",
@@ -88,11 +88,11 @@ class Topic(AsPython):
 class Trial(AsPython):
     """One trial.
 
-    :param seed: of everything that is left to chance in virtual time: delays, elections, what a power cut leaves.
-    :param topics: roles of a replica, and faults of a partition, are about partition 0 of the first one.
-    :param healed_ms: time for which workloads continue once the cluster is in order again.
-    :param waits_for_recovery: on started clusters, the times of the schedule stand still where no fault is in force,
-        from the end of the last one until the cluster is in order again, however long the machine takes for that.
+    :param seed: of all randomness in virtual time: delays, elections, the bytes that survive a power cut.
+    :param topics: roles of replicas, and faults of a partition, refer to partition 0 of the first topic.
+    :param healed_ms: time for which workloads continue after the cluster has recovered.
+    :param waits_for_recovery: whether the schedule on a started cluster is paused, when no fault is in force, until the
+        cluster has recovered from the last one.
     """
 
     seed: int = 0
@@ -183,7 +183,7 @@ class Trial(AsPython):
 
     @property
     def _created(self) -> Iterator[tuple[str, tuple[tuple[str, str], ...]]]:
-        """The name and the properties with which each topic begins."""
+        """Yield the name and the initial properties of each topic."""
         yield from ((topic.name, topic.properties) for topic in self.topics)
         yield from ((step.topic, step.properties) for step in self.created_topics)
 

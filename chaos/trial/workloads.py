@@ -1,6 +1,6 @@
-"""Clients of a trial that work for as long as its faults last: each does one thing again and again.
+"""Workloads: clients of a trial that repeat one operation until the faults are over.
 
-On a real cluster time passes by itself, so a workload has no steps. In virtual time it stands for clients with steps
+A real cluster runs in real time, so a workload has no steps. In virtual time it is replaced by clients with steps
 (`chaos.trial.unrolled`).
 """
 
@@ -11,7 +11,7 @@ from fixtures.python_source import AsPython
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Pipelined(AsPython):
-    """librdkafka's producer: it retries, and sends to all partitions in turn, a burst and a pause.
+    """librdkafka's producer: it retries, and sends bursts to all partitions in turn, with pauses.
 
     :param in_flight_max: with more than one, librdkafka 2.16 writes a record twice to a correct cluster: it retries
         after OUT_OF_ORDER_SEQUENCE_NUMBER from a new leader.
@@ -26,10 +26,10 @@ class Pipelined(AsPython):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class OneByOne(AsPython):
-    """A raw producer for each partition: one batch at a time to whoever leads, sent once, with a pause after each.
+    """A raw producer for each partition: it sends one batch at a time to the leader, once, with a pause after each.
 
-    :param idempotent: with a producer id, a new one after each outcome that is not known; needs acks -1.
-    :param timeout_ms: how long a broker may hold a batch that waits for replicas.
+    :param idempotent: whether it has a producer id, which is replaced after each unknown outcome; needs acks -1.
+    :param timeout_ms: time for which a broker may delay the response until replicas have the batch.
     """
 
     acks: int = -1
@@ -50,7 +50,7 @@ class Retrying(AsPython):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Keyed(AsPython):
-    """A raw producer for each partition that writes few keys again and again, now and then a tombstone."""
+    """A raw producer for each partition that writes a few keys repeatedly, and occasional tombstones."""
 
     keys: int = 5
     pause_ms: int = 50
@@ -58,12 +58,12 @@ class Keyed(AsPython):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Tail(AsPython):
-    """librdkafka's consumer: it reads all partitions from their start, and continues."""
+    """librdkafka's consumer: it reads all partitions from their start on."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class LeaderReader(AsPython):
-    """A raw reader for each partition, which sends Fetch and ListOffsets to the leader by turns."""
+    """A raw reader for each partition, which alternates Fetch and ListOffsets requests to the leader."""
 
     pause_ms: int = 100
 
@@ -72,19 +72,19 @@ class LeaderReader(AsPython):
 class Committer(AsPython):
     """Commits an offset for each partition to the coordinator of a group, fetches the offsets, and repeats.
 
-    It is not a member of the group. Its offsets rise, and are not positions of a consumer.
+    It is not a member of the group. Its offsets increase, and are not positions of a consumer.
     """
 
     pause_ms: int = 100
 
     def group_of(self, topic: str) -> str:
-        """The group's name."""
+        """Return the name of the group."""
         return f"{topic}-committers"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Administrator(AsPython):
-    """Creates a topic of its own, alters it and deletes it, again and again."""
+    """Creates, alters and deletes a separate topic repeatedly."""
 
     pause_ms: int = 300
 

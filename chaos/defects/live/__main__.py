@@ -1,7 +1,7 @@
-"""`python -m chaos.defects.live [NAME…]`: which defects chaos on real processes catches, by what, and how soon.
+"""`python -m chaos.defects.live [NAME…]`: defects that chaos on real processes detects, the violation, and the time.
 
-Each is tried by the round that is kept for it (`chaos.defects.live.rounds`), and every such round then runs on the
-clean broker, where it must show nothing. Exit code 1: a defect was missed, or there was a false alarm.
+Each defect is tried by its saved round (`chaos.defects.live.rounds`), and each of these rounds then runs on the clean
+broker, where it must show no violation. Exit code 1: a defect was missed, or there was a false alarm.
 """
 
 import argparse
@@ -18,11 +18,15 @@ _ROUNDS_MAX = 4
 
 
 def main() -> int:
-    """Returns 0, or 1 where a defect was missed or there was a false alarm, or 4 where a name is no defect's."""
+    """Return 0; 1 if a defect was missed or there was a false alarm; 4 for an unknown name."""
     parser = argparse.ArgumentParser(prog="python -m chaos.defects.live", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("names", nargs="*", metavar="NAME", help="of defects that have a round; all, if none is named")
-    parser.add_argument("--rounds", type=int, default=_ROUNDS_MAX, metavar="N", help="for each, until it is caught")
-    parser.add_argument("--show", action="store_true", help="print their rounds, and run nothing")
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help="Defects to try; they need a saved round (default: all)."
+    )
+    parser.add_argument(
+        "--rounds", type=int, default=_ROUNDS_MAX, metavar="N", help="Maximum number of rounds for each defect."
+    )
+    parser.add_argument("--show", action="store_true", help="Print the rounds instead of running them.")
     options = parser.parse_args()
     names = tuple(options.names) or tuple(ROUNDS)
     try:
@@ -31,7 +35,7 @@ def main() -> int:
         sys.stderr.write(f"error: there is no defect {error.name!r}; docs/defects.md lists them\n")
         return 4
     if unknown:
-        sys.stderr.write(f"error: no round is kept for {', '.join(unknown)}; the simulation catches these\n")
+        sys.stderr.write(f"error: there is no saved round for {', '.join(unknown)}; the simulation detects these\n")
         return 4
     if options.show:
         sys.stdout.writelines(f"{name}\n{printed(ROUNDS[name])}\n\n" for name in names)
@@ -48,12 +52,12 @@ def _run(names: tuple[str, ...], rounds_max: int) -> int:
         caught += bool(tried.violations) and not is_clean
         missed += not tried.violations and not is_clean
         alarms += bool(tried.violations) and is_clean
-    sys.stdout.write(f"{caught} of {len(names)} defects caught; {alarms} false alarms\n")
+    sys.stdout.write(f"{caught} of {len(names)} defects detected; {alarms} false alarms\n")
     return 1 if missed or alarms else 0
 
 
 def described(tried: LiveTried) -> str:
-    """One line."""
+    """Return the result as one line."""
     runs = f"{tried.rounds} round{'' if tried.rounds == 1 else 's'}, {tried.seconds:.0f} s"
     if tried.not_run:
         return f"{tried.target}: not run: {tried.not_run}"

@@ -1,6 +1,6 @@
-"""Defects of the files under the log: a file system forgives them until power goes, a disk fails or a node restarts.
+"""Defects of file access below the log, which have an effect after a power cut, a disk error or a restart.
 
-The simulation has its own disk instead of all this code.
+The simulation cannot detect them, because it has its own disk instead of this code.
 """
 
 import os
@@ -22,14 +22,14 @@ _identify = LogDirectory._identify
 _MODE = 0o644
 
 
-# --- what is not flushed
+# --- missing flushes
 
 
 @_seeds(FileDisk, "flush", "not-recovered", "lost-write", source="https://jepsen.io/analyses/nats-2.12.1")
 def take_a_write_for_durable(self: FileDisk, *paths: str) -> None:
-    """A flush does nothing: what was written counts as durable.
+    """A flush does nothing: written data counts as durable.
 
-    It is in the operating system's cache, and goes with the power, though the topic paid for a flush of each record.
+    It is only in the operating system's cache. A power cut loses it, although the topic requires a flush per record.
     """
 
 
@@ -37,15 +37,15 @@ def take_a_write_for_durable(self: FileDisk, *paths: str) -> None:
 def flush_no_directory(self: FileDisk, *paths: str) -> None:
     """Files are flushed, but their directories never are.
 
-    After a power cut new segments have no name: what is in them is gone, flushed as it was.
+    After a power cut new segments have no name: their records are lost, although they were flushed.
     """
 
 
 @_seeds(FileDisk, "_put", "not-recovered", "lost-write", source="https://lwn.net/Articles/322823/")
 def rename_before_the_flush(self: FileDisk, path: str, data: bytes, *, durably: bool) -> None:
-    """A checkpoint is written beside the old one and renamed in its place; its content is flushed at no time.
+    """A checkpoint is written beside the old one and replaces it by a rename, without a flush of its content.
 
-    After a power cut the new name leads to an empty file, and the old content is gone.
+    After a power cut the file is empty, and the old content is lost.
     """
     target = self._at(path)
     temporary = target.with_name(f"{target.name}.tmp")
@@ -56,9 +56,9 @@ def rename_before_the_flush(self: FileDisk, path: str, data: bytes, *, durably: 
 
 @_seeds(FileDisk, "_put", "not-recovered", "lost-write")
 def write_checkpoints_in_place(self: FileDisk, path: str, data: bytes, *, durably: bool) -> None:
-    """A checkpoint is cut to nothing and written anew, where it stands.
+    """A checkpoint is truncated and written in place.
 
-    A power cut or kill in between leaves half of it. The vote and the node's own identity are such files.
+    A power cut or kill in between leaves an incomplete file. The vote and `meta.properties` are such files.
     """
     self._close(path)
     self._at(path).write_bytes(data)
@@ -66,9 +66,9 @@ def write_checkpoints_in_place(self: FileDisk, path: str, data: bytes, *, durabl
 
 @_seeds(LogDirectory, "_identify", "not-recovered")
 def write_the_identity_without_a_flush(self: LogDirectory, node_id: int, cluster_id: str | None) -> tuple[str, UUID]:
-    """`meta.properties` is written once, and not flushed.
+    """`meta.properties` is written but not flushed.
 
-    A node whose power is cut soon after its first start has no identity, or does not start.
+    After a power cut soon after its first start, a node has lost its node id, or does not start.
     """
     self.disk.replace = self.disk.write  # type: ignore[method-assign]
     try:
@@ -77,14 +77,14 @@ def write_the_identity_without_a_flush(self: LogDirectory, node_id: int, cluster
         del self.disk.replace
 
 
-# --- errors of a disk
+# --- disk errors
 
 
 @_seeds(FileDisk, "append", "not-recovered", "lost-write", "replicas-differ")
 def swallow_a_failed_append(self: FileDisk, path: str, *parts: bytes | bytearray | memoryview) -> None:
-    """An error of a write is passed over.
+    """An error of a write is ignored.
 
-    The batch is acknowledged, and is nowhere; what comes next stands in its place.
+    The batch is acknowledged but not in the log; the next one is written at its position.
     """
     try:
         _append(self, path, *parts)
@@ -94,9 +94,9 @@ def swallow_a_failed_append(self: FileDisk, path: str, *parts: bytes | bytearray
 
 @_seeds(FileDisk, "flush", "lost-write", "not-recovered", source="https://wiki.postgresql.org/wiki/Fsync_Errors")
 def swallow_a_failed_flush(self: FileDisk, *paths: str) -> None:
-    """An error of a flush is passed over, as if a later flush made up for it.
+    """An error of a flush is ignored, as if a later flush repeated it.
 
-    Batches are acknowledged that are in the cache alone, and go with the power.
+    Batches that are only in the cache are acknowledged, and lost in a power cut.
     """
     try:
         _flush(self, *paths)
@@ -109,7 +109,7 @@ def swallow_a_failed_flush(self: FileDisk, *paths: str) -> None:
 
 @_seeds(FileDisk, "_descriptor", "node-ended", "not-recovered", "lost-write", "replicas-differ")
 def write_where_the_descriptor_stands(self: FileDisk, path: str, flags: int = 0) -> int:
-    """A file is opened without O_APPEND, so that a write goes where the descriptor stands: after a restart, at 0.
+    """A file is opened without O_APPEND, so that writes begin at the file position: after a restart, at 0.
 
     The first records of a log are overwritten by the next ones.
     """
@@ -121,9 +121,9 @@ def write_where_the_descriptor_stands(self: FileDisk, path: str, flags: int = 0)
 
 @_seeds(FileDisk, "delete_directory", "node-ended", "replicas-differ", "lost-write", "not-recovered")
 def keep_deleted_logs_open(self: FileDisk, path: str) -> None:
-    """The log of a replica that moved away is deleted, and its files stay open.
+    """The log of a removed replica is deleted, but its files stay open.
 
-    When the replica comes back it writes into those files, which have no name any more.
+    When the replica is assigned to the node again, it writes to the deleted files.
     """
     for file in self._at(path).iterdir():
         file.unlink()
@@ -132,15 +132,15 @@ def keep_deleted_logs_open(self: FileDisk, path: str) -> None:
 
 @_seeds(FileDisk, "truncate", "lost-write", "replicas-differ", "not-recovered")
 def pass_over_truncation(self: FileDisk, path: str, size: int) -> None:
-    """A file is not cut short; only the log believes it.
+    """A truncation changes only the log's state in memory, not the file.
 
-    A deposed leader appends behind what it should have dropped, and finds its batches where others are.
+    A deposed leader appends after the records that it should have removed, and reads other batches at their positions.
     """
 
 
 def _buffering() -> type[FileDisk]:
     class Buffering(FileDisk):
-        """Keeps what is appended until it is to be read or flushed, as a buffered stream does."""
+        """Disk that buffers appends until the file is read or flushed."""
 
         def __init__(self, root: Path, open_files_max: int) -> None:
             super().__init__(root, open_files_max)
@@ -173,9 +173,9 @@ def append_to_a_buffered_stream(root: Path, open_files_max: int = OPEN_FILES_MAX
 
 @_seeds(node, "take_clean_shutdown", "not-recovered", "lost-write", "replicas-differ", source="KAFKA-10471")
 def keep_the_marker_of_a_clean_stop(disk: Disk) -> int | None:
-    """The marker of a clean shutdown is read at the start, and stays.
+    """The marker of a clean shutdown is not removed at the start.
 
-    The next crash finds it: logs are taken for whole that are torn, and nothing is recovered.
+    After the next crash it is still there: torn logs count as complete, and are not recovered.
     """
     epoch = take_clean_shutdown(disk)
     if epoch is not None:

@@ -1,13 +1,12 @@
-"""`python -m chaos.defects.live.launch NAME ARGUMENT…`: a node of the reference broker that has one bug.
+"""`python -m chaos.defects.live.launch NAME ARGUMENT…`: a node of the reference broker with one seeded defect.
 
-Only the target `defective:NAME` starts it. The broker's own code is what runs, and knows nothing of this: one of its
-functions is another when it begins.
+Only the target `defective:NAME` starts it. It replaces one function, and then runs the broker's own code.
 """
 
 import runpy
 import sys
 
-sys.modules.setdefault("hypothesis", None)  # type: ignore[arg-type]  # as the server does, and for the same reason
+sys.modules.setdefault("hypothesis", None)  # type: ignore[arg-type]  # as in the server, for the same reason
 
 from chaos.defects.live.registry import live_defect  # noqa: E402
 

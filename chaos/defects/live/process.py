@@ -17,7 +17,7 @@ _ACCEPTED: Counter[Shell] = Counter()
 _CONNECTIONS_MAX = 30
 _FAILED: Counter[object] = Counter()
 _FAILED_MAX = 5
-"""More than a cluster that starts, or whose topic is created, has on a busy machine."""
+"""More than there are during the start of a cluster and the creation of a topic on a busy machine."""
 
 
 # --- connections
@@ -37,7 +37,7 @@ def stop_accepting_after_a_reset(self: Incoming, exc: Exception | None) -> None:
 
 @_seeds(Incoming, "connection_lost", "node-ended", "not-recovered")
 def end_with_a_connection(self: Incoming, exc: Exception | None) -> None:
-    """Connections that fail, or end while the broker handles a request, are taken for a failure of the node.
+    """A connection that fails, or ends while the broker handles a request, counts as a failure of the node.
 
     After a few resets at the right moment a broker stops, and a series of resets stops all of them.
     """
@@ -49,9 +49,9 @@ def end_with_a_connection(self: Incoming, exc: Exception | None) -> None:
 
 @_seeds(Shell, "add", "not-recovered")
 def count_connections_that_are_gone(self: Shell, incoming: Incoming) -> None:
-    """The limit of connections counts all since the start, and not those that are open.
+    """The limit of connections applies to all connections since the start, not to the open ones.
 
-    A node that clients have left and come back to often enough takes none any more.
+    After a number of reconnects, the node accepts no more connections.
     """
     self._incoming[incoming.connection] = incoming
     _ACCEPTED[self] += 1
@@ -64,9 +64,9 @@ def count_connections_that_are_gone(self: Shell, incoming: Incoming) -> None:
 
 @_seeds(main, "WrongClocks", "not-recovered")
 def measure_time_by_the_wall_clock(path: Path) -> WrongClocks:
-    """Waiting is measured by the wall clock.
+    """Timeouts are measured by the wall clock.
 
-    Somebody sets it, and sets it back: what was to happen in half a second happens in an hour.
+    If it is set ahead and back, an action that is due in half a second happens an hour later.
     """
 
     class WallClocks(WrongClocks):

@@ -1,4 +1,4 @@
-"""The defects that take a real process or a real disk, by name."""
+"""Registry of the defects that need a real process or a real disk."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -10,9 +10,9 @@ from chaos.defects.registry import defect
 LIVE_DEFECTS: Mapping[str, Defect] = MappingProxyType(
     {value.name: value for area in (files, process) for value in vars(area).values() if isinstance(value, Defect)}
 )
-"""Those of the server around the core, which the simulation does without and so cannot see."""
+"""Defects of the server around the core, which the simulation does not run and cannot detect."""
 
 
 def live_defect(name: str) -> Defect:
-    """Any defect by its name, the core's too: a process can have them all. Raises `UnknownDefectError`."""
+    """Return any defect by name, also one of the core. Raises `UnknownDefectError`."""
     return LIVE_DEFECTS[name] if name in LIVE_DEFECTS else defect(name)

@@ -1,8 +1,8 @@
-"""For each defect a round that shows it on real processes: some clients, and the faults under which it hurts.
+"""Rounds that detect the defects on real processes: clients, and the faults under which a defect has an effect.
 
-A round is a plain value that means the same on every target, and knows nothing of defects. On the clean broker each of
-them must show nothing: `python -m chaos.defects.live` runs both. The rounds of `kafkatrial chaos`, drawn from seeds,
-run with a defect as well: `kafkatrial chaos --target defective:NAME --minutes 10`.
+A round is a trial that is the same for every target. On the clean broker each round must show no violation:
+`python -m chaos.defects.live` runs both. The rounds that `kafkatrial chaos` generates from seeds can run with a defect,
+too: `kafkatrial chaos --target defective:NAME --minutes 10`.
 """
 
 from collections.abc import Mapping
@@ -58,53 +58,53 @@ def _round(*schedule: Timed, flushes: bool = False, rolls: bool = False, load: t
     )
 
 
-def _takes_no_write(node: Role) -> DiskError:
+def _rejects_writes(node: Role) -> DiskError:
     return DiskError(node, operation=Operation.APPEND, files=FileKind.LOG)
 
 
 BLACKOUT: Final = _round(Timed(2_000, PowerCut(), 500), flushes=True)
-"""The power goes everywhere at once, and the topic pays for a flush of each batch."""
+"""Power cut of all nodes at once; the topic requires a flush of each batch."""
 BLACKOUT_OF_SEGMENTS: Final = _round(Timed(2_000, PowerCut(), 500), flushes=True, rolls=True)
-"""The same with a new segment three times a second."""
+"""The same, with a new segment three times a second."""
 BLACKOUT_OF_BROKEN_DISKS: Final = _round(
     *(Timed(1_500, DiskError(node, operation=Operation.FLUSH), 2_500) for node in _NODES),
     Timed(3_500, PowerCut(), 1_000),
     flushes=True,
 )
-"""The power goes while no disk can flush."""
+"""Power cut while every flush fails."""
 MANY_KILLED: Final = _round(*(Timed(2_000, Kill(node), 500) for node in _NODES))
-"""Every process is killed at the same moment; no power goes."""
+"""All processes are killed at the same moment, without a power cut."""
 KILLS: Final = _round(Timed(500, Kill(Role.LEADER), 3_000), Timed(7_000, Kill(Role.LEADER), 3_000))
-"""The leader is killed, and so is the next."""
+"""The leader is killed, and then the next one."""
 FOLLOWERS_WITHOUT_DISKS: Final = _round(
-    *(Timed(1_500, _takes_no_write(role), 2_500) for role in (Role.FOLLOWER, Role.LAST_FOLLOWER)),
+    *(Timed(1_500, _rejects_writes(role), 2_500) for role in (Role.FOLLOWER, Role.LAST_FOLLOWER)),
     Timed(3_000, Kill(Role.LEADER), 9_000),
 )
-"""Followers cannot write; then the leader is killed, and stays away."""
+"""Followers cannot write; then the leader is killed and stays down."""
 TORN_ONE_BY_ONE: Final = _round(
     *(Timed(500 + 4_000 * number, PowerCut((node,)), 500) for number, node in enumerate((*_NODES, *_NODES)))
 )
-"""One node after the other loses its power, and has half of what it wrote, while the others have all."""
-AWAY_AND_BACK: Final = _round(Timed(500, Reassign((1, 2))), Timed(3_500, Reassign((1, 2, 3))), _LATER)
-"""A replica moves away and comes back."""
+"""Power cut of one node after the other; it loses a part of its unflushed bytes, the others lose nothing."""
+REASSIGNED_AND_BACK: Final = _round(Timed(500, Reassign((1, 2))), Timed(3_500, Reassign((1, 2, 3))), _LATER)
+"""A replica is reassigned to another node and back."""
 DEPOSED: Final = _round(
     Timed(500, Isolate(Role.LEADER, keeps=Keeps.NOTHING), 6_000), load=(OneByOne(pause_ms=20), OneByOne(acks=1), Tail())
 )
-"""A leader is cut off with a client, and has to drop what it took meanwhile."""
+"""A leader is isolated together with a client, and later has to truncate the records that it appended meanwhile."""
 STOPS_AND_BLACKOUT: Final = _round(
     *(Timed(500 + 4_000 * number, ShutDown(node), 1_500) for number, node in enumerate(_NODES)),
     Timed(14_000, PowerCut(), 500),
 )
-"""Every node stops in good order, one after the other, and works on; then the power goes."""
+"""Every node is shut down and restarted, one after the other; then a power cut of all nodes."""
 RESETS: Final = _round(
     *(Timed(500 * number, Reset(Role.CLIENTS, node), 0) for number in range(1, 9) for node in _NODES)
 )
-"""Connections of clients are reset, again and again."""
+"""Connections of clients are reset repeatedly."""
 CLOCK_SET: Final = _round(Timed(1_000, ClockJump(Role.LEADER, 3_600_000), 3_000), _LATER)
-"""The wall clock of the leader is an hour ahead for a while."""
+"""The wall clock of the leader is an hour ahead for 3 s."""
 
 LEADER_GONE: Final = _round(Timed(500, Kill(Role.LEADER), 70_000), load=(Pipelined(), *_LOAD))
-"""The leader is killed, and stays away for longer than Kafka may take to do without it."""
+"""The leader is killed, and is down for longer than Kafka may take to elect another one."""
 
 ROUNDS: Final[Mapping[str, Trial]] = MappingProxyType(
     {
@@ -116,7 +116,7 @@ ROUNDS: Final[Mapping[str, Trial]] = MappingProxyType(
         "swallow-a-failed-append": FOLLOWERS_WITHOUT_DISKS,
         "swallow-a-failed-flush": BLACKOUT_OF_BROKEN_DISKS,
         "write-where-the-descriptor-stands": KILLS,
-        "keep-deleted-logs-open": AWAY_AND_BACK,
+        "keep-deleted-logs-open": REASSIGNED_AND_BACK,
         "pass-over-truncation": DEPOSED,
         "append-to-a-buffered-stream": MANY_KILLED,
         "keep-the-marker-of-a-clean-stop": STOPS_AND_BLACKOUT,

@@ -51,7 +51,7 @@ def test_an_idempotent_producer_survives_a_rolling_restart(run):
     report = run(trial(*ROLLING, clients=(Pipelined(), Tail())))
     assert report.verdict is Verdict.OK
     assert report.produced[ALL, Kept.ACKNOWLEDGED] > 1_000
-    assert report.produced[ALL, Kept.UNKNOWN] == report.produced[ALL, Kept.REFUSED] == 0
+    assert report.produced[ALL, Kept.UNKNOWN] == report.produced[ALL, Kept.REJECTED] == 0
     assert report.lost[ALL] == 0
     assert report.coverage["ISR shrunk"] > 0
 

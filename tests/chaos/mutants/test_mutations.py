@@ -11,7 +11,7 @@ import pytest
 from chaos.mutants.mutations import mutants_of, mutated, source_of
 from chaos.mutants.report import SURVIVORS, Survivor, load_survivors, score
 from chaos.mutants.rules import CLASSIC, OMISSIONS, RULES
-from chaos.mutants.sample import all_mutants, draw
+from chaos.mutants.sample import all_mutants, sample
 from chaos.mutants.trial import Tried
 
 ROOT = Path(__file__).parents[3]
@@ -160,8 +160,8 @@ def test_the_core_has_thousands_of_mutants_and_a_seed_selects_the_same():
     mutants = list(all_mutants(ROOT))
     assert len(mutants) > 5000
     assert len({mutant.id for mutant in mutants}) == len(mutants)
-    assert draw(mutants, 200, 1) == draw(list(all_mutants(ROOT)), 200, 1)
-    assert draw(mutants, 200, 1) != draw(mutants, 200, 2)
+    assert sample(mutants, 200, 1) == sample(list(all_mutants(ROOT)), 200, 1)
+    assert sample(mutants, 200, 1) != sample(mutants, 200, 2)
 
 
 def test_each_set_of_rules_has_its_own_sample_and_ids():
