@@ -1,9 +1,8 @@
 """Campaign: runs thousands of seeds on worker processes until a number of them fails, then shrinks their trials.
 
-Saved failures run first. Seeds are reported in their order, and the first that fails is the lowest that fails, however
-many workers there are; the same seeds give the same events, but for times.
-
-Of several seeds that violate the same, the first is shrunk.
+Saved failures run first. Seeds are reported in their order, so the first failure is that of the lowest failing seed for
+any number of workers; the same seeds give the same events, except for times. If several seeds have the same violation,
+only the first is shrunk.
 """
 
 import itertools
@@ -39,11 +38,11 @@ _SHRUNK_MAX: Final = 8
 class Plan:
     """Plan of a campaign.
 
-    :param last: the last seed; null: until the time is over.
-    :param seconds_max: after which no seed begins; null: without end.
-    :param defect: by name; empty: none.
-    :param failures_max: how many failing seeds end it; null: none does.
-    :param shrink_runs_max: trials to shrink one failure by.
+    :param last: last seed; None: until the time is over.
+    :param seconds_max: time after which no seed begins; None: no limit.
+    :param defect: name of the seeded defect; empty: none.
+    :param failures_max: number of failing seeds after which the campaign ends; None: no limit.
+    :param shrink_runs_max: maximum number of trials to shrink one failure.
     """
 
     first: int = 0
@@ -59,7 +58,7 @@ class Plan:
 def run_campaign(plan: Plan, saved: Sequence[SavedTrial] = ()) -> Generator[Event, None, None]:
     """Run the plan's saved failures, then the seeds; yield the events.
 
-    Ctrl-C ends it, and the last event is not complete. Raises `WorkerError`.
+    After Ctrl-C the last event is yielded, with `complete` false. Raises `WorkerError`.
     """
     began_s = time.monotonic()
     yield CampaignStarted(plan.first, plan.last, plan.seconds_max, plan.workers, plan.defect, plan.failures_max)
@@ -94,7 +93,7 @@ def _replay(plan: Plan, saved: Sequence[SavedTrial]) -> Generator[Event, None, i
 
 
 def _run_seeds(plan: Plan, failures: int, began_s: float) -> Generator[Event, None, list[SeedRan]]:
-    """Run seeds until none is left or enough have failed; return those that failed."""
+    """Run seeds until none is left or `failures_max` have failed; return the failed ones."""
 
     def has_time(_seed: int) -> bool:
         return plan.seconds_max is None or time.monotonic() - began_s < plan.seconds_max

@@ -13,7 +13,7 @@ from conformance.events import Event
 class CampaignStarted(Event):
     """Start of the campaign, with all its settings.
 
-    :param last: null: until the time is over.
+    :param last: last seed; None: until the time is over.
     """
 
     event: ClassVar[str] = "campaign-started"
@@ -47,12 +47,12 @@ class FailureReplayed(Event):
 
 @dataclass(frozen=True, slots=True)
 class SeedRan(Event):
-    """A seed's trial ran, and was judged.
+    """The trial of a seed ran, and was judged.
 
-    :param seconds: of the worker's processor.
+    :param seconds: processor time of the worker.
     :param coverage: how often each state or transition was reached.
-    :param name: of what was violated; empty where nothing was.
-    :param at_ms: when that was, in virtual time.
+    :param name: name of the violation; empty if there is none.
+    :param at_ms: virtual time of the violation.
     """
 
     event: ClassVar[str] = "seed-ran"

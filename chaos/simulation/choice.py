@@ -1,6 +1,6 @@
 """Choice between strategies; one that is listed several times is drawn more often.
 
-`st.one_of` takes each but once, and looks through all that it may lead to each time that it is made.
+`st.one_of` removes duplicates, and inspects all its strategies each time that it is created.
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,7 @@
-"""Hypothesis strategies over the clients of a simulated trial: kinds of clients, and the kinds of steps of each.
+"""Hypothesis strategies for the clients of a simulated trial, by kind.
 
-A kind is a producer or a consumer of one sort, or raw clients with steps of one sort. Steps follow each other for some
-ten virtual seconds, so that there is work on the way when a fault comes.
+A kind is a type of producer or consumer, or raw clients with one type of steps. The steps of a client take about ten
+virtual seconds, so that requests are in flight when a fault begins.
 """
 
 from collections.abc import Callable
@@ -60,7 +60,7 @@ _NO_NODE: Final = 99
 
 
 def client_lists(shape: Shape, kinds: tuple[str, ...]) -> SearchStrategy[tuple[Client, ...]]:
-    """Clients of some kinds; most trials have a producer, since without records nothing can be lost."""
+    """Return a strategy for clients of some kinds, mostly with a producer, whose records can be lost."""
     producers = [kind for kind in kinds if kind in _PRODUCING] or ["idempotent"]
     first = chosen(*(_clients(kind, shape) for kind in producers))
     more = chosen(*(_clients(kind, shape) for kind in kinds))
@@ -83,7 +83,7 @@ def _rests() -> SearchStrategy[Idle]:
 
 
 def _at(shape: Shape, make: Callable[..., T], **fields: SearchStrategy[Any]) -> SearchStrategy[T]:
-    """A step at one partition of those there are."""
+    """Return a strategy for a step at one of the existing partitions."""
     places = [(st.just(topic), st.just(partition)) for topic, partition in shape.partitions]
     return chosen(*(st.builds(make, topic=topic, partition=partition, **fields) for topic, partition in places))
 
@@ -154,7 +154,7 @@ def _isolations() -> SearchStrategy[str]:
 
 @cache
 def _offsets() -> SearchStrategy[int | None]:
-    """Where to read; null: at the end."""
+    """Draw an offset to read from; None: the end."""
     return chosen(st.none(), st.integers(0, 40))
 
 
@@ -168,11 +168,11 @@ def _raw(steps: Callable[[Shape], SearchStrategy[RawStep]], shape: Shape) -> Sea
 
 @cache
 def _receiver(shape: Shape) -> SearchStrategy[Node | None]:
-    """The receiver of a raw request: mostly the leader that the client knows, else one that may be deposed."""
+    """Draw the receiver of a raw request: mostly the leader in the client's metadata, else one that may be deposed."""
     return st.sampled_from((None, None, None, Role.LEADER, Role.FOLLOWER, *shape.brokers))
 
 
-def _questions(shape: Shape) -> SearchStrategy[RawStep]:
+def _queries(shape: Shape) -> SearchStrategy[RawStep]:
     names = [name for name, _ in shape.topics]
     times = st.integers(1, 6)
     ends = _at(
@@ -194,7 +194,7 @@ def _reads(shape: Shape) -> SearchStrategy[RawStep]:
 
 
 def _batches(shape: Shape) -> SearchStrategy[RawStep]:
-    """Batches that are sent once, some of them twice, out of sequence or damaged."""
+    """Draw batches that are sent once, some of them twice, out of sequence or damaged."""
     honest = _at(
         shape,
         Produce,
@@ -215,7 +215,7 @@ def _batches(shape: Shape) -> SearchStrategy[RawStep]:
 
 
 def _wrapping(shape: Shape) -> SearchStrategy[RequestClient]:
-    """Batches whose sequences reach the largest one, and begin again at 0."""
+    """Draw batches whose sequences reach the largest one and start from 0 again."""
     batches: SearchStrategy[RawStep] = _at(
         shape,
         Produce,
@@ -260,7 +260,7 @@ def _alterations(shape: Shape) -> SearchStrategy[RawStep]:
     rejected = chosen(
         *(
             st.builds(AlterTopicConfig, st.just(name), st.just(value), st.sampled_from((*names, _NO_TOPIC)))
-            for name, value in _REFUSED
+            for name, value in _INVALID_PROPERTIES
         )
     )
     tried = st.builds(AlterTopicConfig, st.just("retention.ms"), st.just("1"), st.sampled_from(names), st.just(True))
@@ -275,7 +275,7 @@ def _movements(shape: Shape) -> SearchStrategy[RawStep]:
 
 
 def _descriptions(shape: Shape) -> SearchStrategy[RawStep]:
-    """Read-only requests, and reassignments for them to return."""
+    """Draw read-only requests, and reassignments for them to return."""
     names = [name for name, _ in shape.topics]
     described = st.builds(Describe, st.sampled_from(SUBJECTS), st.sampled_from(names))
     return chosen(described, described, described, _movements(shape))
@@ -292,7 +292,7 @@ _ALTERATIONS: Final = (
     ("message.timestamp.type", "LogAppendTime"),
 )
 
-_REFUSED: Final = (("min.insync.replicas", "0"), ("cleanup.policy", "shred"), ("no.such.property", "1"))
+_INVALID_PROPERTIES: Final = (("min.insync.replicas", "0"), ("cleanup.policy", "shred"), ("no.such.property", "1"))
 
 CLIENT_KINDS: Final[dict[str, Callable[[Shape], SearchStrategy[Client]]]] = {
     "idempotent": cache(lambda shape: _producers(shape, idempotent=True)),
@@ -301,7 +301,7 @@ CLIENT_KINDS: Final[dict[str, Callable[[Shape], SearchStrategy[Client]]]] = {
     "acks-1": cache(lambda shape: _producers(shape, idempotent=False, acks=1)),
     "acks-0": cache(lambda shape: _producers(shape, idempotent=False, acks=0)),
     "group": cache(lambda shape: _consumers(shape, group="g")),
-    "questions": cache(lambda shape: _raw(_questions, shape)),
+    "questions": cache(lambda shape: _raw(_queries, shape)),
     "reads": cache(lambda shape: _raw(_reads, shape)),
     "batches": cache(lambda shape: _raw(_batches, shape)),
     "wrapping": cache(_wrapping),
@@ -312,6 +312,6 @@ CLIENT_KINDS: Final[dict[str, Callable[[Shape], SearchStrategy[Client]]]] = {
     "descriptions": cache(lambda shape: _raw(_descriptions, shape)),
     "nonsense": cache(lambda shape: _raw(_nonsense, shape)),
 }
-"""By name: clients for a shape."""
+"""Strategies for clients by kind, for a shape."""
 
 _PRODUCING: Final = ("idempotent", "plain", "acks-1", "acks-0")

@@ -1,4 +1,4 @@
-"""Bound on the processor time of one simulated trial: an event that never ends would hang its process."""
+"""Limit of the processor time of one simulated trial, because an endless event would hang its process."""
 
 import signal
 from collections.abc import Iterator

@@ -74,8 +74,8 @@ def damage(disk: SimulatedDisk, topic: str, what: Damage) -> None:
 def flip_bit(disk: SimulatedDisk, topic: str, suffix: str, per_mille: int) -> bool:
     """Flip a bit in the last such file of a topic's first partition, and delete the recovery point.
 
-    So the next start checks every batch, as after a crash of the machine; a bit that is never read is found by no
-    Kafka either. False where there is no such file.
+    So the next start checks every batch, as after a crash of the machine; Kafka does not detect bits that it does not
+    read, either. Returns false if there is no such file.
     """
     paths = [path for path in sorted(disk.files) if path.startswith(f"{topic}-0/") and path.endswith(suffix)]
     found = [path for path in paths if disk.files[path]]

@@ -1,4 +1,4 @@
-"""Hypothesis strategies for what faults are made of: when, where, for how long; one alone, or several in a story."""
+"""Hypothesis strategies for the parts of faults (times, places, durations), single faults, and stories of several."""
 
 from functools import cache
 from typing import Final
@@ -18,24 +18,24 @@ from fixtures.faults import (
 )
 
 Group = tuple[Timed, ...]
-"""Faults whose `at_ms` is since the group's begin."""
+"""Faults with `at_ms` relative to the begin of the group."""
 
 
 @cache
 def gaps() -> SearchStrategy[int]:
-    """From one fault to the next."""
+    """Draw the time from one fault to the next."""
     return chosen(st.integers(0, 60), st.integers(0, 1_000), st.integers(0, 6_000))
 
 
 @cache
 def durations() -> SearchStrategy[int]:
-    """Of a fault: within a request's time, within the lag that an ISR forgives, beyond a session."""
+    """Draw the duration of a fault: below a request timeout, below the replica lag time, or above a session timeout."""
     return chosen(st.integers(50, 400), st.integers(200, 3_000), st.integers(2_000, 12_000))
 
 
 @cache
 def nodes(shape: Shape) -> SearchStrategy[Node]:
-    """Roles more often than ids, and the leader more often than any other."""
+    """Draw a node: roles more often than ids, and the leader more often than any other."""
     return st.sampled_from((Role.LEADER, Role.LEADER, Role.FOLLOWER, Role.CONTROLLER, Role.LEADER, *_others(shape)))
 
 
@@ -45,13 +45,13 @@ def _others(shape: Shape) -> tuple[Node, ...]:
 
 @cache
 def replicas() -> SearchStrategy[Node]:
-    """Those that have the records."""
+    """Draw a replica of the first partition."""
     return st.sampled_from((Role.LEADER, Role.FOLLOWER, Role.LEADER, Role.LAST_FOLLOWER))
 
 
 @cache
 def ends(shape: Shape) -> SearchStrategy[tuple[Node, Node]]:
-    """Two ends of a link, which are usually two nodes."""
+    """Draw the two ends of a link, mostly two nodes."""
     pairs = ((Role.LEADER, Role.FOLLOWER), (Role.FOLLOWER, Role.LEADER), (Role.CLIENTS, Role.LEADER))
     more = ((Role.LEADER, Role.CLIENTS), (Role.LEADER, Role.CONTROLLER), (Role.CONTROLLER, Role.STANDBY))
     drawn = st.tuples(nodes(shape), nodes(shape)).filter(lambda pair: pair[0] != pair[1])
@@ -60,28 +60,28 @@ def ends(shape: Shape) -> SearchStrategy[tuple[Node, Node]]:
 
 @cache
 def listeners() -> SearchStrategy[Listener | None]:
-    """What a cut is limited to; null: to nothing."""
+    """Draw the listener that a cut is limited to; None: no limit."""
     return st.sampled_from((None, Listener.REPLICATION, Listener.CONTROLLER))
 
 
 @cache
 def keeps() -> SearchStrategy[Keeps]:
-    """What becomes of bytes."""
+    """Draw the fate of bytes on a cut link."""
     return st.sampled_from(Keeps)
 
 
 def one(faults: SearchStrategy[AnyFault]) -> SearchStrategy[Group]:
-    """One fault, for a while."""
+    """Return a strategy for groups of one fault with a duration."""
     return st.tuples(faults, durations()).map(lambda drawn: (timed(0, *drawn),))
 
 
 def timed(at_ms: int, fault: AnyFault, for_ms: int) -> Timed:
-    """A fault with this duration, if it has one."""
+    """Return a fault with this duration, or 0 for a momentary one."""
     return Timed(at_ms, fault, 0 if fault.is_momentary else for_ms)
 
 
 def story(*moves: tuple[SearchStrategy[int], SearchStrategy[AnyFault]]) -> SearchStrategy[Group]:
-    """Faults one after the other, each a while after the one before."""
+    """Return a strategy for groups of successive faults with gaps between them."""
     return st.tuples(*(st.tuples(gap, fault, durations()) for gap, fault in moves)).map(_scheduled)
 
 

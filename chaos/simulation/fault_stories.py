@@ -1,4 +1,4 @@
-"""Hypothesis strategies over stories: faults in the order in which real clusters lost records."""
+"""Hypothesis strategies for stories: sequences of faults under which real clusters have lost records."""
 
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
@@ -31,7 +31,7 @@ from fixtures.faults import (
 
 
 def lonely_leaders(_shape: Shape) -> SearchStrategy[Group]:
-    """A leader that its followers cannot fetch from, and that goes down once the ISR has shrunk, or just before."""
+    """Followers cannot fetch from the leader, which goes down after the ISR has shrunk, or just before."""
     lonely = st.builds(Isolate, st.just(Role.LEADER), st.just(False), keeps(), st.just(Listener.REPLICATION))
     ends: SearchStrategy[AnyFault] = st.sampled_from(
         (Kill(Role.LEADER), PowerCut((Role.LEADER,)), ShutDown(Role.LEADER), Isolate(Role.LEADER), Pause(Role.LEADER))
@@ -48,14 +48,14 @@ def successions(_shape: Shape) -> SearchStrategy[Group]:
 
 
 def blackouts(_shape: Shape) -> SearchStrategy[Group]:
-    """The power goes everywhere, in the middle of work, perhaps twice."""
+    """Power cut of all nodes under load, once or twice."""
     after_writes = chosen(st.none(), st.integers(0, 60))
     blackout: SearchStrategy[AnyFault] = st.builds(PowerCut, st.just(()), after_writes)
     return chosen(story((AT_ONCE, blackout)), story((AT_ONCE, blackout), (gaps(), blackout)))
 
 
 def deposed_leaders(_shape: Shape) -> SearchStrategy[Group]:
-    """A leader that does not know of its successor, while clients still reach it."""
+    """A leader has a successor without noticing it, while clients still reach it."""
     deposed: SearchStrategy[AnyFault] = chosen(
         st.builds(Isolate, st.just(Role.LEADER), st.just(False), keeps(), listeners()),
         st.builds(Pause, st.just(Role.LEADER)),
@@ -68,7 +68,7 @@ def deposed_leaders(_shape: Shape) -> SearchStrategy[Group]:
 
 
 def headless(_shape: Shape) -> SearchStrategy[Group]:
-    """The controller goes while the leader does."""
+    """The controller and the leader go down at about the same time."""
     controller: SearchStrategy[AnyFault] = st.sampled_from(
         (Kill(Role.CONTROLLER), Isolate(Role.CONTROLLER), PowerCut((Role.CONTROLLER,)), Pause(Role.CONTROLLER))
     )
@@ -76,10 +76,10 @@ def headless(_shape: Shape) -> SearchStrategy[Group]:
     return story((AT_ONCE, controller), (gaps(), leader))
 
 
-def unheard_controllers(shape: Shape) -> SearchStrategy[Group]:
-    """The others cannot receive from the controller, which receives from them: its successor lacks its last records.
+def one_way_controllers(shape: Shape) -> SearchStrategy[Group]:
+    """The other nodes cannot receive from the controller, which receives from them.
 
-    It resigns by a word of that successor, and truncates (KIP-595).
+    Its successor lacks its last records. It resigns after a request of that successor, and truncates (KIP-595).
     """
     controllers = [node for node, role in shape.all_roles.items() if "controller" in role]
     changes = st.sampled_from(
@@ -93,19 +93,20 @@ def unheard_controllers(shape: Shape) -> SearchStrategy[Group]:
     )
 
     def story(keeps: Keeps, for_ms: int, more: list[tuple[int, AnyFault, int]]) -> Group:
-        # Each node that receives from it is cut off from it: the role is looked up once, so the cuts begin together.
-        unheard = (
+        # One cut for each node that receives from it: the role is resolved once, so the cuts begin together.
+        cuts = (
             Timed(0, Cut(Role.CONTROLLER, node, keeps=keeps, listener=Listener.CONTROLLER), for_ms)
             for node in controllers
         )
-        return *unheard, *(timed(*change) for change in more)
+
+        return *cuts, *(timed(*change) for change in more)
 
     more = st.lists(st.tuples(st.integers(10, 2_500), changes, st.integers(100, 2_000)), min_size=1, max_size=4)
     return st.builds(story, keeps(), st.integers(2_500, 7_000), more)
 
 
 def stale_disks(_shape: Shape) -> SearchStrategy[Group]:
-    """A replica loses files while it is down, and its leader goes when it is back."""
+    """A replica loses files while it is down, and its leader goes down after its restart."""
     loses: SearchStrategy[AnyFault] = chosen(
         st.builds(DamageDisk, st.just(Role.FOLLOWER), st.sampled_from(Damage)), st.just(Wipe(Role.FOLLOWER))
     )
@@ -113,8 +114,8 @@ def stale_disks(_shape: Shape) -> SearchStrategy[Group]:
     return story((AT_ONCE, loses), (st.integers(0, 8_000), ends))
 
 
-def late_words(_shape: Shape) -> SearchStrategy[Group]:
-    """Requests of a broker that arrive after its restart, which it can once its session has expired (KIP-903)."""
+def late_requests(_shape: Shape) -> SearchStrategy[Group]:
+    """Requests of a broker that arrive after its restart, which is possible after its session has expired (KIP-903)."""
 
     def story(ends: tuple[Node, Node], delay_ms: int, gap_ms: int, for_ms: int, again: AnyFault) -> Group:
         slow = Slow(ends[0], ends[1], delay_ms=delay_ms, both_ways=False)
@@ -149,7 +150,7 @@ def late_leaders(_shape: Shape) -> SearchStrategy[Group]:
             timed(cut_ms + late_ms, goes, 300),
         )
 
-    # Not unregistered: one that the late request finds running again stays without a registration, as Kafka's does.
+    # No Unregister: a late request would remove the restarted broker, which does not register again, as in Kafka.
     goes: SearchStrategy[AnyFault] = st.sampled_from((ShutDown(Role.LAST_FOLLOWER), Kill(Role.LAST_FOLLOWER)))
     return st.builds(story, st.sampled_from((1_500, 2_500)), st.integers(4_000, 5_500), st.integers(10, 1_500), goes)
 
@@ -169,7 +170,7 @@ def unclean_successions(_shape: Shape) -> SearchStrategy[Group]:
 
 
 def cut_short(_shape: Shape) -> SearchStrategy[Group]:
-    """A deposed leader comes back, and its power goes in the middle of the truncation."""
+    """A deposed leader returns, with a power cut during its truncation."""
     lonely: SearchStrategy[AnyFault] = st.builds(
         Isolate, st.just(Role.LEADER), st.just(False), keeps(), st.just(Listener.REPLICATION)
     )
@@ -181,7 +182,7 @@ def cut_short(_shape: Shape) -> SearchStrategy[Group]:
 
 
 def left_behind(_shape: Shape) -> SearchStrategy[Group]:
-    """A node that cannot fetch changes of the metadata, until it needs a snapshot."""
+    """A node cannot fetch metadata changes, until it needs a snapshot."""
     behind: SearchStrategy[AnyFault] = chosen(
         st.builds(
             Isolate,
@@ -206,7 +207,7 @@ def left_behind(_shape: Shape) -> SearchStrategy[Group]:
 
 
 def hasty_reassignments(shape: Shape) -> SearchStrategy[Group]:
-    """A partition moves to a broker that goes, or while the controller does (KAFKA-15665)."""
+    """A partition is reassigned to a broker that goes down, or while the controller goes down (KAFKA-15665)."""
     replicas = st.lists(st.sampled_from(shape.brokers), min_size=1, max_size=3, unique=True).map(tuple)
     moves: SearchStrategy[AnyFault] = st.builds(Reassign, replicas)
     goes: SearchStrategy[AnyFault] = st.sampled_from(

@@ -1,8 +1,7 @@
-"""Hypothesis strategies over schedules of faults: kinds one by one, and stories in which several belong together.
+"""Hypothesis strategies for schedules of faults: single faults by kind, and stories of several related faults.
 
-A schedule is a list of groups, each a while after the one before: often at once, often some milliseconds, sometimes
-longer than a time-out. How long a fault lasts is drawn the same way. A group is one fault, or a story; what a story is
-made of is drawn too.
+A schedule is a list of groups with gaps between them: often none, often some milliseconds, sometimes longer than a
+timeout. Durations of faults are drawn in the same way. A group is one fault, or a story whose parts are drawn, too.
 """
 
 from collections.abc import Callable
@@ -251,14 +250,14 @@ FAULT_KINDS: Final[dict[str, Callable[[Shape], SearchStrategy[Group]]]] = {
     "stale-disk": fault_stories.stale_disks,
     "wipe": _wipes,
     "bit-flip": _flipped_bits,
-    "late-words": fault_stories.late_words,
+    "late-words": fault_stories.late_requests,
     "unclean-successions": fault_stories.unclean_successions,
     "cut-short": fault_stories.cut_short,
     "left-behind": fault_stories.left_behind,
-    "unheard-controller": fault_stories.unheard_controllers,
+    "unheard-controller": fault_stories.one_way_controllers,
     "hasty-reassignment": fault_stories.hasty_reassignments,
 }
-"""By name: the groups that a schedule is made of, for a shape."""
+"""Strategies for groups of faults by kind; a schedule consists of such groups."""
 
 SIMULATED_KINDS: Final = FAULT_KINDS | {
     "late-leader": fault_stories.late_leaders,
@@ -266,4 +265,4 @@ SIMULATED_KINDS: Final = FAULT_KINDS | {
     "unregister": _unregistrations,
     "restart-with": _other_settings,
 }
-"""Those that only simulated clusters are put through, too."""
+"""All kinds for simulated clusters, with those that only they support."""

@@ -31,7 +31,7 @@ class HistoryInMemory:
         self._unfinished[unfinished] = None
 
     def end(self, unfinished: Unfinished, rows: Sequence[Rows | Block]) -> None:
-        """Note its end, and add its rows."""
+        """Note the end of an operation or a fault, and add its rows."""
         del self._unfinished[unfinished]
         self._add(rows)
 

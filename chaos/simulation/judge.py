@@ -35,10 +35,10 @@ def _invoked_ms(history: History, op_ids: tuple[int, ...]) -> int:
 
 
 def replicas_differ(cluster: SimulatedCluster, highest_start: Callable[[UUID, int], int]) -> str | None:
-    """Where two replicas hold different bytes on disk between the higher start and the lower end; null: nowhere.
+    """Return the first difference of two replicas on disk, between the higher start and the lower end, or None.
 
-    :param highest_start: gives where the log of a topic's id and partition has ever begun: below, a power cut may bring
-        back some of what was deleted, on some.
+    :param highest_start: returns the highest log start offset that a topic id and partition ever had: below it, a power
+        cut may restore deleted records on some replicas.
     """
     image = next(iter(cluster.nodes.values())).metadata.image
     for topic in image.topics.values():
@@ -66,7 +66,7 @@ def _first_difference(
 
 
 def _batches(disk: SimulatedDisk, directory: str) -> list[tuple[int, bytes]]:
-    """Base offset and bytes of each batch of a partition."""
+    """Return base offset and bytes of each batch of a partition."""
     found: list[tuple[int, bytes]] = []
     for path in sorted(path for path in disk.files if path.startswith(f"{directory}/") and path.endswith(".log")):
         data = bytes(disk.files[path])
@@ -79,4 +79,4 @@ def _batches(disk: SimulatedDisk, directory: str) -> list[tuple[int, bytes]]:
 
 
 _PREFIX = 12
-"""Bytes of a batch's base offset and length."""
+"""Size of the fields base offset and length."""

@@ -21,7 +21,7 @@ _REQUEST = struct.Struct(">ihhi")
 _RESPONSE = struct.Struct(">ii")
 _INTERNAL = "__"
 _STRIDE = 1_000
-"""Places from one event to the next, for changes that the first one makes."""
+"""Places between two events, for the changes that the first one causes."""
 
 
 @dataclass(eq=False, slots=True)

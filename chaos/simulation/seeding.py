@@ -7,6 +7,6 @@ def seeded(defect: str) -> AbstractContextManager[None]:
     """Install a defect in the broker inside the context; none if the name is empty. Raises `UnknownDefectError`."""
     if not defect:
         return nullcontext()
-    from chaos.defects import registry  # most runs have none, and all defects together take a while to load
+    from chaos.defects import registry  # slow to import, and not needed by most runs
 
     return registry.defect(defect).seeded()

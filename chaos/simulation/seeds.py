@@ -1,7 +1,7 @@
 """Trial of a seed: bytes of the seed drive the strategies through Hypothesis's interface for fuzzers.
 
-One seed gives one trial, in any process and on any machine with this version of kafkatrial and of Hypothesis. What is
-to be kept for longer is the trial itself.
+One seed gives one trial, in any process and on any machine with this version of kafkatrial and of Hypothesis. To keep
+it for longer, save the trial itself.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from chaos.simulation.strategies import trials
 from chaos.trial import Trial
 
 _BYTES: Final = 8_192
-"""The most bytes that Hypothesis uses for one example; a trial uses a tenth."""
+"""Maximum number of bytes that Hypothesis uses for one example; a trial uses a tenth."""
 
 
 def trial_of_seed(seed: int) -> Trial:

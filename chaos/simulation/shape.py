@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """Nodes 1 to `nodes`; `roles` as of `Cluster`; topics by name with their number of partitions."""
+    """Nodes 1 to `nodes`; `roles` as in `ClusterSettings`; topics by name with their number of partitions."""
 
     nodes: int = 3
     roles: tuple[tuple[int, str], ...] = ()

@@ -1,4 +1,4 @@
-"""Controls of a simulated cluster that faults are applied through: `FaultControls` over its machines and network."""
+"""Controls of a simulated cluster for faults: `FaultControls` over its machines and network."""
 
 import errno
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,7 +14,7 @@ from reference_broker.simulation.cluster import SimulatedCluster
 from reference_broker.simulation.disk import Failure
 
 _OPERATIONS: Final = {DiskOperation.WRITE: "append", DiskOperation.RENAME: "replace"}
-"""Where the simulation's disk has another name for an operation."""
+"""Operations with another name in the simulation's disk."""
 
 
 class SimulatedControls:
@@ -50,9 +50,9 @@ class SimulatedDisks:
     def cut_power(
         self, nodes: Sequence[int], unflushed: Unflushed = Unflushed.TORN, seed: int = 0
     ) -> Mapping[int, PowerLoss]:
-        """Take the power from nodes. What was not flushed is lost or torn, as the cluster's seed decides.
+        """Cut the power of nodes. Unflushed data is lost or torn, depending on the cluster's seed.
 
-        A power cut that was armed is over: of a node that has ended since it takes nothing more.
+        An armed power cut is over: it has no further effect on a node that has ended since.
         """
         assert unflushed is Unflushed.TORN, unflushed
         lost = {}
@@ -65,7 +65,7 @@ class SimulatedDisks:
         return lost
 
     def arm_power_cut(self, node: int, after_changes: int) -> None:
-        """Let a node's power go in the middle of its disk's nth change from now on; now, if it does not run."""
+        """Cut a node's power during the nth change of its disk from now on; at once, if it does not run."""
         machine = self._machines[node]
         if machine.node is None:
             machine.cut_power()
@@ -75,7 +75,7 @@ class SimulatedDisks:
 
     @contextmanager
     def inject(self, node: int, fault: DiskFault) -> Iterator[None]:
-        """Let operations of a node's disk fail, or flushes be slow, until the context is left."""
+        """Make operations of a node's disk fail, or its flushes slow, until the context is left."""
         disk = self._machines[node].disk
         if fault.error is None:
             disk.flush_ms = int(fault.delay_ms)
@@ -91,7 +91,7 @@ class SimulatedDisks:
 
     @contextmanager
     def fill(self, node: int, free_bytes: int = 0) -> Iterator[None]:
-        """Leave a node's disk this number of free bytes, until the context is left."""
+        """Limit the free space of a node's disk until the context is left."""
         disk = self._machines[node].disk
         disk.free_bytes = free_bytes
         yield
@@ -106,14 +106,14 @@ class SimulatedClocks:
 
     @contextmanager
     def jump(self, node: int, by_ms: int) -> Iterator[None]:
-        """Let a node's wall clock jump, and back by as much when the context is left."""
+        """Move a node's wall clock, and back when the context is left."""
         self._machines[node].jump_clock(by_ms)
         yield
         self._machines[node].jump_clock(-by_ms)
 
     @contextmanager
     def drift(self, node: int, rate_ppm: int) -> Iterator[None]:
-        """Let both clocks of a node run faster inside the context, below zero slower, by this number of millionths."""
+        """Change the rate of both clocks of a node inside the context, in millionths; negative: slower."""
         self._machines[node].drift_clock(rate_ppm)
         yield
         self._machines[node].drift_clock(0)

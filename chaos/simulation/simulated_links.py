@@ -35,7 +35,7 @@ class SimulatedLinks:
     ) -> Iterator[None]:
         """Lose one direction of the connections that `source` opens to `destination`.
 
-        No connection is opened meanwhile: that takes both directions.
+        No connection can be opened meanwhile, because that needs both directions.
         """
         links = []
         for opener in self._places_of(source):
@@ -46,7 +46,7 @@ class SimulatedLinks:
 
     @contextmanager
     def impair(self, directions: Collection[Direction], condition: LinkCondition) -> Iterator[None]:
-        """Let all the directions have a condition inside the context. Raises `TargetError` for slices."""
+        """Apply a condition to directions inside the context. Raises `TargetError` for slices."""
         if condition.slice_bytes is not None:
             raise TargetError("the simulation delivers each message whole")
         simulated = Condition(_CUTS[condition.barrier], condition.delay_ms, condition.jitter_ms, condition.bytes_per_ms)
@@ -88,7 +88,7 @@ class SimulatedLinks:
 
 
 def _link(direction: Direction) -> Link:
-    """Return what goes from one end to the other; only clients connect to the listener for clients."""
+    """Return the link of a direction; only clients connect to the listener for clients."""
     ends = direction.source, direction.destination
     if CLIENT not in ends:
         return Link(str(direction.source), str(direction.destination), _LISTENERS[direction.listener])

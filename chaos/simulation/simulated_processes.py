@@ -15,7 +15,7 @@ START_MS = 1_000
 
 
 class MachineProcesses:
-    """`ProcessFaultControl`: nothing here lets time pass."""
+    """`ProcessFaultControl`; its methods do not advance time."""
 
     def __init__(self, cluster: Callable[[], SimulatedCluster]) -> None:
         """Control the processes of a cluster.
@@ -51,23 +51,23 @@ class MachineProcesses:
                 machine.resume()
 
     def ended(self) -> Mapping[int, str]:
-        """Return those that do not run, and why they ended if they did so on their own."""
+        """Return the nodes that do not run, with the reason if they ended on their own."""
         machines = {node: self._cluster.machines[node] for node in self.node_ids()}
         return {node: machine.failed for node, machine in machines.items() if machine.node is None}
 
     def send_sigterm(self, node: int) -> None:
-        """Begin a controlled shutdown, of a paused process too. Harmless if it has ended."""
+        """Begin a controlled shutdown, also of a paused process. Harmless if it has ended."""
         machine = self._cluster.machines[node]
         if machine.node is not None:
             machine.resume()
             machine.shut_down()
 
     def launch(self, node: int) -> None:
-        """Start a node that does not run; one that its disk does not let start has ended again."""
+        """Start a node that does not run; it ends again if its disk prevents the start."""
         self._cluster.start(node)
 
     def configure(self, node: int, name: str, value: str) -> None:
-        """Let a node have its own setting from its next start on."""
+        """Override a setting of a node from its next start on."""
         self._cluster.node_properties.setdefault(node, {})[name] = value
 
     def become(self, node: int, version: str) -> None:
@@ -89,9 +89,9 @@ class SimulatedProcesses(MachineProcesses):
 
         Args:
             started: returns the started cluster, or raises `TargetError`.
-            founders: the nodes that the cluster starts with, which are its controllers.
+            founders: the initial nodes of the cluster, which are its controllers.
             node_ids: returns the nodes that it has now.
-            copies: of the nodes' disks, which a start reads back.
+            copies: copies of the nodes' disks, whose changes are applied at a start.
         """
         super().__init__(lambda: started()[0])
         self._started = started
