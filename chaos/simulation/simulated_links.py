@@ -53,7 +53,7 @@ class SimulatedLinks:
         with self._set([_link(direction) for direction in directions], simulated):
             yield
 
-    def refuse(self, direction: Direction) -> AbstractContextManager[None]:
+    def reject_connections(self, direction: Direction) -> AbstractContextManager[None]:
         """Raise `TargetError`."""
         raise TargetError("the simulation rejects no connections")
 

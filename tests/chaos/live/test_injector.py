@@ -94,7 +94,7 @@ class Target:
         self.links = SimpleNamespace(
             cut=lambda *what: self._while("cut", *what),
             impair=self._impair,
-            refuse=lambda direction: self._while("refuse", direction),
+            reject_connections=lambda direction: self._while("reject", direction),
         )
         self.requests = SimpleNamespace(
             hold=lambda direction, api_keys, *, delay_ms, held: self._while("hold", direction, api_keys, delay_ms, held)
@@ -370,7 +370,7 @@ def test_a_power_cut_loses_nothing_of_a_topic_that_flushes_each_message(inject, 
 @pytest.mark.parametrize(
     ("fault", "done"),
     [
-        (Refuse(Role.CLIENTS, Role.LEADER), ("refuse", Direction("client", 1))),
+        (Refuse(Role.CLIENTS, Role.LEADER), ("reject", Direction("client", 1))),
         (CutConnections(2, Role.LEADER), ("cut", 2, 1, Listener.REPLICATION, Lost.REQUESTS)),
         (CutConnections(Role.CLIENTS, 3, Lost.ANSWERS), ("cut", "client", 3, None, Lost.ANSWERS)),
         (HoldRequests(3, 1, (1,), 50), ("hold", Direction(3, 1), (1,), 50, Held.REQUESTS)),
