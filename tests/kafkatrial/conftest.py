@@ -1,4 +1,4 @@
-"""A target that only records the calls of its methods."""
+"""Fixture: a fake target that only records the calls of its methods."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,7 +8,7 @@ import pytest
 from fixtures.targets.target import Capability, Node
 
 
-class RememberingLinks:
+class RecordingLinks:
     """Links that record each cut and heal."""
 
     def __init__(self, done: list[str]) -> None:
@@ -21,7 +21,7 @@ class RememberingLinks:
         self._done.append(f"heal {source}->{destination}")
 
 
-class RememberingTarget:
+class RecordingTarget:
     """Three nodes that can be killed, paused, restarted and cut off."""
 
     name = "remembering"
@@ -33,16 +33,16 @@ class RememberingTarget:
 
     def __init__(self) -> None:
         self.done: list[str] = []
-        self.links = RememberingLinks(self.done)
-        self.processes = RememberingProcesses(self)
+        self.links = RecordingLinks(self.done)
+        self.processes = RecordingProcesses(self)
         self.ended: dict[int, int] = {}
-        """Exit statuses of processes that have ended, by whatever."""
+        """Exit statuses of ended processes."""
 
 
-class RememberingProcesses:
+class RecordingProcesses:
     """Processes that record each action, and end in the target's table."""
 
-    def __init__(self, target: RememberingTarget) -> None:
+    def __init__(self, target: RecordingTarget) -> None:
         self._target = target
 
     def kill(self, node: int) -> None:
@@ -71,5 +71,5 @@ class RememberingProcesses:
 
 
 @pytest.fixture
-def target() -> RememberingTarget:
-    return RememberingTarget()
+def target() -> RecordingTarget:
+    return RecordingTarget()

@@ -1,4 +1,4 @@
-"""What goes beside a round begins and ends with it, and harms it in nothing."""
+"""Companions of a round: they start and end with it, and their errors do not affect it."""
 
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -34,7 +34,7 @@ def judged(run_dir):
     return RoundJudged("reference", SimpleNamespace(), run_dir, 1.0)
 
 
-def test_companion_begins_and_ends_with_its_round_and_not_with_one_that_shrinks_it(calls):
+def test_companion_runs_beside_a_round_but_not_beside_shrinking_rounds(calls):
     companions = Companions([companion(calls)])
     for event in (
         RoundStarted("reference", Trial(), (), "out/1"),
@@ -50,7 +50,7 @@ def test_companion_begins_and_ends_with_its_round_and_not_with_one_that_shrinks_
     assert not companions.failed
 
 
-def test_error_of_a_companion_is_one_line_and_the_next_round_has_its_companion(calls, capsys):
+def test_error_of_a_companion_is_one_line_and_the_next_round_has_a_companion(calls, capsys):
     companions = Companions([companion(calls, fails=True)])
     for number in (1, 2):
         companions.handle(RoundStarted("reference", Trial(), (), f"out/{number}"))
@@ -60,7 +60,7 @@ def test_error_of_a_companion_is_one_line_and_the_next_round_has_its_companion(c
     assert capsys.readouterr().err == "kafkatrial: the topic is full of it\n" * 2
 
 
-def test_mistake_of_ours_is_not_hidden():
+def test_programming_error_is_raised():
     companions = Companions([lambda _: 1 / 0])
     with pytest.raises(ZeroDivisionError):
         companions.handle(RoundStarted("reference", Trial(), (), "out"))
@@ -73,7 +73,7 @@ def test_mistake_of_ours_is_not_hidden():
         ({"history_bootstrap": "h:1"}, "--history-bootstrap: name the topic with --history-topic"),
     ],
 )
-def test_topic_and_its_kafka_go_together(given, line):
+def test_topic_and_bootstrap_servers_need_each_other(given, line):
     choices = Choices(("reference",), None, None, None, (), keep_going=False, shrink_minutes=0, out=None, **given)
     with pytest.raises(UsageError, match=line):
         beside(choices)

@@ -1,4 +1,4 @@
-"""`kafkatrial broker` as a process: its first lines, its ends, and that nothing outlives it."""
+"""`kafkatrial broker` as a process: its first lines, its ends, and no residue."""
 
 import http.client
 import re
@@ -48,13 +48,13 @@ class Broker:
         return code, errors
 
     def left_running(self):
-        """Processes that it started and that are still there, after the moment a guard needs."""
+        """Return its child processes that still run after the time that a guard needs."""
         return psutil.wait_procs(self.started, timeout=10)[1]
 
 
 @pytest.fixture
 def start():
-    """Start the command; what a failing test leaves running is killed."""
+    """Start the command; processes that a failing test leaves are killed."""
     brokers = []
 
     def start(*words):
@@ -103,15 +103,15 @@ def test_it_prints_its_address_and_ends_on_request(words, nodes, end, start):
     assert broker.left_running() == []
 
 
-def test_nothing_outlives_a_sigkill(start):
+def test_a_sigkill_leaves_no_process(start):
     broker = start("--nodes=1")
     broker.process.kill()
     broker.end()
     assert broker.left_running() == []
 
 
-def test_the_way_to_the_first_line_is_short():
-    """Held by what is imported, because time is not the same everywhere."""
+def test_few_modules_are_imported_before_the_first_line():
+    """Imports are counted instead of time, which depends on the machine."""
     code = "import sys; from kafkatrial.__main__ import exit_code; exit_code(['broker', '--nodes', '2'])"
     code += "; print(*{name.partition('.')[0] for name in sys.modules})"
     modules = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False).stdout.split()
@@ -130,7 +130,7 @@ def test_records_survive_in_a_data_directory(tmp_path, start):
         assert broker.end() == (0, "")
 
 
-def test_the_port_is_the_one_asked_for(start):
+def test_the_requested_port_is_used(start):
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     broker = start("--nodes=1", "--port", str(port), "--exit-with-stdin")
@@ -145,7 +145,7 @@ def cluster():
 
 
 def write(servers, payload):
-    """Returns the record's offset."""
+    """Return the record's offset."""
     reports = []
     producer = Producer({"bootstrap.servers": servers})
     producer.produce("kept", payload, on_delivery=lambda error, message: reports.append((error, message.offset())))
@@ -164,7 +164,7 @@ def read(servers, offset):
 
 
 @pytest.mark.parametrize(("end", "state"), [(KafkaCluster.kill, "killed"), (KafkaCluster.shut_down, "shut down")])
-def test_a_node_that_ended_comes_back_with_its_records(cluster, end, state):
+def test_an_ended_node_restarts_with_its_records(cluster, end, state):
     payload = uuid.uuid4().bytes
     offset = write(cluster.bootstrap_servers, payload)
     end(cluster, 1)
@@ -174,7 +174,7 @@ def test_a_node_that_ended_comes_back_with_its_records(cluster, end, state):
     assert read(cluster.bootstrap_servers, offset) == payload
 
 
-def test_a_paused_node_answers_once_it_is_resumed(cluster):
+def test_a_paused_node_responds_when_it_is_resumed(cluster):
     with cluster.pause(1):
         assert cluster.nodes[0].state == "paused"
         producer = Producer({"bootstrap.servers": cluster.bootstrap_servers})
@@ -203,7 +203,7 @@ def three():
 
 
 def process_of(cluster, node):
-    """The node's process, not its guard."""
+    """Return the node's process, not its guard."""
     found = [
         process
         for process in psutil.Process(cluster._process.pid).children(recursive=True)
@@ -215,7 +215,7 @@ def process_of(cluster, node):
     return process
 
 
-def test_a_node_that_ends_by_itself_is_reported_and_restored(three):
+def test_a_node_that_ends_on_its_own_is_reported_and_restored(three):
     process_of(three, 2).kill()
     while (node := three.nodes[1]).state == "running":
         pass
@@ -253,7 +253,7 @@ def test_faults_by_role(three):
 
 @pytest.mark.parametrize("end", [end_by_signal(signal.SIGTERM), end_by_request], ids=["SIGTERM", "request"])
 def test_the_command_ends_while_a_restart_waits(start, end):
-    """For a quorum that there is not: the restarted node serves no client."""
+    """The restart waits for a quorum, because the restarted node serves no clients without one."""
     broker = start()
     url = broker.control.removeprefix("control ")
     cluster = KafkaCluster(broker.process, broker.bootstrap_servers, url)
@@ -277,7 +277,7 @@ def test_the_command_ends_while_a_restart_waits(start, end):
 
 
 @pytest.mark.parametrize("words", [["--control-token=secret"], []], ids=["option", "environment"])
-def test_a_control_token_keeps_others_out(start, monkeypatch, words):
+def test_requests_without_the_control_token_are_rejected(start, monkeypatch, words):
     monkeypatch.setenv("KAFKATRIAL_CONTROL_TOKEN", "other" if words else "secret")
     broker = start("--nodes=1", "--exit-with-stdin", *words)
     url = broker.control.removeprefix("control ")
@@ -295,7 +295,7 @@ def test_a_cluster_in_python_sends_the_token_of_the_environment(monkeypatch):
 
 
 @pytest.mark.parametrize("token", ["", "two words", "sécret", "line\n"])
-def test_a_token_that_no_request_can_carry_is_rejected(token, monkeypatch):
+def test_a_token_that_no_header_can_contain_is_rejected(token, monkeypatch):
     with pytest.raises(UsageError, match=r"^--control-token: a token is printable ASCII characters"):
         run_broker(["--control-token", token])
     monkeypatch.setenv("KAFKATRIAL_CONTROL_TOKEN", token)
@@ -303,17 +303,17 @@ def test_a_token_that_no_request_can_carry_is_rejected(token, monkeypatch):
         run_broker([])
 
 
-def test_what_cannot_be_done_is_one_line(cluster):
+def test_an_impossible_action_is_one_line(cluster):
     with pytest.raises(ClusterError, match=r"^no node 7; there are 1$"):
         cluster.kill(7)
 
 
-def test_a_cluster_that_does_not_start_says_why():
+def test_a_cluster_that_does_not_start_has_a_reason():
     with pytest.raises(ClusterError, match="refrence: unknown target; did you mean reference"):
         KafkaCluster.start("refrence")
 
 
-def test_a_stopped_cluster_leaves_nothing():
+def test_a_stopped_cluster_leaves_no_residue():
     before = set(psutil.Process().children(recursive=True))
     cluster = KafkaCluster.start(nodes=1)
     started = set(psutil.Process().children(recursive=True)) - before

@@ -1,4 +1,4 @@
-"""`kafkatrial chaos`, as a process: wrong choices, one real round, and an interruption in the middle of one."""
+"""`kafkatrial chaos` as a process: invalid options, one real round, and an interrupted round."""
 
 import json
 import os
@@ -40,7 +40,7 @@ COMMAND = (sys.executable, "-m", "kafkatrial", "chaos")
         (["--target", "simulation"], "simulation: faults need a cluster of processes that is started for the round"),
     ],
 )
-def test_a_wrong_choice_is_one_line(words, line, capsys, tmp_path, monkeypatch):
+def test_an_invalid_option_is_one_line(words, line, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert exit_code(["chaos", *words]) is ExitCode.USAGE
     complaint = capsys.readouterr().err.strip()
@@ -65,7 +65,7 @@ def test_the_findings_are_listed(capsys):
         ),
     ],
 )
-def test_the_options_that_draw_the_same_rounds_again(chosen, words, tmp_path):
+def test_the_printed_options_generate_the_same_rounds_again(chosen, words, tmp_path):
     assert options_of(Plan(("reference",), 7, tmp_path, tmp_path, **chosen)) == words
 
 
@@ -96,7 +96,7 @@ def test_a_round_of_kills_on_the_reference_cluster(tmp_path):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interruption_heals_keeps_the_history_and_leaves_nothing_running(tmp_path, number):
+def test_an_interruption_heals_keeps_the_history_and_leaves_no_process(tmp_path, number):
     session = start(tmp_path, "--seed", "0", "--fault", "kill")
     began = []
     for line in session.stdout:

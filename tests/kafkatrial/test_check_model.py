@@ -1,4 +1,4 @@
-"""`kafkatrial check --model`: any object, in a file or a run directory."""
+"""`kafkatrial check --model`: the linearizability of any object, from a file or a run directory."""
 
 import json
 import os
@@ -23,7 +23,7 @@ def operations(tmp_path):
     return str(path)
 
 
-def test_a_violation_is_told_as_json_and_drawn(tmp_path, capsys, operations):
+def test_a_violation_is_printed_as_json_and_drawn(tmp_path, capsys, operations):
     page = tmp_path / "page.html"
     command = ["check", operations, "--model", "register", "--json", "--picture", str(page)]
     assert exit_code(command) is ExitCode.VIOLATION
@@ -33,13 +33,13 @@ def test_a_violation_is_told_as_json_and_drawn(tmp_path, capsys, operations):
 
 
 @pytest.mark.parametrize("limit", [["--time-limit", "0"], ["--step-limit", "0"]])
-def test_what_a_budget_leaves_undecided_is_inconclusive(capsys, operations, limit):
+def test_an_exhausted_budget_is_inconclusive(capsys, operations, limit):
     assert exit_code(["check", operations, "--model", "register", *limit]) is ExitCode.INCONCLUSIVE
     assert "budget" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("limit", ["inf", "1e300"])
-def test_a_time_limit_without_end(operations, limit):
+def test_an_infinite_time_limit(operations, limit):
     assert exit_code(["check", operations, "--model", "register", "--time-limit", limit]) is ExitCode.VIOLATION
 
 
@@ -54,13 +54,13 @@ def test_a_time_limit_without_end(operations, limit):
         ),
     ],
 )
-def test_what_cannot_be_asked_is_one_line(capsys, operations, more, message):
+def test_invalid_options_are_one_line(capsys, operations, more, message):
     assert exit_code(["check", operations, *more]) is ExitCode.USAGE
     (line,) = capsys.readouterr().err.splitlines()
     assert message in line
 
 
-def test_what_is_neither_a_file_nor_a_directory(tmp_path, capsys):
+def test_a_path_that_is_neither_a_file_nor_a_directory(tmp_path, capsys):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     for path in ("/dev/null", str(pipe)):

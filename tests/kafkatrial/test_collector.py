@@ -1,4 +1,4 @@
-"""Events become results, and results an exit code."""
+"""Collector: results from events, and exit codes from results."""
 
 from datetime import UTC, datetime
 
@@ -32,14 +32,14 @@ def collect(*events):
     return collector.results
 
 
-def test_a_target_is_known_step_by_step():
+def test_a_target_is_completed_step_by_step():
     starting = collect(TargetStarting("t", 3)).targets[0]
     assert (starting.nodes, starting.ready_s) == (3, None)
     started = collect(TargetStarting("t", 3), TargetStarted("t", 3, 1.5, {"broker": "4.3.1"})).targets[0]
     assert (started.nodes, started.ready_s, started.versions) == (3, 1.5, {"broker": "4.3.1"})
 
 
-def test_a_finding_is_kept_whole():
+def test_a_finding_is_kept_completely():
     evidence = Evidence((1,), "t", 0, 1, 2, "gone")
     judgement = Judgement(5, 6, (Anomaly("lost-write", Verdict.VIOLATION, 2, (evidence,)),))
     difference = Difference("u", "semantic", 1, "x", "y")
@@ -68,7 +68,7 @@ def test_exit_code_of_a_run_that_ended(verdicts, code):
 
 
 @pytest.mark.parametrize("end", [(), (RunEnded(complete=False, seed=7, seconds=1.0),)])
-def test_a_run_that_did_not_end_was_interrupted(end):
+def test_a_run_without_its_end_was_interrupted(end):
     assert exit_code_of_results(collect(judged("violation"), *end)) == ExitCode.INTERRUPTED
 
 

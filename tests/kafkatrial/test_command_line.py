@@ -1,7 +1,7 @@
-"""Whole output and exit code of commands, against golden copies (UPDATE_GOLDEN=1 rewrites them).
+"""Output and exit codes of commands, compared with golden files (UPDATE_GOLDEN=1 rewrites them).
 
-The engine and the targets are replaced by scripted ones, so that these tests are about the front door alone. What
-changes from run to run (times, the temporary directory) is replaced by a word.
+The engine and the targets are replaced by scripted ones, so that only the front door is tested. Values that differ
+between runs (times, the temporary directory) are replaced by placeholders.
 """
 
 import json
@@ -80,7 +80,7 @@ def events_of(targets, requirements, seed, run_dir, verdicts):
 
 @pytest.fixture
 def verdicts(tmp_path, monkeypatch):
-    """By requirement and target; ok by default. An exception is raised instead."""
+    """Verdicts by requirement and target; ok by default. An exception is raised."""
     verdicts = {}
 
     def run_requirements(targets, requirements, *, seed, profile, run_dir, expectations):
@@ -96,7 +96,7 @@ def verdicts(tmp_path, monkeypatch):
 
 @pytest.fixture
 def command(verdicts, capsys, tmp_path):
-    """Run a command; returns exit code, standard output and standard error, made comparable."""
+    """Return a function that runs a command and returns exit code, standard output and error with placeholders."""
 
     def run(*words):
         code = exit_code(list(words))
@@ -149,7 +149,7 @@ def test_run_with_everything(command, verdicts):
     check("run-everything", *command("run", "--seed", "7", "--target", "a", "--target", "b"))
 
 
-def test_run_keeps_what_it_promises(command):
+def test_run_writes_its_files_and_results(command):
     command("run", "--seed", "7", "--out", "kept", "produce")
     assert sorted(path.name for path in Path("kept").iterdir()) == [
         "brokers",
@@ -162,7 +162,7 @@ def test_run_keeps_what_it_promises(command):
     assert (results.exit_code, results.complete, results.seed) == (0, True, 7)
 
 
-def test_a_drawn_seed_is_said_first_and_last(command):
+def test_a_random_seed_is_printed_first_and_last(command):
     _, out, _ = command("run")
     first = re.match(r"seed (\d+),", out).group(1)
     assert out.rstrip().endswith(f"Seed       {first}")
@@ -184,7 +184,7 @@ def test_exit_codes(command, verdicts, found, code):
     assert command("run", "produce/first")[0] == code
 
 
-def test_an_error_in_the_middle_keeps_the_verdicts_so_far(command, verdicts):
+def test_an_error_during_the_run_keeps_the_verdicts_so_far(command, verdicts):
     verdicts["produce/second", "reference"] = TargetError("node 1 ended by itself")
     code, _, err = command("run", "--seed", "7", "--out", "kept")
     assert (code, err) == (3, "kafkatrial: node 1 ended by itself\n")
@@ -192,7 +192,7 @@ def test_an_error_in_the_middle_keeps_the_verdicts_so_far(command, verdicts):
     assert ([o.requirement for o in results.outcomes], results.complete) == (["produce/first"], False)
 
 
-def test_an_unforeseen_error_is_one_line_and_a_file(command, verdicts):
+def test_an_unexpected_error_is_one_line_and_a_file(command, verdicts):
     verdicts["produce/first", "reference"] = ZeroDivisionError("oops")
     code, _, err = command("run", "--seed", "7", "--out", "kept")
     assert (code, err) == (
@@ -319,7 +319,7 @@ JUDGEMENTS = {
 
 @pytest.fixture
 def judged_as(monkeypatch):
-    """Make every history be judged so."""
+    """Return a function that sets the verdict of every history."""
     return lambda judgement: monkeypatch.setattr("linearizability.check.judge", lambda path: judgement)
 
 
@@ -335,7 +335,7 @@ def test_check(command, judged_as, verdict, code):
     assert (code_again, json.loads(out), err) == (code, JUDGEMENTS[verdict].as_json(), "")
 
 
-def test_check_of_a_run_of_ours_adds_its_histories_up(command, judged_as):
+def test_check_of_a_run_combines_its_histories(command, judged_as):
     for name in ("a", "b"):
         Path("run/histories", name).mkdir(parents=True)
         Path("run/histories", name, "run.json").touch()
@@ -393,7 +393,7 @@ def test_check_of_a_file(command, name, text, options, code):
         )
 
 
-def test_export_there_and_back(command):
+def test_export_and_import(command):
     Path("history.edn").write_text(QUEUE)
     assert command("export", "history.edn", "run") == (0, "run\n", "")
     assert command("export", "run", "text.ndjson") == (0, "text.ndjson\n", "")
@@ -415,7 +415,7 @@ def test_export_there_and_back(command):
         (["history.edn", "none/x.ndjson"], "none/x.ndjson: cannot be written: No such file or directory"),
     ],
 )
-def test_export_of_what_it_cannot(command, words, message):
+def test_export_of_an_unsupported_file(command, words, message):
     Path("history.edn").write_text(QUEUE)
     Path("log").write_text(REGISTER)
     code, out, err = command("export", *words)

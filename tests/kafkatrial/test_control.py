@@ -1,4 +1,4 @@
-"""The control interface over HTTP, on a target that remembers what was done to it."""
+"""Control interface over HTTP, on a target that records the actions."""
 
 import http.client
 import json
@@ -50,7 +50,7 @@ def states(send):
 
 
 class Slow:
-    """Something that a target does until it may finish."""
+    """An action of a target that waits until the test lets it finish."""
 
     def __init__(self, then):
         self.began, self.go_on = threading.Event(), threading.Event()
@@ -64,7 +64,7 @@ class Slow:
 
 @contextmanager
 def under_way(slow, do):
-    """Inside, `do` waits in what is slow; its result is in the list once the context was left."""
+    """Run `do` in a thread, which waits in the slow action inside the context; yield the list for its result."""
     results = []
     with ThreadPoolExecutor(1) as thread:
         future = thread.submit(do)
@@ -218,7 +218,7 @@ def test_a_kill_ends_a_pause(send, target):
 
 
 @pytest.mark.parametrize("is_paused", [False, True])
-def test_a_node_that_ended_by_itself_is_ended(send, target, is_paused):
+def test_a_node_that_ended_on_its_own_is_ended(send, target, is_paused):
     if is_paused:
         send("POST", "/nodes/2/pause")
     target.ended[2] = 139
@@ -403,8 +403,8 @@ def test_links_by_role(send, target, metadata):
     assert target.done == ["cut 3->2"]
 
 
-def test_a_role_is_waited_for(send, target, metadata):
-    """Until the session of a leader that was killed is over, brokers still name it."""
+def test_a_request_waits_for_a_role(send, target, metadata):
+    """Brokers return a killed leader until its session expires."""
     send("POST", "/nodes/leader:t:0/kill")
     metadata[:] = [metadata[0], PartitionMetadata(5, None, (1, 2, 3), (3,)), PartitionMetadata(6, 3, (1, 2, 3), (3,))]
     assert send("POST", "/nodes/leader:t:0/kill") == (200, {"node": 3, "state": "killed"})

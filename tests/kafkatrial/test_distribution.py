@@ -1,8 +1,7 @@
-"""What our wheel installs, in the worst neighbourhood: PyPI's `fixtures` beside it, and in a project that has packages
-separate `fixtures` and `reports`.
+"""Wheel of kafkatrial, installed beside PyPI's `fixtures`, and used in a project with its own `fixtures` and `reports`.
 
-The venv sees this one's site-packages for our dependencies through a .pth file, so that next to nothing is downloaded;
-our own editable installation there is not seen, because a .pth file in a directory added by a .pth file is not read.
+The venv uses this venv's site-packages for the dependencies through a .pth file, so that almost nothing is downloaded;
+it does not see the editable installation there, because .pth files in such a directory are not read.
 """
 
 import subprocess
@@ -77,7 +76,7 @@ def run(*command, cwd):
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
-    """Built as for a release: the sdist from the tree, the wheel from the sdist."""
+    """Build as for a release: the sdist from the tree, the wheel from the sdist."""
     directory = tmp_path_factory.mktemp("dist")
     run(sys.executable, "-m", "build", "--no-isolation", "--outdir", directory, ROOT, cwd=directory)
     (wheel,) = directory.glob("*.whl")
@@ -86,7 +85,7 @@ def wheel(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def python(wheel, tmp_path_factory):
-    """The interpreter of a venv with our wheel and PyPI's fixtures in it."""
+    """Return the interpreter of a venv with our wheel and PyPI's `fixtures`."""
     directory = tmp_path_factory.mktemp("installed") / "venv"
     venv.create(directory)
     python = directory / "bin" / "python"
@@ -126,16 +125,16 @@ def test_the_command_line_runs(python, project):
     assert "produce/" in run(python.with_name("kafkatrial"), "requirements", cwd=project)
 
 
-def test_somebody_elses_test_has_a_cluster(python, project):
+def test_a_users_test_has_a_cluster(python, project):
     out = run(python, "-m", "pytest", "-q", "-p", "no:cacheprovider", cwd=project)
     assert "2 passed" in out
 
 
-def test_somebody_elses_project_runs_the_suite(python, project):
+def test_a_users_project_runs_the_suite(python, project):
     out = run(python, "-m", "pytest", "-q", "-m", "conformance", "-k", "offsets-are-dense", cwd=project)
     assert "1 passed" in out
 
 
-def test_somebody_elses_project_runs_chaos(python, project):
+def test_a_users_project_runs_chaos(python, project):
     out = run(python, "-m", "pytest", "-q", "-m", "chaos", "--collect-only", "-p", "no:cacheprovider", cwd=project)
     assert "chaos::generated-rounds[reference]" in out

@@ -1,4 +1,4 @@
-"""`kafkatrial doctor` on a machine that has nothing, and on this one."""
+"""`kafkatrial doctor` on a machine without any prerequisite, and on this one."""
 
 from fixtures.network import namespace
 from fixtures.targets.machine import inspect_machine
@@ -16,7 +16,7 @@ def test_on_this_machine(capsys):
     assert all(finding.missing.partition(";")[0][:60] in out for finding in findings if finding.missing)
 
 
-def test_where_nothing_is_installed(tmp_path, monkeypatch, request):
+def test_on_a_machine_without_any_prerequisite(tmp_path, monkeypatch, request):
     """Each missing prerequisite is reported in one line, with a remedy."""
     for name in ("PATH", "XDG_CACHE_HOME", "HOME"):
         monkeypatch.setenv(name, str(tmp_path))

@@ -1,4 +1,4 @@
-"""Every error is one line and an exit code."""
+"""Errors: one line and an exit code for each."""
 
 import errno
 import importlib
@@ -48,7 +48,7 @@ def test_a_known_error_is_one_line(capsys):
     assert capsys.readouterr().err == "kafkatrial: not there: run this\n"
 
 
-def test_an_unforeseen_error_leaves_its_traceback_in_the_run_directory(tmp_path, capsys):
+def test_an_unexpected_error_leaves_its_traceback_in_the_run_directory(tmp_path, capsys):
     try:
         raise KeyError("oops\nmore")
     except KeyError as error:
@@ -71,7 +71,7 @@ def test_a_full_disk_is_one_line_that_names_the_directory(tmp_path, capsys, numb
 
 
 def test_a_full_disk_without_a_file_name_is_found(tmp_path, monkeypatch, capsys):
-    """A write that fails names no file."""
+    """The error of a failed write has no file name."""
     (tmp_path / "full").mkdir()
     usage = shutil.disk_usage(tmp_path)
     monkeypatch.setenv("TMPDIR", str(tmp_path / "full"))
@@ -93,7 +93,7 @@ def test_a_full_disk_behind_another_error_is_found(tmp_path, capsys):
 
 @pytest.mark.parametrize("kind", [HistoryNotWrittenError, RuntimeError])
 def test_a_full_disk_that_cannot_be_found_is_not_guessed(tmp_path, monkeypatch, capsys, kind):
-    """The message of a known error names its directory; of any other error only that a disk is full is known."""
+    """The message of a known error contains its directory; any other error only shows that a disk is full."""
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=1 << 40))
     error = kind("/data/run: cannot sort the history by topic partition: no space")
     error.__context__ = full(tmp_path)
@@ -137,7 +137,7 @@ def test_a_memory_limit_is_one_line_and_never_the_code_of_a_violation(mebibytes)
     assert done.stderr.count("\n") == 1
 
 
-def test_an_error_that_cannot_be_saved_is_one_line_all_the_same(tmp_path, monkeypatch, capsys):
+def test_an_error_that_cannot_be_saved_is_still_one_line(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "absent"))
     assert report(KeyError("oops")) == ExitCode.INTERNAL
     assert "(traceback not saved: " in capsys.readouterr().err

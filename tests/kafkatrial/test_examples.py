@@ -1,4 +1,4 @@
-"""The programs under `examples/clients`, started as a reader starts them."""
+"""Programs under `examples/clients`, started as documented."""
 
 import json
 import subprocess

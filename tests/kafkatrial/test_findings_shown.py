@@ -1,4 +1,4 @@
-"""`kafkatrial chaos --show` on several targets: the exit code, and what is kept of a run that showed nothing."""
+"""`kafkatrial chaos --show` on several targets: the exit code, and the saved run if it did not show the finding."""
 
 import re
 from types import SimpleNamespace
@@ -12,12 +12,12 @@ from kafkatrial.exit_codes import ExitCode
 from linearizability.judgement import Judgement
 
 LOST = {1: 3}
-"""By acks: what `acks-1-lost-at-a-leader-kill` takes to be shown."""
+"""Losses by acks that show `acks-1-lost-at-a-leader-kill`."""
 
 
 @pytest.fixture
 def targets(monkeypatch, tmp_path):
-    """By name: what of the finding's records is lost there; null where the round cannot be done."""
+    """Losses by target name; None if the round cannot run there."""
     lost = {"good": LOST, "bad": {1: 0}, "unable": None}
 
     def run_on(target, trial, run_dir, *, disk):
@@ -45,12 +45,12 @@ def targets(monkeypatch, tmp_path):
         (("good", "unable"), ExitCode.OK),
     ],
 )
-def test_of_several_targets_the_worst_counts(names, code):
+def test_the_worst_of_several_targets_counts(names, code):
     assert findings.show_finding("acks-1-lost-at-a-leader-kill", names) is code
 
 
 @pytest.mark.usefixtures("targets")
-def test_a_run_that_did_not_show_it_is_kept_and_said(tmp_path, capsys):
+def test_a_run_that_did_not_show_the_finding_is_saved_and_reported(tmp_path, capsys):
     findings.show_finding("acks-1-lost-at-a-leader-kill", ("good", "bad"))
     (directory,) = re.findall(r"history and logs in (\S+)", capsys.readouterr().out)
     assert (tmp_path / directory / "run.json").read_text() == "bad"

@@ -1,4 +1,4 @@
-"""`kafkatrial fuzz` from its command line: wrong choices, a session to its end, and a finding sent again."""
+"""`kafkatrial fuzz`: invalid options, a complete session, and the replay of a finding."""
 
 import json
 
@@ -30,7 +30,7 @@ LOST = Judgement(10, 10, (Anomaly("lost-write", Verdict.VIOLATION, 1, ()),))
         (["--replay", "nothing.json"], "nothing.json: No such file or directory"),
     ],
 )
-def test_a_wrong_choice_is_one_line(words, line, capsys, tmp_path, monkeypatch):
+def test_an_invalid_option_is_one_line(words, line, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert exit_code(["fuzz", *words]) is ExitCode.USAGE
     complaint = capsys.readouterr().err.strip()
@@ -65,7 +65,7 @@ def test_a_saved_finding_can_be_read(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_session_to_its_end(tmp_path, monkeypatch, capsys):
+def test_a_complete_session(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     code = exit_code(["fuzz", "--seconds", "5", "--seed", "1", "--out", "out", "--shrink-minutes", "0", "--json"])
     summary = json.loads(capsys.readouterr().out)

@@ -1,4 +1,4 @@
-"""Help texts of all commands, against golden copies; UPDATE_GOLDEN=1 rewrites them:
+"""Help texts of all commands, compared with golden files; UPDATE_GOLDEN=1 rewrites them:
 
 UPDATE_GOLDEN=1 .venv/bin/pytest -n 0 tests/kafkatrial/test_help.py
 """
@@ -25,7 +25,7 @@ SUBCOMMANDS = ["targets install", "targets probe"]
 
 @pytest.fixture
 def help_of(capsys, monkeypatch):
-    """Return the help of a command as a terminal of 80 columns shows it, without trailing spaces."""
+    """Return the help of a command on a terminal of 80 columns, without trailing spaces."""
     monkeypatch.setenv("COLUMNS", "80")
 
     def run(command):

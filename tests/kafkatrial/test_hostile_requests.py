@@ -11,7 +11,7 @@ from kafkatrial.control_server import BODY_BYTES_MAX, ControlServer
 
 TIMEOUT_S = 60
 KILL = b"POST /nodes/1/kill HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
-"""As a body, or right behind one: it must never run."""
+"""A request in a body, or directly after one: it must never be executed."""
 FOREIGN = "only a client on this machine may control the cluster"
 TOO_LARGE = f"the body has more than {BODY_BYTES_MAX} bytes; no request needs a body"
 
@@ -33,7 +33,7 @@ def connect(server):
 
 
 def exchange(server, *sent):
-    """Send all of it; returns what came until the server has closed the connection."""
+    """Send everything; return the bytes received until the server has closed the connection."""
     with connect(server) as connection:
         for data in sent:
             connection.sendall(data)
@@ -46,12 +46,12 @@ def received(connection):
         while data := connection.recv(65536):
             came += data
     except ConnectionResetError:
-        pass  # what the server had not read when it closed
+        pass  # the server closed the connection with unread bytes
     return came
 
 
 def responses(came):
-    """Status and body of each response."""
+    """Return status and body of each response."""
     found = []
     while came:
         head, _, rest = came.partition(b"\r\n\r\n")
@@ -102,7 +102,7 @@ def with_length(*headers, **rest):
         ),
     ],
 )
-def test_an_error_ends_the_connection_with_what_is_on_it(server, target, sent, status, error):
+def test_an_error_ends_the_connection_and_discards_later_requests(server, target, sent, status, error):
     assert responses(exchange(server, sent)) == [(status, {"error": error}, "close")]
     assert target.done == []
 
@@ -245,7 +245,7 @@ def test_an_invalid_chunked_body_ends_the_connection(server, target, body, error
 
 @pytest.mark.parametrize("header", [f"Content-Length: {8 << 20}", "Transfer-Encoding: chunked"])
 def test_the_rejection_of_a_too_large_body_arrives(server, target, header):
-    """Closing a connection with bytes unread would reset it, and lose the response on the way."""
+    """Closing a connection with unread bytes would reset it, and lose the response."""
     body = chunked(*[b"x" * 65536] * 128) if "chunked" in header else b"x" * (8 << 20)
     came = exchange(server, request("POST /nodes/1/kill HTTP/1.1", header), body)
     assert responses(came) == [(400, {"error": TOO_LARGE}, "close")]

@@ -1,6 +1,6 @@
-"""Every kind of child process, started from a user's project whose files have the names of ours and of the library's.
+"""Isolation of child processes: a user's project with modules named like ours and those of the standard library.
 
-Each of these files leaves a mark and raises when something executes it.
+Each of these modules writes a file and raises an error when it is imported.
 """
 
 import json
@@ -54,7 +54,7 @@ def executed(path):
 
 @pytest.fixture
 def everything_hostile(tmp_path, monkeypatch):
-    """The working directory has a file for each module of the standard library and each dependency."""
+    """Set a working directory with a file for each module of the standard library and each dependency."""
     write_project(tmp_path, OURS, {*sys.stdlib_module_names, *DEPENDENCIES})
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry])  # of this process
@@ -65,7 +65,7 @@ def everything_hostile(tmp_path, monkeypatch):
 
 @pytest.fixture(params=[None, ".", "{project}"], ids=["no-path", "dot", "absolute"])
 def hostile(request, tmp_path, monkeypatch):
-    """The working directory, PYTHONPATH likewise, has what a Python can start without."""
+    """Set a working directory, or PYTHONPATH, with modules that Python does not need to start."""
     write_project(tmp_path, set(OURS) - {"kafkatrial", "linearizability"}, {"struct", *DEPENDENCIES})
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry])  # of this process
@@ -78,7 +78,7 @@ def hostile(request, tmp_path, monkeypatch):
 
 @pytest.fixture
 def history(everything_hostile):
-    """A copy: Spark writes its log beside a history."""
+    """Copy a history, because Spark writes its log beside it."""
     return shutil.copytree(ROOT / "examples" / "histories" / "lost-write", everything_hostile / "lost-write")
 
 
@@ -112,7 +112,7 @@ def test_a_guarded_process(everything_hostile):
     assert process.exit_status == 0
 
 
-def test_what_runs_afterwards(everything_hostile):
+def test_a_command_that_runs_afterwards(everything_hostile):
     written = everything_hostile / "written"
     afterwards = Afterwards(["touch", str(written)])
     afterwards.now()
@@ -207,7 +207,7 @@ def test_a_spark_job(history, monkeypatch):
 
 
 def test_directories_of_pythonpath_come_last(tmp_path, monkeypatch):
-    """Some installations have their dependencies there, and nothing in them replaces what is installed."""
+    """Some installations have their dependencies there; they do not replace installed packages."""
     (tmp_path / "only_there.py").write_text("")
     (tmp_path / "struct.py").write_text("raise RuntimeError")
     (tmp_path / "program_of_the_test.py").write_text("import struct, sys, only_there, fixtures\nprint(sys.path)")
@@ -216,7 +216,7 @@ def test_directories_of_pythonpath_come_last(tmp_path, monkeypatch):
     assert json.loads(path.replace("'", '"'))[-2:] == [str(tmp_path), str(ROOT / "absent")]
 
 
-def test_a_script_has_the_standard_library_alone(tmp_path):
+def test_a_script_has_only_the_standard_library(tmp_path):
     script = tmp_path / "script.py"
     script.write_text("import sys\nprint([entry for entry in sys.path if 'site-packages' in entry])")
     assert run(*script_command(script)) == "[]\n"

@@ -1,4 +1,4 @@
-"""What a command that is killed leaves in the temporary folder is gone after the next start."""
+"""Temporary folders of a killed command are removed at the next start."""
 
 import os
 import subprocess
@@ -47,7 +47,7 @@ def test_a_run_that_is_killed_before_its_first_verdict_is_unfinished(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", COMMANDS)
-def test_folders_of_a_killed_command_go_with_the_next_start(name, tmp_path):
+def test_folders_of_a_killed_command_are_removed_at_the_next_start(name, tmp_path):
     place = tmp_path / "temporary"
     place.mkdir()
     environment = {**os.environ, "TMPDIR": str(place)}

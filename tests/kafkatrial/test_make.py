@@ -1,4 +1,4 @@
-"""What `make trial` and `make test` run, on machines with and without Java and Go."""
+"""Steps of `make trial` and `make test` on machines with and without Java and Go."""
 
 import importlib.util
 import sys
@@ -17,7 +17,7 @@ SPEC.loader.exec_module(make)
 
 @pytest.fixture
 def machine(monkeypatch):
-    """A machine: missing tools, exit codes of the others; returns the commands that were run."""
+    """Return a function that sets up a machine (missing tools, failing commands) and returns the executed commands."""
 
     def build(*, missing=(), failing=None, ci=False):
         commands = []
@@ -64,7 +64,7 @@ REFERENCE = ["pytest -m conformance --target=reference", "pytest -m chaos -k pow
 WITH_KAFKA = [f"{command} --target=apache-kafka:4.3.1" for command in REFERENCE]
 
 
-def test_everything_where_everything_is_there(machine, monkeypatch, capsys):
+def test_all_steps_run_if_all_tools_exist(machine, monkeypatch, capsys):
     commands = machine(ci=True)
     assert run(monkeypatch, "test") == 0
     assert commands[:7] == [*LINT, KFAKE, SPARK]
@@ -82,7 +82,7 @@ def test_everything_where_everything_is_there(machine, monkeypatch, capsys):
         (["java", "toxiproxy"], [KFAKE, f"{TESTS} and not java and not spark and not toxiproxy", *REFERENCE]),
     ],
 )
-def test_what_is_missing_is_left_out_with_a_line_each(machine, monkeypatch, capsys, missing, last):
+def test_steps_of_missing_tools_are_left_out_with_a_line_each(machine, monkeypatch, capsys, missing, last):
     commands = machine(missing=missing)
     assert run(monkeypatch, "test") == 0
     assert sorted(commands) == sorted([*LINT, *last])
@@ -90,14 +90,14 @@ def test_what_is_missing_is_left_out_with_a_line_each(machine, monkeypatch, caps
 
 
 @pytest.mark.parametrize("missing", ["go", "java", "toxiproxy"])
-def test_what_is_missing_in_ci_is_a_failure(machine, monkeypatch, capsys, missing):
+def test_a_missing_tool_in_ci_is_a_failure(machine, monkeypatch, capsys, missing):
     commands = machine(missing=[missing], ci=True)
     assert run(monkeypatch, "test") == 4
     assert commands == LINT
     assert "make: failed: " in capsys.readouterr().out
 
 
-def test_the_first_step_that_fails_is_the_last(machine, monkeypatch):
+def test_no_step_runs_after_a_failure(machine, monkeypatch):
     commands = machine(failing="mypy")
     assert run(monkeypatch, "test") == 7
     assert commands[-1] == "mypy"
@@ -126,13 +126,13 @@ def test_a_failed_download_is_an_internal_error(machine, monkeypatch):
     assert run(monkeypatch, "test") == 3
 
 
-def test_trial_tries_the_reference_broker(machine, monkeypatch):
+def test_trial_runs_the_reference_broker(machine, monkeypatch):
     commands = machine(missing=["java", "toxiproxy"])
     assert run(monkeypatch, "trial") == 0
     assert commands == ["kafkatrial run --target=reference"]
 
 
-def test_trial_tries_apache_kafka_beside_it(machine, monkeypatch):
+def test_trial_runs_apache_kafka_beside_it(machine, monkeypatch):
     commands = machine()
     assert run(monkeypatch, "trial", "--kafka", "3.9.2") == 0
     assert commands == ["kafkatrial run --target=reference --target=apache-kafka:3.9.2"]

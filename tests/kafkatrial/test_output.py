@@ -1,4 +1,4 @@
-"""Standard output: encodings that lack characters, readers that go away, and data that would drive a terminal."""
+"""Standard output: limited encodings, readers that end early, and data with control characters."""
 
 import io
 import json
@@ -57,7 +57,7 @@ COMMAND = [sys.executable, "-m", "kafkatrial"]
 
 @settings(max_examples=30)
 @given(TEXTS)
-def test_printable_text_drives_no_terminal_and_stays_itself(text):
+def test_printable_text_has_no_control_characters_and_is_idempotent(text):
     shown = printable(text)
     assert not OBEYED.search(shown)
     assert printable(shown) == shown
@@ -75,7 +75,7 @@ def test_long_text_is_cut_with_a_mark():
 
 @settings(max_examples=30)
 @given(TEXTS)
-def test_a_console_prints_no_markup_and_nothing_that_is_obeyed(text):
+def test_a_console_prints_neither_markup_nor_control_characters(text):
     file = io.StringIO()
     console = DataConsole(file=file, width=500, color_system="truecolor", force_terminal=True)
     table = Table(box=None)
@@ -124,7 +124,7 @@ def test_every_report_of_a_run_escapes_texts_of_brokers(tmp_path_factory, text):
 
 @settings(max_examples=30)
 @given(TEXTS)
-def test_a_judgement_and_an_error_are_escaped_too(text):
+def test_a_judgement_and_an_error_are_escaped(text):
     anomaly = Anomaly("lost-write", Verdict.VIOLATION, 1, (Evidence((1,), text, 0, 1, 2, text),))
     judgement = Judgement(1, 1, (anomaly,), (text,))
     assert not OBEYED.search(as_text(render_judgement(judgement)))
@@ -155,12 +155,12 @@ def test_results_with_long_texts_make_small_reports(tmp_path):
 @pytest.mark.parametrize(
     ("encoding", "shown"), [("utf-8", "✔ é \u2713"), ("latin-1", "+ é \\u2713"), ("ascii", "+ \\xe9 \\u2713")]
 )
-def test_what_an_encoding_lacks_is_replaced(encoding, shown):
+def test_characters_that_an_encoding_lacks_are_replaced(encoding, shown):
     assert encodable("✔ é \u2713", encoding) == shown
 
 
 def run(*arguments, **environment):
-    """The exit code, standard output and standard error of a command."""
+    """Return the exit code, standard output and standard error of a command."""
     found = subprocess.run(
         [*COMMAND, *arguments], capture_output=True, check=False, timeout=300, env={**os.environ, **environment}
     )
@@ -168,7 +168,7 @@ def run(*arguments, **environment):
 
 
 def run_without_reader(*arguments):
-    """The exit code and standard error of a command whose standard output is a pipe that nothing reads."""
+    """Return the exit code and standard error of a command whose standard output is a pipe without a reader."""
     reads, writes = os.pipe()
     os.close(reads)
     with open(writes, "wb") as pipe:
@@ -187,7 +187,7 @@ def run_without_reader(*arguments):
 @pytest.mark.parametrize(
     ("arguments", "code"), [(["check", str(EXAMPLES / "lost-write")], 1), (["chaos", "--show", "list"], 0)]
 )
-def test_an_output_that_is_not_utf_8_holds_everything(environment, arguments, code):
+def test_an_output_that_is_not_utf_8_is_complete(environment, arguments, code):
     returned, out, err = run(*arguments, **environment)
     assert (returned, err) == (code, b"")
     assert out
@@ -204,11 +204,11 @@ def test_an_output_that_is_not_utf_8_holds_everything(environment, arguments, co
     ],
     ids=" ".join,
 )
-def test_a_reader_that_ends_is_no_violation(arguments):
+def test_a_reader_that_ends_is_not_a_violation(arguments):
     assert run_without_reader(*arguments) == (ExitCode.OUTPUT_CLOSED, b"")
 
 
-def test_a_run_whose_reader_went_away_keeps_how_far_it_got(tmp_path):
+def test_a_run_whose_reader_ended_keeps_its_verdicts(tmp_path):
     requirement = "idempotence/duplicate-is-acknowledged-once"
     code, err = run_without_reader("run", "--target", "simulation", "--out", str(tmp_path / "run"), requirement)
     assert code == ExitCode.OUTPUT_CLOSED, err
@@ -216,7 +216,7 @@ def test_a_run_whose_reader_went_away_keeps_how_far_it_got(tmp_path):
     assert (results.complete, results.exit_code) == (False, ExitCode.INTERRUPTED)
 
 
-def test_a_reader_that_takes_one_line_of_a_run_is_no_internal_error(tmp_path):
+def test_a_reader_of_one_line_is_not_an_internal_error(tmp_path):
     requirement = "idempotence/duplicate-is-acknowledged-once"
     command = [*COMMAND, "run", "--target", "simulation", "--out", str(tmp_path / "run"), requirement]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:

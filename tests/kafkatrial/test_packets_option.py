@@ -1,4 +1,4 @@
-"""`--packets` where no namespace can be entered; where one can, `fixtures/network/test_packets.py` is inside it."""
+"""`--packets` if no namespace can be entered; `fixtures/network/test_packets.py` tests the other case."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from kafkatrial.packets import as_option
 
 
 @pytest.mark.parametrize("command", ["chaos", "nightly"])
-def test_what_is_missing_is_told_before_anything_starts(monkeypatch, command):
+def test_a_missing_prerequisite_is_reported_before_anything_starts(monkeypatch, command):
     monkeypatch.setattr(namespace, "why_none_here", lambda: "iptables is missing")
     with pytest.raises(NotInstalledError, match=r"^--packets: iptables is missing$"):
         run_command([command, "--packets", "--minutes", "0"])

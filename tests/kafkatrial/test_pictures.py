@@ -21,7 +21,7 @@ NAME = "produce/acks-all-survives"
 
 
 def failed_run(run_dir, example="lost-write", kept_as="produce-acks-all-survives"):
-    """A run that found the violation of an example, and what it left behind."""
+    """Return the results of a run with the violation of an example, and write its files."""
     history = run_dir / "histories" / "apache-kafka-4.3.1" / kept_as
     shutil.copytree(EXAMPLES / example, history)
     failure = run_dir / "failures" / "1"
@@ -49,7 +49,7 @@ def test_a_failure_of_a_run_has_its_picture_and_the_report_leads_to_it(tmp_path,
     assert "picture.html" not in render_html(results)
 
 
-def test_each_violation_has_a_page_of_its_own(tmp_path):
+def test_each_violation_has_a_separate_page(tmp_path):
     results = failed_run(tmp_path, "torn-transaction")
     picture_failures(results, tmp_path)
     titles = [path.read_text(encoding="utf-8") for path in sorted((tmp_path / "failures/1").iterdir())]
@@ -57,7 +57,7 @@ def test_each_violation_has_a_page_of_its_own(tmp_path):
     assert all("orders-2 at offset 17" in title for title in titles)
 
 
-def test_a_failure_without_a_history_has_none(tmp_path):
+def test_a_failure_without_a_history_has_no_picture(tmp_path):
     results = failed_run(tmp_path)
     shutil.rmtree(tmp_path / "histories")
     picture_failures(results, tmp_path)
@@ -65,7 +65,7 @@ def test_a_failure_without_a_history_has_none(tmp_path):
     assert not list((tmp_path / "failures/1").iterdir())
 
 
-def test_check_draws_what_it_finds_and_says_where(tmp_path, capsys):
+def test_check_draws_a_violation_and_prints_the_path(tmp_path, capsys):
     page = tmp_path / "page.html"
     assert exit_code(["check", str(EXAMPLES / "lost-write"), "--json", "--picture", str(page)]) == 1
     out, err = capsys.readouterr()
@@ -74,7 +74,7 @@ def test_check_draws_what_it_finds_and_says_where(tmp_path, capsys):
     assert "lost-write" in page.read_text(encoding="utf-8")
 
 
-def test_check_of_a_log_draws_the_operations_that_no_order_explains(tmp_path):
+def test_check_of_a_log_draws_operations_that_are_not_linearizable(tmp_path):
     log, page = tmp_path / "log.txt", tmp_path / "page.html"
     lines = (":invoke\t:write\t1", ":ok\t:write\t1", ":invoke\t:read\tnil", ":ok\t:read\t2")
     log.write_text("".join(f"INFO  jepsen.util - 0\t{line}\n" for line in lines), encoding="utf-8")
@@ -89,7 +89,7 @@ def test_without_a_violation_there_is_no_picture(tmp_path, capsys):
     assert not page.exists()
 
 
-def test_a_place_that_cannot_be_written_is_named(tmp_path):
+def test_a_path_that_cannot_be_written_is_named(tmp_path):
     histories = {"": EXAMPLES / "lost-write"}
     with pytest.raises(UsageError, match=r"cannot write the picture .*nowhere.page\.html: No such file"):
         picture_histories(tmp_path / "nowhere" / "page.html", histories, {"": judge(EXAMPLES / "lost-write")})

@@ -59,7 +59,7 @@ def commands():
     return [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
 
 
-def test_nothing_is_asked_without_the_marker(run):
+def test_nothing_runs_without_the_marker(run):
     run({"one": 0}).assert_outcomes(passed=1)
     assert commands() == []
 
@@ -86,7 +86,7 @@ def test_the_exit_code_decides(run, code, outcome):
         result.stdout.fnmatch_lines(["*THE LAST LINE*"])
 
 
-def test_the_traceback_that_a_command_kept_is_shown(run):
+def test_the_saved_traceback_of_a_command_is_shown(run):
     run({"wrecked": 3}, "-m", "chaos", "-k", "wrecked").stdout.fnmatch_lines(["*ZeroDivisionError: oops*"])
 
 

@@ -58,7 +58,7 @@ kafkatrial.pytest_conformance._KAFKATRIAL = (sys.executable, "child.py")
 
 @pytest.fixture
 def project(pytester):
-    """A project whose conformance child follows a script: `project(verdicts)` then run pytest in it."""
+    """Return a function that creates a project whose conformance child follows a script."""
 
     def make(verdicts=None, conftest="", **script):
         pytester.makeconftest(CONFTEST + conftest)
@@ -113,11 +113,11 @@ def test_each_standing_has_its_outcome(project):
     assert "Traceback" not in result.stdout.str()
 
 
-def test_nothing_worse_than_unknown_exits_6(project):
+def test_unknown_as_the_worst_verdict_exits_6(project):
     assert run(project({"a/b": "ok", "a/c": "unknown"}), "-m", "conformance").ret == 6
 
 
-def test_a_failing_test_of_the_users_is_worse_than_unknown(project):
+def test_a_failing_test_of_a_user_is_worse_than_unknown(project):
     pytester = project({"a/c": "unknown"})
     pytester.makepyfile(test_mine="import pytest\n@pytest.mark.conformance\ndef test_mine(): assert False")
     assert run(pytester, "-m", "conformance").ret == 1
@@ -144,13 +144,13 @@ def test_options_reach_the_child_in_both_spellings(project):
     assert children()[1][1:9] == given
 
 
-def test_the_drawn_seed_of_the_plan_is_the_seed_of_the_run(project):
+def test_the_random_seed_of_the_plan_is_the_seed_of_the_run(project):
     run(project({"a/b": "ok"}), "-m", "conformance")
     words = children()[1]
     assert words[words.index("--seed") + 1] == "99"
 
 
-def test_only_what_was_selected_runs(project):
+def test_only_selected_requirements_run(project):
     result = run(project({"a/one": "ok", "a/two": "ok"}), "-m", "conformance", "-k", "two")
     result.assert_outcomes(passed=1, deselected=2)
     assert children()[1][-1] == "a/two"
@@ -162,7 +162,7 @@ def test_collecting_only_starts_nothing(project):
     assert len(children()) == 1
 
 
-def test_what_is_not_installed_ends_the_session_with_4(project):
+def test_a_target_that_is_not_installed_ends_the_session_with_4(project):
     result = run(project(error="kafkatrial: not installed; run: x", code=4), "-m", "conformance")
     assert result.ret == 4
     assert "kafkatrial: not installed; run: x" in result.stdout.str() + result.stderr.str()
@@ -175,7 +175,7 @@ def test_a_target_that_dies_ends_the_session_with_3(project):
 
 
 @pytest.mark.parametrize("taker", ["conftest", "plugin"])
-def test_a_short_name_that_somebody_has_taken_stays_his(project, taker):
+def test_a_short_option_of_another_plugin_is_not_replaced(project, taker):
     addoption = "def pytest_addoption(parser): parser.addoption('--seed', dest='theirs')\n"
     pytester = project({"a/b": "ok"}, conftest=addoption if taker == "conftest" else "")
     words = ["-m", "conformance", "--seed", "theirs", "--kafkatrial-seed", "5"]
@@ -187,8 +187,8 @@ def test_a_short_name_that_somebody_has_taken_stays_his(project, taker):
     assert children()[0] == ["run", "--plan", "--seed", "5"]
 
 
-def test_a_value_of_an_option_is_not_taken_for_a_path(project):
-    """Else a conftest in `testpaths` would be missed while options are still being collected."""
+def test_a_value_of_an_option_is_not_parsed_as_a_path(project):
+    """Otherwise a conftest in `testpaths` would be ignored while options are collected."""
     pytester = project({"a/b": "ok"})
     pytester.makeini("[pytest]\ntestpaths = inner")
     pytester.mkpydir("inner").joinpath("conftest.py").write_text(
@@ -222,7 +222,7 @@ def test_an_interrupted_session_ends_the_child(project):
 
 
 def test_the_plugin_alone_imports_nothing_of_the_suite(project):
-    """pytest loads it in every run on a machine with kafkatrial."""
+    """pytest imports the plugin in every run on a machine with kafkatrial."""
     pytester = project()
     pytester.makepyfile(
         test_mine="""
@@ -238,7 +238,7 @@ def test_the_plugin_alone_imports_nothing_of_the_suite(project):
     run(pytester, "-p", "no:hypothesispytest").assert_outcomes(passed=1)
 
 
-# --- the fixture kafka_cluster, on clusters that only write down what is done to them
+# --- the fixture kafka_cluster, on clusters that only record the actions
 
 FAKE_CLUSTER = """
 import kafkatrial.cluster
@@ -292,7 +292,7 @@ def test_two(kafka_cluster): kafka_cluster.kill(2)
 
 @pytest.fixture
 def clusters(pytester):
-    """Run a test file on fake clusters; what was done to them."""
+    """Return a function that runs a test file on fake clusters and returns the recorded actions."""
     pytester.makeconftest(FAKE_CLUSTER)
 
     def clusters(text, *words, ini="", **outcomes):
@@ -315,7 +315,7 @@ def test_a_cluster_is_restored_after_each_test(clusters):
     ]
 
 
-def test_a_cluster_is_restored_after_a_failing_test_and_one_that_finds_it_by_name(clusters):
+def test_a_cluster_is_restored_after_a_failing_test_and_one_that_requests_it_by_name(clusters):
     text = """
 def test_one(request): request.getfixturevalue("kafka_cluster").kill(1); assert False
 def test_two(): pass
@@ -360,7 +360,7 @@ def test_two(): pass
     )
 
 
-def test_without_a_cluster_nothing_of_it_is_loaded(clusters):
+def test_without_a_cluster_its_modules_are_not_imported(clusters):
     text = """
 import sys
 def test_one(): pass
@@ -369,7 +369,7 @@ def test_two(): assert "kafkatrial.commands.broker" not in sys.modules
     assert clusters(text, passed=2)[1] == []
 
 
-def test_faults_of_one_test_do_not_reach_the_next(pytester):
+def test_faults_of_one_test_do_not_affect_the_next(pytester):
     """On a real cluster."""
     pytester.makepyfile("""
         def test_one(kafka_cluster):
@@ -413,7 +413,7 @@ def test_distributed_requirements_are_rejected_in_one_line_before_anything_start
     assert children() == []
 
 
-def test_workers_that_run_no_requirement_are_no_obstacle(project):
+def test_workers_without_requirements_are_permitted(project):
     pytester = project({"a/b": "ok"})
     run(pytester, "-n", "1").assert_outcomes(passed=1)
     run(pytester, "-n", "0", "-m", "conformance").assert_outcomes(passed=1, deselected=1)

@@ -1,4 +1,4 @@
-"""`kafkatrial replay`: the result of a saved trial, and one line with exit code 4 for what is not one."""
+"""`kafkatrial replay`: the result of a saved trial, and one line with exit code 4 for any other file."""
 
 import json
 import os
@@ -28,7 +28,7 @@ def saved(tmp_path, monkeypatch):
     return write
 
 
-def test_a_trial_that_holds_exits_0_and_leaves_its_history(saved, capsys):
+def test_a_trial_without_a_violation_exits_0_and_keeps_its_history(saved, capsys):
     file = saved(document(Trial(clients=(Producer(steps=(SendBatches(),)),)), {}))
     assert exit_code(["replay", file, "--target", "simulation", "--json"]) == ExitCode.OK
     result = json.loads(capsys.readouterr().out)
@@ -79,7 +79,7 @@ def test_a_file_that_cannot_be_read_is_one_line_with_exit_code_4(tmp_path, capsy
         (document(Trial(), {}), "bootstrap:127.0.0.1:9092", "bootstrap"),
     ],
 )
-def test_what_cannot_be_replayed_is_one_line_with_exit_code_4(saved, text, target, reason, capsys, tmp_path):
+def test_a_trial_that_cannot_run_is_one_line_with_exit_code_4(saved, text, target, reason, capsys, tmp_path):
     assert exit_code(["replay", saved(text), "--target", target]) == ExitCode.USAGE
     error = capsys.readouterr().err
     assert reason in error

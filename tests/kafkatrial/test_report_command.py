@@ -1,4 +1,4 @@
-"""`kafkatrial report`: one run, two compared, many as a trend, and what cannot be reported."""
+"""`kafkatrial report`: one run, two compared runs, many runs as a trend, and invalid input."""
 
 import re
 import shutil
@@ -25,7 +25,7 @@ def report_of_one_run(tmp_path_factory):
     return out
 
 
-def test_a_report_is_a_page_and_its_tables_and_nothing_else(report_of_one_run):
+def test_a_report_consists_of_a_page_and_tables(report_of_one_run):
     assert {path.name for path in report_of_one_run.iterdir()} == {"report.html", "tables"}
     names = {f"{table.name}.{suffix}" for table in TABLES for suffix in ("parquet", "csv")}
     assert {path.name for path in (report_of_one_run / "tables").iterdir()} == names
@@ -42,7 +42,7 @@ def test_tables_are_written_with_the_documented_schema_in_both_forms(report_of_o
     assert text.num_rows == written.num_rows
 
 
-def test_the_page_is_small_self_contained_and_tells_what_was_found(report_of_one_run):
+def test_the_page_is_small_and_self_contained_and_has_the_anomalies(report_of_one_run):
     page = (report_of_one_run / "report.html").read_text(encoding="utf-8")
     assert len(page) < 150_000
     assert not re.search(r'(src|href)="(?!#|tables/)|@import|url\(', page)
@@ -52,7 +52,7 @@ def test_the_page_is_small_self_contained_and_tells_what_was_found(report_of_one
         assert (report_of_one_run / opened).is_file()
 
 
-def test_two_runs_are_compared_as_they_are_named(tmp_path, capsys):
+def test_two_runs_are_compared_in_the_given_order(tmp_path, capsys):
     names = ("lost-write", "clean")
     ids = [RunInfo.read(EXAMPLES / name).run_id for name in names]
     out = tmp_path / "report"
@@ -84,7 +84,7 @@ def test_a_directory_of_several_is_a_trend(tmp_path, capsys):
     assert "ended on its own" in capsys.readouterr().out
 
 
-def test_runs_of_one_directory_are_told_apart_by_their_place_in_it(tmp_path):
+def test_runs_of_one_directory_are_distinguished_by_their_path(tmp_path):
     for target in ("reference", "apache-kafka-4.3.1"):
         shutil.copytree(EXAMPLES / "clean", tmp_path / "run" / "histories" / target / "a-requirement")
     (tmp_path / "run" / "results.json").touch()
@@ -121,7 +121,7 @@ def broken(tmp_path, what):
         ("no operations", "nothing to report: its history has no operations"),
     ],
 )
-def test_a_broken_run_is_one_line_and_leaves_nothing(tmp_path, capsys, what, line):
+def test_a_broken_run_is_one_line_and_leaves_no_files(tmp_path, capsys, what, line):
     out = tmp_path / "report"
     assert exit_code(["report", str(broken(tmp_path, what)), "--out", str(out)]) is ExitCode.USAGE
     (message,) = capsys.readouterr().err.splitlines()
@@ -142,7 +142,7 @@ def test_a_broken_run_is_one_line_and_leaves_nothing(tmp_path, capsys, what, lin
         (["clean", "--out", "copy"], "the report directory copy is not empty"),
     ],
 )
-def test_what_cannot_be_reported_is_one_line(tmp_path, capsys, monkeypatch, words, line):
+def test_invalid_input_is_one_line(tmp_path, capsys, monkeypatch, words, line):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "empty").mkdir()
     (tmp_path / "history.ndjson").touch()
@@ -155,7 +155,7 @@ def test_what_cannot_be_reported_is_one_line(tmp_path, capsys, monkeypatch, word
 
 
 @pytest.mark.spark
-def test_a_master_that_does_not_answer_is_one_line(tmp_path, capsys):
+def test_a_master_that_does_not_respond_is_one_line(tmp_path, capsys):
     out = tmp_path / "report"
     words = ["--engine", "spark", "--master", "spark://127.0.0.1:1", "--out", str(out)]
     assert exit_code(["report", str(EXAMPLES / "clean"), *words]) is ExitCode.USAGE
@@ -165,7 +165,7 @@ def test_a_master_that_does_not_answer_is_one_line(tmp_path, capsys):
 
 
 @pytest.mark.spark
-def test_spark_reports_a_run_from_end_to_end(report_of_one_run, tmp_path):
+def test_spark_reports_a_run(report_of_one_run, tmp_path):
     out = tmp_path / "report"
     words = ["--engine", "spark", "--master", "local[2]", "--out", str(out)]
     assert exit_code(["report", str(EXAMPLES / "lost-write"), *words]) is ExitCode.VIOLATION

@@ -1,4 +1,4 @@
-"""Where a run is kept."""
+"""Directory of a run."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,7 +18,7 @@ def test_named_by_time_and_seed(tmp_path, monkeypatch):
     assert made.is_dir()
 
 
-def test_an_empty_directory_of_the_users_will_do(tmp_path):
+def test_an_empty_directory_of_the_user_is_used(tmp_path):
     assert make_run_directory(tmp_path, now=NOW, seed=9) == tmp_path
 
 
@@ -28,7 +28,7 @@ def test_nothing_is_overwritten(tmp_path):
         make_run_directory(tmp_path, now=NOW, seed=9)
 
 
-def test_a_place_where_none_can_be_made_is_named(tmp_path):
+def test_a_path_that_cannot_be_created_is_named(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(UsageError, match=r"cannot make the run directory .*file"):
         make_run_directory(tmp_path / "file" / "run", now=NOW, seed=9)

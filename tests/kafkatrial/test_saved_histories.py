@@ -1,4 +1,4 @@
-"""Which histories a directory holds, and one judgement over several."""
+"""Histories in a directory, and one judgement over several."""
 
 import pytest
 
@@ -16,13 +16,13 @@ def judgement(*anomalies, reasons=()):
     return Judgement(10, 20, anomalies, reasons)
 
 
-def test_a_public_directory_is_judged_as_it_is(tmp_path):
+def test_a_history_directory_is_judged_directly(tmp_path):
     (tmp_path / "run.json").touch()
     (tmp_path / "results.json").touch()
     assert histories_in(tmp_path) == {"": tmp_path}
 
 
-def test_a_run_of_ours_holds_several(tmp_path):
+def test_a_run_directory_contains_several_histories(tmp_path):
     (tmp_path / "results.json").touch()
     for name in ("b/x", "a/y"):
         (tmp_path / name).mkdir(parents=True)
@@ -31,7 +31,7 @@ def test_a_run_of_ours_holds_several(tmp_path):
 
 
 @pytest.mark.parametrize("what", ["missing", "empty", "unknown", "file"])
-def test_what_is_no_run_is_rejected(tmp_path, what):
+def test_other_directories_are_rejected(tmp_path, what):
     path = tmp_path / what
     if what == "file":
         path.touch()
@@ -63,7 +63,7 @@ def test_a_single_judgement_is_unchanged():
     assert combine({"": only}) is only
 
 
-def test_several_judgements_add_up():
+def test_several_judgements_are_combined():
     lost = Anomaly("lost-write", Verdict.VIOLATION, 12, tuple(evidence(n) for n in range(8)))
     permitted = Anomaly("lost-write", Verdict.PERMITTED, 1, ())
     both = combine({"a": judgement(lost), "b": judgement(lost, permitted), "c": judgement(reasons=("nothing read",))})

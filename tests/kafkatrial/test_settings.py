@@ -1,4 +1,4 @@
-"""Command line over environment over pyproject.toml, and one line for whatever is wrong."""
+"""Settings: the command line overrides the environment, which overrides pyproject.toml; errors are one line."""
 
 import pytest
 
@@ -23,7 +23,7 @@ def test_defaults():
     assert (settings.level, settings.profile) == ("should", "ci")
 
 
-def test_each_place_overrides_the_one_below(tmp_path, monkeypatch):
+def test_each_source_overrides_the_next(tmp_path, monkeypatch):
     write_table(tmp_path, "seed = 1", "nodes = 1", "profile = 'file'")
     monkeypatch.setenv("KAFKATRIAL_SEED", "2")
     monkeypatch.setenv("KAFKATRIAL_NODES", "2")
@@ -44,7 +44,7 @@ def test_a_seed_of_zero_is_given():
     assert load_settings({"seed": 0}).seed == 0
 
 
-def test_several_targets_from_each_place(tmp_path, monkeypatch):
+def test_several_targets_from_each_source(tmp_path, monkeypatch):
     write_table(tmp_path, "target = ['a', 'b:1']")
     assert load_settings({}).target == ("a", "b:1")
     monkeypatch.setenv("KAFKATRIAL_TARGET", "c, d:2")

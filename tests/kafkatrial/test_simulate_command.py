@@ -1,4 +1,4 @@
-"""`kafkatrial simulate`, as a process: what it prints, writes and exits with; and a seed is the same everywhere."""
+"""`kafkatrial simulate` as a process: output, files and exit codes; equal events for equal seeds."""
 
 import json
 import os
@@ -39,7 +39,7 @@ def simulate(directory, *words, hash_seed="0"):
         ),
     ],
 )
-def test_a_wrong_choice_is_one_line(words, line, capsys, tmp_path, monkeypatch):
+def test_an_invalid_option_is_one_line(words, line, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert exit_code(["simulate", *words]) is ExitCode.USAGE
     assert capsys.readouterr().err.strip() == line
@@ -52,7 +52,7 @@ def test_a_damaged_saved_failure_is_one_line(capsys, tmp_path):
     assert "failure.json: not a saved trial: it is not JSON" in capsys.readouterr().err
 
 
-def test_a_place_where_no_failure_can_be_saved_is_rejected_before_anything_runs(capsys, tmp_path):
+def test_an_unwritable_failure_directory_is_rejected_before_anything_runs(capsys, tmp_path):
     taken = tmp_path / "taken"
     taken.write_text("")
     for out in (taken, taken / "below"):
@@ -62,7 +62,7 @@ def test_a_place_where_no_failure_can_be_saved_is_rejected_before_anything_runs(
         assert not seen.out
 
 
-def test_two_processes_with_different_hash_seeds_see_the_same_events_bit_for_bit(tmp_path):
+def test_two_processes_with_different_hash_seeds_have_the_same_events_bit_for_bit(tmp_path):
     words = ("simulate", "--seeds", "0..11", "--digests", "--json", "--keep-going")
     one, other = (
         json.loads(simulate(tmp_path / name, *words, hash_seed=name).stdout) for name in _made(tmp_path, "1", "2")

@@ -9,7 +9,7 @@ from kafkatrial.errors import UsageError
 from kafkatrial.exit_codes import ExitCode
 
 
-def test_planted_anomalies_are_told_and_found(tmp_path, capsys):
+def test_planted_anomalies_are_listed_and_detected(tmp_path, capsys):
     plants = ["--plant", "lost-write", "--plant", "duplicate", "--plant", "duplicate"]
     words = ["synthesize", "--records", "4000", "--partitions", "3", *plants, str(tmp_path / "run")]
     assert run_command(words) == ExitCode.OK
@@ -19,7 +19,7 @@ def test_planted_anomalies_are_told_and_found(tmp_path, capsys):
     assert {anomaly["name"]: anomaly["count"] for anomaly in found["anomalies"]} == {"lost-write": 1, "duplicate": 2}
 
 
-def test_name_that_is_no_anomaly_is_rejected_with_those_that_are(tmp_path):
+def test_unknown_anomaly_is_rejected_with_the_valid_names(tmp_path):
     with pytest.raises(UsageError, match="there is no anomaly 'lost' to plant; there are lost-write, "):
         run_command(["synthesize", "--records", "10", "--plant", "lost", str(tmp_path / "run")])
     assert not (tmp_path / "run").exists()

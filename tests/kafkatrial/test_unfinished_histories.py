@@ -1,4 +1,4 @@
-"""An unfinished history, run or chaos session is never ok: what is missing may be what breaks a promise."""
+"""Unfinished histories, runs and chaos sessions are never ok, because the missing part may contain a violation."""
 
 import json
 import shutil
@@ -40,7 +40,7 @@ def results_of(judged, planned, *, complete=False):
 
 @pytest.mark.parametrize("judging", [judge, lambda path: judge_in_shards(open_history(path), run_here)])
 @pytest.mark.parametrize(("name", "verdict"), [("clean", Verdict.UNKNOWN), ("lost-write", Verdict.VIOLATION)])
-def test_no_engine_calls_an_unfinished_history_ok(tmp_path, judging, name, verdict):
+def test_an_unfinished_history_is_not_ok_on_any_engine(tmp_path, judging, name, verdict):
     judgement = judging(example(tmp_path / "run", name, complete=False))
     assert judgement.verdict is verdict
     assert [reason for reason in judgement.reasons if "unfinished" in reason]
@@ -73,7 +73,7 @@ def test_tables_as_ndjson_stay_unfinished(tmp_path, capsys):
 
 
 @pytest.mark.parametrize("command", ["check", "report"])
-def test_a_killed_run_is_unfinished_though_each_of_its_histories_ended(tmp_path, capsys, monkeypatch, command):
+def test_a_killed_run_is_unfinished_although_its_histories_are_complete(tmp_path, capsys, monkeypatch, command):
     monkeypatch.chdir(tmp_path)
     example(tmp_path / "run" / "histories" / "reference" / "area-requirement-1")
     write_results(results_of(21, 120), tmp_path / "run")
@@ -83,7 +83,7 @@ def test_a_killed_run_is_unfinished_though_each_of_its_histories_ended(tmp_path,
     assert exit_code([command, "run", *(["--out", "again"] if command == "report" else [])]) is ExitCode.OK
 
 
-def test_a_run_that_was_killed_before_its_first_history_is_unfinished_too(tmp_path, capsys):
+def test_a_run_that_was_killed_before_its_first_history_is_unfinished(tmp_path, capsys):
     write_results(results_of(3, 120), tmp_path)
     assert exit_code(["check", str(tmp_path), "--json"]) is ExitCode.INCONCLUSIVE
     assert json.loads(capsys.readouterr().out)["reasons"] == ["unfinished: 3 of 120 requirements judged"]
@@ -93,7 +93,7 @@ def test_a_run_that_was_killed_before_its_first_history_is_unfinished_too(tmp_pa
 
 @pytest.mark.parametrize("command", ["check", "report"])
 @pytest.mark.parametrize("summary", [None, {"complete": False, "rounds": [{}], "rounds_max": 4}])
-def test_a_killed_chaos_session_is_recognised_at_its_top(tmp_path, capsys, monkeypatch, command, summary):
+def test_a_killed_chaos_session_is_recognised_by_its_directory(tmp_path, capsys, monkeypatch, command, summary):
     monkeypatch.chdir(tmp_path)
     for seed, target in ((7, "reference"), (8, "apache-kafka:4.3.1")):
         name = f"{target.replace(':', '-')}-{seed}"

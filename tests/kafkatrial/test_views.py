@@ -1,4 +1,4 @@
-"""Progress, installations and targets as a person sees them."""
+"""Views of progress, installations and targets on a terminal and in a log."""
 
 import io
 
@@ -35,7 +35,7 @@ EVENTS = (
 )
 
 
-def test_a_log_has_a_line_per_event_that_matters():
+def test_a_log_has_a_line_per_important_event():
     console = Console(file=io.StringIO(), width=40)
     with progress_for(console) as progress:
         assert isinstance(progress, PlainProgress)
@@ -76,7 +76,7 @@ def test_an_installation_in_a_log_has_few_lines(capsys):
 
 
 @pytest.mark.parametrize("missing", [None, "rejected toxiproxy-server: wrong hash; run: kafkatrial targets install"])
-def test_targets_say_how_to_install_them(monkeypatch, missing):
+def test_targets_have_their_install_command(monkeypatch, missing):
     monkeypatch.setattr(target_tables, "why_no_mesh", lambda: missing)
     (row,) = [line for line in as_text(render_kinds(), width=240).splitlines() if line.startswith("toxiproxy")]
     assert row.endswith("yes" if missing is None else f"no; {missing}")

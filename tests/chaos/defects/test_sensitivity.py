@@ -57,11 +57,11 @@ def test_a_requirement_is_tried_before_any_script(monkeypatch):
 
 
 def test_a_script_that_does_not_end_is_cancelled(monkeypatch):
-    def for_ever(trial):
+    def endless(trial):
         while True:
             pass
 
-    monkeypatch.setattr(sensitivity, "run", for_ever)
+    monkeypatch.setattr(sensitivity, "run", endless)
     monkeypatch.setattr(sensitivity, "TRIAL_SECONDS_MAX", 0.05)
     found = violation_of(Trial())
     assert found is not None

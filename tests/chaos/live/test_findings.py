@@ -31,7 +31,7 @@ def report(of, injected=None, coverage=SEEN, kept=5, lost=None):
 
 
 @pytest.mark.parametrize("keeping", KEEPING, ids=lambda each: each.name)
-def test_that_nothing_is_lost_shows_only_where_all_faults_came_to_be(keeping):
+def test_finding_without_loss_needs_all_faults(keeping):
     schedule = keeping.trial.schedule
     assert keeping.shows(report(keeping))
     assert not keeping.shows(report(keeping, kept=0))
@@ -48,7 +48,7 @@ def test_that_nothing_is_lost_shows_only_where_all_faults_came_to_be(keeping):
         ("clean-election-keeps", "partition without a leader"),
     ],
 )
-def test_it_shows_only_where_the_cluster_came_to_the_state_that_it_is_about(name, state):
+def test_finding_needs_the_state_that_it_describes(name, state):
     others = Counter({each: count for each, count in SEEN.items() if each != state})
     assert not FINDINGS[name].shows(report(FINDINGS[name], coverage=others))
 

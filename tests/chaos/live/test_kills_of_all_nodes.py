@@ -55,7 +55,9 @@ def kills_while_written(run_dir: Path) -> int:
 @pytest.mark.nightly
 @pytest.mark.timeout(0)
 @pytest.mark.parametrize("seed", range(ROUNDS))
-def test_no_record_is_written_twice_but_where_a_restarted_leader_forgot_the_retry(seed, pytestconfig, tmp_path, capsys):
+def test_a_record_is_written_twice_only_if_a_restarted_leader_lacks_its_producer_state(
+    seed, pytestconfig, tmp_path, capsys
+):
     (target,) = pytestconfig.getoption("kafkatrial_target") or ["reference"]
     report = run_on(target, trial(seed), tmp_path / "run")
     killed = sum(each.found and not each.rejection for each in report.worked.injected)

@@ -25,7 +25,7 @@ class Leader:
         return None, ProducerIdentity(7, 0)
 
     def close(self):
-        """Nothing is open."""
+        """Do nothing."""
 
     def receive(self, correlation_id, timeout_s):
         code = next(self.codes)
@@ -37,7 +37,7 @@ class Leader:
 
 @pytest.fixture
 def producer(monkeypatch):
-    """Returns, for each connection, the batches that it sent: producer epoch, first sequence, number of the batch."""
+    """Return a function that runs connections and returns the batches of each: epoch, first sequence, number."""
     recorder = SimpleNamespace(
         client=lambda *_: None,
         invoke=lambda *_, **__: next(numbers),

@@ -18,11 +18,10 @@ RARE = {
     "error:alter_partition:INELIGIBLE_REPLICA",
     "error:alter_partition:INVALID_UPDATE_VERSION",
 }
-"""Coverage that ten thousand seeds need not reach.
+"""States that ten thousand seeds need not reach.
 
-The first cannot be: while the ISR is below `min.insync.replicas` the high watermark stands still (as Kafka's does since
-KAFKA-15583), and once it has passed a batch, that is acknowledged in the same event. The others are races that few come
-to.
+The first is impossible: while the ISR is below `min.insync.replicas`, the high watermark does not advance (as in Kafka
+since KAFKA-15583), and a batch below it is acknowledged in the same event. The others are rare races.
 """
 
 
