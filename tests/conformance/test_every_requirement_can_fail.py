@@ -1,7 +1,7 @@
-"""Each requirement holds on an honest broker and is violated by one that lies about it.
+"""Each requirement holds on a correct broker and is violated behind a tampering proxy.
 
-Goal: no check is vacuous. Method: the reference broker behind a proxy that breaks one promise (`lies`). Shrinking is
-cut short, because its result is tested elsewhere.
+Goal: no check is vacuous. Method: the reference broker behind a proxy that breaks one promise (`tamperings`). Shrinking
+is cut short, because its result is tested elsewhere.
 """
 
 from pathlib import Path
@@ -16,12 +16,12 @@ from conformance.requirements.requirement import Requirement
 from conformance.sequential import session
 from linearizability.finding import Finding
 from linearizability.judgement import Verdict
-from tests.conformance.liar import Liar
-from tests.conformance.lies import LIES
+from tests.conformance.tampering_proxy import TamperingProxy
+from tests.conformance.tamperings import TAMPERINGS
 
 BROKERS = {1: "broker", 3: "cluster"}
 """Fixture by number of nodes."""
-SEQUENTIAL = [requirement for requirement in REQUIREMENTS if requirement.id in LIES]
+SEQUENTIAL = [requirement for requirement in REQUIREMENTS if requirement.id in TAMPERINGS]
 
 
 def check(requirement: Requirement, target: object, run_dir: Path) -> Finding:
@@ -38,16 +38,16 @@ def check(requirement: Requirement, target: object, run_dir: Path) -> Finding:
 
 
 @pytest.fixture
-def honest(requirement, request):
+def target(requirement, request):
     return request.getfixturevalue(BROKERS[requirement.nodes_min])
 
 
 @pytest.mark.parametrize("requirement", SEQUENTIAL, ids=lambda requirement: requirement.id)
-def test_a_lie_about_it_is_a_violation(requirement, honest, tmp_path, monkeypatch):
-    monkeypatch.setattr(session, "EFFECT_TIMEOUT_S", 0.5)  # an effect that a lie prevents is not awaited for long
-    planted = LIES[requirement.id]
-    with Liar(honest, planted.lie, planted.manners) as liar:
-        finding = check(requirement, liar, tmp_path)
+def test_a_tampering_is_a_violation(requirement, target, tmp_path, monkeypatch):
+    monkeypatch.setattr(session, "EFFECT_TIMEOUT_S", 0.5)  # a tampering may prevent an effect
+    planted = TAMPERINGS[requirement.id]
+    with TamperingProxy(target, planted.tampering, planted.frame_defects) as proxy:
+        finding = check(requirement, proxy, tmp_path)
     assert finding.verdict is Verdict.VIOLATION, finding.reason
     assert not finding.flaky
     assert finding.reason
@@ -55,13 +55,13 @@ def test_a_lie_about_it_is_a_violation(requirement, honest, tmp_path, monkeypatc
 
 
 @pytest.mark.parametrize("requirement", SEQUENTIAL, ids=lambda requirement: requirement.id)
-def test_an_honest_broker_holds_it(requirement, honest, tmp_path):
-    finding = check(requirement, honest, tmp_path)
+def test_a_correct_broker_has_no_violation(requirement, target, tmp_path):
+    finding = check(requirement, target, tmp_path)
     assert finding.verdict is Verdict.OK, f"{finding.reason}\n{finding.program}"
     assert finding.scripts > 0
 
 
-def test_every_requirement_has_a_lie():
-    """The requirements of `concurrent/` have their own table of lies in the tests of that folder."""
+def test_every_requirement_has_a_tampering():
+    """The requirements of `concurrent/` have a separate table in the tests of that folder."""
     concurrent = {requirement.id for requirement in concurrent_requirements.REQUIREMENTS}
-    assert LIES.keys() == {requirement.id for requirement in REQUIREMENTS} - concurrent
+    assert TAMPERINGS.keys() == {requirement.id for requirement in REQUIREMENTS} - concurrent

@@ -10,7 +10,7 @@ from conformance.events import RequirementJudged, RunEnded
 from conformance.profiles import Profile
 from conformance.registry import REQUIREMENTS
 from fixtures.targets.catalogue import parse_target
-from tests.conformance.lies import LIES
+from tests.conformance.tamperings import TAMPERINGS
 from tests.sampling import part
 
 pytestmark = pytest.mark.java
@@ -19,7 +19,7 @@ KNOWN_DIFFERENCES = {"log_append_time"}
 """Kafka returns the newest timestamp of the retained batch to a duplicate, with CreateTime too."""
 
 
-SEQUENTIAL = [requirement for requirement in REQUIREMENTS if requirement.id in LIES]
+SEQUENTIAL = [requirement for requirement in REQUIREMENTS if requirement.id in TAMPERINGS]
 SAMPLE = 25
 
 

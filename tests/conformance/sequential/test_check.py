@@ -30,7 +30,7 @@ from conformance.sequential.strategies import many, produces, script
 from fixtures.clients.transport import SOCKETS
 from fixtures.targets.target import Node
 from linearizability.judgement import Verdict
-from tests.conformance.liar import Liar, altered_responses, api
+from tests.conformance.tampering_proxy import TamperingProxy, altered_responses, api
 
 PRODUCE = Produce((Batch((Record(b"a"),)),))
 READ_BACK = sequential(
@@ -139,8 +139,8 @@ def test_creation_itself_may_be_judged():
 
 
 def test_the_script_of_a_violation_is_minimal(broker):
-    with Liar(broker, altered_responses("Fetch", loses_last_record)) as liar:
-        finding = check(READ_BACK, [liar])[liar.name]
+    with TamperingProxy(broker, altered_responses("Fetch", loses_last_record)) as proxy:
+        finding = check(READ_BACK, [proxy])[proxy.name]
     assert finding.verdict is Verdict.VIOLATION
     assert (
         "SCRIPT = Script((CreateTopic(), Produce((Batch((Record(None, timestamp_ms=1700000000000),)),)), Fetch()))"
@@ -154,8 +154,8 @@ def test_a_violation_that_is_not_repeated_is_flaky(broker):
     def once(request, part):
         return loses_last_record(request, part) if next(fetches) == 0 else part
 
-    with Liar(broker, altered_responses("Fetch", once)) as liar:
-        finding = check(READ_BACK, [liar])[liar.name]
+    with TamperingProxy(broker, altered_responses("Fetch", once)) as proxy:
+        finding = check(READ_BACK, [proxy])[proxy.name]
     assert finding.verdict is Verdict.VIOLATION
     assert finding.flaky
     assert "SCRIPT = " in finding.program
@@ -167,9 +167,9 @@ def test_a_closed_connection_is_a_violation_and_opened_again(broker):
             raise ConnectionError("enough")
         return forward(request)
 
-    with Liar(broker, closes) as liar:
-        finding = check(READ_BACK, [liar])[liar.name]
-        with Session(liar, "again") as session:
+    with TamperingProxy(broker, closes) as proxy:
+        finding = check(READ_BACK, [proxy])[proxy.name]
+        with Session(proxy, "again") as session:
             closed, created = session.run(Script((Fetch(), CreateTopic())))
     assert finding.verdict is Verdict.VIOLATION
     assert "connection was closed, not a response" in finding.reason
@@ -178,8 +178,8 @@ def test_a_closed_connection_is_a_violation_and_opened_again(broker):
 
 
 def test_a_response_that_cannot_be_decoded_is_a_violation(broker):
-    with Liar(broker, altered_responses("Fetch", damages)) as liar:
-        finding = check(READ_BACK, [liar])[liar.name]
+    with TamperingProxy(broker, altered_responses("Fetch", damages)) as proxy:
+        finding = check(READ_BACK, [proxy])[proxy.name]
     assert "malformed" in finding.reason
 
 
@@ -205,8 +205,8 @@ def test_an_api_that_is_not_offered_is_not_applicable(broker):
             return response
         return replace(response, api_keys=tuple(key for key in response.api_keys if key.api_key != 1))
 
-    with Liar(broker, without_fetch) as liar:
-        finding = check(READ_BACK, [liar])[liar.name]
+    with TamperingProxy(broker, without_fetch) as proxy:
+        finding = check(READ_BACK, [proxy])[proxy.name]
     assert finding.verdict is Verdict.NOT_APPLICABLE
     assert "does not offer Fetch" in finding.reason
 
@@ -215,18 +215,18 @@ def test_an_api_that_is_not_offered_is_not_applicable(broker):
 
 
 def test_each_target_has_its_own_finding_for_the_same_scripts(broker):
-    with Liar(broker, altered_responses("Fetch", loses_last_record)) as liar:
-        findings = check(READ_BACK, [broker, liar])
+    with TamperingProxy(broker, altered_responses("Fetch", loses_last_record)) as proxy:
+        findings = check(READ_BACK, [broker, proxy])
     assert findings[broker.name].verdict is Verdict.OK
-    assert findings[liar.name].verdict is Verdict.VIOLATION
+    assert findings[proxy.name].verdict is Verdict.VIOLATION
     assert findings[broker.name].scripts == 5
 
 
 def test_a_difference_in_a_field_that_is_not_judged_is_only_recorded(broker):
-    with Liar(
+    with TamperingProxy(
         broker, altered_responses("Fetch", lambda _, part: replace(part, high_watermark=part.high_watermark + 1))
-    ) as liar:
-        finding = check(READ_BACK, [broker, liar])[liar.name]
+    ) as proxy:
+        finding = check(READ_BACK, [broker, proxy])[proxy.name]
     assert finding.verdict is Verdict.OK
     (difference,) = finding.differences
     assert (difference.severity, difference.other_target) == ("semantic", broker.name)
@@ -249,16 +249,16 @@ def test_fields_without_an_expectation_are_compared_with_apache_kafka(broker):
     def second_time(request, part):
         return inverts_the_time(part) if next(seen) % 2 == 0 else part
 
-    with Liar(broker, altered_responses("Produce", second_time)) as liar:
+    with TamperingProxy(broker, altered_responses("Produce", second_time)) as proxy:
         authority = Renamed(broker, "apache-kafka:4.3.1", "apache-kafka")
-        against_kafka = check(TWICE, [liar, authority], scripts_max=1)
-        against_another = check(TWICE, [liar, Renamed(broker, "other", "other")], scripts_max=1)
-    assert against_kafka[liar.name].verdict is Verdict.VIOLATION
-    assert against_kafka[liar.name].reason.startswith("step 4, Produce: log_append_time ")
-    assert against_kafka[liar.name].reason.endswith(" on apache-kafka:4.3.1")
-    assert against_kafka[liar.name].beside == authority.name
+        against_kafka = check(TWICE, [proxy, authority], scripts_max=1)
+        against_another = check(TWICE, [proxy, Renamed(broker, "other", "other")], scripts_max=1)
+    assert against_kafka[proxy.name].verdict is Verdict.VIOLATION
+    assert against_kafka[proxy.name].reason.startswith("step 4, Produce: log_append_time ")
+    assert against_kafka[proxy.name].reason.endswith(" on apache-kafka:4.3.1")
+    assert against_kafka[proxy.name].beside == authority.name
     assert against_kafka[authority.name].verdict is Verdict.OK
-    assert against_another[liar.name].verdict is Verdict.OK
+    assert against_another[proxy.name].verdict is Verdict.OK
 
 
 # --- sessions

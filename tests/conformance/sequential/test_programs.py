@@ -72,13 +72,13 @@ def test_a_long_script_takes_a_line_per_step():
     assert source(value).splitlines()[2:4] == ["        CreateTopic(),", "        Fetch(),"]
 
 
-HONEST = Script((CreateTopic(), Produce((Batch((Record(b"a"),), flaw=Flaw.WRONG_CRC),)), Fetch(0)))
+SCRIPT = Script((CreateTopic(), Produce((Batch((Record(b"a"),), flaw=Flaw.WRONG_CRC),)), Fetch(0)))
 
 
 def test_a_program_runs_its_script_again(broker, tmp_path):
-    """The program ends with 0 on an honest broker; with 1 if a response is not what the model expects."""
+    """The program ends with 0 on a correct broker; with 1 if a response is not what the model expects."""
     path = tmp_path / "repro.py"
-    path.write_text(program(HONEST, requirement="produce/corrupt-batch-is-rejected", target="reference", nodes=1))
+    path.write_text(program(SCRIPT, requirement="produce/corrupt-batch-is-rejected", target="reference", nodes=1))
     address = f"bootstrap:{broker.nodes[0].host}:{broker.nodes[0].port}"
     ran = subprocess.run([sys.executable, path, address], capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
@@ -89,7 +89,7 @@ def test_a_program_runs_its_script_again(broker, tmp_path):
 @pytest.mark.parametrize("target", ["simulation", "defective:flush-no-directory"])
 def test_a_program_runs_on_every_kind_of_target(tmp_path, target):
     path = tmp_path / "repro.py"
-    path.write_text(program(HONEST, requirement="produce/corrupt-batch-is-rejected", target=target, nodes=1))
+    path.write_text(program(SCRIPT, requirement="produce/corrupt-batch-is-rejected", target=target, nodes=1))
     ran = subprocess.run([sys.executable, path], capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
     assert f"on {target}" in ran.stdout
@@ -97,7 +97,7 @@ def test_a_program_runs_on_every_kind_of_target(tmp_path, target):
 
 def test_a_program_has_the_same_kinds_of_targets_as_a_run(tmp_path):
     path = tmp_path / "repro.py"
-    path.write_text(program(HONEST, requirement="a/b", target="no-such-target", nodes=1))
+    path.write_text(program(SCRIPT, requirement="a/b", target="no-such-target", nodes=1))
     ran = subprocess.run([sys.executable, path], capture_output=True, text=True, check=False)
     known = ran.stderr.partition("(known: ")[2].partition(")")[0].split(", ")
     assert set(known) == {row.kind for row in target_kinds()} >= {"simulation", "defective", "reference"}

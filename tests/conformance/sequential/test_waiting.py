@@ -28,7 +28,7 @@ from conformance.sequential.steps import (
     WithUnknownTags,
 )
 from conformance.sequential.strategies import placed
-from tests.conformance.liar import Liar, api
+from tests.conformance.tampering_proxy import TamperingProxy, api
 
 ONE_MORE = Produce((Batch((Record(b"a"),)),))
 COMPACT = IncrementalAlterConfigs((("cleanup.policy", Operation.SET, "compact"),))
@@ -61,8 +61,8 @@ def run(target, *steps):
 
 def test_a_late_effect_is_awaited(broker):
     late = Late(responses=3)
-    with Liar(broker, late) as liar:
-        responses = run(liar, CreateTopic(), COMPACT, Eventually(SETTING))
+    with TamperingProxy(broker, late) as proxy:
+        responses = run(proxy, CreateTopic(), COMPACT, Eventually(SETTING))
     assert responses[-1]["set"] == (("cleanup.policy", "compact"),)
     assert late.requests >= 4
 
@@ -70,11 +70,11 @@ def test_a_late_effect_is_awaited(broker):
 def test_an_absent_effect_is_awaited_once_and_the_last_response_returned(broker, monkeypatch):
     monkeypatch.setattr(session, "EFFECT_TIMEOUT_S", 0.1)
     late = Late(responses=1_000_000)
-    with Liar(broker, late) as liar:
-        responses = run(liar, CreateTopic(), COMPACT, Eventually(SETTING))
+    with TamperingProxy(broker, late) as proxy:
+        responses = run(proxy, CreateTopic(), COMPACT, Eventually(SETTING))
         requests = late.requests
         assert responses[-1]["set"] == ()
-        run(liar, CreateTopic(), COMPACT, Eventually(SETTING), Eventually(SETTING), Eventually(SETTING))
+        run(proxy, CreateTopic(), COMPACT, Eventually(SETTING), Eventually(SETTING), Eventually(SETTING))
     assert late.requests - requests < 2 * requests + 3
 
 
@@ -93,14 +93,14 @@ def test_requests_follow_an_awaited_leader(cluster):
 def test_different_metadata_is_reported_as_disagreement(cluster, monkeypatch):
     """Each of three connections receives another leader epoch."""
     monkeypatch.setattr(session, "EFFECT_TIMEOUT_S", 0.2)
-    lies = []
+    altered_responses = []
 
-    def lie(request, forward):
+    def tamper(request, forward):
         response = forward(request)
         if api(request) != "Metadata" or not response.topics:
             return response
-        lies.append(None)
-        epoch = len(lies) % 3
+        altered_responses.append(None)
+        epoch = len(altered_responses) % 3
         return replace(
             response,
             topics=tuple(
@@ -109,8 +109,8 @@ def test_different_metadata_is_reported_as_disagreement(cluster, monkeypatch):
             ),
         )
 
-    with Liar(cluster, lie) as liar:
-        responses = run(liar, placed(1), AwaitTopic())
+    with TamperingProxy(cluster, tamper) as proxy:
+        responses = run(proxy, placed(1), AwaitTopic())
     assert responses[-1]["all_agree"] is False
 
 
@@ -123,14 +123,14 @@ def test_unknown_tags_are_on_the_wire(broker):
     """The proxy's reader does not know the tag, and cannot read the request."""
     seen = []
 
-    def lie(request, forward):
+    def tamper(request, forward):
         seen.append(api(request))
         return forward(request)
 
-    with Liar(broker, lie) as liar:
-        run(liar, CreateTopic())
+    with TamperingProxy(broker, tamper) as proxy:
+        run(proxy, CreateTopic())
         without = seen.count("Fetch")
-        responses = run(liar, CreateTopic(), WithUnknownTags(Fetch()))
+        responses = run(proxy, CreateTopic(), WithUnknownTags(Fetch()))
     assert seen.count("Fetch") == without
     assert responses[-1]["error"] == "NONE"
 

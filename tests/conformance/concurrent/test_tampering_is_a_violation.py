@@ -1,7 +1,7 @@
-"""Each concurrent requirement of a single broker holds on an honest one and is violated by one that lies about it.
+"""Each concurrent requirement of a single broker holds on a correct one and is violated behind a tampering proxy.
 
-Method: the reference broker behind a proxy that breaks one promise. Each lie has the expected anomaly or message of a
-post-run check, so that no lie is detected by accident. Requirements of three nodes are in
+Method: the reference broker behind a proxy that breaks one promise. Each tampering has the expected anomaly or message
+of a post-run check, so that none is detected by accident. Requirements of three nodes are in
 `test_replication_requirements.py`.
 """
 
@@ -20,14 +20,14 @@ from conformance.trial_document import trial_of
 from fixtures.clients.record_batch import decode_batches, encode_batch
 from fixtures.targets.target import Capability
 from linearizability.judgement import Verdict
-from tests.conformance.liar import Liar, altered_responses, api
+from tests.conformance.tampering_proxy import TamperingProxy, altered_responses, api
 
 BY_ID = {requirement.id: requirement for requirement in REQUIREMENTS}
 ON_ONE_NODE = [requirement for requirement in REQUIREMENTS if requirement.nodes_min == 1]
 
 
-class CuttableLiar(Liar):
-    """A liar whose client link can be cut, without effect, so that only the lie is visible."""
+class CuttableProxy(TamperingProxy):
+    """A proxy whose client link can be cut, without effect, so that only the tampering is visible."""
 
     def __init__(self, *args):
         super().__init__(*args)
@@ -52,7 +52,7 @@ def check(requirement, target, run_dir, *, scripts_max=10, shrink_seconds=0.5):
 
 
 def fetched(change):
-    """Return a lie about the batches of every Fetch response."""
+    """Return a tampering with the batches of every Fetch response."""
 
     def partition(_request, part):
         batches = list(decode_batches(part.records or b""))
@@ -78,7 +78,7 @@ def reversed_log(batches):
 
 
 def fickle_log():
-    """Return a lie that reverses the log in every second response."""
+    """Return a tampering that reverses the log in every second response."""
     times = itertools.count()
     return fetched(lambda batches: reversed_log(batches) if next(times) % 2 else batches)
 
@@ -105,7 +105,7 @@ def writes_twice(request, forward):
     return forward(replace(request, topic_data=topics))
 
 
-LIES = {
+TAMPERINGS = {
     "ordering/read-order-is-append-order": (fickle_log, "divergent-offset"),
     "ordering/later-record-gets-higher-offset": (lambda: fetched(reversed_log), "realtime-order"),
     "ordering/idempotent-producer-keeps-send-order": (lambda: fetched(reversed_log), "producer-order"),
@@ -125,10 +125,11 @@ LIES = {
 
 
 @pytest.mark.parametrize("requirement", ON_ONE_NODE, ids=lambda requirement: requirement.id)
-def test_a_lie_about_it_is_a_violation(requirement, broker, tmp_path):
-    lie, anomaly = LIES[requirement.id]
-    with CuttableLiar(broker, lie()) as liar:
-        finding = check(requirement, liar, tmp_path)
+def test_a_tampering_is_a_violation(requirement, broker, tmp_path):
+
+    make_tampering, anomaly = TAMPERINGS[requirement.id]
+    with CuttableProxy(broker, make_tampering()) as proxy:
+        finding = check(requirement, proxy, tmp_path)
     assert finding.verdict is Verdict.VIOLATION
     assert finding.reason
     violations = {each.name for each in finding.judgement.anomalies if each.verdict is Verdict.VIOLATION}
@@ -142,15 +143,15 @@ def test_a_lie_about_it_is_a_violation(requirement, broker, tmp_path):
 
 
 @pytest.mark.parametrize("requirement", ON_ONE_NODE, ids=lambda requirement: requirement.id)
-def test_an_honest_broker_holds_it(requirement, broker, tmp_path):
-    with CuttableLiar(broker, lambda request, forward: forward(request)) as honest:
-        finding = check(requirement, honest, tmp_path)
+def test_a_correct_broker_has_no_violation(requirement, broker, tmp_path):
+    with CuttableProxy(broker, lambda request, forward: forward(request)) as proxy:
+        finding = check(requirement, proxy, tmp_path)
     assert finding.verdict is Verdict.OK, f"{finding.reason}\n{finding.program}"
     assert finding.scripts == 2
 
 
-def test_every_requirement_of_one_node_has_a_lie():
-    assert LIES.keys() == {requirement.id for requirement in ON_ONE_NODE}
+def test_every_requirement_of_one_node_has_a_tampering():
+    assert TAMPERINGS.keys() == {requirement.id for requirement in ON_ONE_NODE}
 
 
 def test_a_violation_that_is_not_repeated_is_flaky(broker, tmp_path):
@@ -159,8 +160,8 @@ def test_a_violation_that_is_not_repeated_is_flaky(broker, tmp_path):
     def at_first(batches):
         return drops_a_record(batches) if next(lies_left) < 3 else batches
 
-    with CuttableLiar(broker, fetched(at_first)) as liar:
-        finding = check(BY_ID["produce/acknowledged-records-are-read-back"], liar, tmp_path)
+    with CuttableProxy(broker, fetched(at_first)) as proxy:
+        finding = check(BY_ID["produce/acknowledged-records-are-read-back"], proxy, tmp_path)
     assert finding.verdict is Verdict.VIOLATION
     assert finding.flaky
     assert finding.program
@@ -170,7 +171,7 @@ def test_a_broker_that_creates_no_topic_leaves_the_verdict_unknown(broker, tmp_p
     from kio.schema.errors import ErrorCode
 
     rejects = altered_responses("CreateTopics", lambda _, part: replace(part, error_code=ErrorCode.policy_violation))
-    with CuttableLiar(broker, rejects) as liar:
-        finding = check(BY_ID["ordering/read-order-is-append-order"], liar, tmp_path)
+    with CuttableProxy(broker, rejects) as proxy:
+        finding = check(BY_ID["ordering/read-order-is-append-order"], proxy, tmp_path)
     assert finding.verdict is Verdict.UNKNOWN
     assert finding.reason == "CreateTopics failed with POLICY_VIOLATION"

@@ -1,6 +1,6 @@
-"""For every requirement a lie that violates it, and no more than it promises.
+"""For every requirement a tampering that violates only this requirement.
 
-If no check detects a lie, the check is vacuous.
+A check that does not detect it is vacuous.
 """
 
 import datetime as dt
@@ -12,11 +12,11 @@ from typing import Any
 from kio.schema.errors import ErrorCode
 
 from fixtures.clients.record_batch import Compression, decode_batches, encode_batch
-from tests.conformance.liar import (
-    HONEST_MANNERS,
+from tests.conformance.tampering_proxy import (
+    NO_FRAME_DEFECTS,
     Forward,
-    Lie,
-    Manners,
+    FrameDefects,
+    Tampering,
     altered,
     altered_requests,
     altered_responses,
@@ -27,13 +27,13 @@ from tests.conformance.liar import (
 
 @dataclass(frozen=True, slots=True)
 class Planted:
-    """The lie that violates one requirement."""
+    """The tampering that violates one requirement."""
 
-    lie: Lie
-    manners: Manners = HONEST_MANNERS
+    tampering: Tampering
+    frame_defects: FrameDefects = NO_FRAME_DEFECTS
 
 
-def honest(request: Any, forward: Forward) -> Any:
+def unchanged(request: Any, forward: Forward) -> Any:
     return forward(request)
 
 
@@ -56,7 +56,7 @@ def _denies_append_time(_request: Any, part: Any) -> Any:
     return replace(part, log_append_time=claimed)
 
 
-def _records(change: Callable[[list[Any], Any], list[Any]]) -> Lie:
+def _records(change: Callable[[list[Any], Any], list[Any]]) -> Tampering:
     """Change the batches that a fetch returns; `change` receives them and the request."""
 
     def partition(request: Any, part: Any) -> Any:
@@ -115,7 +115,7 @@ def _same_producer_id(_request: Any, part: Any) -> Any:
 # --- offsets and epochs
 
 
-def _plus_one(name: str, field: str) -> Lie:
+def _plus_one(name: str, field: str) -> Tampering:
     return altered_responses(name, lambda _request, part: replace(part, **{field: getattr(part, field) + 1}))
 
 
@@ -163,12 +163,12 @@ def _without_isr(part: Any) -> Any:
     return replace(part, isr_nodes=part.isr_nodes[:1])
 
 
-def _metadata_of_partitions(change: Callable[[Any], Any]) -> Lie:
-    def lie(request: Any, forward: Forward) -> Any:
+def _metadata_of_partitions(change: Callable[[Any], Any]) -> Tampering:
+    def tamper(request: Any, forward: Forward) -> Any:
         response = forward(request)
         return altered(response, "topics.partitions", change) if api(request) == "Metadata" else response
 
-    return lie
+    return tamper
 
 
 def _in_the_first_epoch(part: Any) -> Any:
@@ -249,7 +249,7 @@ def _politely_named(request: Any) -> Any:
 
 _ERRORS_SUPPRESSED = Planted(suppressed_errors("Produce", base_offset=0))
 
-LIES: dict[str, Planted] = {
+TAMPERINGS: dict[str, Planted] = {
     "produce/offsets-are-dense": Planted(_plus_one("Produce", "base_offset")),
     "produce/corrupt-batch-is-rejected": _ERRORS_SUPPRESSED,
     "produce/malformed-batch-is-rejected": _ERRORS_SUPPRESSED,
@@ -384,10 +384,10 @@ LIES: dict[str, Planted] = {
         altered_responses("DescribeLogDirs", lambda _, part: replace(part, results=()))
     ),
     "negotiation/every-version-is-served": Planted(altered_responses("Fetch", _old_fetches_are_empty)),
-    "negotiation/api-versions-falls-back-to-version-0": Planted(honest, Manners(rejects_unreadable=True)),
+    "negotiation/api-versions-falls-back-to-version-0": Planted(unchanged, FrameDefects(rejects_unreadable=True)),
     "negotiation/malformed-client-name-is-rejected": Planted(altered_requests("ApiVersions", _politely_named)),
-    "negotiation/responses-are-in-request-order": Planted(honest, Manners(reverses=True)),
-    "negotiation/unknown-tagged-fields-are-ignored": Planted(honest, Manners(rejects_unreadable=True)),
-    "negotiation/unknown-api-key-closes-one-connection": Planted(honest, Manners(keeps_garbage_open=True)),
-    "negotiation/malformed-bytes-close-one-connection": Planted(honest, Manners(keeps_garbage_open=True)),
+    "negotiation/responses-are-in-request-order": Planted(unchanged, FrameDefects(reverses=True)),
+    "negotiation/unknown-tagged-fields-are-ignored": Planted(unchanged, FrameDefects(rejects_unreadable=True)),
+    "negotiation/unknown-api-key-closes-one-connection": Planted(unchanged, FrameDefects(keeps_garbage_open=True)),
+    "negotiation/malformed-bytes-close-one-connection": Planted(unchanged, FrameDefects(keeps_garbage_open=True)),
 }

@@ -1,8 +1,8 @@
-"""A broker that lies: a proxy in front of an honest one, which decodes requests and alters requests or responses.
+"""Tampering proxy: a proxy of a correct broker that decodes requests and alters requests or responses.
 
-A `Lie` is a function of a request and of `forward`, which sends a request to the honest broker. It may alter the
-request or the response, forward twice, or not at all. There is a proxy for each broker of the honest target. Clients
-use only the proxies, because their addresses replace those in Metadata, FindCoordinator and DescribeCluster.
+A `Tampering` is a function of a request and of `forward`, which sends a request to the broker. It may alter the request
+or the response, forward twice, or not at all. There is a proxy for each broker of the target. Clients use only the
+proxies, because their addresses replace those in Metadata, FindCoordinator and DescribeCluster.
 """
 
 import io
@@ -25,49 +25,49 @@ from fixtures.clients.raw import RawClient, RawClientError
 from fixtures.targets.target import Node
 
 Forward = Callable[[Any], Any]
-Lie = Callable[[Any, Forward], Any]
+Tampering = Callable[[Any, Forward], Any]
 """(request, forward) -> response, or None for no response."""
 
 REQUEST_BYTES_MAX = 100 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Manners:
-    """Defects of a proxy on the level of frames, beside the lie."""
+class FrameDefects:
+    """Defects of a proxy on the level of frames, besides the tampering."""
 
     keeps_garbage_open: bool = False
     """Never close a connection after malformed bytes."""
     reverses: bool = False
     """Respond to pipelined requests in reverse order."""
     rejects_unreadable: bool = False
-    """Close the connection on a request of an unknown version, to which an honest broker responds."""
+    """Close the connection on a request of an unknown version, to which a correct broker responds."""
 
 
-HONEST_MANNERS = Manners()
+NO_FRAME_DEFECTS = FrameDefects()
 
 
-class Liar:
+class TamperingProxy:
     """The proxy. A context manager, and a target like the one behind it."""
 
-    def __init__(self, honest: Any, lie: Lie, manners: Manners = HONEST_MANNERS) -> None:
-        self._honest = honest
-        self._lie = lie
-        self._manners = manners
-        self._listeners = [socket.create_server(("127.0.0.1", 0)) for _ in honest.nodes]
+    def __init__(self, target: Any, tamper: Tampering, frame_defects: FrameDefects = NO_FRAME_DEFECTS) -> None:
+        self._target = target
+        self._tamper = tamper
+        self._frame_defects = frame_defects
+        self._listeners = [socket.create_server(("127.0.0.1", 0)) for _ in target.nodes]
         self._connections: list[socket.socket] = []
-        self.name = f"liar before {honest.name}"
-        self.kind, self.version, self.versions = honest.kind, honest.version, honest.versions
-        self.transport, self.stage = honest.transport, honest.stage
-        self.capabilities, self.cluster_properties = honest.capabilities, honest.cluster_properties
-        self.node_count = len(honest.nodes)
+        self.name = f"tampered {target.name}"
+        self.kind, self.version, self.versions = target.kind, target.version, target.versions
+        self.transport, self.stage = target.transport, target.stage
+        self.capabilities, self.cluster_properties = target.capabilities, target.cluster_properties
+        self.node_count = len(target.nodes)
         ports = [listener.getsockname()[1] for listener in self._listeners]
-        self.nodes = tuple(Node(node.id, "127.0.0.1", port) for node, port in zip(honest.nodes, ports, strict=True))
+        self.nodes = tuple(Node(node.id, "127.0.0.1", port) for node, port in zip(target.nodes, ports, strict=True))
         self.bootstrap_servers = f"127.0.0.1:{self.nodes[0].port}"
         self.drivers = ConfluentDrivers(self.bootstrap_servers)
-        self._proxies = {(node.host, node.port): mine for node, mine in zip(honest.nodes, self.nodes, strict=True)}
+        self._proxies = {(node.host, node.port): mine for node, mine in zip(target.nodes, self.nodes, strict=True)}
 
-    def __enter__(self) -> "Liar":
-        for listener, node in zip(self._listeners, self._honest.nodes, strict=True):
+    def __enter__(self) -> "TamperingProxy":
+        for listener, node in zip(self._listeners, self._target.nodes, strict=True):
             threading.Thread(target=self._accept, args=(listener, node), daemon=True).start()
         return self
 
@@ -80,33 +80,33 @@ class Liar:
             with suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
 
-    def _accept(self, listener: socket.socket, honest: Node) -> None:
+    def _accept(self, listener: socket.socket, node: Node) -> None:
         while True:
             try:
                 connection, _ = listener.accept()
             except OSError:
                 return
             self._connections.append(connection)
-            threading.Thread(target=self._serve, args=(connection, honest), daemon=True).start()
+            threading.Thread(target=self._serve, args=(connection, node), daemon=True).start()
 
-    def _serve(self, connection: socket.socket, honest: Node) -> None:
+    def _serve(self, connection: socket.socket, node: Node) -> None:
         lost = suppress(OSError, RawClientError)
-        with connection, lost, RawClient(honest.host, honest.port, timeout_s=10) as upstream:
+        with connection, lost, RawClient(node.host, node.port, timeout_s=10) as upstream:
             with lost:
                 while True:
                     frames = self._read_frames(connection)
                     responses = [self._respond(frame, upstream) for frame in frames]
-                    for response in reversed(responses) if self._manners.reverses else responses:
+                    for response in reversed(responses) if self._frame_defects.reverses else responses:
                         if response:
                             connection.sendall(struct.pack(">i", len(response)) + response)
-            if self._manners.keeps_garbage_open:
+            if self._frame_defects.keeps_garbage_open:
                 with suppress(OSError):
                     while connection.recv(1 << 16):
                         pass
 
     def _read_frames(self, connection: socket.socket) -> list[bytes]:
         frames = [_read_frame(connection)]
-        while self._manners.reverses and select.select([connection], [], [], 0.05)[0]:
+        while self._frame_defects.reverses and select.select([connection], [], [], 0.05)[0]:
             frames.append(_read_frame(connection))
         return frames
 
@@ -115,11 +115,11 @@ class Liar:
         try:
             correlation_id, request = _decode_request(key, version, frame)
         except Exception:  # noqa: BLE001 - what cannot be read is forwarded unchanged
-            if self._manners.rejects_unreadable:
+            if self._frame_defects.rejects_unreadable:
                 raise ConnectionError("unreadable") from None
             upstream.send_bytes(struct.pack(">i", len(frame)) + frame)
             return upstream.receive_frame()
-        response = self._lie(request, lambda altered: self._forward(altered, upstream))
+        response = self._tamper(request, lambda altered: self._forward(altered, upstream))
         return b"" if response is None else _encode_response(correlation_id, response)
 
     def _forward(self, request: Any, upstream: RawClient) -> Any:
@@ -179,7 +179,7 @@ def _encode_response(correlation_id: int, response: Any) -> bytes:
     return buffer.getvalue()
 
 
-# --- building blocks of lies
+# --- building blocks of tamperings
 
 
 def api(request: Any) -> str:
@@ -219,24 +219,24 @@ PARTITIONS = {
 """Paths of the errors in the responses of each API."""
 
 
-def altered_responses(name: str, change: Callable[[Any, Any], Any]) -> Lie:
+def altered_responses(name: str, change: Callable[[Any, Any], Any]) -> Tampering:
     """Alter each partition or topic of a response; `change` receives the request and that part of the response."""
 
-    def lie(request: Any, forward: Forward) -> Any:
+    def tamper(request: Any, forward: Forward) -> Any:
         response = forward(request)
         if api(request) != name or response is None:
             return response
         return altered(response, PARTITIONS[name], lambda part: change(request, part))
 
-    return lie
+    return tamper
 
 
-def altered_requests(name: str, change: Callable[[Any], Any]) -> Lie:
-    """Forward another request to the honest broker than the client's."""
+def altered_requests(name: str, change: Callable[[Any], Any]) -> Tampering:
+    """Forward an altered request to the broker."""
     return lambda request, forward: forward(change(request) if api(request) == name else request)
 
 
-def suppressed_errors(name: str, **also: Any) -> Lie:
+def suppressed_errors(name: str, **also: Any) -> Tampering:
     """Return NONE in place of an error, with other fields of that part as given."""
 
     def change(_request: Any, part: Any) -> Any:
