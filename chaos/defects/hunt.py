@@ -59,10 +59,10 @@ def hunt(of: Defect, *, first: int, seconds: float, shrink_seconds: float) -> st
 def main() -> int:
     """Return 0, or 1 if a defect has no valid counterexample."""
     parser = argparse.ArgumentParser(prog="python -m chaos.defects.hunt", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("names", nargs="*", metavar="NAME", help="of defects; all, if none is named")
-    parser.add_argument("--first", type=int, default=0, help="the first seed")
-    parser.add_argument("--seconds", type=float, default=600.0, help="for finding, of computing")
-    parser.add_argument("--shrink-seconds", type=float, default=30.0, help="for shrinking, of computing")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="names of defects (default: all)")
+    parser.add_argument("--first", type=int, default=0, help="first seed (default: 0)")
+    parser.add_argument("--seconds", type=float, default=600.0, help="computing time of the search")
+    parser.add_argument("--shrink-seconds", type=float, default=30.0, help="computing time of the shrinking")
     options = parser.parse_args()
     left = 0
     for name in options.names or DEFECTS:

@@ -84,7 +84,7 @@ _FIRST_HELPER = 1_000
 class SimulatedRun:
     """Outcome of a run.
 
-    :ivar digest: of the trace: equal runs have equal ones.
+    :ivar digest: hash of the trace; equal runs have equal digests.
     :ivar operations: rows of the history.
     :ivar coverage: counts of each state and transition.
     :ivar violation: None if there is none.

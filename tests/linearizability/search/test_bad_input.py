@@ -142,9 +142,9 @@ def test_model_that_raises(engines, pure):
 
 @pytest.mark.parametrize("engines", ENGINES)
 def test_operation_wrongly_declared_pure(engines):
-    model = Model(name="liar", init=lambda: 0, step=lambda state, given, output: state + 1, pure=lambda *_: True)
+    model = Model(name="impure", init=lambda: 0, step=lambda state, given, output: state + 1, pure=lambda *_: True)
     with pytest.raises(
-        ModelError, match=r"model liar, state 0, operation .*: declared pure, but changed the state to 1"
+        ModelError, match=r"model impure, state 0, operation .*: declared pure, but changed the state to 1"
     ):
         check([op(1, 0, 1)], model, engines=engines)
 
