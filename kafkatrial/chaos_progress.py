@@ -55,12 +55,12 @@ class ChaosProgress(LiveLine):
             case _:
                 pass
 
-    def note(self, look: object) -> None:
+    def note(self, progress: object) -> None:
         """Show the live view of the current round, which is updated every few seconds."""
         if self._is_shown:
-            self._noted = Text(printable(look), "dim")
+            self._noted = Text(printable(progress), "dim")
         else:
-            self._print(Text(printable(f"  live: {look}")))
+            self._print(Text(printable(f"  live: {progress}")))
 
     def _print(self, text: Text) -> None:
         self._console.print(text, soft_wrap=True, highlight=False)

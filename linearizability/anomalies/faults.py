@@ -74,7 +74,7 @@ class Fault:
             return not _SLOW.search(self.argument or "")
         return self.is_of_a_replica and bool(_RESTARTING.search(self.kind))
 
-    def strikes_any(self, nodes: frozenset[int] | None) -> bool:
+    def affects_any(self, nodes: frozenset[int] | None) -> bool:
         """Whether the fault affected one of these nodes; None, of the fault or the argument, stands for all nodes."""
         own = self.nodes()
         return own is None or nodes is None or not own.isdisjoint(nodes)

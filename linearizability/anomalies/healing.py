@@ -1,10 +1,10 @@
 """Fault periods: the nodes that faults affect, and the time that Kafka may take to recover after a change.
 
 Choices. A node is struck while a fault names it, alone or as an end of a link (`1->2`). A `cut` of the links in both
-directions between one node and the clients and other nodes *isolates* that node and strikes it alone, unless its
+directions between one node and the clients and other nodes *isolates* that node and affects it alone, unless its
 argument limits it to a `listener`; but only if those other nodes include all voters, because a leader that reaches a
-controller keeps leading. Any other fault of client links strikes every node, for the same reason. A target that names
-no node strikes every node, an election strikes none, and a `configuration` strikes every node for the rest of the run,
+controller keeps leading. Any other fault of client links affects every node, for the same reason. A target that names
+no node affects every node, an election affects none, and a `configuration` affects every node for the rest of the run,
 because its effect is unknown. The allowance after each begin and end of a fault is thirty seconds plus twice the time
 that Kafka takes, one after the other, to detect a dead controller, a dead broker and a lagging follower: the highest
 values in force of TIMES_MS.
@@ -42,7 +42,7 @@ Nodes = frozenset[int] | None
 
 @dataclass(frozen=True, slots=True)
 class Struck:
-    """The nodes that some faults strike."""
+    """The nodes that some faults affect."""
 
     nodes: Nodes
     if_voters_among: Nodes = None
@@ -66,7 +66,7 @@ EVERYTHING: Final = Struck(None)
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """A period in which no fault begins or ends, and the nodes that its faults strike."""
+    """A period in which no fault begins or ends, and the nodes that its faults affect."""
 
     begin_ns: int
     end_ns: int

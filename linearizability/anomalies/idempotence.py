@@ -95,7 +95,7 @@ def retries_forgotten(log: PartitionLog, records: Flags, reads: Flags) -> Flags:
             _may_differ(one, other)
             and any(
                 produce.overlaps(fault, other.first_read_ns)
-                and fault.strikes_any(leaders.get(other.leader_epoch, log.replicas))
+                and fault.affects_any(leaders.get(other.leader_epoch, log.replicas))
                 for fault in restarts
             )
             for one, other in pairwise(copies)

@@ -4,7 +4,7 @@ A follower copies each whole flush of the run into `RUN/live`, a run directory t
 history that could have ended there. Structured Streaming counts its files as they arrive, in micro-batches whose
 results are merged in a small file: Spark keeps no state between them except the files it has read, in its checkpoint. A
 micro-batch that is repeated after a kill has the same number and the same files, and is not counted again. The local
-engine judges the copy, so that the last look has the same anomalies as a judgement of the run. The copy is then
+engine judges the copy, so that the last progress has the same anomalies as a judgement of the run. The copy is then
 removed.
 """
 
@@ -42,8 +42,8 @@ _NEWEST: Final = "newest_ns"
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    """The counts and anomalies of a run at one time."""
+class Progress:
+    """The counts and anomalies of a run so far."""
 
     counts: Mapping[str, Mapping[tuple[str, ...], int]]
     """Number of rows of `operations` by f and outcome, of `records` by direction."""
@@ -67,36 +67,40 @@ class Look:
 
 
 class LiveRun(Accompaniment):
-    """Looks at one run. A context manager: entered when the run begins, left when its history has ended.
+    """Reports the progress of one run. A context manager: entered when the run begins, left when its history has ended.
 
     :param session: makes the Spark session for counting; entered in a separate thread, because it takes seconds.
-    :param on_look: receives a look every few seconds, and the last one when everything is counted.
+    :param on_progress: receives the progress every few seconds, and once more when everything is counted.
     """
 
     def __init__(
-        self, run_dir: Path, session: Callable[[], Any], on_look: Callable[[Look], None], interval_s: float = INTERVAL_S
+        self,
+        run_dir: Path,
+        session: Callable[[], Any],
+        on_progress: Callable[[Progress], None],
+        interval_s: float = INTERVAL_S,
     ) -> None:
         super().__init__("live-run")
         self._run_dir = run_dir
         self._session = session
-        self._on_look = on_look
+        self._on_progress = on_progress
         self._interval_s = interval_s
 
     def follow(self) -> None:
-        """Look every few seconds, and when everything is counted."""
+        """Report progress every few seconds, and when everything is counted."""
         with self._session() as spark, counting(spark, self._run_dir / LIVE_FOLDER) as counts:
             copy = _Copy(self._run_dir)
             while not self.ended.wait(self._interval_s):
                 copy.extend()
-                self._on_look(counts.look(copy))
+                self._on_progress(counts.progress(copy))
             copy.extend()
             counts.wait()
-            self._on_look(counts.look(copy))
+            self._on_progress(counts.progress(copy))
         shutil.rmtree(copy.folder)
 
 
 class _Copy:
-    """`RUN/live`: the run's whole flushes so far. Files of an earlier look that was killed are kept."""
+    """`RUN/live`: the run's whole flushes so far. Files of an earlier process that was killed are kept."""
 
     def __init__(self, run_dir: Path) -> None:
         self._run_dir = run_dir
@@ -135,8 +139,8 @@ class Counts:
         self._counted = {name: self._kept(name) for name in _COUNTED}
         self.queries: list[StreamingQuery] = []
 
-    def look(self, copy: _Copy) -> Look:
-        """Return the current look. Raises EngineFailedError if a stream has stopped."""
+    def progress(self, copy: _Copy) -> Progress:
+        """Return the current progress. Raises EngineFailedError if a stream has stopped."""
         for query in self.queries:
             if query.exception() is not None:
                 raise EngineFailedError(f"Spark: a stream has stopped: {str(query.exception()).splitlines()[0]}")
@@ -144,7 +148,7 @@ class Counts:
             counts = {name: dict(kept["counts"]) for name, kept in self._counted.items()}
             newest_ns = self._counted["operations"][_NEWEST]
         judgement = judge(copy.folder) if (copy.folder / RUN_FILE).exists() else None
-        return Look(counts, judgement, max(0, copy.newest_ns - newest_ns) / 1e9 if newest_ns else 0.0)
+        return Progress(counts, judgement, max(0, copy.newest_ns - newest_ns) / 1e9 if newest_ns else 0.0)
 
     def wait(self) -> None:
         """Wait until every existing file is counted."""

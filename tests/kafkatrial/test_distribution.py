@@ -116,7 +116,7 @@ def test_only_two_packages_are_top_level(wheel):
     assert "kafkatrial/_suite/reports/templates/report.html.j2" in names
 
 
-def test_every_module_imports_and_is_ours(python, project):
+def test_every_module_of_the_package_can_be_imported(python, project):
     (project / "import_all.py").write_text(IMPORT_ALL)
     assert int(run(python, "import_all.py", cwd=project)) > 100
 

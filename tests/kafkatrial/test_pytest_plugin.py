@@ -103,7 +103,7 @@ def test_the_marker_expression_decides(project, expression, selects):
         result.assert_outcomes(passed=1, deselected=1)
 
 
-def test_each_standing_has_its_outcome(project):
+def test_each_result_has_its_outcome(project):
     standings = ["ok", "violation", "expected violation", "unexpectedly ok", "unknown", "not applicable"]
     result = run(project({f"a/{n}": standing for n, standing in enumerate(standings)}), "-m", "conformance", "-ra")
     result.assert_outcomes(passed=1, failed=3, xfailed=1, skipped=1, deselected=1)

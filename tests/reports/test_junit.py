@@ -53,7 +53,7 @@ def test_violation_is_a_failure_with_the_whole_finding(suites):
         ("apache-kafka:4.3.1", "produce/invalid-records-are-named", "failure"),
     ],
 )
-def test_each_standing_has_its_element(suites, target, requirement, element):
+def test_each_result_has_its_element(suites, target, requirement, element):
     found = case(suites[f"kafkatrial.{target}"], requirement)
     assert [child.tag for child in found if child.tag != "properties"] == ([element] if element else [])
 

@@ -9,7 +9,7 @@ leader's response in `states`.
 
 Outages are measured within each period in which no fault begins or ends, from its begin. A node is struck while a fault
 names it, alone or as an end of a link (`1->2`); but a `cut` that isolates one node in both directions, on every
-listener, from clients and all voters, strikes that node alone. A target that names no node strikes every node. So does
+listener, from clients and all voters, affects that node alone. A target that names no node affects every node. So does
 any other fault of client links, and so does a `configuration`, which lasts for the rest of the run. While nodes are
 struck, two conditions must be known to hold: a majority of the voters that `describe_quorum` last returned before is
 not struck; and enough in-sync replicas for `min.insync.replicas` have not been struck by any fault since the last ISR

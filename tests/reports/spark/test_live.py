@@ -19,7 +19,7 @@ from linearizability.history.reader import open_history
 from linearizability.history.recorder import Read, Recorder, Sent
 from linearizability.history.run import RunInfo
 from linearizability.history.writer import HistoryWriter
-from reports.spark.live import Counts, LiveRun, Look
+from reports.spark.live import Counts, LiveRun, Progress
 from reports.spark.session import spark_session
 from tests.linearizability.anomalies.simulated_partition import SimulatedPartition
 
@@ -48,25 +48,25 @@ def counted(run):
     }
 
 
-def test_last_look_at_a_run_equals_its_judgement_and_earlier_looks_have_fewer_rows(spark, tmp_path):
-    looks: list[Look] = []
+def test_last_progress_equals_the_verdict_of_the_run_and_earlier_ones_have_fewer_rows(spark, tmp_path):
+    reported: list[Progress] = []
     run = tmp_path / "run"
     with (
-        LiveRun(run, lambda: nullcontext(spark), looks.append, 0.3),
+        LiveRun(run, lambda: nullcontext(spark), reported.append, 0.3),
         HistoryWriter(run, RunInfo("r", topics={"t": {}})) as writer,
     ):
         recorder = Recorder(writer)
         for number in range(400):
             produce(recorder, [number])
-            while number in {99, 299} and (not looks or looks[-1].total("operations") <= number):
+            while number in {99, 299} and (not reported or reported[-1].total("operations") <= number):
                 time.sleep(0.05)
         op = recorder.invoke(2, "poll")
         reads = [Read("t", None, 0, number, number, None, 0, 0) for number in range(400) if number != 7]
         recorder.complete(op, "ok", reads=reads)
-    assert looks[-1].counts == counted(run)
-    assert looks[-1].judgement == judge(run)
-    assert "lost-write x1" in str(looks[-1])
-    totals = [look.total("operations") for look in looks]
+    assert reported[-1].counts == counted(run)
+    assert reported[-1].judgement == judge(run)
+    assert "lost-write x1" in str(reported[-1])
+    totals = [progress.total("operations") for progress in reported]
     assert totals == sorted(totals)
     assert {100, 300, 401} <= set(totals)
     assert not (run / "live").exists()
@@ -77,7 +77,7 @@ KILLED = """
     from pathlib import Path
     from reports.spark.live import LiveRun
     from reports.spark.session import spark_session
-    with LiveRun(Path(sys.argv[1]), lambda: spark_session("local[1]"), lambda look: print(look, flush=True), 0.3):
+    with LiveRun(Path(sys.argv[1]), lambda: spark_session("local[1]"), lambda each: print(each, flush=True), 0.3):
         time.sleep(100)
 """
 
@@ -95,11 +95,11 @@ def test_killed_live_run_continues_from_its_checkpoint_and_counts_nothing_twice(
             os.killpg(child.pid, signal.SIGKILL)
         assert seen
         produce(recorder, range(600, 700))
-    looks: list[Look] = []
-    with LiveRun(run, lambda: nullcontext(spark), looks.append, 0.3):
+    reported: list[Progress] = []
+    with LiveRun(run, lambda: nullcontext(spark), reported.append, 0.3):
         pass
-    assert looks[-1].counts == counted(run)
-    assert looks[-1].judgement == judge(run)
+    assert reported[-1].counts == counted(run)
+    assert reported[-1].judgement == judge(run)
 
 
 def test_repeated_micro_batch_is_counted_once(spark, tmp_path):
