@@ -99,7 +99,7 @@ def test_missed_defects_and_false_alarms_fail(tried, code, monkeypatch, capsys):
 
 
 @pytest.mark.parametrize(
-    ("name", "expected"), [("nosuch", "there is no defect"), ("accept-any-acks", "no round is kept")]
+    ("name", "expected"), [("nosuch", "there is no defect"), ("accept-any-acks", "there is no saved round")]
 )
 def test_a_defect_without_a_round_is_an_error_of_one_line(name, expected, monkeypatch, capsys):
     monkeypatch.setattr("sys.argv", ["live", name])
