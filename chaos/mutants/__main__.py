@@ -16,11 +16,11 @@ from rich.console import Console
 
 from chaos.campaign.interruption import interruptible
 from chaos.mutants.attempts import names
+from chaos.mutants.coverage import Coverage, measure, prioritised
 from chaos.mutants.mutations import Mutant
 from chaos.mutants.report import killers, load_survivors, score, table_by_file, table_of_survivors
 from chaos.mutants.rules import CLASSIC, RULES
 from chaos.mutants.sample import all_mutants, sample
-from chaos.mutants.touches import Touch, in_order_for, measure
 from chaos.mutants.trial import CLEAN, Candidate, Tried, try_mutants
 
 SEEDS = 60
@@ -46,10 +46,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     tried: list[Tried] = []
     with interruptible():
         try:
-            touches = _touches(console, selected)
-            if not _survives(console, touches):
+            coverages = _measure(console, selected)
+            if not _survives(console, coverages):
                 return 1
-            candidates = (Candidate(mutant, in_order_for(mutant, touches)) for mutant in selected)
+            candidates = (Candidate(mutant, prioritised(mutant, coverages)) for mutant in selected)
             for each in try_mutants(candidates, options.seconds, options.workers):
                 tried.append(each)
                 _report(console, tried, len(selected), options.json)
@@ -59,9 +59,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0 if len(tried) == len(selected) else 2
 
 
-def _survives(console: Console, touches: Sequence[Touch]) -> bool:
+def _survives(console: Console, coverages: Sequence[Coverage]) -> bool:
     """Whether the clean core survives."""
-    clean = Candidate(CLEAN, [touch.name for touch in touches])
+    clean = Candidate(CLEAN, [coverage.name for coverage in coverages])
     (tried,) = try_mutants(iter([clean]), CLEAN_SECONDS, workers=1)
     fate = f"does not survive: {tried.killed_by}" if tried.killed_by else f"survives {tried.attempts} attempts"
     console.print(f"the clean core {fate}")
@@ -99,12 +99,12 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _touches(console: Console, mutants: Sequence[Mutant]) -> Sequence[Touch]:
+def _measure(console: Console, mutants: Sequence[Mutant]) -> Sequence[Coverage]:
     """Measure the attempts, in this process; the processes of mutants are forked from one without the core."""
-    touches = measure(list(names(SEEDS)), mutants)
-    functions = len({function for touch in touches for function in touch.functions})
-    console.print(f"{len(touches)} attempts, which run {functions} functions of the core")
-    return touches
+    coverages = measure(list(names(SEEDS)), mutants)
+    functions = len({function for coverage in coverages for function in coverage.functions})
+    console.print(f"{len(coverages)} attempts, which run {functions} functions of the core")
+    return coverages
 
 
 def _conclude(console: Console, tried: Sequence[Tried]) -> None:

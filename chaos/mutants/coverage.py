@@ -1,7 +1,7 @@
-"""Functions of the core and lines of mutants that each attempt runs, and the order of attempts for a mutant.
+"""Coverage of each attempt, by functions of the core and lines of mutants, and the priority of attempts for a mutant.
 
-They are measured once on the clean core, with Python's tracing hook, and line by line only in functions with mutants. A
-function that no attempt runs is a hole: no mutant in it can be detected.
+Coverage is measured once on the clean core, with Python's tracing hook, and line by line only in functions with
+mutants. A function that no attempt runs is a hole: no mutant in it can be detected.
 """
 
 import sys
@@ -23,7 +23,7 @@ Trace = Callable[[FrameType, str, object], "Trace | None"]
 
 
 @dataclass(frozen=True, slots=True)
-class Touch:
+class Coverage:
     """Functions and lines that one attempt runs, and its processor time."""
 
     name: str
@@ -32,7 +32,7 @@ class Touch:
     seconds: float
 
 
-def measure(names: Sequence[str], mutants: Iterable[Mutant]) -> Sequence[Touch]:
+def measure(names: Sequence[str], mutants: Iterable[Mutant]) -> Sequence[Coverage]:
     """Make each attempt once, and measure the functions and the lines of mutants that it runs."""
     lines: defaultdict[str, set[int]] = defaultdict(set)
     for mutant in mutants:
@@ -40,7 +40,7 @@ def measure(names: Sequence[str], mutants: Iterable[Mutant]) -> Sequence[Touch]:
     return [_measure(name, lines) for name in names]
 
 
-def _measure(name: str, wanted: Mapping[str, set[int]]) -> Touch:
+def _measure(name: str, wanted: Mapping[str, set[int]]) -> Coverage:
     from chaos.mutants.attempts import attempt  # imports the core
 
     modules: dict[CodeType, str] = {}
@@ -71,7 +71,7 @@ def _measure(name: str, wanted: Mapping[str, set[int]]) -> Touch:
         threading.settrace(None)
     functions = {(module, _plain(code.co_qualname)) for code, module in modules.items() if module.startswith(PACKAGE)}
     lines = {(modules[code], line) for code in own for line in own[code] - missing[code]}
-    return Touch(name, frozenset(functions), frozenset(lines), time.process_time() - began)
+    return Coverage(name, frozenset(functions), frozenset(lines), time.process_time() - began)
 
 
 def _plain(qualname: str) -> str:
@@ -79,39 +79,42 @@ def _plain(qualname: str) -> str:
     return qualname.partition(".<locals>")[0]
 
 
-def in_order_for(mutant: Mutant, touches: Sequence[Touch]) -> list[str]:
-    """Return the attempts: those that run the mutant's line, then its function, then all others.
+def prioritised(mutant: Mutant, coverages: Sequence[Coverage]) -> list[str]:
+    """Return the attempts by priority: those that run the mutant's line, then its function, then all others.
 
     Similar attempts kill the same mutants. So the next attempt in each group is the one with the most functions per
     second that earlier ones have not run; if no attempt has any, the remaining ones are ordered again in the same way.
     """
     parts = mutant.function.split(".")
     outer = {(mutant.module, ".".join(parts[:length])) for length in range(1, len(parts) + 1)}
-    of_line, of_function, far = list[Touch](), list[Touch](), list[Touch]()
-    for touch in touches:
-        if (mutant.module, mutant.line) in touch.lines:
-            of_line.append(touch)
-        elif outer & touch.functions:
-            of_function.append(touch)
+    of_line, of_function, far = list[Coverage](), list[Coverage](), list[Coverage]()
+    for coverage in coverages:
+        if (mutant.module, mutant.line) in coverage.lines:
+            of_line.append(coverage)
+        elif outer & coverage.functions:
+            of_function.append(coverage)
         else:
-            far.append(touch)
+            far.append(coverage)
     return [*_diverse_first(of_line), *_diverse_first(of_function), *_diverse_first(far)]
 
 
-def _diverse_first(touches: Sequence[Touch]) -> Iterator[str]:
+def _diverse_first(coverages: Sequence[Coverage]) -> Iterator[str]:
     """Yield names in rounds of a greedy set cover; the bits of a number represent a set of functions."""
-    bits = {function: 1 << bit for bit, function in enumerate({each for touch in touches for each in touch.functions})}
-    left = [(touch, sum(bits[function] for function in touch.functions)) for touch in touches]
+    bits = {
+        function: 1 << bit
+        for bit, function in enumerate({each for coverage in coverages for each in coverage.functions})
+    }
+    left = [(coverage, sum(bits[function] for function in coverage.functions)) for coverage in coverages]
     while left:
         seen = 0
         alike = []
         while left:
             best = max(left, key=lambda one: (one[1] & ~seen).bit_count() / one[0].seconds)
             left.remove(best)
-            touch, functions = best
+            coverage, functions = best
             if functions & ~seen:
                 seen |= functions
-                yield touch.name
+                yield coverage.name
             else:
                 alike.append(best)
         left = alike

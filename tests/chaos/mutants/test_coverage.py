@@ -1,0 +1,39 @@
+"""Coverage of the attempts, and their priority for a mutant."""
+
+from chaos.mutants.coverage import Coverage, measure, prioritised
+from chaos.mutants.mutations import Mutant
+
+MUTANT = Mutant("core.log", "Log.append", 7, "constant", "1", "2", 1)
+
+
+def coverage(name, *functions, lines=(), seconds=1.0):
+    return Coverage(name, frozenset(("core.log", each) for each in functions), frozenset(lines), seconds)
+
+
+def test_attempts_that_run_the_line_precede_those_that_run_the_function():
+    coverages = [
+        coverage("elsewhere", "Log.read", "Log.flush"),
+        coverage("function", "Log.append", "Log.read"),
+        coverage("line", "Log.append", lines=[("core.log", 7)]),
+    ]
+    assert prioritised(MUTANT, coverages) == ["line", "function", "elsewhere"]
+
+
+def test_attempts_that_differ_from_earlier_ones_come_first():
+    coverages = [
+        coverage("large", "Log.append", "a", "b"),
+        coverage("alike", "Log.append", "a"),
+        coverage("unlike", "Log.append", "c"),
+        coverage("slow", "Log.append", "d", seconds=9.0),
+    ]
+    assert prioritised(MUTANT, coverages) == ["large", "unlike", "slow", "alike"]
+
+
+def test_an_attempt_records_its_functions_and_the_lines_of_mutants():
+    module = "reference_broker.core.quorum.quorum_state"
+    wanted = [Mutant(module, "QuorumState.can_grant_vote", line, "constant", "", "", 1) for line in range(1, 400)]
+    (seen,) = measure(["0"], wanted)
+    assert (module, "QuorumState.can_grant_vote") in seen.functions
+    assert {where for where, _ in seen.lines} == {module}
+    assert len(seen.lines) > 10
+    assert seen.seconds > 0
