@@ -22,7 +22,7 @@ from conformance.sequential.steps import (
 from fixtures.clients.broker_defaults import settings_to_pin
 from fixtures.clients.raw import RawClient
 from fixtures.targets.catalogue import parse_target
-from tests.conformance.lies import LIES
+from tests.conformance.tamperings import TAMPERINGS
 from tests.sampling import part
 
 COMBINATIONS: list[Mapping[str, str]] = [
@@ -39,7 +39,7 @@ COMBINATIONS: list[Mapping[str, str]] = [
     {"log.roll.ms": "1000", "log.segment.bytes": "1048576", "log.index.interval.bytes": "1"},
     {"unclean.leader.election.enable": "true", "log.preallocate": "true", "min.insync.replicas": "3"},
 ]
-SEQUENTIAL = [requirement for requirement in REQUIREMENTS if requirement.id in LIES]
+SEQUENTIAL = [requirement for requirement in REQUIREMENTS if requirement.id in TAMPERINGS]
 
 
 def judged(target, combination, requirements, run_dir, nodes=1):
