@@ -24,7 +24,7 @@ from linearizability.explain import Explanation, explain
 from linearizability.judgement import Verdict
 from linearizability.model import Model
 from linearizability.operation import Event, Operation
-from linearizability.search.contest import Contest, Contestant, EngineName
+from linearizability.search.competition import Competition, Competitor, EngineName
 from linearizability.search.timeline import Prepared
 
 Clock = Callable[[], int]
@@ -79,7 +79,7 @@ class Verification:
 
     outcomes: tuple[SubhistoryVerdict, ...]
     model: Model
-    _contests: tuple[Contest, ...] = field(repr=False, compare=False)
+    _competitions: tuple[Competition, ...] = field(repr=False, compare=False)
     _prepared: Prepared = field(repr=False, compare=False)
 
     @property
@@ -96,10 +96,10 @@ class Verification:
         chosen = outcome or next((one for one in self.outcomes if one.verdict is Verdict.VIOLATION), None)
         if chosen is None or chosen.verdict is not Verdict.VIOLATION:
             raise ValueError("there is no violation to explain")
-        contest = self._contests[self.outcomes.index(chosen)]
-        assert contest.finding is not None
-        assert contest.finding.blocked is not None
-        return explain(self._prepared, contest.timeline, self.model, contest.finding.blocked, steps)
+        competition = self._competitions[self.outcomes.index(chosen)]
+        assert competition.finding is not None
+        assert competition.finding.blocked is not None
+        return explain(self._prepared, competition.timeline, self.model, competition.finding.blocked, steps)
 
     def subhistory(self, key: Hashable) -> list[Operation]:
         """Return all operations of a partition, or of the history if the model has no partitions; failed ones too."""
@@ -122,17 +122,17 @@ def check(
     unknown. Raises HistoryError, with the operation, for an invalid history, and ModelError for a model that raises.
     """
     prepared = Prepared(history, model)
-    contests = [Contest(timeline, model, engines) for timeline in prepared.timelines]
-    reasons = _Scheduler(contests, budget or Budget(), clock, first_violation_only).run()
-    outcomes = tuple(_outcome(prepared, model, contest, reasons) for contest in contests)
-    return Verification(outcomes, model, tuple(contests), prepared)
+    competitions = [Competition(timeline, model, engines) for timeline in prepared.timelines]
+    reasons = _Scheduler(competitions, budget or Budget(), clock, first_violation_only).run()
+    outcomes = tuple(_outcome(prepared, model, competition, reasons) for competition in competitions)
+    return Verification(outcomes, model, tuple(competitions), prepared)
 
 
 class _Scheduler:
     """Scheduler of turns for undecided subhistories, until all are decided or the budget is used up."""
 
-    def __init__(self, contests: list[Contest], budget: Budget, clock: Clock, first_only: bool) -> None:
-        self._waiting = contests
+    def __init__(self, competitions: list[Competition], budget: Budget, clock: Clock, first_only: bool) -> None:
+        self._waiting = competitions
         self._budget = budget
         self._clock = clock
         self._first_only = first_only
@@ -144,18 +144,18 @@ class _Scheduler:
         self._most_bytes = math.inf if budget.memory_mb is None else budget.memory_mb * 2**20
 
     def run(self) -> dict[int, str]:
-        """Run all turns. Return why subhistories stay undecided, by the identity of their contest."""
+        """Run all turns. Return why subhistories stay undecided, by the identity of their competition."""
         reasons: dict[int, str] = {}
         turn = FIRST_TURN_STEPS
         while self._waiting:
-            undecided: list[Contest] = []
-            for place, contest in enumerate(self._waiting):
-                stop = self._give_turn(contest, turn)
-                if contest.exhausted:
-                    reasons[id(contest)] = f"the memory budget of {self._budget.memory_mb} MB was used up"
-                elif contest.finding is None:
-                    undecided.append(contest)
-                elif self._first_only and not contest.finding.linearizable:
+            undecided: list[Competition] = []
+            for place, competition in enumerate(self._waiting):
+                stop = self._give_turn(competition, turn)
+                if competition.exhausted:
+                    reasons[id(competition)] = f"the memory budget of {self._budget.memory_mb} MB was used up"
+                elif competition.finding is None:
+                    undecided.append(competition)
+                elif self._first_only and not competition.finding.linearizable:
                     stop = "another subhistory is a violation, and the check ended there"
                 if stop is not None:
                     return reasons | self._stop([*undecided, *self._waiting[place + 1 :]], stop)
@@ -163,56 +163,56 @@ class _Scheduler:
             turn *= 2
         return reasons
 
-    def _give_turn(self, contest: Contest, turn: int) -> str | None:
-        """Run a contest for `turn` steps, in pieces. Return which budget is used up, if any."""
-        enough = contest.steps + turn
-        while contest.finding is None and not contest.exhausted:
-            left = math.ceil(min(enough - contest.steps, self._most_steps - self._steps))
+    def _give_turn(self, competition: Competition, turn: int) -> str | None:
+        """Run a competition for `turn` steps, in pieces. Return which budget is used up, if any."""
+        enough = competition.steps + turn
+        while competition.finding is None and not competition.exhausted:
+            left = math.ceil(min(enough - competition.steps, self._most_steps - self._steps))
             if self._steps >= self._most_steps:
                 return f"the budget of {self._budget.steps} steps was used up"
             if self._now_ns - self._begin_ns >= self._most_ns:
                 return f"the time budget of {self._budget.time_s} s was used up"
             if left <= 0:
                 return None
-            steps, held_bytes = contest.steps, contest.held_bytes
-            self._adapt(contest.work(left))
-            self._steps += contest.steps - steps
-            self._held_bytes += contest.held_bytes - held_bytes
+            steps, held_bytes = competition.steps, competition.held_bytes
+            self._adapt(competition.work(left))
+            self._steps += competition.steps - steps
+            self._held_bytes += competition.held_bytes - held_bytes
             while self._held_bytes > self._most_bytes:
                 self._shed()
         return None
 
-    def _adapt(self, contestant: Contestant) -> None:
+    def _adapt(self, competitor: Competitor) -> None:
         """Make an engine's next piece longer if this one was short, shorter if it was long."""
         now_ns = self._clock()
         took_ns, self._now_ns = now_ns - self._now_ns, now_ns
         if took_ns > PIECE_NS:
-            contestant.piece_steps = max(1, contestant.piece_steps * PIECE_NS // took_ns)
+            competitor.piece_steps = max(1, competitor.piece_steps * PIECE_NS // took_ns)
         elif took_ns < PIECE_NS // 4:
-            contestant.piece_steps = min(contestant.piece_steps * 2, PIECE_STEPS_MAX)
+            competitor.piece_steps = min(competitor.piece_steps * 2, PIECE_STEPS_MAX)
 
     def _shed(self) -> None:
         """End the engine that holds the most memory."""
-        largest = max(self._waiting, key=lambda contest: contest.held_bytes)
+        largest = max(self._waiting, key=lambda competition: competition.held_bytes)
         held_bytes = largest.held_bytes
         largest.shed()
         self._held_bytes += largest.held_bytes - held_bytes
 
     @staticmethod
-    def _stop(undecided: list[Contest], reason: str) -> dict[int, str]:
-        for contest in undecided:
-            contest.release()
-        return {id(contest): reason for contest in undecided}
+    def _stop(undecided: list[Competition], reason: str) -> dict[int, str]:
+        for competition in undecided:
+            competition.release()
+        return {id(competition): reason for competition in undecided}
 
 
-def _outcome(prepared: Prepared, model: Model, contest: Contest, reasons: dict[int, str]) -> SubhistoryVerdict:
-    timeline, finding = contest.timeline, contest.finding
-    size, used = len(timeline.classes), (contest.steps, contest.peak_bytes)
+def _outcome(prepared: Prepared, model: Model, competition: Competition, reasons: dict[int, str]) -> SubhistoryVerdict:
+    timeline, finding = competition.timeline, competition.finding
+    size, used = len(timeline.classes), (competition.steps, competition.peak_bytes)
     if finding is None:
-        return SubhistoryVerdict(timeline.key, Verdict.UNKNOWN, size, *used, reason=reasons[id(contest)])
+        return SubhistoryVerdict(timeline.key, Verdict.UNKNOWN, size, *used, reason=reasons[id(competition)])
     if finding.blocked is None:
-        return SubhistoryVerdict(timeline.key, Verdict.OK, size, *used, contest.winner)
+        return SubhistoryVerdict(timeline.key, Verdict.OK, size, *used, competition.winner)
     blocked = prepared.operation(timeline.origins[finding.blocked])
     text = model.operation_text(blocked.input, blocked.output)
     reason = f"operation {blocked.op_id!r}, {text}, cannot be placed: no order explains what had completed by that time"
-    return SubhistoryVerdict(timeline.key, Verdict.VIOLATION, size, *used, contest.winner, blocked, reason)
+    return SubhistoryVerdict(timeline.key, Verdict.VIOLATION, size, *used, competition.winner, blocked, reason)

@@ -5,7 +5,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from chaos.live.watch import PartitionSeen, TopicPartition, View
-from fixtures.faults.context import FaultContext, Losses, record_forfeit
+from fixtures.faults.context import FaultContext, Losses, record_unclean_election
 from fixtures.targets.controls import SupervisedTarget
 from linearizability.anomalies.faults import NEVER_NS
 from linearizability.history.recorder import Recorder
@@ -59,7 +59,7 @@ class ObservedLosses(Losses):
         """Topics and nodes that have lost records of the topic, with the time of the node's next start."""
         self._whole_ns: dict[TopicPartition, int] = {}
         """Time of the newest request whose response had a full ISR: nodes that started earlier have caught up."""
-        self._forfeited: set[tuple[TopicPartition, int, int]] = set()
+        self._recorded: set[tuple[TopicPartition, int, int]] = set()
         self._lock = threading.Lock()
         view.on_change = self._note_partition
 
@@ -72,7 +72,7 @@ class ObservedLosses(Losses):
         self._note(node, [topic for topic in self._view.topics if topic not in self._flushed_topics])
 
     def before_start(self, node: int) -> None:
-        """Record a forfeit if the node has lost records and is the last in-sync replica of a partition."""
+        """Record an unclean election if the node has lost records and is the last in-sync replica of a partition."""
         for place, seen in self._view.partitions.items():
             if seen.isr == (node,):
                 self._note_partition(place, seen)
@@ -89,7 +89,7 @@ class ObservedLosses(Losses):
         self.before_start(node)
 
     def _note_partition(self, place: TopicPartition, seen: PartitionSeen) -> None:
-        """Record a forfeit if the last in-sync replica of a partition has lost records."""
+        """Record an unclean election if the last in-sync replica of a partition has lost records."""
         with self._lock:
             if seen.is_whole:
                 self._whole_ns[place] = seen.at_ns
@@ -98,7 +98,7 @@ class ObservedLosses(Losses):
             (node,) = seen.isr
             started_ns = self._lossy.get((place.topic, node))
             key = (place, seen.epoch, node)
-            if started_ns is None or started_ns < self._whole_ns.get(place, 0) or key in self._forfeited:
+            if started_ns is None or started_ns < self._whole_ns.get(place, 0) or key in self._recorded:
                 return
-            self._forfeited.add(key)
-        record_forfeit(self._recorder, place.topic)
+            self._recorded.add(key)
+        record_unclean_election(self._recorder, place.topic)

@@ -5,10 +5,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from chaos.live.abilities import needs_of, unsupported_faults
 from chaos.live.injector import Injected
 from chaos.live.report import Report
 from chaos.live.run import LiveTarget, run_round
+from chaos.live.unsupported import required_capabilities, unsupported_faults
 from chaos.trial import Trial
 from conformance.concurrent.trial_context import ScriptNotRunError
 from fixtures.disk.kinds import DiskKind
@@ -76,7 +76,7 @@ def _target(name: str, trial: Trial, work_dir: Path | None, disk: DiskKind | Non
         trial.cluster.nodes,
         properties=dict(trial.cluster.properties),
         work_dir=work_dir,
-        prepare=PREPARED & needs_of(trial.schedule),
+        prepare=PREPARED & required_capabilities(trial.schedule),
         disk=disk,
     )
     if not isinstance(target, ProcessTarget) or not isinstance(target.processes, ProcessSupervision):

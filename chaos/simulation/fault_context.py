@@ -10,7 +10,7 @@ from fixtures.clients import administration
 from fixtures.clients.administration import AdminRequest, Election
 from fixtures.clients.core.admin_steps import ADMIN_TIMEOUT_MS
 from fixtures.clients.core.process import place_of
-from fixtures.faults.context import FaultContext, Losses, record_forfeit
+from fixtures.faults.context import FaultContext, Losses, record_unclean_election
 from linearizability.history.recorder import Recorder
 from reference_broker.simulation.cluster import SimulatedCluster
 
@@ -46,7 +46,7 @@ def fault_context(
 
 
 class SimulatedAdministration:
-    """`Administration` of a simulated cluster. `Forfeits` records each unclean election."""
+    """`Administration` of a simulated cluster. `UncleanElections` records each unclean election."""
 
     records_unclean_elections: Final = True
 
@@ -119,9 +119,9 @@ class SimulatedLosses(Losses):
         self.note(node)
 
     def before_start(self, node: int) -> None:
-        """Record a forfeit if this node has lost content and is the last in-sync replica of a partition."""
+        """Record an unclean election if this node has lost content and is the last in-sync replica of a partition."""
         if node in self._has_lost and self._roles.is_alone_in_sync(node):
-            record_forfeit(self._recorder, self._topic)
+            record_unclean_election(self._recorder, self._topic)
 
     def after_start(self, node: int) -> None:
         """Let the node lead its partitions again with the records that it has."""

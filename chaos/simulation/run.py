@@ -23,13 +23,13 @@ from dataclasses import dataclass, replace
 
 from chaos.campaign.violation import Violation
 from chaos.simulation.fault_context import fault_context
-from chaos.simulation.forfeits import Forfeits
 from chaos.simulation.history import HistoryInMemory
 from chaos.simulation.inject import Injector
 from chaos.simulation.judge import judge, replicas_differ
 from chaos.simulation.post_run_checks import checks_of_seed, cluster_state, perform
 from chaos.simulation.recording import ChangeRecorder, Record, RecordingTrace
 from chaos.simulation.roles import Roles
+from chaos.simulation.unclean_elections import UncleanElections
 from chaos.trial import CLIENTS_MS, CreateTopic, RequestClient, SendBatches, Trial
 from chaos.trial import Client as ClientScript
 from chaos.trial import Consumer as ConsumerSteps
@@ -161,7 +161,7 @@ class _Run:
         self.recorder = Recorder(self.writer, self.cluster.scheduler.now_ns)
         self.roles = Roles(self.cluster, trial.topics[0].name)
         self.invariants = Invariants(self.cluster)
-        Forfeits(self.invariants, self.recorder)
+        UncleanElections(self.invariants, self.recorder)
         self.coverage = Coverage(self.cluster, self.invariants.watch)
         self.context = ClientContext(
             self.recorder,

@@ -47,7 +47,7 @@ class Unfinished(Protocol):
         """Return its rows if it never ends."""
 
 
-class Beside(Protocol):
+class FlushListener(Protocol):
     """A listener that gets the rows of each flush after its files are written. It raises nothing."""
 
     def add(self, tables: Mapping[str, pa.Table]) -> None:
@@ -68,9 +68,9 @@ class _Event(NamedTuple):
 class HistoryWriter:
     """The writer of one run directory. Thread-safe; every call may raise HistoryError for disk errors."""
 
-    def __init__(self, run_dir: Path, run_info: RunInfo, beside: Beside | None = None) -> None:
+    def __init__(self, run_dir: Path, run_info: RunInfo, listener: FlushListener | None = None) -> None:
         """Create `run_dir` if needed, with an incomplete `run.json`. Raises HistoryError if it holds a run already."""
-        self._beside = beside
+        self._listener = listener
         self.run_dir: Final = run_dir
         self._history_dir: Final = run_dir / layout.HISTORY_FOLDER
         self._run = dataclasses.replace(run_info, complete=False)
@@ -82,7 +82,7 @@ class HistoryWriter:
         self._changed = threading.Condition(self._lock)
         self._closing = False
         self._error: HistoryError | None = None
-        self._flusher = _Flusher(self._history_dir, beside)
+        self._flusher = _Flusher(self._history_dir, listener)
         if (run_dir / RUN_FILE).exists() or self._history_dir.exists():
             raise HistoryError(f"{run_dir}: holds a run already; name another directory")
         # The first list that pyarrow converts makes it import pandas, if there is one: a second that no flush may take.
@@ -143,8 +143,8 @@ class HistoryWriter:
                 shutil.rmtree(self._history_dir / layout.JOURNAL_FOLDER)
             written = True
         finally:
-            if self._beside is not None:
-                self._beside.close(written=written)
+            if self._listener is not None:
+                self._listener.close(written=written)
 
     def __enter__(self) -> Self:
         return self
@@ -210,9 +210,9 @@ class HistoryWriter:
 class _Flusher:
     """State of the thread: unfinished operations and faults, their journals, and the number of the next flush."""
 
-    def __init__(self, history_dir: Path, beside: Beside | None) -> None:
+    def __init__(self, history_dir: Path, listener: FlushListener | None) -> None:
         self._history_dir = history_dir
-        self._beside = beside
+        self._listener = listener
         self._buffers = {name: TableBuffer(name) for name in SCHEMAS}
         self._unfinished: dict[Unfinished, int | None] = {}
         self._journaled: Counter[int] = Counter()
@@ -277,8 +277,8 @@ class _Flusher:
         tables["operations"] = self._buffers["operations"].take()
         for name, table in tables.items():
             self._write(layout.part_file(self._history_dir, name, self._number), table)
-        if self._beside is not None:
-            self._beside.add(tables)
+        if self._listener is not None:
+            self._listener.add(tables)
 
     def _write(self, path: Path, table: pa.Table) -> None:
         """Write a file atomically."""

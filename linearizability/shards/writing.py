@@ -160,7 +160,7 @@ class LargeLayout:
         self._failed = False
 
     def add(self, tables: Mapping[str, pa.Table]) -> None:
-        """See `history.writer.Beside`."""
+        """See `history.writer.FlushListener`."""
         try:
             if not self._failed:
                 self._thread.add(tables)
@@ -168,7 +168,7 @@ class LargeLayout:
             self._failed = True
 
     def close(self, *, written: bool) -> None:
-        """See `history.writer.Beside`."""
+        """See `history.writer.FlushListener`."""
         layout = self._thread.layout
         try:
             with self._thread:

@@ -34,7 +34,7 @@ class Column:
     meaning: str
 
 
-class Beside(Enum):
+class FaultTimes(Enum):
     """The times of a row that determine its column `faults`."""
 
     SECOND = ("second", "second")
@@ -70,12 +70,12 @@ class Job(Table):
     sql: str
     order: tuple[str, ...]
     """The columns by which rows are sorted after the run, null first; together they identify a row."""
-    beside: Beside | None = None
+    fault_times: FaultTimes | None = None
 
     @property
     def written(self) -> tuple[Column, ...]:
         """The columns of the written table, with the faults in force."""
-        return (RUN_ID, *self.columns, *((_FAULTS_BESIDE,) if self.beside else ()))
+        return (RUN_ID, *self.columns, *((_FAULTS,) if self.fault_times else ()))
 
     @property
     def computed(self) -> pa.Schema:
@@ -84,7 +84,7 @@ class Job(Table):
 
 
 RUN_ID: Final = Column("run_id", pa.string(), "the run; if a directory holds several, the path in it")
-_FAULTS_BESIDE: Final = Column(
+_FAULTS: Final = Column(
     "faults", pa.string(), "the kinds of faults in force during it, joined by +; none if there was none"
 )
 

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from linearizability.history.schema import SCHEMAS
 from reports.jobs.catalogue import STEPS
-from reports.jobs.definition import SECOND_NS, Beside, Job
+from reports.jobs.definition import SECOND_NS, FaultTimes, Job
 from reports.jobs.in_force import FAULT_SLOTS, Fault, Period, fault_slots, label_within, periods_of, slot_seconds
 from reports.jobs.inputs import Run
 from reports.jobs.views import ONLY_TOPIC_IDS, RAW, RUN_FACTS, TIMES, raw, span_sql, topic_ids_sql, views
@@ -137,8 +137,8 @@ def _typed(job: Job) -> str:
 def _written(job: Job, rows: pa.Table, run_ids: Sequence[str], periods: Sequence[Sequence[Period]]) -> pa.Table:
     rows = _sorted(rows.cast(job.computed), ("run", *job.order))
     columns = [pa.array(run_ids, pa.string()).take(rows["run"].combine_chunks()), *rows.columns[1:]]
-    if job.beside:
-        columns.append(_labels(job.beside, rows, periods))
+    if job.fault_times:
+        columns.append(_labels(job.fault_times, rows, periods))
     return pa.table(columns, schema=job.schema)
 
 
@@ -150,12 +150,12 @@ def _sorted(rows: pa.Table, order: Sequence[str]) -> pa.Table:
     return rows.take(pc.sort_indices(pa.table(keys), sort_keys=[(name, "ascending") for name in keys]))
 
 
-def _labels(beside: Beside, rows: pa.Table, periods: Sequence[Sequence[Period]]) -> pa.Array:
+def _labels(fault_times: FaultTimes, rows: pa.Table, periods: Sequence[Sequence[Period]]) -> pa.Array:
     """Return the faults in force for each row; looked up once for rows of one time."""
-    begin, end = beside.value
+    begin, end = fault_times.value
     times = pc.if_else(pc.is_valid(rows[begin]), rows[begin], 0)
     keys = list(zip(rows["run"].to_pylist(), times.to_pylist(), rows[end].to_pylist(), strict=True))
-    scale, more = (SECOND_NS, 1) if beside is Beside.SECOND else (1, 0)
+    scale, more = (SECOND_NS, 1) if fault_times is FaultTimes.SECOND else (1, 0)
     labels = {
         (run, begin, end): label_within(periods[run], begin * scale, (end + more) * scale)
         for run, begin, end in set(keys)

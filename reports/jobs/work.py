@@ -6,7 +6,7 @@ from reports.jobs.definition import (
     SECOND,
     SECOND_NS,
     TOPIC,
-    Beside,
+    FaultTimes,
     Job,
     Stage,
     bucket_of,
@@ -59,7 +59,7 @@ LATENCY: Final = Job(
     (SECOND, _OPERATION, small("node", "broker that responded; null if unknown"), *_LATENCY),
     _latency(("run", "second", "f", "node")),
     ("second", "f", "node"),
-    Beside.SECOND,
+    FaultTimes.SECOND,
 )
 
 LATENCY_OVERALL: Final = Job(
@@ -108,7 +108,7 @@ THROUGHPUT: Final = Job(
     GROUP BY o.run, o.end_second
     """,
     ("second",),
-    Beside.SECOND,
+    FaultTimes.SECOND,
 )
 
 AVAILABILITY: Final = Job(
@@ -160,7 +160,7 @@ AVAILABILITY: Final = Job(
     WHERE w.f <> '{READS_REPLICA}'
     """,
     ("f", "begin_ns"),
-    Beside.WINDOW,
+    FaultTimes.WINDOW,
 )
 
 ERRORS: Final = Job(

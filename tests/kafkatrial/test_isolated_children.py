@@ -18,8 +18,8 @@ from chaos.mutants.trial import CLEAN, Candidate, try_mutants
 from fixtures.disk.fuse_disk import FuseDisk
 from fixtures.disk.kinds import DiskKind, why_not
 from fixtures.network import namespace
-from fixtures.targets.afterwards import Afterwards
 from fixtures.targets.catalogue import parse_target
+from fixtures.targets.cleanup import Cleanup
 from fixtures.targets.processes import GuardedProcess
 from kafkatrial.cluster import KafkaCluster
 from linearizability.isolated_python import module_command, script_command
@@ -112,10 +112,10 @@ def test_a_guarded_process(everything_hostile):
     assert process.exit_status == 0
 
 
-def test_a_command_that_runs_afterwards(everything_hostile):
+def test_a_cleanup_command(everything_hostile):
     written = everything_hostile / "written"
-    afterwards = Afterwards(["touch", str(written)])
-    afterwards.now()
+    cleanup = Cleanup(["touch", str(written)])
+    cleanup.run()
     assert written.exists()
 
 

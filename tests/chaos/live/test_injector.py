@@ -323,15 +323,15 @@ def test_a_node_that_ended_by_itself_is_recorded_and_started(inject, target):
     assert not target.down
 
 
-@pytest.mark.parametrize(("isr", "forfeits"), [((1,), True), ((1, 2), False), ((2,), False)])
-def test_a_lost_log_of_the_last_in_sync_replica_counts_as_unclean_election(inject, view, isr, forfeits):
+@pytest.mark.parametrize(("isr", "is_recorded"), [((1,), True), ((1, 2), False), ((2,), False)])
+def test_a_lost_log_of_the_last_in_sync_replica_counts_as_unclean_election(inject, view, isr, is_recorded):
     view.update(A0, PartitionSeen(1, 6, isr, (1, 2, 3), by_leader=True, at_ns=1))
     ran = inject(Timed(0, Wipe(1), 500))
-    assert any(row[0] == "election" and "unclean" in row[2] for row in ran.rows) is forfeits
+    assert any(row[0] == "election" and "unclean" in row[2] for row in ran.rows) is is_recorded
 
 
 @pytest.mark.parametrize(
-    ("fault", "forfeited"),
+    ("fault", "topics"),
     [
         (PowerCut((1,)), ["b"]),
         (Wipe(1), ["b"]),
@@ -341,30 +341,30 @@ def test_a_lost_log_of_the_last_in_sync_replica_counts_as_unclean_election(injec
         (CutShort(1), []),
     ],
 )
-def test_every_topic_that_lost_records_counts_as_unclean_election(inject, target, fault, forfeited):
+def test_every_topic_that_lost_records_counts_as_unclean_election(inject, target, fault, topics):
     view = View({"a": 1, "b": 1})
     view.update(A0, PartitionSeen(2, 6, (1, 2, 3), (1, 2, 3), by_leader=True, at_ns=1))
     view.update(B0, PartitionSeen(1, 6, (1,), (1, 2, 3), by_leader=True, at_ns=1))
     ran = inject(Timed(0, fault, 500), view=view)
-    assert [row[1] for row in ran.rows if row[0] == "election"] == forfeited
+    assert [row[1] for row in ran.rows if row[0] == "election"] == topics
 
 
-@pytest.mark.parametrize(("whole", "forfeited"), [(A0, ["b"]), (B0, [])])
-def test_a_full_isr_of_one_partition_has_no_effect_on_another(inject, clock, whole, forfeited):
+@pytest.mark.parametrize(("whole", "topics"), [(A0, ["b"]), (B0, [])])
+def test_a_full_isr_of_one_partition_has_no_effect_on_another(inject, clock, whole, topics):
     view = View({"a": 1, "b": 1})
     ran = inject(Timed(0, Wipe(1), 500), view=view)
     clock.sleep(1)
     view.update(whole, PartitionSeen(2, 6, (1, 2, 3), (1, 2, 3), by_leader=True, at_ns=int(clock.now_s * 1e9)))
     clock.sleep(1)
     view.update(B0, PartitionSeen(1, 7, (1,), (1, 2, 3), by_leader=True, at_ns=int(clock.now_s * 1e9)))
-    assert [row[1] for row in ran.rows if row[0] == "election"] == forfeited
+    assert [row[1] for row in ran.rows if row[0] == "election"] == topics
 
 
-@pytest.mark.parametrize(("flushed", "forfeits"), [((), True), (("b",), True), (("a",), False)])
-def test_a_power_cut_loses_nothing_of_a_topic_that_flushes_each_message(inject, view, flushed, forfeits):
+@pytest.mark.parametrize(("flushed", "is_recorded"), [((), True), (("b",), True), (("a",), False)])
+def test_a_power_cut_loses_nothing_of_a_topic_that_flushes_each_message(inject, view, flushed, is_recorded):
     view.update(A0, PartitionSeen(1, 6, (1,), (1, 2, 3), by_leader=True, at_ns=1))
     ran = inject(Timed(0, PowerCut((1,)), 500), flushed=flushed)
-    assert any(row[0] == "election" for row in ran.rows) is forfeits
+    assert any(row[0] == "election" for row in ran.rows) is is_recorded
 
 
 @pytest.mark.parametrize(

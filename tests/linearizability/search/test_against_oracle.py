@@ -7,7 +7,7 @@ import pytest
 from linearizability.judgement import Verdict
 from linearizability.model import Model
 from linearizability.operation import Operation
-from linearizability.search.contest import EngineName
+from linearizability.search.competition import EngineName
 from linearizability.verify import BOTH, Budget, check
 from tests.linearizability.many import parametrize_count
 from tests.linearizability.search.histories import PLANS, as_events, random_history

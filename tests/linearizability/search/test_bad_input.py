@@ -11,7 +11,7 @@ from linearizability.models.append_log import append_log
 from linearizability.models.compare_and_set import compare_and_set
 from linearizability.models.register import register
 from linearizability.operation import Event, EventKind, Operation, Outcome
-from linearizability.search.contest import EngineName
+from linearizability.search.competition import EngineName
 from linearizability.verify import check
 
 READ = ("read",)

@@ -13,7 +13,7 @@ from linearizability.models.compare_and_set import compare_and_set
 from linearizability.models.fifo_queue import fifo_queue
 from linearizability.models.key_value import key_value
 from linearizability.operation import Operation
-from linearizability.search.contest import EngineName
+from linearizability.search.competition import EngineName
 from linearizability.verify import BOTH, Budget, check
 
 FRONTIER, DEPTH_FIRST = (EngineName.FRONTIER,), (EngineName.DEPTH_FIRST,)

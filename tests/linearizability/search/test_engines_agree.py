@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from linearizability.search.contest import EngineName
+from linearizability.search.competition import EngineName
 from linearizability.verify import BOTH, Budget, check
 from tests.linearizability.many import parametrize_count
 from tests.linearizability.search.histories import PLANS, random_history

@@ -9,7 +9,7 @@ from linearizability.history.errors import HistoryError
 from linearizability.judgement import Verdict
 from linearizability.models.register import register
 from linearizability.operation import Operation, Outcome
-from linearizability.search.contest import EngineName
+from linearizability.search.competition import EngineName
 from linearizability.search.zones import NEVER, Ending, RegisterColumns, find_conflict
 from linearizability.verify import Budget, check
 from tests.linearizability.many import parametrize_count

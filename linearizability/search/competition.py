@@ -1,4 +1,4 @@
-"""Contest of two searches of one subhistory, which take turns: the first one to finish decides.
+"""Competition of two searches of one subhistory, which take turns: the first one to finish decides.
 
 Neither is always the better one. The frontier search copes with a long history, unknown operations or a violation; the
 depth-first search copes with many states as long as the history is valid. The frontier search begins, and continues as
@@ -29,7 +29,7 @@ class EngineName(StrEnum):
 
 
 @dataclass(slots=True)
-class Contestant:
+class Competitor:
     """An engine, started when it first has a turn, and what it has used."""
 
     name: EngineName
@@ -45,63 +45,63 @@ class Contestant:
         return EASY_STEPS + EASY_STEPS_PER_EVENT * self.progress.events_done
 
 
-class Contest:
+class Competition:
     """The searches of one timeline."""
 
     def __init__(self, timeline: Timeline, model: Model, engines: tuple[EngineName, ...]) -> None:
         self.timeline = timeline
         self.finding: SearchResult | None = None
         self.winner: EngineName | None = None
-        self.contestants = [Contestant(name, Progress()) for name in engines]
+        self.competitors = [Competitor(name, Progress()) for name in engines]
         self._model = model
 
     @property
     def steps(self) -> int:
         """Steps of all engines so far."""
-        return sum([contestant.progress.steps for contestant in self.contestants])
+        return sum([competitor.progress.steps for competitor in self.competitors])
 
     @property
     def held_bytes(self) -> int:
         """Memory in use now, by estimate."""
-        return sum([contestant.progress.held_bytes for contestant in self.contestants])
+        return sum([competitor.progress.held_bytes for competitor in self.competitors])
 
     @property
     def peak_bytes(self) -> int:
         """The most that the engines held, as if all had held it at one time."""
-        return sum([contestant.progress.peak_bytes for contestant in self.contestants])
+        return sum([competitor.progress.peak_bytes for competitor in self.competitors])
 
     @property
     def exhausted(self) -> bool:
         """True if no engine is left that could decide it."""
         return self.finding is None and not self._running()
 
-    def work(self, steps: int) -> Contestant:
+    def work(self, steps: int) -> Competitor:
         """Run some steps of the engine whose turn it is, and return it. Set `finding` when it is done."""
-        contestant, most_steps = self._next()
-        if contestant.engine is None:
-            contestant.engine = self._start(contestant)
-        progress = contestant.progress
-        progress.allowance = progress.steps + min(steps, most_steps, contestant.piece_steps)
+        competitor, most_steps = self._next()
+        if competitor.engine is None:
+            competitor.engine = self._start(competitor)
+        progress = competitor.progress
+        progress.allowance = progress.steps + min(steps, most_steps, competitor.piece_steps)
         try:
-            next(contestant.engine)
+            next(competitor.engine)
         except StopIteration as done:
-            self.finding, self.winner = done.value, contestant.name
+            self.finding, self.winner = done.value, competitor.name
             self.release()
-        return contestant
+        return competitor
 
     def release(self) -> None:
         """Release the memory of the engines."""
-        for contestant in self.contestants:
-            self._give_up(contestant)
+        for competitor in self.competitors:
+            self._give_up(competitor)
 
     def shed(self) -> None:
         """End the engine that holds the most memory."""
-        self._give_up(max(self._running(), key=lambda contestant: contestant.progress.held_bytes))
+        self._give_up(max(self._running(), key=lambda competitor: competitor.progress.held_bytes))
 
-    def _running(self) -> list[Contestant]:
-        return [contestant for contestant in self.contestants if not contestant.gave_up]
+    def _running(self) -> list[Competitor]:
+        return [competitor for competitor in self.competitors if not competitor.gave_up]
 
-    def _next(self) -> tuple[Contestant, int]:
+    def _next(self) -> tuple[Competitor, int]:
         """Return the engine whose turn it is, and its maximum number of steps."""
         running = self._running()
         first = running[0]
@@ -115,16 +115,16 @@ class Contest:
             return first, max(FIRST_PIECE_STEPS, other.piece_steps // DEPTH_FIRST_SHARE)
         return other, other.piece_steps
 
-    def _start(self, contestant: Contestant) -> Engine:
-        if contestant.name is EngineName.FRONTIER:
-            return FrontierSearch(self.timeline, contestant.progress).run()
-        return DepthFirstSearch(self.timeline, self._model, contestant.progress).run()
+    def _start(self, competitor: Competitor) -> Engine:
+        if competitor.name is EngineName.FRONTIER:
+            return FrontierSearch(self.timeline, competitor.progress).run()
+        return DepthFirstSearch(self.timeline, self._model, competitor.progress).run()
 
-    def _give_up(self, contestant: Contestant) -> None:
-        contestant.gave_up = True
-        contestant.progress.held_bytes = 0
-        if contestant.engine is not None:
-            contestant.engine.close()
-            contestant.engine = None
-            if contestant.name is EngineName.FRONTIER:
+    def _give_up(self, competitor: Competitor) -> None:
+        competitor.gave_up = True
+        competitor.progress.held_bytes = 0
+        if competitor.engine is not None:
+            competitor.engine.close()
+            competitor.engine = None
+            if competitor.name is EngineName.FRONTIER:
                 self.timeline.forget_states()

@@ -12,6 +12,6 @@ def unsupported_faults(target: Target, schedule: Iterable[Timed]) -> dict[AnyFau
     return {fault: reason for fault, reason in reasons.items() if reason}
 
 
-def needs_of(schedule: Iterable[Timed]) -> frozenset[Capability]:
+def required_capabilities(schedule: Iterable[Timed]) -> frozenset[Capability]:
     """Return all capabilities that a schedule needs."""
     return frozenset(timed.fault.capability for timed in schedule)

@@ -11,7 +11,7 @@ from reference_broker.simulation.invariants import Invariants
 from reference_broker.simulation.invariants.watch import Before, Observer, PartitionKey, Replica, Watched
 
 
-class Forfeits(Observer):
+class UncleanElections(Observer):
     """An observer that is called after the invariants."""
 
     def __init__(self, invariants: Invariants, recorder: Recorder) -> None:

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from chaos.live.abilities import unsupported_faults
+from chaos.live.unsupported import unsupported_faults
 from fixtures.faults import Kill, Timed, Upgrade
 from fixtures.targets.target import Capability
 
