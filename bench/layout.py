@@ -1,8 +1,8 @@
 """The layout of a large history: ours, by sorted runs, against the same rows sorted by DuckDB and by Spark, in turn.
 
-    .venv/bin/python bench/layout.py [--records 1000000 10000000] [--rounds 3] [--ways ours duckdb] [--memory 2GB]
+    .venv/bin/python bench/layout.py [--records 1000000 10000000] [--rounds 3] [--methods ours duckdb] [--memory 2GB]
 
-Each way lays out the tables of one synthesized history in a separate process group, in turn, on as many cores: ours
+Each method lays out the tables of one synthesized history in a separate process group, in turn, on as many cores: ours
 and DuckDB's with worker processes (`ours`, `duckdb`), ours and Spark's in a session that is up (`spark-ours`, `spark`).
 After each the history is judged by that layout; a verdict that differs ends the bench. Ours checks the rules of the
 format on the way, DuckDB's most of them with `--rules`, Spark's none. Printed are the medians and their ratio to ours:
@@ -32,19 +32,19 @@ from linearizability.shards.running import Processes
 from linearizability.synthetic.writing import Request, synthesize
 
 BASES = {"duckdb": "ours", "spark": "spark-ours"}
-WAYS = ("ours", "duckdb", "spark-ours", "spark")
+METHODS = ("ours", "duckdb", "spark-ours", "spark")
 PLANTS = ["lost-write", "poll-skip"]
 FIGURES = ("wall_s", "cpu_s", "peak_mb", "last_s")
 
 
-def way_ours(run, options, result):
+def layout_by_ours(run, options, result):
     with Processes(options.cores) as processes:
         processes.start()
         yield
         result["layout"] = lay_out(open_history(run), processes)
 
 
-def way_duckdb(run, options, result):
+def layout_by_duckdb(run, options, result):
     with Processes(options.cores) as processes:
         processes.start()
         yield
@@ -54,7 +54,7 @@ def way_duckdb(run, options, result):
         result["layout"] = settled(run, folder, processes, rules=options.rules)
 
 
-def way_spark_ours(run, options, result):
+def layout_by_spark_ours(run, options, result):
     from reports.spark.session import spark_session
     from reports.spark.tasks import tasks_on
 
@@ -63,7 +63,7 @@ def way_spark_ours(run, options, result):
         result["layout"] = lay_out(open_history(run), tasks_on(spark))
 
 
-def way_spark(run, options, result):
+def layout_by_spark(run, options, result):
     from reports.spark.session import spark_session
     from reports.spark.tasks import tasks_on
 
@@ -84,10 +84,10 @@ def _remove(run):
 
 
 def measure(options):
-    """Measure one way in this process; then judge its layout."""
+    """Measure one method in this process; then judge its layout."""
     _remove(options.run)
     result = {}
-    figures = measured(globals()[f"way_{options.measure.replace('-', '_')}"](options.run, options, result))
+    figures = measured(globals()[f"layout_by_{options.measure.replace('-', '_')}"](options.run, options, result))
     history = open_history(options.run)
     with Processes(options.cores) as processes:
         judgement = judge_layout(history, result["layout"], processes)
@@ -97,8 +97,8 @@ def measure(options):
     sys.stdout.write(json.dumps({**figures, "verdicts": verdicts, "layout_mb": bytes_ >> 20}))
 
 
-def measured_apart(way, run, options):
-    command = [sys.executable, __file__, "--measure", way, "--run", str(run)]
+def measured_in_a_process(method, run, options):
+    command = [sys.executable, __file__, "--measure", method, "--run", str(run)]
     command += ["--cores", str(options.cores), "--memory", options.memory, *(["--rules"] if options.rules else [])]
     return json.loads(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout)
 
@@ -112,9 +112,9 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--memory", default="2GB", help="memory_limit of DuckDB")
     parser.add_argument("--rules", action="store_true", help="check the rules of the format with DuckDB too")
-    parser.add_argument("--ways", nargs="+", choices=WAYS, default=WAYS)
+    parser.add_argument("--methods", nargs="+", choices=METHODS, default=METHODS)
     parser.add_argument("--run", type=Path, help="existing run directory to use instead of a new one")
-    parser.add_argument("--measure", choices=WAYS, help=argparse.SUPPRESS)
+    parser.add_argument("--measure", choices=METHODS, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.measure:
         measure(options)
@@ -129,25 +129,25 @@ def main():
 
 
 def compare(run, options):
-    rounds = {way: [] for way in options.ways}
+    rounds = {method: [] for method in options.methods}
     for _ in range(options.rounds):
-        for way in options.ways:
-            figures = measured_apart(way, run, options)
-            rounds[way].append(figures)
-            sys.stderr.write(f"{way}: {json.dumps(figures)}, load {os.getloadavg()[0]:.1f}\n")
+        for method in options.methods:
+            figures = measured_in_a_process(method, run, options)
+            rounds[method].append(figures)
+            sys.stderr.write(f"{method}: {json.dumps(figures)}, load {os.getloadavg()[0]:.1f}\n")
             first = next(iter(rounds.values()))[0]
             if figures["verdicts"] != first["verdicts"]:
-                sys.exit(f"{way}: another verdict: {figures['verdicts']} instead of {first['verdicts']}")
+                sys.exit(f"{method}: another verdict: {figures['verdicts']} instead of {first['verdicts']}")
     table = Table("", "clock s", "to ours", "processor s", "to ours", "peak MB", "to ours", "sort s", "layout MB")
-    for way, own in rounds.items():
+    for method, own in rounds.items():
         medians = {name: statistics.median(one[name] for one in own) for name in FIGURES}
-        base = rounds.get(BASES.get(way, ""))
+        base = rounds.get(BASES.get(method, ""))
         cells = []
         for name in ("wall_s", "cpu_s", "peak_mb"):
             ratios = [one[name] / other[name] for one, other in zip(own, base or (), strict=bool(base))]
             spread = f"{statistics.median(ratios):.2f} ({min(ratios):.2f}-{max(ratios):.2f})" if base else ""
             cells += [f"{medians[name]:.1f}", spread]
-        table.add_row(way, *cells, f"{medians['last_s']:.1f}", str(own[0]["layout_mb"]))
+        table.add_row(method, *cells, f"{medians['last_s']:.1f}", str(own[0]["layout_mb"]))
     console = Console(width=140)
     console.print(f"{open_history(run).count('records'):,} records, load {os.getloadavg()[0]:.1f}")
     console.print(table)

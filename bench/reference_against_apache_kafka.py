@@ -66,7 +66,7 @@ class MeasuredCluster:
     def acknowledge_some(self) -> None:
         self.latencies_ms += single_latencies_ms(self.target, "single", SINGLE_RECORDS_A_TURN)
 
-    def take_stock(self) -> None:
+    def summarize(self) -> None:
         self.figures |= {name: statistics.median(values) for name, values in self.throughputs.items()}
         latencies = sorted(self.latencies_ms)
         self.figures["latency_p50_ms"] = latencies[len(latencies) // 2]
@@ -92,7 +92,7 @@ def measure(targets: Sequence[Target]) -> Mapping[str, Mapping[str, float]]:
             for cluster in clusters:
                 cluster.acknowledge_some()
         for cluster in clusters:
-            cluster.take_stock()
+            cluster.summarize()
         for cluster in clusters:
             cluster.fail_over()
     return {cluster.target.name: cluster.figures for cluster in clusters}

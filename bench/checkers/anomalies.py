@@ -30,7 +30,7 @@ GOAL_S, GOAL_MB, GOAL_GROWTH = 60.0, 4096.0, 15.0
 """Seconds of processor time, megabytes, and growth that is near linear: sorting, and data above the cache size."""
 
 
-def judge_lawful(run_dir: Path) -> None:
+def check_without_violation(run_dir: Path) -> None:
     history = open_history(run_dir)
     validate(history)
     judgement = judge_history(history)
@@ -53,7 +53,7 @@ def main() -> int:
     parser.add_argument("--measure", type=Path, metavar="RUN_DIR", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.measure:
-        sys.stdout.write(json.dumps(asdict(cost_of(lambda: judge_lawful(arguments.measure)))))
+        sys.stdout.write(json.dumps(asdict(cost_of(lambda: check_without_violation(arguments.measure)))))
         return 0
     table = Table("records", "partitions", "processor s", "clock s", "peak MB", "growth", "")
     figures, met = [], True

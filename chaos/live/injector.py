@@ -127,7 +127,7 @@ class Injector:
             else:
                 heals[number] = all_over.enter_context(ExitStack())
                 self._inject(self.schedule[number], heals[number])
-            self.nodes.look_for_deaths()
+            self.nodes.note_deaths()
 
     def _moments(self) -> Iterator[tuple[int, int, int, bool]]:
         """Yield begins and ends of faults: time, order at that time (ends first), index, and whether it is the end."""

@@ -23,7 +23,7 @@ class Nodes:
 
     def start_all(self) -> None:
         """Start the nodes that do not run, as an operator does."""
-        self.look_for_deaths()
+        self.note_deaths()
         self.context.start_all()
 
     def restart_missing(self) -> None:
@@ -38,7 +38,7 @@ class Nodes:
                 self.target.processes.kill(node)
                 self.context.start(node)
 
-    def look_for_deaths(self) -> None:
+    def note_deaths(self) -> None:
         """Note the nodes that ended on their own, unless a fault may be the reason."""
         for node, last_line in self.target.processes.ended().items():
             if not self.context.is_kept_down(node) and node not in self.context.frail_nodes:

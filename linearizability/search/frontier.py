@@ -76,7 +76,7 @@ class FrontierSearch:
         bit = self._next_bit
         for place, event in enumerate(timeline.events):
             if place == self._trail_from and trail is not self._late_trail:
-                bit, trail = self._squeeze(), self._late_trail
+                bit, trail = self._renumber_bits(), self._late_trail
                 self._trail = trail
             if event >= 0:
                 kind = classes[event]
@@ -118,7 +118,7 @@ class FrontierSearch:
             del group[completed]
             self._live ^= own
             if bit.bit_length() > BITS_MAX + STATE_BITS and trail is None:
-                bit = self._squeeze()
+                bit = self._renumber_bits()
         self._report()
         return SearchResult(linearizable=True)
 
@@ -247,7 +247,7 @@ class FrontierSearch:
         self._useful[state] = (len(self._unknown), exits)
         return exits
 
-    def _squeeze(self) -> int:
+    def _renumber_bits(self) -> int:
         """Number the open operations' bits from the lowest again; return the next free bit."""
         self._closures.clear()
         bit = 1 << STATE_BITS
@@ -261,15 +261,15 @@ class FrontierSearch:
             self._live |= bit
             bit <<= 1
         self._pures = list(self._open_pure.values())
-        squeezed: Frontier = {}
+        renumbered: Frontier = {}
         for key, sets in self.frontier.items():
             small = key & STATE_MASK
             for old, new in pairs:
                 if key & old:
                     small |= new
             for used in sets:
-                _add(squeezed, small, used)
-        self.frontier = squeezed
+                _add(renumbered, small, used)
+        self.frontier = renumbered
         return bit
 
     def _report(self, extra: int = 0) -> None:

@@ -79,10 +79,10 @@ class Prepared:
         self._events: Sequence[Event] = ()
         rows = _in_order(history)
         if rows and isinstance(rows[0], Event):
-            self._events = _sound_events(rows)
+            self._events = _validated_events(rows)
             raw = _from_events(self._events, model)
         else:
-            self._operations = _sound_operations(rows)
+            self._operations = _validated_operations(rows)
             raw = _from_operations(self._operations, model)
         self.timelines = _split(model, raw)
 
@@ -181,7 +181,7 @@ def _from_events(events: Sequence[Event], model: Model) -> _Raw:
     return raw
 
 
-def _sound_events(rows: Sequence[Any]) -> Sequence[Event]:
+def _validated_events(rows: Sequence[Any]) -> Sequence[Event]:
     """Return the events with kinds of the enum. Raises HistoryError for an invalid event."""
     foreign = {*map(type, rows)} - {Event}
     if foreign:
@@ -203,7 +203,7 @@ def _sound_events(rows: Sequence[Any]) -> Sequence[Event]:
     return events
 
 
-def _sound_operations(rows: Sequence[Any]) -> Sequence[Operation]:
+def _validated_operations(rows: Sequence[Any]) -> Sequence[Operation]:
     """Return the operations with outcomes of the enum. Raises HistoryError for an invalid operation."""
     foreign = {*map(type, rows)} - {Operation}
     if foreign:
