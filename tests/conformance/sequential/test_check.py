@@ -75,12 +75,12 @@ class Renamed:
 class Fragile:
     """A target that goes down by a Fetch, `times` times."""
 
-    def __init__(self, honest, times):
-        self._honest, self._times = honest, times
+    def __init__(self, target, times):
+        self._target, self._times = target, times
         self._proxy = self._start()
 
     def _start(self):
-        return Liar(self._honest, self._dies_by_fetch).__enter__()
+        return TamperingProxy(self._target, self._dies_by_fetch).__enter__()
 
     def _dies_by_fetch(self, request, forward):
         if api(request) != "Fetch" or self._times == 0:
