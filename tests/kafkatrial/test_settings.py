@@ -40,7 +40,7 @@ def test_recipes_in_the_file_are_no_error(tmp_path, monkeypatch):
     assert load_settings({}).targets == "others.toml"
 
 
-def test_a_seed_of_zero_is_given():
+def test_a_seed_of_zero_is_a_value():
     assert load_settings({"seed": 0}).seed == 0
 
 
