@@ -272,9 +272,10 @@ def _records(log: PartitionLog) -> Records:
 
     value = np.zeros(count, np.int64)
     valued = np.zeros(count, np.bool_)
-    key = np.full(count, NO_KEY, np.int32)
-    for ids, columns in ((log.read_ids, reads), (log.sent_ids[order], sends.take(order))):
-        value[ids], valued[ids], key[ids] = columns.value, columns.valued, columns.key
+    key = _key_read(log, count)
+    key[log.sent_ids[order]] = sends.key[order]
+    for ids, columns in ((log.read_ids, reads), (log.sent_ids, sends)):
+        value[ids], valued[ids] = columns.value, columns.valued
 
     acknowledged = from_send(operations.outcome == OK, False)
     acknowledged_ns = np.where(acknowledged, from_send(operations.complete_ns, NEVER_NS), NEVER_NS)
@@ -324,6 +325,14 @@ def _records(log: PartitionLog) -> Records:
         valued=valued,
         key=key,
     )
+
+
+def _key_read(log: PartitionLog, count: int) -> npt.NDArray[np.int32]:
+    """Return, per record, the key that reads returned; NO_KEY where they differ, since compaction goes by one key."""
+    lowest, highest = np.full(count, np.iinfo(np.int32).max, np.int32), np.full(count, NO_KEY, np.int32)
+    np.minimum.at(lowest, log.read_ids, log.rows.reads.key)
+    np.maximum.at(highest, log.read_ids, log.rows.reads.key)
+    return np.where(lowest == highest, highest, np.int32(NO_KEY))
 
 
 def _is_phantom(log: PartitionLog, value: Int64s, valued: Flags) -> Flags:

@@ -132,7 +132,8 @@ class LogFacts:
             r["committed"] = (r["acked"] or (r["read"] and (bool(send) or is_surely_unsent))) and (
                 r["txn"] is None or r["txn"]["committed"]
             )
-            r["key"] = (send or r["reads"][-1])["key"]
+            keys = {row["key"] for row in ([send] if send else r["reads"])}
+            r["key"] = keys.pop() if len(keys) == 1 else None
             r["strong"] = r["acked"] and r["committed"] and self.o.acks_all(r["op"])
             r["ack_end"] = self.promise_end(r["acked_at"], self.min_isr) if r["strong"] else NEVER
             r["read_end"] = self.promise_end(r["first_read"], 1) if r["read"] and r["committed"] else NEVER
