@@ -35,6 +35,8 @@ class Column:
     """All valid values, if the set is closed."""
     minimum: int | None = None
     """The lowest valid value."""
+    maximum: int = 2**62
+    """The highest valid value of a column of 64-bit integers with a minimum."""
     unknown: int | None = None
     """The value of Kafka's protocol for unknown, which the reader returns as null."""
 
@@ -76,6 +78,7 @@ OPERATIONS: Final = (
         pa.int64(),
         "as used or returned; null: not idempotent; -1: idempotent, id not known",
         minimum=-1,
+        maximum=2**63 - 1,
     ),
     _reported("producer_epoch", pa.int16(), "as used or returned"),
     Column("group", pa.string(), "consumer group"),

@@ -40,7 +40,6 @@ COPIES_MAX: Final = 100
 FAULTS_MAX: Final = 100_000
 """The maximum number of faults: every other row is compared with all of them."""
 FARTHEST_NS: Final = 2**62
-HIGHEST: Final = 2**62
 """The highest offset or other 64-bit counter, so that one more is a number too."""
 """Two times within it of 0 have a difference that fits 64 bits."""
 
@@ -165,7 +164,8 @@ def check_columns(piece: Piece) -> None:
             rule = f"it is never below {column.minimum}" + (", but for -1, unknown" if column.unknown == -1 else "")
             piece.reject_where(pc.less(values, column.minimum), column.name, rule)
             if pa.types.is_int64(column.type):
-                piece.reject_where(pc.greater(values, HIGHEST), column.name, f"it is never above {HIGHEST}")
+                rule = f"it is never above {column.maximum}"
+                piece.reject_where(pc.greater(values, column.maximum), column.name, rule)
         if column.name.endswith("_ns"):
             far = pc.or_(pc.less(values, -FARTHEST_NS), pc.greater(values, FARTHEST_NS))
             piece.reject_where(far, column.name, f"times lie within {FARTHEST_NS} of 0, a century and a half")

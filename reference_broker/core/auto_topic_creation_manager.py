@@ -22,7 +22,7 @@ from reference_broker.protocol.schemas import request_schema
 _CREATE_TOPICS = (19, 7)
 """API key and version."""
 _TIMEOUT_MS = 30_000
-_IN_FLIGHT_MAX = 1_000
+_IN_FLIGHT_MAX = 200
 """Maximum number of topics whose creation is in flight."""
 
 

@@ -16,6 +16,10 @@ from reference_broker.core.request import Request
 from reference_broker.protocol.errors import MalformedRequestError, UnsupportedVersionError
 from reference_broker.protocol.messages import RequestHeader, message_codec, read_header
 
+_PRODUCE = 0
+REQUEST_MAX_BYTES = 8 * 1024 * 1024
+"""Limit of requests without records, which no client needs to exceed. Kafka has other threads for other requests."""
+
 
 def handle(node: ServingNode, connection: Connection, frame: bytes, now: Now) -> None:
     """Handle a request. Responses and requests to other nodes are among the node's effects."""
@@ -46,6 +50,10 @@ def serve(
     api = (CONTROLLER_APIS if connection.is_controller else BROKER_APIS).get(header.api_key)
     if api is None or not api.min_version <= header.api_version <= api.max_version:
         raise UnsupportedVersionError(f"API key {header.api_key} version {header.api_version} is not served")
+    if header.api_key != _PRODUCE and len(frame) > REQUEST_MAX_BYTES:
+        raise MalformedRequestError(
+            f"{len(frame)} bytes; the limit of requests other than Produce is {REQUEST_MAX_BYTES}"
+        )
     codec = message_codec(header.api_key, header.api_version)
     client_id, body = codec.read(frame)
     request = Request(

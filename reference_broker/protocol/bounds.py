@@ -3,7 +3,8 @@
 kio's reader differs from Kafka's in these points, which a walk over the bytes corrects:
 
 - kio allocates memory for the claimed length of an array, and a length of 2^31 ends the process. The walk rejects an
-  array with more elements than remaining bytes, and a string or tagged field that is longer, as Kafka's readers do.
+  array with more elements than remaining bytes, a string or tagged field that is longer, and a string of more than
+  32,767 bytes, as Kafka's readers do.
 - kio reads any number of elements. The walk allows `ELEMENTS_MAX` per request, because a node handles one request at a
   time. Kafka only bounds the bytes (`socket.request.max.bytes`) and has several request handler threads.
 - kio rejects unknown tagged fields, which a newer client may send and a server must skip (KIP-482). The walk records
@@ -25,6 +26,8 @@ Cut = tuple[int, int, bytes]
 """Start, end and replacement of a range of bytes; the replacement is mostly empty."""
 ELEMENTS_MAX = 20_000
 """Limit of the elements of all arrays of a request: each one takes time in the decoder and in the handler."""
+STRING_MAX_BYTES = 0x7FFF
+"""Limit of a string in Kafka's readers, in flexible versions too."""
 
 
 class Cuts(list[Cut]):
@@ -175,7 +178,9 @@ def _field_walk(hint: Any, kafka_type: str | None, flexible: bool, *, tagged: bo
     assert kafka_type is not None
     if kafka_type in _SIZES_BYTES:
         return _SIZES_BYTES[kafka_type]
-    return _bytes_walk(_length_reader(flexible, _INT16 if kafka_type == "string" else _INT32, nullable))
+    if kafka_type == "string":
+        return _bytes_walk(_length_reader(flexible, _INT16, nullable), STRING_MAX_BYTES)
+    return _bytes_walk(_length_reader(flexible, _INT32, nullable))
 
 
 def without_null(hint: Any) -> Any:
@@ -206,9 +211,11 @@ def _fixed_walk(size_bytes: int) -> Walk:
     return walk
 
 
-def _bytes_walk(read_length: Callable[[bytes, int], tuple[int, int]]) -> Walk:
+def _bytes_walk(read_length: Callable[[bytes, int], tuple[int, int]], max_bytes: int = 2**31) -> Walk:
     def walk(frame: bytes, position: int, _: Cuts) -> int:
         length, position = read_length(frame, position)
+        if length > max_bytes:
+            raise MalformedRequestError(f"a string of {length} bytes, the limit is {max_bytes}")
         return position + _within(frame, position, length)
 
     return walk

@@ -11,6 +11,7 @@ configuration; the controller accepts any. A record is written for a broker prop
 so that the broker reloads the file that it names (KAFKA-14136).
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
@@ -110,12 +111,17 @@ def _new_value(resource: Resource, change: Change, present: str | None) -> str |
         message = f"Can't {change.operation.name} to key {change.name} because its type is not LIST."
         raise ControllerError(ErrorCode.invalid_config, message)
     parts = [part for part in (key.default or "" if present is None else present).split(",") if part]
-    for part in (change.value or "").split(","):
-        if change.operation is Operation.APPEND and part not in parts:
-            parts.append(part)
-        elif change.operation is Operation.SUBTRACT and part in parts:
-            parts.remove(part)
-    return ",".join(parts)
+    changed = Counter((change.value or "").split(","))
+    if change.operation is Operation.APPEND:
+        known = {*parts}
+        return ",".join([*parts, *(part for part in changed if part not in known)])
+    kept = []
+    for part in parts:
+        if changed[part]:
+            changed[part] -= 1  # each one removes one part
+        else:
+            kept.append(part)
+    return ",".join(kept)
 
 
 def _check_resource(resource: Resource) -> None:

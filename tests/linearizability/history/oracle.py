@@ -36,7 +36,7 @@ def _is_permitted(column, value):
         return False
     if column.unknown is not None and value == column.unknown:
         return True
-    if column.minimum is not None and not column.minimum <= value <= 2**62:
+    if column.minimum is not None and not column.minimum <= value <= column.maximum:
         return False
     return column.values is None or value in column.values
 

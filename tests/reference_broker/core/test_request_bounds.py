@@ -9,6 +9,7 @@ from kio.schema.errors import ErrorCode
 
 from fixtures.clients.raw import encode_request
 from reference_broker.core.apis import BROKER_APIS, CONTROLLER_APIS
+from reference_broker.core.configuration.resource import ResourceType
 from reference_broker.protocol.bounds import ELEMENTS_MAX, without_null
 from reference_broker.protocol.errors import MalformedRequestError
 from reference_broker.protocol.messages import message_codec
@@ -99,6 +100,36 @@ def test_a_request_above_the_bound_closes_its_connection_alone(broker):
     topics = [{"name": f"x{number}"} for number in range(ELEMENTS_MAX + 1)]
     assert broker.request("Metadata", 12, topics=topics) == CLOSED
     assert broker.request("Metadata", 12, topics=[]) != CLOSED
+
+
+@pytest.mark.parametrize("size", [0x8000, 1_000_000])
+def test_a_string_that_kafka_does_not_read_closes_its_connection(broker, size):
+    resources = [{"resource_type": 2, "resource_name": "orders", "configs": [{"name": "x" * size, "value": "1"}]}]
+    assert broker.request("IncrementalAlterConfigs", 1, resources=resources) == CLOSED
+    assert broker.request("Metadata", 12, topics=[]) != CLOSED
+
+
+def test_only_a_produce_request_may_be_large(broker):
+    assert broker.request("Metadata", 12, topics=[{"name": "x" * 30_000}] * 300) == CLOSED
+    data = [{"name": "orders", "partition_data": [{"index": 0, "records": bytes(9_000_000)}]}]
+    assert broker.request("Produce", 12, acks=-1, timeout=1_000, topic_data=data) != CLOSED
+
+
+def test_thousands_of_parts_are_appended_and_subtracted_once(broker):
+    """A quadratic merge of such lists takes seconds."""
+    name = "leader.replication.throttled.replicas"
+    parts = [f"{number}:1" for number in range(4_000)]
+
+    def altered(operation, *values):
+        configs = [{"name": name, "config_operation": operation, "value": ",".join(values)}]
+        resources = [{"resource_type": 2, "resource_name": "orders", "configs": configs}]
+        [changed] = broker.request("IncrementalAlterConfigs", 1, resources=resources).responses
+        assert changed.error_code is ErrorCode.none
+        return broker.node.metadata.image.overrides(ResourceType.TOPIC, "orders")[name].split(",")
+
+    assert altered(2, *parts) == parts
+    assert altered(2, *parts, "9:9", "9:9") == [*parts, "9:9"]
+    assert altered(3, *parts[1:], "7:7") == [parts[0], "9:9"]
 
 
 def test_colliding_names_are_found_after_creation_and_deletion(broker):

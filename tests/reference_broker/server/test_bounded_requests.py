@@ -175,7 +175,7 @@ def test_pipelined_requests_do_not_block_others(broker, client):
 
 
 def test_automatic_creation_of_many_topics_does_not_block_others(broker, client):
-    topics = [{"name": f"auto-{number}"} for number in range(20_000)]
+    topics = [{"name": f"auto-{number}"} for number in range(10_000)]
     with others_are_served(broker):
         errors = {topic.error_code.name for topic in client.send("Metadata", 12, topics=topics).topics}
     assert errors == {"unknown_topic_or_partition"}
