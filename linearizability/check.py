@@ -1,7 +1,7 @@
 """The local engine: judges a history on this machine, one topic partition after the other.
 
 If a history has fewer than `LARGE_ROWS` records, `records` and `positions` are read once into compact arrays (about 50
-bytes a record, `anomalies.gather`); in addition memory holds one shard's working set at a time. The tables of a larger
+bytes a record, `anomalies.gather`); memory also holds the working set of one shard at a time. The tables of a larger
 history are sorted once by topic partition and judged by several processes, each of which holds a part (`shards`). A
 history that breaks a rule of the format is rejected first.
 """
@@ -39,7 +39,7 @@ LARGE_ROWS: Final = 2_000_000
 
 
 def judge(run_dir: Path) -> Judgement:
-    """Judge the history of a run directory. Raises HistoryError or NotARunError, one line each."""
+    """Judge the history of a run directory. Raises HistoryError or NotARunError with a message of one line."""
     history = open_history(run_dir)
     if history.count("records") >= LARGE_ROWS:
         with Processes() as run:

@@ -13,7 +13,7 @@ _ONLY_IN_A_SAVED_FAILURE: Final = frozenset({"trial", "beside"})
 
 
 class Standing(StrEnum):
-    """How a finding counts in its run: the verdict, weighed with the expectations file."""
+    """The standing of a finding in its run: its verdict, compared with the expectations file."""
 
     OK = "ok"
     VIOLATION = "violation"

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 
 class Outcome(StrEnum):
-    """How an operation ended: the column `outcome` of a history."""
+    """The outcome of an operation: the column `outcome` of a history."""
 
     OK = "ok"
     FAIL = "fail"

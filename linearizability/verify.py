@@ -11,8 +11,8 @@ Each subhistory has its own verdict: ok, violation, or unknown with a reason; wh
 subhistory is never reported as ok or as a violation. Subhistories take turns, each turn twice as long as the one
 before, so that an easy one is decided before a hard one has used up the budget.
 
-Budgets are exact: steps to within one configuration, time and memory (an estimate of what the searches store) to within
-one piece of an engine's work, which takes about twenty milliseconds.
+A check exceeds its budget of steps by at most one configuration, and its budgets of time and memory by at most one
+piece of an engine's work, which takes about twenty milliseconds. Memory is an estimate of what the searches store.
 """
 
 import math
@@ -38,10 +38,10 @@ FIRST_TURN_STEPS = 256
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """The limits of a whole check; None and infinity are no limit.
+    """The limits of a whole check; None and infinity mean no limit.
 
-    The memory is that of the searches, not of the history. Raises ValueError for a limit that is neither None nor a
-    number from 0 on.
+    The limit of memory applies to the searches, not to the history. Raises ValueError for a limit that is neither None
+    nor a number from 0 on.
     """
 
     steps: float | None = None
@@ -118,7 +118,7 @@ def check(
 ) -> Verification:
     """Judge a history of operations (in any order) or of events (in their order).
 
-    With `first_violation_only` it ends at the first subhistory in violation; those that are not decided yet are
+    With `first_violation_only` the check ends at the first violation; subhistories that are not decided yet are
     unknown. Raises HistoryError, with the operation, for an invalid history, and ModelError for a model that raises.
     """
     prepared = Prepared(history, model)

@@ -82,7 +82,7 @@ def render_html(results: Results, run_dir: Path | None = None) -> str:
 
 
 def css_class(standing: Standing) -> str:
-    """The standing as a class name: `not-applicable`."""
+    """Return the CSS class of a standing, such as `not-applicable`."""
     return standing.name.lower().replace("_", "-")
 
 

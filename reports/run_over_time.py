@@ -1,4 +1,4 @@
-"""Charts and rows of spans of one run over time, from the tables of a report, beside its faults."""
+"""Charts of one run over time, and rows with its faults and leaders as spans, from the tables of a report."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -20,7 +20,7 @@ def seconds(nanoseconds: int) -> str:
 
 
 def charts_of(tables: Mapping[str, list[dict[str, Any]]], axis: TimeAxis) -> list[Chart | None]:
-    """Return every chart of a run, None for those without data."""
+    """Return all charts of a run, with None for a chart without data."""
     per_point = "" if axis.bin_s == 1 else f", {axis.bin_s} s to a point"
     worst = "" if axis.bin_s == 1 else f"; the worst second of each {axis.bin_s}"
     return [
@@ -78,7 +78,7 @@ def charts_of(tables: Mapping[str, list[dict[str, Any]]], axis: TimeAxis) -> lis
 
 
 def _ends(tables: Mapping[str, list[dict[str, Any]]], axis: TimeAxis) -> dict[str, dict[int, float]]:
-    """Return high watermark, acknowledged end and furthest position, each summed over partitions of users' topics."""
+    """Return acknowledged end, high watermark and furthest position, summed over partitions that are not internal."""
     found: dict[str, dict[int, float]] = {}
     columns = {"acknowledged end": "acknowledged_end", "high watermark": "high_watermark", "read up to": "read_end"}
     by_second = sorted(
@@ -118,7 +118,7 @@ def fault_rows(faults: Sequence[Mapping[str, Any]], axis: TimeAxis) -> list[Row]
 
 
 def shades(periods: Sequence[Period], axis: TimeAxis) -> Iterator[tuple[float, float]]:
-    """Yield the shaded stretches; periods that touch on the page are merged."""
+    """Yield left edge and width of each shaded area; periods that touch on the page are merged."""
     begin = end = -1.0
     for period in periods:
         left = axis.x(period.begin_ns / SECOND_NS)
@@ -147,7 +147,7 @@ def _fault_title(fault: Mapping[str, Any]) -> str:
 
 
 def leader_rows(spells: Sequence[Mapping[str, Any]], axis: TimeAxis, nodes: Sequence[int]) -> list[Row]:
-    """Return the partitions with most changes, each spell as one span."""
+    """Return a row for each partition with most changes. A span is a period with the same leader, epoch and ISR."""
     by_partition: dict[tuple[str, str, int], list[Mapping[str, Any]]] = {}
     for spell in spells:
         by_partition.setdefault((spell["topic"], spell["topic_id"], spell["partition"]), []).append(spell)

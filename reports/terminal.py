@@ -86,7 +86,7 @@ def render_finding(finding: Finding, requirement: RequirementInfo) -> Renderable
 
 
 def render_judgement(judgement: Judgement) -> RenderableType:
-    """What `kafkatrial check` shows of one history."""
+    """Render the judgement of one history, as `kafkatrial check` prints it."""
     verdict = judgement.verdict
     head = Text.assemble(
         (str(verdict), _VERDICT_STYLES[verdict]),
@@ -98,7 +98,7 @@ def render_judgement(judgement: Judgement) -> RenderableType:
 
 
 def as_text(renderable: RenderableType, width: int = 110) -> str:
-    """The renderable as plain text without colour, for a log or another process."""
+    """Return the renderable as plain text without colour, for a log or another process."""
     console = DataConsole(file=StringIO(), width=width, no_color=True, force_terminal=False)
     with console.capture() as capture:
         console.print(renderable, crop=False)  # a line to copy stays a line
@@ -146,7 +146,7 @@ def _anomalies(anomalies: Sequence[Anomaly]) -> Table:
 
 
 def place(topic: str | None, partition: int | None, offset: int | None) -> str:
-    """`topic-0@42`, as far as it is known."""
+    """Return a place such as `topic-0@42`, without the parts that are unknown."""
     where = printable(topic or "", _TOPIC_SHOWN)
     if partition is not None:
         where += f"-{partition}"

@@ -39,7 +39,7 @@ class _Columns:
         return first
 
     def take(self, rows: Indexes | Flags | slice) -> Self:
-        """Return the same columns, for some rows."""
+        """Return the same columns for some of the rows."""
         return type(self)(*(getattr(self, column.name)[rows] for column in fields(self)))  # type: ignore[arg-type]
 
 
@@ -138,7 +138,7 @@ class OffsetColumns(_Columns):
 
 @dataclass(frozen=True, slots=True)
 class InputColumns(_Columns):
-    """Rows of `inputs`, in the log of the input record; the operation is the produce of the output."""
+    """Rows of `inputs` whose input record is in this partition; `operation` is the produce of the output record."""
 
     operation: Int32s
     offset: Int64s

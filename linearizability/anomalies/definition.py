@@ -17,13 +17,13 @@ class Definition:
 
     name: str
     text: str
-    """What a history shows that has it."""
+    """The behaviour that a history with the anomaly shows."""
     levels: str
     """When it is a violation, permitted or unknown."""
     counted: str
-    """The items that its count counts."""
+    """The items that are counted."""
     evidence: str
-    """The operations that the op_ids of its evidence name."""
+    """The operations that are listed in `op_ids` of its evidence."""
     find: Callable[[PartitionLog], Iterable[Anomaly]]
 
 

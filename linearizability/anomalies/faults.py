@@ -54,12 +54,12 @@ class Fault:
 
     @property
     def is_power(self) -> bool:
-        """Whether it lost what was not flushed."""
+        """Whether the fault lost data that was not flushed."""
         return self.kind == "power"
 
     @property
     def loses_content(self) -> bool:
-        """Whether it lost or altered what had been written; `power` is not considered here."""
+        """Whether the fault lost or altered data that had been written; `power` is not considered here."""
         if self.kind == "wipe":
             return True
         text = f"{self.kind} {self.argument or ''}"

@@ -53,7 +53,7 @@ CONDITIONS: Final = (
         "a leader knows what it has appended since it became leader",
     ),
 )
-"""What must hold, and why, as `retries_forgotten` judges it."""
+"""The conditions that `retries_forgotten` checks, each with its reason."""
 
 
 @dataclass(frozen=True, slots=True)

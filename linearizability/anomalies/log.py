@@ -91,7 +91,7 @@ Number = TypeVar("Number", bound=np.generic)
 
 
 class PartitionLog:
-    """The rows of a log and what follows from them, each computed once and on demand."""
+    """The rows of a log and data derived from them, which are computed once and on demand."""
 
     def __init__(self, rows: LogColumns, context: Context, explained_values: Int64s | None = None) -> None:
         keeps_content = context.keeps_content(rows.topic)

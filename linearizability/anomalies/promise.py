@@ -41,7 +41,7 @@ _KIP_966: Final = "https://cwiki.apache.org/confluence/display/KAFKA/KIP-966%3A+
 
 @dataclass(frozen=True, slots=True)
 class Stake:
-    """What decides over a committed record at one moment.
+    """The facts at one moment that decide whether Kafka promises to keep a committed record.
 
     :ivar acks: what committed it: 0, 1, ALL, or READ.
     :ivar lossy_replicas: how many replicas have lost content since the ISR was last full.

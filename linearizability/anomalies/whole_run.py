@@ -62,7 +62,7 @@ class RunDefinition:
     evidence: str
     find: Callable[[WholeRun], Iterable[Anomaly]]
     facts: tuple[Facts, ...] = ()
-    """Those that `find` needs."""
+    """The facts that `find` needs."""
 
 
 def gather_facts(kinds: Iterable[Facts], logs: Sequence[PartitionLog]) -> FactTables:

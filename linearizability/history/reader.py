@@ -171,7 +171,7 @@ def read_row_groups(
 ) -> Iterator[pa.Table]:
     """Yield rows of a file, `BATCH_ROWS` at a time, with exactly the types of `SCHEMAS`. Raises HistoryError.
 
-    :param row_groups: null for all.
+    :param row_groups: indexes of the row groups to read; None for all.
     :param first_row: the place of their first row in the file.
     """
     texts = [column for column in columns if pa.types.is_string(SCHEMAS[name].field(column).type)]

@@ -52,7 +52,7 @@ class RepeatedMemberError(ValueError):
 
 
 def no_member_twice(members: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    """Return the object of its members, for JSON's `object_pairs_hook`. Raises RepeatedMemberError."""
+    """Build an object from its members, as `object_pairs_hook` of `json`. Raises RepeatedMemberError."""
     found = dict(members)
     if len(found) < len(members):
         names = [name for name, _ in members]
@@ -72,7 +72,7 @@ def json_of(path: Path, number: int, text: str) -> Any:
 
 
 def bad_line(path: Path, number: int, what: str) -> HistoryError:
-    """Return the error for a wrong line, in one line."""
+    """Return the error for an invalid line. Its message is one line."""
     return HistoryError(f"{path}, line {number}: {what}")
 
 

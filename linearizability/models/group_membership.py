@@ -1,10 +1,10 @@
 """Model of a consumer group: each generation assigns partitions to owners, and only requests of owners are accepted.
 
 Inputs: `("rebalance", group)` -> (generation, ownership), where ownership is a frozenset of (partition, member) pairs;
-`("act", group, member, generation, partition)` -> True if a request of the member as an owner was accepted (for example
-an offset commit), False if it was rejected with a fencing error. Generations increase.
+`("act", group, member, generation, partition)` -> True if a request that only an owner may send (for example an offset
+commit) was accepted, False if it was rejected with a fencing error. Generations increase.
 
-After a rebalance with an unknown response, the owners are unknown: every older generation is fenced.
+After a rebalance with an unknown response, the owners are unknown, and every known generation is fenced.
 """
 
 from typing import Any

@@ -40,7 +40,7 @@ class _Drawing:
         self._places = self._window(bars_max)
         op_ids = [int(self._outline.op_ids[place]) for place in self._places]
         self._operations = sorted(rows.operations(history, op_ids), key=lambda op: (op["invoke_ns"], op["op_id"]))
-        # The evidence is complete with the last of its operations to be called.
+        # The anomaly shows at the operation of the evidence that was invoked last.
         evident = [op["op_id"] for op in self._operations if op["op_id"] in evidence.op_ids]
         self._bad = evident[-1] if evident else None
         self._records = self._by_operation("records", op_ids)
@@ -81,7 +81,7 @@ class _Drawing:
         return around(len(found.op_ids), focus, bars_max)
 
     def _moment(self) -> int:
-        """Return the time of evidence without an operation: of the last state with its offset, else of the last."""
+        """Return the time of the last state with the offset of the evidence, or else of the last state."""
         columns = ("high_watermark", "last_stable_offset", "log_start_offset")
         matching = [state for state in self._states if self._evidence.offset in [state[column] for column in columns]]
         return int(next(reversed(matching or self._states), {"asked_ns": self._outline.origin_ns})["asked_ns"])
@@ -104,7 +104,7 @@ class _Drawing:
         return found
 
     def _states_between(self, begin_ns: int, end_ns: int) -> list[Row]:
-        """Return what nodes reported in a period; if that is too much, what is nearest to the evidence."""
+        """Return the states that nodes reported in a period; if there are too many, those nearest to the evidence."""
         found = [
             state
             for state in self._states
@@ -141,7 +141,7 @@ class _Drawing:
         )
 
     def _elsewhere(self, found: Sequence[Row]) -> str:
-        """Return the partition of an operation if it is not the one of the picture."""
+        """Return a text with the partitions of an operation, empty if it is only the one of the picture."""
         places = sorted({f"{row['topic']}-{row['partition']}" for row in found})
         return "" if places in ([], [_partition(self._evidence)]) else f" in {short(', '.join(places), 40)}"
 

@@ -44,7 +44,7 @@ def operation_label(op: Row, records: Sequence[Row], moves: Sequence[Row]) -> st
 
 
 def operation_details(op: Row, records: Sequence[Row], moves: Sequence[Row]) -> Details:
-    """Return everything that is known about an operation."""
+    """Return the known columns of an operation, its records and its positions, as names and texts."""
     return tuple(_operation_details(op, records, moves))
 
 
@@ -80,7 +80,7 @@ def state_label(state: Row) -> str:
 
 
 def state_details(state: Row) -> Details:
-    """Return everything that a node reported."""
+    """Return all fields that a node reported, as names and texts."""
     names = (
         ("source", "Request"),
         ("isolation", "Isolation"),
@@ -97,7 +97,7 @@ def state_details(state: Row) -> Details:
 
 
 def sent_by(op: Row | None, send: Row | None) -> str:
-    """Return the send of a record, and whether it was acknowledged."""
+    """Describe the operation that sent a record, and whether it was acknowledged."""
     if op is None or send is None:
         return "no operation known"
     acks = "" if op["acks"] is None else f", acks={'all' if op['acks'] == -1 else op['acks']}"

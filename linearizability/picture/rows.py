@@ -110,7 +110,7 @@ def reads_covering(history: History, evidence: Evidence, offsets: Collection[int
 
 
 def states(history: History, evidence: Evidence) -> list[Row]:
-    """Return what nodes reported about the partition, by time."""
+    """Return the states of the partition that nodes reported, by time."""
     rows = _rows(history, "states", lambda table: pc.fill_null(_in_partition(table, evidence), False))
     return sorted(rows, key=lambda row: (int(row["asked_ns"]), int(row["answered_ns"])))
 

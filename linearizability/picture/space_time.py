@@ -49,8 +49,8 @@ class Mark:
 class Stretch:
     """A stretch of places in which a lane is down or a fault lasts.
 
-    :param lane: null: the whole cluster.
-    :param end: null: to the end of the diagram.
+    :param lane: the lane; None for the whole cluster.
+    :param end: the place of its end; None if it lasts to the end of the diagram.
     """
 
     lane: str | None

@@ -30,7 +30,7 @@ class EngineName(StrEnum):
 
 @dataclass(slots=True)
 class Competitor:
-    """An engine, started when it first has a turn, and what it has used."""
+    """An engine, which is started at its first turn, and its progress."""
 
     name: EngineName
     progress: Progress

@@ -13,7 +13,7 @@ Path = tuple[int, ...]
 
 @dataclass(slots=True)
 class Progress:
-    """What an engine has used, updated whenever it yields or ends."""
+    """The steps and memory that an engine has used, updated whenever it yields or ends."""
 
     allowance: int = 0
     """Yield as soon as `steps` is above it."""

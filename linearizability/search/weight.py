@@ -31,7 +31,7 @@ class Weight:
         self._shared: set[int] = set()
 
     def look(self, place: int, state: Any, *known: Any) -> None:
-        """Weigh the state with that number, not counting what it shares with what is known.
+        """Weigh the state with this number, without the objects that it shares with known ones.
 
         The caller keeps the state, because counted objects are known by their identity.
         """
@@ -49,7 +49,7 @@ class Weight:
 
 
 def _reachable(value: Any, *known: Container[int]) -> dict[int, Any]:
-    """Return, by identity, a value and everything it refers to, except what is known."""
+    """Return, by identity, a value and all objects to which it refers, except the known ones."""
     found: dict[int, Any] = {}
     level = [value]
     while level and len(found) < OBJECTS_MAX:

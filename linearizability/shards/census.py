@@ -34,7 +34,7 @@ Census = Mapping[Place, Counted]
 
 
 def counted(places: Sequence[Place], of: Indexes, is_read: Flags) -> Census:
-    """Return the census of some records; `of` has their places."""
+    """Return the census of records; `of` has each record's index in `places`."""
     rows, reads = np.bincount(of, minlength=len(places)), np.bincount(of, is_read, len(places))
     return {place: Counted(int(rows[number]), int(reads[number])) for number, place in enumerate(places)}
 

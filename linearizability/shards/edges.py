@@ -1,6 +1,6 @@
 """Edges between the ranges of a log that is split, because a range does not see the records outside it.
 
-`Edge` is what a range reports, `Outside` what it must know of the ranges below and above: a handful of numbers.
+`Edge` has the few numbers that a range reports, and `Outside` those that it needs from the ranges below and above.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -55,7 +55,7 @@ class Outside:
 
 
 def fits(producers: Mapping[int, tuple[Key, Key]], outside: Outside) -> bool:
-    """Whether each process sent what stands below earlier, and what stands above later."""
+    """Whether each process sent its records below the range earlier, and those above it later, than those inside."""
     return all(
         outside.last_below.get(process, first) <= first and last <= outside.first_above.get(process, last)
         for process, (first, last) in producers.items()
@@ -74,7 +74,7 @@ def is_harmless(edge: Edge, outside: Outside) -> bool:
 
 
 def outsides(edges: Sequence[Edge]) -> list[Outside]:
-    """Return what each range of a log, by offset, must know of the others."""
+    """Return for each range of a log, by offset, the numbers that it needs from the other ranges."""
     found = []
     for number in range(len(edges)):
         below, above = edges[:number], edges[number + 1 :]

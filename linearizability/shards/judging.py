@@ -1,9 +1,9 @@
 """Judgement of a shard: the sieve removes clean records of each log, and the definitions judge the rest.
 
-A shard of whole logs is one task. A log that is split takes several: each part is scanned by itself; the edges of all
-parts show what each must know of the others; suspects are followed through the parts until no more rows belong to them.
-Where the sieve is not valid the whole log is judged, as by any engine: transactions, compaction and retention, topics
-that were deleted or created again, and nodes that may have led at the same time.
+A shard of whole logs is one task. A log that is split takes several: each part is scanned on its own; the edges of all
+parts give each part the data that it needs from the others; suspects are followed through the parts until no more rows
+belong to them. The whole log is judged, as by any engine, where the sieve is not valid: transactions, compaction and
+retention, topics that were deleted or created again, and nodes that may have led at the same time.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -176,7 +176,7 @@ def _followed(part: Part, suspects: Suspects) -> tuple[Indexes, Indexes]:
 
 @dataclass(frozen=True, slots=True)
 class ScanPart(ShardTask):
-    """One task: a part of a split log, by itself."""
+    """One task: the scan of a part of a split log."""
 
     part: int
 

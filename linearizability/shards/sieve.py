@@ -1,14 +1,18 @@
 """Sieve: a fast proof for most records of a log that no anomaly concerns them; the definitions judge the rest.
 
-A log is given as its sends and reads by offset, or as one range of them (`Part`). A record is *clean* if it was sent
-once and stands alone at one offset; every read there returned it, and so did every read that covers the offset; no read
-returned it before it was sent; its epoch fits what stands below and above; and in the orders of invocation, of
-acknowledgement and of its producer it is consistent with everything above and below. No definition names a clean
-record, and leaving it out changes no other finding: both records of a pair that a check looks for are suspect. So a log
-without its clean records is judged like the whole. A record that is suspect without reason costs time, but is never a
-finding.
+A `Part` is a log, or one range of its offsets: its sends and its reads, sorted by offset. A record is *clean* if
 
-A range does not see what stands outside it (`edges`). Logs for which the sieve is not valid are judged whole
+- it was sent once and is the only record at one offset;
+- every read that covers the offset returned it, and no read returned another record there;
+- no read returned it before it was sent;
+- its leader epoch is consistent with the epochs of the records below and above it;
+- its offset is consistent with the orders of invocation, of acknowledgement and of its producer.
+
+All other records are *suspect*. No definition names a clean record, and both records of any pair that a check looks for
+are suspect. So a log without its clean records has the same findings as the whole log. A clean record that is taken for
+a suspect one costs time, but causes no finding.
+
+A range does not contain the records outside it (`edges`). Logs for which the sieve is not valid are judged whole
 (`judging`).
 """
 
@@ -33,7 +37,7 @@ class _Rows:
     __slots__ = ()
 
     def slice(self, begin: int, end: int) -> Self:
-        """Rows [begin, end)."""
+        """Return the rows [begin, end)."""
         return type(self)(*(getattr(self, column.name)[begin:end] for column in fields(self)))  # type: ignore[arg-type]
 
 
@@ -70,7 +74,7 @@ class UnsplitColumns:
     """Columns of the log that are not split."""
 
     befores: Int64s
-    """The begins of what reads cover, in any order; `afters` are the ends."""
+    """The begin of each range of offsets that a read covers, in any order; `afters` are the ends."""
     afters: Int64s
     requested_ns: Int64s
     """When the requests for end offsets were sent; `ends` are the results."""
@@ -117,7 +121,7 @@ class Part:
         return has
 
     def suspects(self, outside: Outside) -> Suspects:
-        """Return what is not proven clean."""
+        """Return the suspects: the offsets and values of records that are not proven clean."""
         sends, reads = self.sends, self.reads
         offsets = [
             sends.at[self._doubtful_sends()],
@@ -135,7 +139,7 @@ class Part:
         return self._with_polls(found)
 
     def _with_polls(self, found: Suspects) -> Suspects:
-        """Add everything that was read by the reads that passed a suspect: it shows from where a consumer jumped."""
+        """Add the ranges of the reads that passed a suspect: they show the offset from which a consumer jumped."""
         if not len(found.begins):
             return found
         befores, afters = self.unsplit.befores, self.unsplit.afters
@@ -158,7 +162,7 @@ class Part:
         return doubtful
 
     def _strays(self) -> Indexes:
-        """Return reads of something else than the send at their offset, or of it before it was sent."""
+        """Return reads whose value is not that of the send at their offset, or that returned it before it was sent."""
         sends, reads, place = self.sends, self.reads, self._place
         if not len(sends.at):
             return np.arange(len(reads.offset))
@@ -183,7 +187,10 @@ class Part:
         return np.flatnonzero((depth != times) | (times == 0))
 
     def _out_of_order(self, outside: Outside) -> Flags | Indexes:
-        """Return sends invoked after one above was acknowledged, or acknowledged before one below was invoked."""
+        """Return sends that a send at a higher offset precedes in real time, or that precede one at a lower offset.
+
+        A send precedes another one if it was acknowledged before the other one was invoked.
+        """
         invoke_ns, acknowledged_ns = self.sends.invoke_ns, self._acknowledged_ns
         highest = np.maximum.accumulate(np.append(outside.last_invoke_below_ns, invoke_ns))
         ahead = highest[:-1] > acknowledged_ns
@@ -196,7 +203,10 @@ class Part:
 
     @cached_property
     def _by_producer(self) -> tuple[Indexes | None, bool]:
-        """The sends by process, by offset (None: as they are), and whether each process sent them in that order."""
+        """Indexes that sort the sends by process and offset, and whether this is the order of sending in each process.
+
+        The indexes are None if all sends are in the order of sending already.
+        """
         sends = self.sends
         if np.all(_rises(sends.op_id, sends.seq)):
             return None, True
@@ -205,9 +215,9 @@ class Part:
         return order, bool(np.all(_rises(sends.op_id[order], sends.seq[order])[same]))
 
     def _out_of_producers_order(self, outside: Outside) -> Indexes:
-        """Return sends that stand above a later one of their process, or below an earlier one.
+        """Return sends whose offset is above that of a later send of their process, or below that of an earlier one.
 
-        A process is one producer or several: what is in order by process is in order by producer.
+        A process is one producer or several, so sends that are in order by process are in order by producer.
         """
         _, in_order = self._by_producer
         if in_order and (not (outside.last_below or outside.first_above) or fits(self.producers(), outside)):
@@ -241,7 +251,7 @@ class Part:
         return found
 
     def _out_of_epochs_order(self, outside: Outside) -> Indexes:
-        """Return reads with an older epoch than one below, a newer one than one above, or two epochs at one offset."""
+        """Return reads out of epoch order: older than one below, newer than one above, or two epochs at one offset."""
         epoch, offset = self.reads.leader_epoch, self.reads.offset
         if not len(epoch) or epoch.max() == UNKNOWN:
             return np.empty(0, np.intp)
@@ -256,7 +266,7 @@ class Part:
         return rows[wrong]
 
     def _above_an_end(self) -> list[Int64s]:
-        """Yield offsets of records that were known when a request returned an end at or below them."""
+        """Return offsets of records that were known before a request was sent that returned an end at or below them."""
         unsplit, sends, reads = self.unsplit, self.sends, self.reads
         found: list[Int64s] = []
         for times, offset in ((self._acknowledged_ns, sends.at), (reads.complete_ns, reads.offset)):
@@ -274,7 +284,7 @@ class Part:
         return found
 
     def edge(self) -> Edge:
-        """Return what the other ranges of the log must know of this one."""
+        """Return the numbers of this range that the other ranges of the log need."""
         sends, reads = self.sends, self.reads
         known = reads.leader_epoch[reads.leader_epoch != UNKNOWN] if len(reads.leader_epoch) else reads.leader_epoch
         return Edge(
@@ -337,7 +347,7 @@ class Part:
         return frozenset(zip(self.sends.op_id[rows].tolist(), self.sends.seq[rows].tolist(), strict=True))
 
     def rows_of(self, suspects: Suspects) -> tuple[Indexes, Indexes]:
-        """Return the rows of sends and of reads with those offsets or values."""
+        """Return the indexes of the sends and of the reads that have a suspect offset or value."""
         shift, unplaced = len(self.loose.at), len(self.unplaced.offset)
         sends = _inside(self.sends.at, suspects) | np.isin(self.sends.value, suspects.values)
         reads = _inside(self.reads.offset, suspects) | np.isin(self.reads.value, suspects.values)
@@ -348,7 +358,7 @@ class Part:
         )
 
     def named_by(self, sends: Indexes, reads: Indexes) -> Named:
-        """Return the offsets and values that some rows, from `rows_of`, share with others."""
+        """Return the offsets and values of rows from `rows_of`, to find the other rows that have the same ones."""
         shift, unplaced = len(self.loose.at), len(self.unplaced.offset)
         own, other = sends[sends >= shift] - shift, reads[reads >= unplaced] - unplaced
         places = np.append(self.sends.at[own], self.reads.offset[other])
@@ -370,7 +380,7 @@ def _rises(op_id: Int64s, seq: Int32s) -> Flags:
 
 
 def _is_passed(own: Int64s, below: int, above: int) -> Flags:
-    """Whether each number stands above a higher one or below a lower one, including the two bounds."""
+    """Whether each number comes after a higher one or before a lower one, including the two bounds."""
     highest = np.maximum.accumulate(np.append(below, own))[:-1]
     lowest = np.minimum.accumulate(np.append(own, above)[::-1])[::-1][1:]
     passed: Flags = (highest > own) | (lowest < own)
@@ -388,5 +398,5 @@ def _inside(ascending: Int64s, suspects: Suspects) -> Flags:
 
 
 def _earlier(sends: Sends, key: Key) -> int:
-    """Return how many of some sends were sent before another one."""
+    """Return the number of sends that were sent before the one with this key."""
     return int(((sends.op_id < key[0]) | ((sends.op_id == key[0]) & (sends.seq < key[1]))).sum())

@@ -1,9 +1,9 @@
 """Spilling, the first half of the layout: rows are distributed in the order of arrival into sorted runs (`runs`).
 
-A task reads some pieces of the tables, a million rows at a time, so that memory holds one such chunk; a writer of a
-history distributes what it writes (`writing`). Every row of `records` gets the columns of its operation that `tables`
-names; operations are copied to every log with rows of theirs. On the way rows are counted (`census`) and checked
-against the rules of the format (`rules`), so that tables are read once.
+A task reads some pieces of the tables in chunks of a million rows, and holds one chunk in memory. If a layout is
+created while its history is written, the writer distributes the rows instead (`writing`). Every row of `records` gets
+columns of its operation (those in `tables`). An operation is copied to every log that has one of its rows. Rows are
+also counted (`census`) and checked against the rules of the format (`rules`), so that tables are read only once.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -35,7 +35,7 @@ UNKNOWN: Final = -1
 SENT: Final = pa.schema([f for f in tables.SENDS if f.name != "at"])
 """The schema of distributed rows of `records`, of either direction."""
 KEYED_OPERATIONS: Final = pa.schema([tables.LOG, *tables.OPERATIONS, pa.field("key", pa.int64(), nullable=False)])
-"""The schema of distributed operations: the offset of one of its records, below 0 for rows of other tables."""
+"""The schema of distributed operations. `key` is the offset of one of its records, or -1 if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Spill:
     op_ids: Span | None
     """The lowest and highest op_id of its records; None if there are none."""
     is_whole: bool
-    """Whether all rows were distributed: none breaks a rule by itself."""
+    """Whether all rows were distributed. Distribution stops at a row that breaks a rule on its own."""
     keeps_rules: bool
     """Whether no rule of `rules` was broken."""
 
@@ -107,9 +107,9 @@ class Dealer:
         self._writer.close()
 
     def deal(self, name: str, table: pa.Table, operations: Callable[[int, int], pa.Table]) -> None:
-        """Distribute rows of a public table; `operations`: those with ids in [low, high] (OPERATION_FIELDS), by op_id.
+        """Distribute rows of a public table, unless a row has broken a rule.
 
-        After a row that breaks a rule nothing more is dealt.
+        :param operations: returns the operations with ids from low to high, sorted by op_id, with OPERATION_FIELDS.
         """
         try:
             if self._is_whole and table.num_rows:
@@ -118,7 +118,7 @@ class Dealer:
             self._is_whole = False
 
     def spill(self) -> Spill:
-        """Return what has been distributed."""
+        """Return the description of the rows that were distributed."""
         return Spill(
             self._writer.places,
             self._writer.files,
@@ -137,7 +137,7 @@ class Dealer:
             own = operations(int(op_id.min()), int(op_id.max()))
         check_rows(name, table, own)
         self._topics |= topics_of(table)
-        if table["topic"].null_count or table["partition"].null_count:  # of others no shard knows
+        if table["topic"].null_count or table["partition"].null_count:  # rows without a partition belong to no shard
             placed = pc.and_(pc.is_valid(table["topic"]), pc.is_valid(table["partition"]))
             table = table.filter(placed)
             op_id = op_id[placed.to_numpy()] if own is not None else op_id
@@ -174,7 +174,7 @@ class Dealer:
     def _deal_operations(
         self, own: pa.Table, of: Indexes, places: Sequence[Place], codes: Indexes, key: Indexes
     ) -> None:
-        """Write each operation once for every log that has a row of it, with the key of one of these."""
+        """Write each operation once to every log that has rows of it, with the key of one of these rows."""
         pairs = codes * own.num_rows + of
         fresh = np.flatnonzero(np.diff(pairs, prepend=-1))
         pairs, first = np.unique(pairs[fresh], return_index=True)
@@ -184,7 +184,7 @@ class Dealer:
 
 
 def _record_columns(table: pa.Table, own: pa.Table, of: Indexes, keyed: Flags) -> pa.Table:
-    """Return rows of `records` as SENT but without the log; `of` has their operations."""
+    """Return rows of `records` with the columns of SENT except the log; `of` has each row's index in `own`."""
     outcome = own["outcome"]
     complete_ns = numbers(own["complete_ns"], NEVER_NS)
     ok = pc.equal(outcome, "ok").to_numpy()

@@ -47,9 +47,9 @@ class Named:
 
 
 def all_named(suspects: Suspects, parts: Iterable[Named]) -> Suspects:
-    """Return suspects and what they share with others in all parts of a log.
+    """Return the suspects, and the records in any part of a log that have the same offset or value.
 
-    A record that stood at two offsets is out of order with whatever lies between them.
+    A record at two offsets is out of order with all records between them.
     """
     named = list(parts)
     values, places = (np.concatenate([_NONE, *(getattr(one, name) for one in named)]) for name in ("values", "places"))

@@ -1,8 +1,8 @@
 """Episode: a few operations written row by row between two chunks of traffic, which plant one anomaly.
 
-An episode takes place at the end of the log of one partition. It begins at the current time of the topic and advances
-the topic: offsets are used up, and the consumer of the partition must have polled up to the new end, since otherwise
-the following traffic would show another anomaly.
+An episode takes place at the end of the log of one partition. It begins at the current time of the topic, and advances
+the time and the log end offset. By its end, the consumer of the partition must have polled up to the new log end;
+otherwise the following traffic would show another anomaly.
 """
 
 from collections.abc import Mapping

@@ -55,7 +55,7 @@ from reference_broker.core.handlers.api_versions import API_VERSIONS
 
 
 def _forwarded(key: int, min_version: int, max_version: int) -> Api:
-    """An API whose requests are forwarded to the active controller."""
+    """Return an API whose requests are forwarded to the active controller."""
     return Api(key, min_version, max_version, forwarding.handle)
 
 

@@ -21,15 +21,15 @@ class Disk(Protocol):
         ...
 
     def list(self, directory: str) -> list[str]:
-        """The names in a directory, sorted; the log directory itself is the empty string."""
+        """Return the sorted names in a directory; the empty string is the log directory itself."""
         ...
 
     def size(self, path: str) -> int:
-        """Size of a file in bytes."""
+        """Return the size of a file in bytes."""
         ...
 
     def read(self, path: str, position: int, length: int) -> bytes:
-        """Bytes from a position; fewer than `length` at the end of the file."""
+        """Return bytes from a position; fewer than `length` at the end of the file."""
         ...
 
     def append(self, path: str, *parts: bytes | bytearray | memoryview) -> None:
@@ -119,15 +119,15 @@ class MemoryDisk:
         return path in self._files or path in self._directories
 
     def list(self, directory: str) -> list[str]:
-        """The names in a directory, sorted."""
+        """Return the sorted names in a directory."""
         return sorted({*self._files.by_directory.get(directory, ()), *self._directories.get(directory, ())})
 
     def size(self, path: str) -> int:
-        """Size of a file in bytes."""
+        """Return the size of a file in bytes."""
         return len(self._file(path))
 
     def read(self, path: str, position: int, length: int) -> bytes:
-        """Bytes from a position."""
+        """Return bytes from a position."""
         return bytes(memoryview(self._file(path))[position : position + length])
 
     def append(self, path: str, *parts: bytes | bytearray | memoryview) -> None:

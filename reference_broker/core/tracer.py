@@ -3,7 +3,7 @@
 The observer is given at construction, through `Runtime`.
 
 Rules of this file:
-- An event is a value that describes an action of the core. The core never reads one, and no observer may modify it.
+- An event is a value that describes an action of the core. The core never reads it, and no observer may modify it.
 - A tracer is called during the event, while an input is processed; an exception in it ends that processing.
 - An event that refers to an object of the core, for an observer that needs its state, is defined beside that object.
 """
@@ -128,7 +128,7 @@ class SnapshotFetched(Event):
 
 @dataclass(frozen=True, slots=True)
 class QuorumRequestReceived(Event):
-    """A request of another node of the quorum, of `quorum.messages`, before it is handled."""
+    """A request from another node of the quorum, before it is handled; its type is in `quorum.messages`."""
 
     request: Any
     now: Now
@@ -136,7 +136,7 @@ class QuorumRequestReceived(Event):
 
 @dataclass(frozen=True, slots=True)
 class QuorumRequestHandled(Event):
-    """A request of another node of the quorum, after it was handled; the response may be deferred."""
+    """A request from another node of the quorum, after it was handled; the response may be deferred."""
 
     request: Any
 
@@ -155,7 +155,7 @@ class PartitionEvent(Event):
 
 @dataclass(frozen=True, slots=True)
 class LeaderEpochStarted(PartitionEvent):
-    """The replica has applied a new leader epoch, as its leader, a follower, or without a leader (-1)."""
+    """The replica has applied a new leader epoch. `leader` is -1 if the partition has no leader."""
 
     leader_epoch: int
     leader: int
@@ -170,7 +170,7 @@ class RecordsAppended(PartitionEvent):
 
 @dataclass(frozen=True, slots=True)
 class DuplicateFound(PartitionEvent):
-    """A producer has sent a batch again that the log has already."""
+    """A producer has sent a batch that is already in the log."""
 
     base_offset: int
 

@@ -140,14 +140,14 @@ class BatchHeader(NamedTuple):
 
 
 def checksum(batch: Bytes) -> int:
-    """The CRC-32C that the header of exactly these bytes should carry."""
+    """Return the CRC-32C that the header of a batch with exactly these bytes should contain."""
     return crc32c(memoryview(batch)[_ATTRIBUTES_POSITION:])
 
 
 def with_timestamp(header: BatchHeader, records: Bytes, timestamp_type: TimestampType, max_ms: int) -> BatchHeader:
-    """The header with another timestamp type and max timestamp, and a checksum that fits (KIP-32).
+    """Return the header with another timestamp type and max timestamp, and the new checksum (KIP-32).
 
-    :param records: what follows the header.
+    :param records: the bytes after the header.
     """
     attributes = header.attributes & ~_LOG_APPEND_TIME | timestamp_type * _LOG_APPEND_TIME
     changed = header._replace(attributes=attributes, max_timestamp_ms=max_ms)

@@ -121,7 +121,7 @@ class Shell:
     # Effects
 
     def _proceed(self, current: Incoming | None) -> None:
-        """Execute effects. `current` continues with its next request by itself, other connections are scheduled."""
+        """Execute effects. `current` continues with its next request on its own; other connections are scheduled."""
         for effect in self.node.take_effects():
             match effect:
                 case Respond(connection, data):

@@ -19,7 +19,7 @@ class MachineClock:
         self._anchor_own_ms = 0
 
     def set_rate(self, rate_ppm: int, true_ms: int) -> None:
-        """From now on run faster (or slower, below zero) by this rate, in parts per million."""
+        """Run faster by this rate from now on, in parts per million; slower if the rate is negative."""
         self._anchor_own_ms, self._anchor_true_ms = self._own_ms(true_ms), true_ms
         self._rate_ppm = rate_ppm
 

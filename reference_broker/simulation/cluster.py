@@ -40,9 +40,9 @@ def host_of(node_id: int) -> str:
 class SimulatedCluster:
     """A cluster whose machines are all started.
 
-    :param properties: of Kafka, for every node.
-    :param node_properties: additional ones, by node id.
-    :param delay_ms: of every link; a random time up to `jitter_ms` is added.
+    :param properties: Kafka properties of every node.
+    :param node_properties: additional properties by node id.
+    :param delay_ms: delay of every link; a random time up to `jitter_ms` is added.
     """
 
     def __init__(

@@ -95,7 +95,7 @@ _PROPOSALS: dict[Enum, str] = {
 class Coverage(Observer):
     """Counts of a cluster, from now on.
 
-    :param watch: of the invariants, if there are any, so that each event is checked once.
+    :param watch: the `Watch` of the invariants, if the cluster has any, so that each event is checked only once.
     """
 
     def __init__(self, cluster: SimulatedCluster, watch: Watch | None = None) -> None:

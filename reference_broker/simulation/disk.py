@@ -96,8 +96,8 @@ class SimulatedDisk(MemoryDisk):
 
     :ivar failures: active until they are removed.
     :ivar flush_ms: duration of a flush.
-    :ivar free_bytes: bytes that may still be written; None: unlimited.
-    :ivar crashes_after: number of changes until the power is cut, during the next one; None: it stays.
+    :ivar free_bytes: number of bytes that may still be written; None if it is not limited.
+    :ivar crashes_after: number of changes before the one during which the power is cut; None for no power cut.
     :ivar changed: paths of changed files, in order, until the observer removes them.
     """
 

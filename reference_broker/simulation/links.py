@@ -38,7 +38,7 @@ class Link:
 class Condition:
     """The condition of a link, in addition to that of every link.
 
-    :param bytes_per_ms: of each connection.
+    :param bytes_per_ms: bandwidth of each connection; None if it is not limited.
     """
 
     cut: Cut | None = None

@@ -61,7 +61,7 @@ class Machine:
     """The machine of node `node_id`.
 
     :param random: determines what is left after a power cut.
-    :ivar node: None while none is running.
+    :ivar node: the running node; None while none is running.
     :ivar failed: the error that ended the last node; empty if there was none.
     :ivar ended_by: `kill`, `power`, `failed` or `stop`, as the last node ended; empty while one is running.
     :ivar incarnation: the number of nodes that have run here.

@@ -38,8 +38,8 @@ _FIRST_RETRY_MS = 1_000
 class Network:
     """All connections.
 
-    :param delay_ms: of every link.
-    :param jitter_ms: of every link: a random time up to this is added.
+    :param delay_ms: delay of every link.
+    :param jitter_ms: maximum of the random time that is added to the delay.
     :ivar sent: callbacks for each message that is sent, and whether the opener sends it.
     """
 

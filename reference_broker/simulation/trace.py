@@ -32,8 +32,8 @@ class Trace:
 
         :param kind: `request`, `answer`, `deliver`, `drop`, `connect`, `reset`, `start`, `kill`, `note`, …
         :param source: the place of the event, or the sender.
-        :param destination: None if nothing was sent.
-        :param number: of the message, in `request` or `answer`, and in `deliver` or `drop`; None for other events.
+        :param destination: the receiver; None if nothing was sent.
+        :param number: the number of the message in `request`, `answer`, `deliver` and `drop`; None for other events.
         """
         self._pending.append((at_ms, kind, source, destination, text, number, crc32(data)))
         if len(self._pending) == _PENDING_MAX:

@@ -39,8 +39,8 @@ _NAMES: Final = {
 RUN_FACTS: Final = pa.schema(
     [("run", pa.int32()), ("origin_ns", pa.int64()), ("slot_ns", pa.int64()), ("has_positions", pa.bool_())]
 )
-"""What the views need to know of each run: its first event; the width of the slots by which operations find the faults
-in force; whether it has the table `positions`."""
+"""Facts about each run that the views need: the time of its first event; the width of the time slots by which
+operations are joined with the faults in force; whether it has the table `positions`."""
 ONLY_TOPIC_IDS: Final = pa.schema([("run", pa.int32()), ("topic", pa.string()), ("topic_id", pa.string())])
 """The ids of topics with only one id in a run."""
 

@@ -76,7 +76,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Dot:
-    """Where an operation of an order takes effect."""
+    """The point at which an operation takes effect in an order."""
 
     x: float
     y: float

@@ -47,7 +47,7 @@ def plain(table) -> Iterator[str]:
 
 
 def conditional(table) -> Iterator[str]:
-    """Yield the transitions of the table of heartbeats that change the state."""
+    """Yield those transitions of the heartbeat table that change the state."""
     for (state, desired), rows in table.items():
         for condition, then in rows:
             if then is not state:

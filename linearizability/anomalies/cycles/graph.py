@@ -45,7 +45,7 @@ class Graph:
         return len(self.transaction)
 
     def inside(self, component: Indexes, kinds: Flags) -> Flags:
-        """Whether each edge has one of some kinds and both ends in one component; `kinds`: a flag for each Kind."""
+        """Whether each edge is of a kind whose flag in `kinds` is set, and has both ends in one component."""
         within: Flags = kinds[self.kind] & (component[self.source] == component[self.target])
         return within
 

@@ -44,7 +44,7 @@ class Sought:
     first: frozenset[Kind]
     """The kinds of its first edge."""
     read_writes: int | None = None
-    """The number of read-write edges after the first edge, 0 or 1; None: any number."""
+    """The number of read-write edges after the first edge, 0 or 1; None if any number is permitted."""
 
 
 class Inside:

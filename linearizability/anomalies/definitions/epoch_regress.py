@@ -31,7 +31,7 @@ class _Sightings:
 
 
 def find(log: PartitionLog) -> Iterable[Anomaly]:
-    """Return findings that count offsets: the higher one of a pair."""
+    """Return findings that count offsets. Of each pair, the higher one is counted."""
     if log.ambiguous:
         return
     seen = _sightings(log)

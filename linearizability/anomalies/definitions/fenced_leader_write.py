@@ -18,7 +18,7 @@ NAME = "fenced-leader-write"
 
 
 def find(log: PartitionLog) -> Iterable[Anomaly]:
-    """Return findings that count operations: the write in the older epoch."""
+    """Return findings that count operations. Of each pair, the write in the older epoch is counted."""
     if log.ambiguous:
         return
     acked = log.once(acknowledgements)

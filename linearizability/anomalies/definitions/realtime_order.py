@@ -16,9 +16,9 @@ NAME = "realtime-order"
 
 
 def find(log: PartitionLog) -> Iterable[Anomaly]:
-    """Return findings that count records: the later one of a pair.
+    """Return findings that count records. Of each pair, the later one is counted.
 
-    A violation needs the promise of the first to be in force when the later one was known to stand.
+    It is a violation if the first record was still promised when the later one was known to be in the log.
     """
     if log.ambiguous:
         return

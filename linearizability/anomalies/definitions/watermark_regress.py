@@ -24,7 +24,7 @@ _MARKS: Final = {
 
 
 def find(log: PartitionLog) -> Iterable[Anomaly]:
-    """Return findings that count responses: the later one of a pair."""
+    """Return findings that count responses. Of each pair, the later one is counted."""
     if log.ambiguous:
         return
     states = log.rows.states
@@ -38,7 +38,7 @@ def find(log: PartitionLog) -> Iterable[Anomaly]:
 
 
 def _groups(log: PartitionLog, values: Int64s) -> Iterable[Indexes]:
-    """Return the responses that contain one mark, grouped by leader epoch and node."""
+    """Return the responses that contain one of the three offsets, grouped by leader epoch and node."""
     states = log.rows.states
     rows = np.flatnonzero(states.from_leader & (values != NO_OFFSET))
     if not len(rows):

@@ -160,7 +160,7 @@ class Elections:
         return change
 
     def maybe_balance_partition_leaders(self) -> list[PartitionChangeRecord]:
-        """Make the first replica lead wherever it can and does not (`auto.leader.rebalance.enable`)."""
+        """Elect each preferred replica that can lead its partition and does not (`auto.leader.rebalance.enable`)."""
         imbalanced = (part for part in self.image.partitions() if part.leader != part.replicas[0])
         return self._all(imbalanced, Election.PREFERRED)
 

@@ -2,11 +2,13 @@
 
 Follows: org.apache.kafka.server.purgatory.DelayedDeleteRecords (KIP-107).
 
-- Offset -1 stands for the high watermark. A larger offset or another negative one: OFFSET_OUT_OF_RANGE(1). An offset
-  below the log start changes nothing. The response has the low watermark, the lowest log start of all live replicas.
-- Followers learn the new log start by fetching. If they do not within the timeout of the request:
-  REQUEST_TIMED_OUT(7). If the leadership is lost meanwhile: NOT_LEADER_OR_FOLLOWER(6).
-- A topic without `delete` in its cleanup policy: POLICY_VIOLATION(44). An internal topic: INVALID_TOPIC_EXCEPTION(17).
+- Offset -1 stands for the high watermark. Errors: OFFSET_OUT_OF_RANGE(1) for a larger offset, and for other negative
+  ones. An offset below the log start changes nothing. The response has the low watermark, which is the lowest log start
+  of all live replicas.
+- Followers learn the new log start by fetching. Errors: REQUEST_TIMED_OUT(7) if they have not fetched it within the
+  timeout of the request, NOT_LEADER_OR_FOLLOWER(6) if the broker is not the leader any more.
+- Further errors: POLICY_VIOLATION(44) for a topic without `delete` in its cleanup policy, INVALID_TOPIC_EXCEPTION(17)
+  for an internal topic.
 """
 
 from collections.abc import Hashable
@@ -92,7 +94,7 @@ class _DelayedDeleteRecords:
         return self.request.connection
 
     def is_settled(self) -> bool:
-        """Update the partitions that wait. Return whether none is left."""
+        """Update the partitions that wait for followers. Return whether all are final."""
         for result in self.results:
             if result.required_offset is not None and result.key is not None:
                 self._update(result, self.broker.replicas.find(result.key), result.required_offset)
@@ -118,7 +120,7 @@ class _DelayedDeleteRecords:
         return True
 
     def response(self) -> Any:
-        """Return low watermark or error of each partition."""
+        """Return the low watermark or error of each partition."""
         new = self.request.replies
         by_topic: dict[int, list[Any]] = {id(topic): [] for topic in self.request.body.topics}
         for result in self.results:

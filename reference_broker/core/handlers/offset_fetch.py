@@ -52,7 +52,10 @@ def _requested_groups(request: Request) -> Any:
 
 
 def _response(broker: Broker, request: Request, unstable: Mapping[int, ErrorCode]) -> Any:
-    """`unstable` has the errors of waiting for stable offsets, by partition of `__consumer_offsets`."""
+    """Return the response.
+
+    :param unstable: the errors of the wait for stable offsets, by partition of `__consumer_offsets`.
+    """
     new = request.replies
     fetched: set[str] = set()
     results = []

@@ -173,7 +173,7 @@ def _append(broker: Broker, request: Request, result: _Result, now: Now) -> None
 
 
 def _response(broker: Broker, request: Request, results: list[_Result], errors: Mapping[Key, ErrorCode]) -> Any:
-    """`errors` are those of the partitions that waited for acknowledgement."""
+    """Return the response; `errors` has the errors of the partitions that waited for acknowledgement."""
     new, leaders = request.replies, CurrentLeaders(broker, request)
     by_topic: dict[int, list[Any]] = {id(topic): [] for topic in request.body.topic_data}
     for result in results:

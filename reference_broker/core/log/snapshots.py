@@ -23,7 +23,7 @@ class ProducerSnapshots:
         self._directory = directory
 
     def offsets(self) -> list[int]:
-        """Offsets of the snapshots, ascending."""
+        """Return the offsets of the snapshots in ascending order."""
         names = self._disk.list(self._directory)
         stems = (name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX))
         return sorted(int(stem) for stem in stems if stem.isdigit())

@@ -27,8 +27,8 @@ class SendResponse:
 class LeaderChanged:
     """The epoch or its leader has changed; -1 is an unknown leader (`handleLeaderChange`).
 
-    :param epoch_start_offset: on the leader itself, the offset of its first record. Once the high watermark is above
-        it, its state machine has every committed record, and may become active.
+    :param epoch_start_offset: the offset of the leader's first record in the epoch; null on other nodes. Once the high
+        watermark is above it, the leader's state machine has every committed record, and may become active.
     """
 
     leader_id: int

@@ -26,7 +26,7 @@ Settled = Callable[[Mapping[Key, ErrorCode], Now], None]
 class DelayedProduce:
     """Appended records that wait to be committed.
 
-    :param required: for each partition the offset after the appended records.
+    :param required: the offset after the appended records, by partition.
     :param find: returns the replica of this broker, or an error if there is none.
     :param connection: the client's connection, if there is one: the operation is dropped when it is closed.
     """

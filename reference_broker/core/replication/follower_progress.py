@@ -3,9 +3,9 @@
 Follows: org.apache.kafka.server.replica.Replica, org.apache.kafka.server.replica.ReplicaState (KIP-903).
 
 A follower is *caught up* at a time if it had all records of the leader at that time. The leader knows only the fetch
-offsets: a fetch from its log end offset shows that the follower is caught up now; a fetch from the log end offset of
-the previous fetch shows that it was caught up then. Under steady load a fetch never reaches the log end offset, and the
-follower is in sync nevertheless.
+offsets. A fetch from the leader's log end offset shows that the follower is caught up now. A fetch from the log end
+offset that the leader had at the previous fetch shows that the follower was caught up at that time. Under steady load a
+fetch never reaches the log end offset, and the follower is in sync nevertheless.
 """
 
 from dataclasses import dataclass
@@ -19,8 +19,8 @@ NEVER_MS = -(2**62)
 class FollowerProgress:
     """One follower. Offsets are -1 before its first fetch in this leadership; times are monotonic.
 
-    :param end_offset: its last fetch offset: it has all records below.
-    :param broker_epoch: of its last fetch (KIP-903); null before the first, -1 if unknown.
+    :param end_offset: the follower's last fetch offset; it has all records below.
+    :param broker_epoch: the broker epoch in its last fetch (KIP-903); null before the first fetch, -1 if unknown.
     """
 
     end_offset: int = UNKNOWN_OFFSET
@@ -45,12 +45,12 @@ class FollowerProgress:
         self.broker_epoch = broker_epoch
 
     def is_caught_up(self, leader_end_offset: int, now_ms: int, lag_max_ms: int) -> bool:
-        """Whether it is at the leader's log end, or was caught up within `replica.lag.time.max.ms`."""
+        """Whether the follower is at the leader's log end, or was caught up within `replica.lag.time.max.ms`."""
         return leader_end_offset == self.end_offset or now_ms - self.last_caught_up_ms <= lag_max_ms
 
     @classmethod
     def at_leadership(cls, *, is_in_sync: bool, now_ms: int) -> Self:
-        """Return the progress at a new leader: unknown, and an ISR member has the full lag time to fetch."""
+        """Return the initial progress at a new leader. A member of the ISR has the full lag time to fetch."""
         return cls(last_caught_up_ms=now_ms if is_in_sync else NEVER_MS)
 
     def reset_replica_state(self, leader_end_offset: int, *, is_in_sync: bool, now_ms: int) -> None:

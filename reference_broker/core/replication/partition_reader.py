@@ -2,7 +2,7 @@
 
 Follows: kafka.cluster.Partition, org.apache.kafka.server.storage.log.FetchParams (KIP-320, KIP-595, KIP-903).
 
-`request` is a partition's element of a Fetch request, in any version.
+`request` is the element of one partition in a Fetch request of any version.
 """
 
 from dataclasses import dataclass, replace
@@ -31,9 +31,9 @@ class Isolation(Enum):
 class PartitionReader:
     """A consumer or follower that reads.
 
-    :param follower: null for a consumer.
+    :param follower: the follower that reads; null for a consumer.
     :param leader_only: whether only the leader serves this reader.
-    :param notes_progress: whether the fetch updates the follower's progress; not when it is processed again.
+    :param notes_progress: whether the fetch updates the follower's progress; false when it is processed again.
     """
 
     isolation: Isolation
@@ -71,7 +71,7 @@ class PartitionReader:
     def diverging_epoch(partition: Partition, request: Any) -> tuple[int, int] | None:
         """Return the largest epoch not above the reader's last one, and its end offset, if the logs diverge.
 
-        Null if they agree up to the fetch offset, or if the request has no epoch.
+        The result is null if they agree up to the fetch offset, or if the request has no epoch.
         """
         last_fetched_epoch: int = getattr(request, "last_fetched_epoch", NO_EPOCH)
         if last_fetched_epoch == NO_EPOCH:
@@ -82,7 +82,7 @@ class PartitionReader:
         return epoch, end_offset
 
     def end_offset(self, partition: Partition) -> int:
-        """Return the offset up to which it may read now."""
+        """Return the offset up to which this reader may read now."""
         match self.isolation:
             case Isolation.LOG_END:
                 return partition.log.log_end_offset

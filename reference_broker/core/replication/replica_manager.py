@@ -127,7 +127,7 @@ class ReplicaManager:
         return self._fetchers
 
     def configuration(self, topic: str) -> TopicConfiguration:
-        """The properties in force for a topic."""
+        """Return the properties in force for a topic."""
         return self._configuration.topic(self._image().topic_overrides(topic))
 
     def listen(self, topic: str, listener: LeadershipListener) -> None:

@@ -102,8 +102,8 @@ class Invariants:
     ) -> None:
         """Note that a producer with acks=all received the acknowledgement of the record at this offset.
 
-        :param epoch: of the leader, where known.
-        :param crc: of the batch, where known.
+        :param epoch: the leader epoch; null if unknown.
+        :param crc: the checksum of the batch; null if unknown.
         """
         if not self.is_void:
             self.partitions.acknowledged((topic, partition), offset, epoch=epoch, crc=crc)
@@ -127,7 +127,7 @@ class Invariants:
         self.metadata.permitted_unclean.add(f"{topic}-{partition}")
 
     def check_everything(self) -> None:
-        """Check also what is not checked after every event."""
+        """Run all checks, including those that do not run after every event."""
         self.watch.look_at_everything()
         if self.is_void:
             return

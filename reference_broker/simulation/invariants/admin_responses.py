@@ -23,7 +23,7 @@ from reference_broker.protocol.errors import ErrorCode
 from reference_broker.protocol.metadata_records import MetadataRecord, PartitionRecord
 
 Comparison = tuple[str, object, object]
-"""What is checked, its value in the response or the records, and the value that it must have."""
+"""The name of a checked value, the value in the response or the records, and the expected value."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,7 @@ _REGISTRATION, _HEARTBEAT, _UNREGISTRATION, _ALLOCATION, _ASSIGNMENT = 62, 63, 6
 
 
 def check_controller_response(watched: Watched, event: RequestDecided) -> None:
-    """Check what the active controller returns for a request.
+    """Check the response of the active controller to a request.
 
     :raises InvariantViolation: one of the table.
     """

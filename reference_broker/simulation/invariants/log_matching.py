@@ -27,7 +27,7 @@ class LogMatching:
     def check(self, name: object, before: Batch | None, batch: Batch) -> None:
         """Check a batch of a replica and the batch before it; None at the start of the log.
 
-        :param name: of the replica, for the message.
+        :param name: the name of the replica, for the message.
         """
         key = batch.base_offset, batch.epoch
         before_epoch = _UNKNOWN_EPOCH if before is None else before.epoch

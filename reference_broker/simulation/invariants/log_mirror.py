@@ -56,7 +56,7 @@ class LogChange:
 
 
 class LogMirror:
-    """The content of the files of a log. `batches` ascend."""
+    """The content of the files of a log. `batches` are sorted by offset."""
 
     __slots__ = ("batches",)
 
@@ -102,7 +102,7 @@ class LogMirror:
             return None
         disk, path = cast("MemoryDisk", log.disk), _path(log.directory, last.segment)
         if type(disk) is MemoryDisk:
-            return None  # which loses nothing
+            return None  # this disk loses nothing in a power cut
         assert isinstance(disk, SimulatedDisk)
         is_durable = disk.durable_bytes(path) >= last.position + last.size_bytes
         return None if is_durable else last
@@ -133,7 +133,7 @@ class LogMirror:
         return forgotten
 
     def _recall(self, directory: str, segments: Sequence[LogSegment], files: MutableMapping[str, bytearray]) -> None:
-        """Read segments before the first that a power cut has restored, since their deletion was not durable."""
+        """Read the deleted segments at the start that a power cut has restored: their deletion was not durable."""
         if self.batches and segments[0].base_offset < self.batches[0].segment:
             before = LogMirror()
             before._read_on(directory, [one for one in segments if one.base_offset < self.batches[0].segment], files)

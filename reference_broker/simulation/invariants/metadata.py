@@ -73,7 +73,7 @@ class MetadataInvariants(Observer):
     """Checks the committed metadata.
 
     :param partitions: is notified of changes of partitions.
-    :param properties: of the nodes, as defaults of topic and cluster configurations.
+    :param properties: properties of the nodes, the defaults of topic and cluster configurations.
     :ivar permitted_unclean: partitions with a requested unclean election; each permits one, at any later time.
     """
 

@@ -69,7 +69,7 @@ class _VisibleCluster:
         return [(node, *self.reachable[node][:2]) for node in nodes]
 
     def compare_controller(self, returned: int) -> Iterator[Comparison]:
-        """The controller id is this broker's while it is not fenced, else that of any that is not."""
+        """Compare the controller id: the id of this broker, or of any unfenced broker if this one is fenced."""
         allowed = [self.node_id] if self.node_id in self.alive else self.alive or [_NO_NODE]
         yield f"controller_id among {allowed}", returned in allowed, True
 

@@ -57,7 +57,7 @@ def check_replica(watched: Watched, replica: Replica) -> None:
 def check_log(name: object, log: UnifiedLog, mirror: LogMirror, wall_ms: int, *, trusted_offset: int = 0) -> None:
     """Check all derived state of a log.
 
-    :param wall_ms: by its node's clock.
+    :param wall_ms: the wall-clock time of the node.
     :param trusted_offset: segments that begin below may have damaged indexes that were not needed since.
     """
     oracle = _Oracle(name, log)
@@ -140,7 +140,10 @@ class _Oracle:
             self._violated("recovery-point", f"{log.recovery_point} is beyond the end {log.log_end_offset}")
 
     def check_snapshots(self, trusted_offset: int) -> None:
-        """A snapshot at or below the log start is of no use: `ProducerStateManager.truncateAndReload` deletes it."""
+        """Check that every segment but the first, above the log start and `trusted_offset`, begins with a snapshot.
+
+        `ProducerStateManager.truncateAndReload` deletes snapshots at or below the log start.
+        """
         required_above = max(trusted_offset, self._log.log_start_offset)
         for segment in self._log.segments[1:]:
             path = f"{self._log.directory}/{segment.base_offset:020d}.snapshot"

@@ -4,10 +4,11 @@
 |-----------------------------------|----------------------------------------------------------------------------------|
 | Partition, Register…, Topic       | has the fields of the record                                                     |
 | PartitionChange                   | has its fields that are not null; others are unchanged; the partition epoch is   |
-|                                   | greater by one, and so is the leader epoch if it has a leader, even the same one |
+|                                   | greater by one; so is the leader epoch if the record names a leader, even if the |
+|                                   | leader stays the same                                                            |
 | FenceBroker, UnfenceBroker        | only the broker's fencing is changed                                             |
 | BrokerRegistrationChange          | only the broker's fencing, controlled shutdown and directories are changed       |
-| Config, FeatureLevel, ProducerIds | has the value of the record; none if that is null                                |
+| Config, FeatureLevel, ProducerIds | has the value of the record; has no such entry if the value is null              |
 | Remove…, Unregister…              | has no such entry                                                                |
 
 The meaning of each field is specified again here, independently of the image that is checked.
@@ -38,7 +39,7 @@ _NULLABLE: Final = ("isr", "replicas", "removing_replicas", "adding_replicas", "
 
 
 def check_record_effect(record: MetadataRecord, before: object, now: object, offset: int) -> None:
-    """Compare the entry that a record changes with the entry before it.
+    """Compare the entry that a record has changed with the entry that is expected after it.
 
     :raises InvariantViolation: `record-effect`.
     """

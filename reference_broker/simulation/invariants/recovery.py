@@ -41,7 +41,7 @@ def crashed_copy(log: UnifiedLog) -> MemoryDisk:
 def check_recovered(name: object, log: UnifiedLog, recovery_point: int, wall_ms: int) -> None:
     """Compare a log that was opened after a crash with the replay.
 
-    :param name: of the replica, for the message.
+    :param name: the name of the replica, for the message.
     :param recovery_point: the recovery point with which it was opened.
     """
     replay = _Replay(name, log)

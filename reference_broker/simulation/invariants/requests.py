@@ -157,7 +157,7 @@ def _compare_fetch_snapshot(watched: Watched, channel: Channel, request: Any) ->
 
 
 def _fetches_under_way(quorum: KafkaRaftClient) -> int:
-    """The number of voters from which this node, in its present state, waits for a response to a fetch."""
+    """Return the number of voters from which this node, in its present state, waits for a response to a fetch."""
     return sum(
         isinstance(request, FetchRequest | FetchSnapshotRequest) for request in quorum.request_manager.inflight_requests
     )

@@ -1,9 +1,9 @@
 """Detection of the changes that an event makes in a node, for observers that judge them.
 
-After each event only its node is checked, by comparing small stamps with the previous ones: of its quorum, its metadata
-and its replicas. If there are many replicas, only those are checked whose files were changed or whose key was checked
-in the node's purgatory; all of them when the metadata change; and a few in turn, so that a broker with hundreds of them
-costs no more. The last known state of a node is kept while it is down.
+After each event only its node is checked: small stamps of its quorum, metadata and replicas are compared with the
+previous ones. If a node has many replicas and its metadata have not changed, the check covers only some replicas: those
+whose files were changed, those whose key was checked in the node's purgatory, and a few others in rotation. So the cost
+does not grow with the number of replicas. The last known state of a node is kept while it is down.
 
 The events of the core's tracer are passed on as they occur, after the first check of a node.
 """
@@ -45,11 +45,11 @@ _LOOK_AGAIN_MS = 1_000
 class Replica:
     """One replica, as of its last check.
 
-    :ivar partition: the broker's object; None while its node is down, or no longer has it.
-    :ivar lives: number of times that it was opened.
+    :ivar partition: the broker's object; None while the node is down, or if the node has deleted the replica.
+    :ivar lives: number of times that the replica was opened.
     :ivar trusted_offset: segments that begin below it existed when it was last opened.
     :ivar caught_up_ms: when each follower last fetched from the log end, by the monotonic clock of its leader.
-    :ivar rejected_ms: when a follower, by broker epoch and leader epoch, was last rejected, by that clock.
+    :ivar rejected_ms: times of rejected fetches by that clock, by follower, broker epoch and leader epoch.
     """
 
     node_id: int
@@ -90,13 +90,13 @@ class Before:
 
 
 class Observer:
-    """Base of checks: the methods are called on changes, and raise `InvariantViolation` if one is not permitted."""
+    """Base class of checks. Its methods are called on changes, and raise `InvariantViolation` for an invalid change."""
 
     def started(self, watched: "Watched") -> None:
         """Handle the start of a node; `has_new_disk` if its machine was wiped."""
 
     def ended(self, watched: "Watched") -> None:
-        """Handle the end of a node, which `watched.node` still has; or a power cut of a machine without a node."""
+        """Handle the end of a node, which is still in `watched.node`, or a power cut of a machine without a node."""
 
     def quorum_changed(self, watched: "Watched") -> None:
         """Handle a change of a node's state, log end or high watermark in the quorum."""
@@ -105,10 +105,10 @@ class Observer:
         """Handle metadata that a node has applied after this offset."""
 
     def metadata_applied(self, watched: "Watched") -> None:
-        """Handle that a broker has applied the metadata to all its replicas, possibly in several steps."""
+        """Handle the end of applying metadata to all replicas of a broker, which may take several steps."""
 
     def opened(self, watched: "Watched", replica: Replica, log: LogChange) -> None:
-        """Handle the opening of a replica's log: a new one, or after a restart, with its changes since."""
+        """Handle the opening of a replica's log, which is new or has these changes since before a restart."""
 
     def changed(self, watched: "Watched", replica: Replica, before: Before) -> None:
         """Handle a change of a replica."""
@@ -140,7 +140,7 @@ class Watched:
     quorum_looked_ms: int = 0
     metadata_offset: int = -1
     is_applying: bool = False
-    """Whether its broker had not applied the metadata to all its replicas at the last check."""
+    """Whether the broker was still applying the metadata to its replicas at the last check."""
     event_ms: int = -1
     resumed_ms: int = -1
     """The time of its last event after a long interval: it was paused, or its disk was slow."""
@@ -157,7 +157,7 @@ class Watched:
 
 
 def led_partition(watched: Watched, event: PartitionEvent) -> Partition | None:
-    """Return the replica of an event; null if it does not lead, or was deleted while a response was awaited."""
+    """Return the replica of an event if it still exists and is the leader; null otherwise."""
     assert watched.node is not None
     assert watched.node.broker is not None
     partition = watched.node.broker.replicas.get(event.topic, event.partition)
@@ -166,9 +166,9 @@ def led_partition(watched: Watched, event: PartitionEvent) -> Partition | None:
 
 
 class Watch:
-    """Checks every node of a cluster after each of its events.
+    """Watch over the nodes of a cluster: each node is checked after each of its events.
 
-    :ivar observers: called in this order.
+    :ivar observers: the checks, which are called in this order.
     """
 
     def __init__(self, cluster: SimulatedCluster) -> None:
@@ -193,7 +193,7 @@ class Watch:
 
     def _traced(self, watched: Watched, event: Event) -> None:
         if watched.node is None:
-            return  # it is starting, and was not checked yet
+            return  # the node is starting, and was not checked yet
         if type(event) is KeyChecked:
             watched.checked[event.key] = None
         for subscriber in self._subscribers.get(type(event), ()):
@@ -260,7 +260,7 @@ class Watch:
             watched.quorum_looked_ms = self._scheduler.now_ms
 
     def _look_at_metadata(self, watched: Watched, node: Node) -> bool:
-        """Notify observers of applied metadata; whether the node's replicas may have changed."""
+        """Notify observers of applied metadata. Return whether the node's replicas may have changed."""
         before, watched.metadata_offset = watched.metadata_offset, node.metadata.offset
         if watched.metadata_offset != before:
             for observer in self.observers:

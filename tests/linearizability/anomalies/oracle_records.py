@@ -1,4 +1,4 @@
-"""Oracle of the anomalies of records: lost, duplicated, misplaced, out of order, read too early; each as a loop."""
+"""Oracle of the anomalies of records (lost, duplicated, misplaced, out of order, read too early), as plain loops."""
 
 import re
 from collections import defaultdict
@@ -83,7 +83,7 @@ class RecordAnomalies(LogFacts):
                 )
 
     def may_be_undetected_retry(self, r, offsets):
-        """Whether each further copy may be a retry by a leader that lost its producer state in a restart."""
+        """Whether each further copy may be a retry that a leader appended because a restart lost its producer state."""
         o = self.o.op[r["op"]]
         properties = self.o.run["clients"].get(str(o["process"]), {})
         names = ("max.in.flight.requests.per.connection", "max.in.flight")

@@ -119,7 +119,7 @@ def test_evidence_without_operations_or_partition_has_a_picture(tmp_path):
 
 
 def test_any_finding_in_any_history_has_a_picture(tmp_path):
-    """Histories that no broker would produce; whatever is found in them can be drawn, in a window of any size."""
+    """Every finding can be drawn in a window of any size, even in a history that no broker would produce."""
     drawn = set()
     for seed in range(10):
         rng = random.Random(seed)

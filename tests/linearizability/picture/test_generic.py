@@ -24,7 +24,7 @@ HISTORY = [
 
 
 def long_history(size, bad):
-    """One process that writes and reads what it wrote, and once reads what nobody wrote."""
+    """Return a history of one process that reads back its own writes, and once a value that was never written."""
     history = []
     for op_id in range(size):
         write = op_id % 2 == 0
@@ -83,7 +83,7 @@ def test_a_long_history_is_cut_to_a_window_and_says_so():
 
 @pytest.mark.parametrize("plan", PLANS)
 def test_the_end_of_an_order_says_what_the_whole_says(plan, monkeypatch):
-    """Of a long history only the last steps are told; the states, the reasons and the places are those of the whole."""
+    """Only the last steps of a long order are shown, with the states, reasons and places of the whole order."""
     rng = random.Random(f"late {plan}")
     compared = 0
     while compared < 12:
@@ -125,7 +125,7 @@ def test_there_is_nothing_to_draw_of_a_lawful_history():
 
 @pytest.mark.parametrize("plan", PLANS)
 def test_any_violation_of_any_model_has_a_picture_whose_orders_hold(plan):
-    """What the picture says is possible is: each step follows from the one before, in time too."""
+    """The orders that the picture shows are possible: each step follows from the one before it, in time too."""
     rng = random.Random(plan)
     drawn = 0
     while drawn < 15:

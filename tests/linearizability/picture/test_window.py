@@ -1,4 +1,4 @@
-"""Which operations of a long history are shown."""
+"""Selection of the operations of a long history that a picture shows."""
 
 from hypothesis import given
 from hypothesis import strategies as st

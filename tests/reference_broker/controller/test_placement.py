@@ -19,7 +19,7 @@ brokers = st.lists(st.tuples(racks, st.booleans()), min_size=1, max_size=9).map(
 
 @st.composite
 def placements(draw, of=brokers):
-    """A cluster with an unfenced broker, and partitions placed on it."""
+    """Draw a cluster with an unfenced broker, and the placement of partitions on it."""
     cluster = draw(of)
     assume(not all(broker.fenced for broker in cluster))
     factor = draw(st.integers(1, len(cluster)))

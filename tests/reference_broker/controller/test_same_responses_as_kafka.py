@@ -237,7 +237,7 @@ def joining(story: Story) -> None:
 
 
 def living(story: Story) -> None:
-    """Heartbeats in every state."""
+    """Send heartbeats in every state."""
     story.heartbeat(1)
     story.register(1)
     story.heartbeat(1, broker_epoch=0)
@@ -303,7 +303,7 @@ def changing_the_isr(story: Story) -> None:
 
 
 def electing(story: Story) -> None:
-    """Requested elections."""
+    """Request elections."""
     three_brokers(story)
     story.elect(0)
     story.elect(1)
@@ -321,7 +321,7 @@ def electing(story: Story) -> None:
 
 
 def leaving(story: Story) -> None:
-    """A controlled shutdown, and the next incarnation of the same broker."""
+    """Shut a broker down in a controlled way, and register its next incarnation."""
     three_brokers(story)
     story.heartbeat(1, want_shut_down=True)
     story.heartbeat(2)

@@ -1,4 +1,4 @@
-"""Fetch, by the rows FE and LE of Kafka's behaviours: records, long polls and errors."""
+"""Fetch: records, long polls and errors."""
 
 import pytest
 from kio.schema.errors import ErrorCode

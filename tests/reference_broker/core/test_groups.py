@@ -1,4 +1,4 @@
-"""FindCoordinator, OffsetCommit and OffsetFetch for a group without members: rows GR6 and GR7 of Kafka's behaviours."""
+"""FindCoordinator, OffsetCommit and OffsetFetch for a group without members."""
 
 from uuid import UUID
 

@@ -1,4 +1,4 @@
-"""ApiVersions and malformed requests: rows NE of Kafka's behaviours."""
+"""ApiVersions and malformed requests."""
 
 import struct
 

@@ -1,4 +1,4 @@
-"""Produce, by the rows PR and ID of Kafka's behaviours: responses and appended records."""
+"""Produce: responses and appended records."""
 
 import pytest
 from kio.schema.errors import ErrorCode

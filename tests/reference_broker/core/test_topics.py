@@ -1,4 +1,4 @@
-"""CreateTopics, DeleteTopics, Metadata, DescribeCluster, DescribeConfigs: rows AD and MD of Kafka's behaviours."""
+"""CreateTopics, DeleteTopics, Metadata, DescribeCluster, and DescribeConfigs."""
 
 from uuid import UUID
 
