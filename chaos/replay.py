@@ -72,7 +72,8 @@ def replay(saved: SavedTrial, target: str, run_dir: Path, disk: DiskKind | None 
 
     A defect of the saved trial is seeded into the simulation, and nowhere else.
 
-    :param disk: file system of the log directories on a target of processes; null: the best one available.
+    :param disk: file system of the log directories on a target of processes; if it is None, the best one
+        available is used.
 
     Raises:
         TrialNotApplicableError: the target cannot run it. Nothing was started.

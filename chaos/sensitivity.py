@@ -87,8 +87,8 @@ class FalseAlarm:
 class DefectTried(Event):
     """The result for one defect.
 
-    :param name: of the invariant, anomaly or requirement that detected it; empty: missed.
-    :param seed: of the trial that detected it; None if a requirement or the saved trial did.
+    :param name: name of the invariant, anomaly or requirement that detected it; empty if none did.
+    :param seed: seed of the trial that detected it; None if a requirement or the saved trial did.
     :param trials: number of trials that ran.
     :param seconds: computing time.
     """

@@ -19,7 +19,7 @@ class CheckContext:
 
     requirement_id: str
     targets: Sequence[Target]
-    """Only those to which the requirement applies, already started."""
+    """Targets to which the requirement applies, already started."""
     seed: int
     """Seed of this requirement, derived from the run's seed and the requirement's id."""
     scripts_max: int
@@ -27,7 +27,7 @@ class CheckContext:
     shrink_seconds: float
     """Maximum time for shrinking on one target."""
     history_dirs: Mapping[str, Path]
-    """By target name: a run directory for this requirement's history on that target."""
+    """Run directory of this requirement's history on each target, by target name."""
     script_ran: Callable[[str, int, int], None]
     """Report progress: target name, scripts done, scripts planned."""
     revive: Callable[[Target], bool] = responds

@@ -45,7 +45,7 @@ from linearizability.finding import Finding
 from linearizability.judgement import Verdict
 
 Expectations = Mapping[str, Mapping[str, ExpectedViolation]]
-"""By target name, then by requirement id."""
+"""Expected violations by target name and requirement id."""
 
 _INTERRUPTED_CHECK_TIMEOUT_S: Final = 15.0
 

@@ -11,13 +11,14 @@ class Profile:
 
     name: str
     scripts_max: int
-    """Scripts per requirement."""
+    """Maximum number of scripts per requirement."""
     shrink_seconds: float
-    """Per requirement and target."""
+    """Maximum time for shrinking, per requirement and target."""
 
 
 PROFILES: Final[Mapping[str, Profile]] = {
     "ci": Profile("ci", scripts_max=15, shrink_seconds=10.0),
     "nightly": Profile("nightly", scripts_max=300, shrink_seconds=120.0),
 }
-"""By name. With three nodes `ci` takes some four minutes per target, `nightly` an hour; with one node a fifth."""
+"""Profiles by name. On three nodes a run takes about four minutes per target with `ci`, and an hour with `nightly`. On
+one node it takes a fifth of that."""

@@ -59,7 +59,7 @@ _ALL: Final = (
 REQUIREMENTS: Final[tuple[Requirement, ...]] = tuple(
     sorted(_ALL, key=lambda requirement: _AREAS.index(requirement.area))
 )
-"""By area; inside one the sequential before the concurrent."""
+"""Requirements in the order of their areas. Within an area, sequential ones precede concurrent ones."""
 
 _STRENGTH: Final = {Level.MUST: 2, Level.SHOULD: 1, Level.MAY: 0}
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 from conformance.value_json import NotAValueError, from_json, printed, to_json
 
 VERSION: Final = 1
-"""Of the values that a trial consists of. A change that makes an older document mean something else raises it."""
+"""Version of the values in a trial. It is raised by a change that alters the meaning of an older document."""
 _VERSION: Final = "trial_version"
 _TRIAL: Final = "trial"
 

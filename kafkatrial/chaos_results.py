@@ -21,11 +21,11 @@ class ChaosResults:
     shrunk: list[Shrunk] = field(default_factory=list)
     shrinking_runs: int = 0
     faults: Counter[str] = field(default_factory=Counter)
-    """By kind of fault, the number of faults that found a target."""
+    """Number of faults that found a target, by kind of fault."""
     coverage: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """By kind of fault and state, the number of rounds with both."""
+    """Number of rounds with both a kind of fault and a state."""
     lost: Counter[tuple[str, int]] = field(default_factory=Counter)
-    """By target and acks."""
+    """Number of lost records, by target and acks."""
     seed: int = 0
     rounds_max: int | None = None
     seconds: float = 0.0

@@ -1,6 +1,6 @@
-"""A cluster in a child process, driven over its control interface: `kafkatrial broker` for a test in Python.
+"""A cluster for a test in Python: `kafkatrial broker` in a child process, controlled over its control interface.
 
-Imports little but the standard library, because it lives in the process of a user's tests.
+This module imports little more than the standard library, because it runs in the process of a user's tests.
 """
 
 import json
@@ -88,7 +88,7 @@ class KafkaCluster:
 
     @classmethod
     def start(cls, target: str = "reference", nodes: int | str | None = None) -> Self:
-        """Start a cluster and wait until it takes and returns records.
+        """Start a cluster and wait until it accepts and returns records.
 
         Raises:
             ClusterError: it did not start, or is not installed.

@@ -118,7 +118,7 @@ class Control:
         self._is_closing = False
         self.stop_requested = threading.Event()
 
-    # --- what is
+    # --- description of the cluster
 
     def cluster(self) -> dict[str, object]:
         """Describe the target, its nodes and the links that are cut."""
@@ -178,7 +178,7 @@ class Control:
         missing = "leader" if role["role"] == "leader" else "follower in its ISR"
         return self._await_role(lambda: find(topic, partition), f"partition {topic}-{partition} has no {missing}")
 
-    # --- what is done to it
+    # --- actions
 
     def act_on_node(self, reference: int | str, action: str) -> dict[str, object]:
         """Kill, shut down, restart, pause or resume a node; return its new state."""

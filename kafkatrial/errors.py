@@ -59,13 +59,14 @@ KNOWN_ERRORS = {
     "reports.spark.errors.EngineUnavailableError": ExitCode.USAGE,
     "reports.spark.errors.EngineFailedError": ExitCode.INTERNAL,
 }
-"""By qualified name, so that naming an error costs no import; a subclass counts as its nearest base in this table."""
+"""Exit codes by the qualified names of errors, so that no module is imported for them. A subclass has the exit code of
+its nearest base class in this table."""
 
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 _NO_PATH = (errno.ENAMETOOLONG, errno.ELOOP)
 """Error numbers for a path that is too long or a loop of links; a check for existence raises them, too."""
 _OUT_OF_MEMORY = {"builtins.MemoryError", "duckdb.OutOfMemoryException", "_duckdb.OutOfMemoryException"}
-"""By package and name; PyArrow's is a MemoryError."""
+"""Errors by package and name. PyArrow raises a subclass of MemoryError."""
 _NO_TEMPORARY_DIRECTORY = "No usable temporary directory"
 """Start of the message that `tempfile` raises if every directory that it knows is full or not writable."""
 _NO_THREAD = re.compile("can't start new thread|Failed to launch worker thread")

@@ -28,7 +28,7 @@ def shown(name: str) -> Iterator[Report]:
 
 
 class _PlainReport:
-    """Printer of one line for each new first word of the text, and for each 10 percent."""
+    """Progress in plain lines: one when the first word of the text changes, and one for every 10 percent."""
 
     def __init__(self, console: Console) -> None:
         self._console = console

@@ -24,7 +24,7 @@ from linearizability.isolated_python import script_command
 
 _KAFKATRIAL = suite.command()
 _GUARD = suite.directory() / "fixtures" / "targets" / "guard.py"
-"""By its path: this module runs in the process of a user's tests, which may have another `fixtures` package."""
+"""Path instead of a module name, because the tests of a user may have another package `fixtures`."""
 _TIMEOUT_S = 3600.0
 """An item takes a minute or two."""
 _STOP_TIMEOUT_S = 120.0

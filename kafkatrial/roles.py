@@ -15,7 +15,7 @@ from fixtures.clients.raw import RawClient, RawClientError
 from fixtures.targets.target import Node
 
 _TIMEOUT_S = 5.0
-"""For one node, which may be paused by others."""
+"""Timeout of a request to one node, which may be paused."""
 _CLUSTER_METADATA = "__cluster_metadata"
 T = TypeVar("T")
 

@@ -170,7 +170,7 @@ class Running:
         results = self._collector.results
         code = exit_code_of_results(results)
         if failed is not None:
-            own_history = isinstance(failed, HistoryError)  # so that it is damaged by a bug of ours
+            own_history = isinstance(failed, HistoryError)  # this run wrote it, so a bug of kafkatrial damaged it
             code = ExitCode.INTERNAL if own_history else exit_code_of(failed) or ExitCode.INTERNAL
         results = results.concluded(int(code), code.meaning)
         write_results(results, self._run_dir)

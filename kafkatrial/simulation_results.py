@@ -18,7 +18,7 @@ class SimulationResults:
 
     :ivar worker_seconds: processor time of all workers.
     :ivar failing: the seeds that violate something.
-    :ivar directories: where each counterexample was saved, in their order.
+    :ivar directories: directory of each counterexample, in their order.
     """
 
     seeds: int = 0

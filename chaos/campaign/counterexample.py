@@ -21,14 +21,15 @@ _CONFIRMATIONS: Final = {
 class Counterexample:
     """A violation, or a finding of chaos, and the smallest trial found that shows it.
 
-    :param name: of the violation or the finding.
-    :param seed: of the trial in which it was found; null for a trial that was written.
-    :param target: on which it was found.
-    :param defect: seeded into the simulation; empty: none.
+    :param name: name of the violation or the finding.
+    :param seed: seed of the trial in which it was found; None for a trial that was written by hand.
+    :param target: target on which it was found.
+    :param defect: defect that was seeded into the simulation; empty if there was none.
     :param at_ms: time of the violation, in virtual time.
-    :param digest: of the run, the same for each run in virtual time.
-    :param is_confirmed: whether it was shown twice, in virtual time with the same digest; null: it ran once.
-    :param runs: number of trials that shrinking took.
+    :param digest: digest of the run, which is the same for each run in virtual time.
+    :param is_confirmed: whether a second run showed it too, in virtual time with the same digest; None if the trial ran
+        only once.
+    :param runs: number of trials that were run to shrink it.
     """
 
     trial: Trial
@@ -49,7 +50,7 @@ class Counterexample:
 
     @property
     def size(self) -> str:
-        """`2 clients, 5 operations, 1 fault`."""
+        """The size of the trial, such as `2 clients, 5 operations, 1 fault`."""
         trial = self.trial
         operations = sum(map(operations_of, trial.clients))
         counts = ((len(trial.clients), "client"), (operations, "operation"), (len(trial.schedule), "fault"))
@@ -57,7 +58,7 @@ class Counterexample:
 
 
 def operations_of(client: Client) -> int:
-    """Return the number of operations of a client's steps, at least; of a workload, 1."""
+    """Return the minimum number of operations in a client's steps; 1 for a workload."""
     if not isinstance(client, SteppingClient):
         return 1
     return sum(

@@ -14,7 +14,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Inside, the first SIGINT or SIGTERM raises KeyboardInterrupt. Main thread only."""
+    """Raise KeyboardInterrupt at the first SIGINT or SIGTERM inside the context. Main thread only."""
     before = {number: signal.signal(number, _interrupt) for number in _SIGNALS}
     try:
         yield

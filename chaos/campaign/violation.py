@@ -1,4 +1,4 @@
-"""Violation: what a trial on any target has shown that must not occur."""
+"""Violation of a requirement, an invariant or another check in a trial, on any target."""
 
 from dataclasses import dataclass
 

@@ -43,13 +43,14 @@ class WorkerError(Exception):
 class Job(Generic[A, T]):
     """Work of the workers. Functions that run in a worker can be pickled.
 
-    :param work: run in a worker for each item.
-    :param limit_s: an item that takes longer is given up, with its process.
-    :param overdue: the result of such an item.
-    :param died: the result of an item whose process died with an exit code; null: that is a `WorkerError`.
+    :param work: function that a worker runs for each item.
+    :param limit_s: maximum time of an item; after it the worker process is killed.
+    :param overdue: returns the result of an item that took longer.
+    :param died: returns the result of an item whose process died with an exit code; if it is None, the death is a
+        `WorkerError`.
     :param inside: context in which a worker works.
     :param preloaded: modules that are imported once, and shared by all workers, which are forked.
-    :param name: of an item, in errors.
+    :param name: returns the name of an item, for errors.
     """
 
     work: Callable[[A], T]

@@ -64,7 +64,7 @@ class Area(StrEnum):
 class Defect:
     """One bug.
 
-    :param name: in kebab case.
+    :param name: name in kebab case.
     :param source: tickets, KIPs and reports, separated by commas.
     :param owner: a class or a module with the function.
     """

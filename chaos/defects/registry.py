@@ -37,7 +37,7 @@ _AREAS = (
 DEFECTS: Mapping[str, Defect] = MappingProxyType(
     {value.name: value for area in _AREAS for value in vars(area).values() if isinstance(value, Defect)}
 )
-"""In the order of their areas."""
+"""Defects by name, in the order of their areas."""
 
 
 class UnknownDefectError(KeyError):

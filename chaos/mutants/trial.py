@@ -25,7 +25,7 @@ _GRACE_S = 20
 """Additional time to finish the current attempt."""
 _WALL_OVER_CPU = 40
 _FIRST_SEED = 1_000
-"""First of the seeds after the attempts, none of which is among them."""
+"""First seed of the trials after the attempts. It is above the seed of every attempt."""
 CLEAN: Final = Mutant("", "the clean core", 0, "", "", "", 0)
 """The unchanged core, as if it were a mutant."""
 _PRELOADED = [

@@ -38,10 +38,10 @@ _SHRUNK_MAX: Final = 8
 class Plan:
     """Plan of a campaign.
 
-    :param last: last seed; None: until the time is over.
-    :param seconds_max: time after which no seed begins; None: no limit.
-    :param defect: name of the seeded defect; empty: none.
-    :param failures_max: number of failing seeds after which the campaign ends; None: no limit.
+    :param last: last seed; None if only the time limits the campaign.
+    :param seconds_max: time after which no seed begins; None if there is no limit.
+    :param defect: name of the seeded defect; empty if there is none.
+    :param failures_max: number of failing seeds after which the campaign ends; None if there is no limit.
     :param shrink_runs_max: maximum number of trials to shrink one failure.
     """
 

@@ -13,7 +13,7 @@ from conformance.events import Event
 class CampaignStarted(Event):
     """Start of the campaign, with all its settings.
 
-    :param last: last seed; None: until the time is over.
+    :param last: last seed; None if only the time limits the campaign.
     """
 
     event: ClassVar[str] = "campaign-started"

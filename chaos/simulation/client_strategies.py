@@ -154,7 +154,7 @@ def _isolations() -> SearchStrategy[str]:
 
 @cache
 def _offsets() -> SearchStrategy[int | None]:
-    """Draw an offset to read from; None: the end."""
+    """Draw an offset to read from, or None for the end."""
     return chosen(st.none(), st.integers(0, 40))
 
 

@@ -72,7 +72,7 @@ def damage(disk: SimulatedDisk, topic: str, what: Damage) -> None:
 
 
 def flip_bit(disk: SimulatedDisk, topic: str, suffix: str, per_mille: int) -> bool:
-    """Flip a bit in the last such file of a topic's first partition, and delete the recovery point.
+    """Flip a bit in the last file with this suffix in a topic's first partition, and delete the recovery point.
 
     So the next start checks every batch, as after a crash of the machine; Kafka does not detect bits that it does not
     read, either. Returns false if there is no such file.

@@ -1,6 +1,6 @@
-"""Space-time diagram of a run from its record, limited to what is relevant.
+"""Space-time diagram of the relevant part of a recorded run.
 
-A run of seconds has thousands of messages. Those nearest in time to the violation, faults, elections and truncations
+Even a short run has thousands of messages. Those nearest in time to the violation, faults, elections and truncations
 are shown, except heartbeats and empty fetches.
 """
 
@@ -93,7 +93,7 @@ def _first_of_clients(messages: list[SentMessage]) -> int:
 
 
 def _least_sizes(messages: Iterable[SentMessage]) -> dict[tuple[str, str], int]:
-    """Return the size of a Fetch response without records, by fetching place and listener."""
+    """Return the size of the smallest Fetch response for each source of requests and listener: it has no records."""
     least: dict[tuple[str, str], int] = {}
     for passed in messages:
         if passed.request is not None and passed.api == "Fetch":
@@ -129,7 +129,7 @@ def _distance(at_ms: int, focus: list[int]) -> int:
 def _places(
     messages: Iterable[SentMessage], changes: Iterable[Change], faults: Iterable[FaultInterval]
 ) -> dict[int, int]:
-    """Return the time of every event that is shown, by place."""
+    """Return the time of every event that is shown, by its position in the record."""
     places: dict[int, int] = {}
     for passed in messages:
         places[passed.place] = passed.at_ms
@@ -144,7 +144,7 @@ def _places(
 
 
 def _moments(places: dict[int, int], shown: list[SentMessage], messages: list[SentMessage]) -> Iterable[Moment]:
-    """Yield the moments; one after an interval without events has the number of omitted messages."""
+    """Yield the moments. A moment after an interval without events has the number of messages omitted in it."""
     kept = {passed.place for passed in shown}
     missing = [passed.place for passed in messages if passed.place not in kept]
     passed_by = counted = 0

@@ -109,7 +109,7 @@ class SimulatedLosses(Losses):
         self._has_lost: set[int] = set()
 
     def note(self, node: int, topic: str | None = None) -> None:
-        """Note that a node has lost content, of whichever topic."""
+        """Note that a node has lost content. The topic does not matter."""
         self._has_lost.add(node)
         self._lost(node)
         self.before_start(node)

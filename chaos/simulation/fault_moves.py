@@ -60,7 +60,7 @@ def ends(shape: Shape) -> SearchStrategy[tuple[Node, Node]]:
 
 @cache
 def listeners() -> SearchStrategy[Listener | None]:
-    """Draw the listener that a cut is limited to; None: no limit."""
+    """Draw the listener that a cut is limited to, or None for no limit."""
     return st.sampled_from((None, Listener.REPLICATION, Listener.CONTROLLER))
 
 

@@ -57,7 +57,7 @@ GROUPS_MAX: Final = 4
 
 
 def schedules(shape: Shape, kinds: tuple[str, ...]) -> SearchStrategy[tuple[Timed, ...]]:
-    """Schedules of faults of some kinds, by time."""
+    """Return a strategy for schedules of faults of these kinds, ordered by time."""
     return schedules_of(chosen(*(_groups(kind, shape) for kind in kinds))) if kinds else st.just(())
 
 
@@ -67,7 +67,7 @@ def _groups(kind: str, shape: Shape) -> SearchStrategy[Group]:
 
 
 def schedules_of(groups: SearchStrategy[Group]) -> SearchStrategy[tuple[Timed, ...]]:
-    """Schedules of groups that are drawn one by one, by time."""
+    """Return a strategy for schedules of groups that are drawn one by one, ordered by time."""
     return st.lists(st.tuples(gaps(), groups), min_size=1, max_size=GROUPS_MAX).map(_in_time)
 
 
@@ -193,7 +193,7 @@ def _changed_settings(_shape: Shape) -> SearchStrategy[Group]:
 
 
 def _new_brokers(shape: Shape) -> SearchStrategy[Group]:
-    """A broker joins, and is given the first partition, perhaps in place of all others."""
+    """A broker joins, and the first partition is reassigned to it, to it alone or together with other brokers."""
     node = shape.nodes + 1
     rest = st.lists(st.sampled_from(shape.brokers), max_size=2, unique=True)
     moves: SearchStrategy[AnyFault] = rest.map(lambda others: Reassign((node, *others)))

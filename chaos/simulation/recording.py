@@ -29,7 +29,7 @@ class SentMessage:
     """A message. `place` and `arrived` count events; None if it has not arrived.
 
     :ivar api: None if it is neither a complete request nor the response to one.
-    :ivar request: of a response; None for a request.
+    :ivar request: request to which it is the response; None if it is a request itself.
     :ivar response: None if there is none.
     """
 

@@ -63,12 +63,12 @@ IN_VIRTUAL_TIME = {"metadata.max.idle.interval.ms": "5000", "initial.broker.regi
 """Properties that differ from trials on real processes. With Kafka's half a second, NoOp records of the metadata log
 would be a third of all messages; its minute for a first registration is enough, since no machine is slow."""
 WIRE_CHECKED_EVERY = 50
-"""One in this number of messages is read again with kio's reader, which is slow."""
+"""One in this number of messages is decoded again with kio's reader, which is slow."""
 READY_MS = 60_000
 CONVERGE_MS = 90_000
 """More than twice the time that a follower waits for a lost response (`replica.socket.timeout.ms`)."""
 POST_RUN_CHECK_MS = 90_000
-"""One check is idle for more than a minute."""
+"""Timeout of the post-run checks: one of them is idle for more than a minute."""
 DRAIN_MS = 60_000
 REST_MS = 3 * PERIOD_MAX_MS
 STOP_MS = 15_000

@@ -1,4 +1,4 @@
-"""Threads in virtual time: any number of them, of which exactly one runs.
+"""Threads in virtual time: there may be any number, but exactly one runs at a time.
 
 A thread runs until it waits. Then the thread that can continue and has waited longest runs; if there is none, the
 waiting thread performs the next step of the simulation. So programs written for threads run one after the other, in the

@@ -91,7 +91,7 @@ _GO_WITH: Final = {
 
 
 _AT_TIMES: Final = ("short-metadata-log", "timed-flush", "retention-by-size", "rebalance")
-"""Settings of which a trial sometimes has one, independent of its faults."""
+"""A trial sometimes has one of these settings, independent of its faults."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,7 +90,7 @@ class Simulation:
 
     @property
     def stage(self) -> SimulatedStage:
-        """Threads of which one runs at a time."""
+        """Stage whose threads run one at a time."""
         if self._stage is None:
             raise TargetError("the simulation has not started")
         return self._stage
@@ -107,7 +107,7 @@ class Simulation:
 
     @property
     def cluster_properties(self) -> Mapping[str, str]:
-        """Of every node."""
+        """Settings of every node."""
         return self._properties
 
     @property

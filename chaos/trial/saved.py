@@ -26,7 +26,7 @@ class SavedTrial:
     """A trial from a file.
 
     :ivar name: name of the violation for which it was saved; empty if the file has none.
-    :ivar defect: defect that was seeded into the reference broker; empty: none.
+    :ivar defect: defect that was seeded into the reference broker; empty if there was none.
     :ivar target: target with the violation; empty if the file has none.
     """
 

@@ -58,7 +58,7 @@ Client = (
     | Committer
     | Administrator
 )
-"""With steps, or a workload."""
+"""A client with steps, or a workload."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -88,7 +88,7 @@ class Topic(AsPython):
 class Trial(AsPython):
     """One trial.
 
-    :param seed: of all randomness in virtual time: delays, elections, the bytes that survive a power cut.
+    :param seed: seed of all randomness in virtual time: delays, elections, the bytes that survive a power cut.
     :param topics: roles of replicas, and faults of a partition, refer to partition 0 of the first topic.
     :param healed_ms: time for which workloads continue after the cluster has recovered.
     :param waits_for_recovery: whether the schedule on a started cluster is paused, when no fault is in force, until the

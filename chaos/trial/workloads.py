@@ -13,8 +13,8 @@ from fixtures.python_source import AsPython
 class Pipelined(AsPython):
     """librdkafka's producer: it retries, and sends bursts to all partitions in turn, with pauses.
 
-    :param in_flight_max: with more than one, librdkafka 2.16 writes a record twice to a correct cluster: it retries
-        after OUT_OF_ORDER_SEQUENCE_NUMBER from a new leader.
+    :param in_flight_max: maximum number of requests in flight. With more than one, librdkafka 2.16 writes a record
+        twice to a correct cluster, because it retries after OUT_OF_ORDER_SEQUENCE_NUMBER from a new leader.
     """
 
     idempotent: bool = True

@@ -1,4 +1,6 @@
-"""Actors: each runs the steps of one client of a script with one recorded client, in one thread at a time.
+"""Actors: each runs the steps that a script has for one client.
+
+An actor records all calls of its client, and is used by one thread at a time.
 
 A phase ends when all writers have run their steps, or early because of a failure. Readers and watchers continue until
 then. An actor is used in all phases and closed after the last; a pipelined producer then waits for its last delivery

@@ -97,7 +97,7 @@ class Ran:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """Scripts with one history, by which one or several requirements are judged.
+    """Scripts with one history, which is judged for one or several requirements.
 
     The requirements of a family have the same seed (`Requirement.family`): in a run the first of them records the
     history on a target, and the others use it. A requirement that is checked again records another one.
@@ -110,7 +110,7 @@ class Family:
     scripts: Scripts
     divisor: int = SCRIPTS_DIVISOR
     _ran: dict[tuple[Path, str], Ran] = field(default_factory=dict, repr=False)
-    """By the directory of the run's histories on a target, and the target's name."""
+    """Results of finished scripts, by the directory of the run's histories on a target and the target's name."""
 
     def drawn_max(self, context: CheckContext) -> int:
         """Return the maximum number of scripts of a context."""

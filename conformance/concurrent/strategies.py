@@ -29,7 +29,7 @@ COMPRESSIONS = ("none", "gzip", "snappy", "lz4", "zstd")
 def steps(
     *, sends_min: int = 1, sends_max: int = 4, records_max: int = 60, pause_ms_max: int = 30
 ) -> SearchStrategy[tuple[Step, ...]]:
-    """Sends, each with a pause after it."""
+    """Return a strategy for sends, each followed by a pause."""
     send = st.builds(SendRecords, st.integers(1, records_max), st.integers(SIZE_MIN, 600))
     pause = st.builds(Idle, st.integers(0, pause_ms_max))
     paired = st.lists(st.tuples(send, pause), min_size=sends_min, max_size=sends_max)
@@ -39,7 +39,7 @@ def steps(
 def pipelined_producers(
     partitions: int, *, idempotent: SearchStrategy[bool], faulty: bool = False
 ) -> SearchStrategy[PipelinedProducer]:
-    """Producers with five requests in flight and various batch settings.
+    """Return a strategy for producers with five requests in flight and various batch settings.
 
     Before a faulty phase they are connected and flushed, so that the cut link is one in use.
     """
@@ -59,7 +59,7 @@ def pipelined_producers(
 
 
 def one_shot_producers(partitions: int, *, acks: SearchStrategy[int] | None = None) -> SearchStrategy[OneShotProducer]:
-    """Raw producers, idempotent or not."""
+    """Return a strategy for raw producers, idempotent or not."""
     return st.builds(
         OneShotProducer,
         partition=st.integers(0, partitions - 1),
@@ -70,7 +70,7 @@ def one_shot_producers(partitions: int, *, acks: SearchStrategy[int] | None = No
 
 
 def consumers() -> SearchStrategy[Consumer]:
-    """Consumers that poll a little or a lot at a time."""
+    """Return a strategy for consumers that poll from one to 500 records at a time."""
     return st.builds(
         Consumer,
         isolation=st.sampled_from(("read_uncommitted", "read_committed")),
@@ -88,7 +88,7 @@ def scripts(
     properties: tuple[tuple[str, str], ...] = (),
     nemesis: SearchStrategy[tuple[Move, ...]] | None = None,
 ) -> ConcurrentScript:
-    """Scripts of these clients on a topic with these settings."""
+    """Draw a script of these clients on a topic with these settings."""
     return ConcurrentScript(
         topic=TopicSettings(partitions, replication_factor, properties),
         clients=tuple(draw(clients)),
@@ -97,7 +97,7 @@ def scripts(
 
 
 def client_cuts() -> SearchStrategy[tuple[Move, ...]]:
-    """One or two short cuts between the clients and the leader, one after the other: of requests or of responses."""
+    """Return a strategy for one or two consecutive short cuts of requests or responses between clients and leader."""
     cut = st.builds(
         Cut, st.just(InitialRole.CLIENT), st.just(InitialRole.LEADER), st.sampled_from((Lost.ANSWERS, Lost.REQUESTS))
     )
@@ -110,5 +110,5 @@ def client_cuts() -> SearchStrategy[tuple[Move, ...]]:
 
 
 def waits(shortest_ms: int, longest_ms: int) -> SearchStrategy[Wait]:
-    """Pauses of the nemesis."""
+    """Return a strategy for pauses of the nemesis."""
     return st.builds(Wait, st.integers(shortest_ms, longest_ms))

@@ -66,9 +66,9 @@ class TopicHistory:
     """Operations on this topic or on no topic, in the order of their ids."""
     records: Sequence[Row]
     views: Sequence[PartitionView]
-    """In the order of their requests."""
+    """Views of all partitions, in the order of their requests."""
     states: Sequence[Row]
-    """Of every topic, in the order of their requests."""
+    """Rows of `states` of every topic, in the order of their requests."""
     faults: Sequence[Fault]
 
     def partition(self, partition: int = 0) -> Sequence[PartitionView]:

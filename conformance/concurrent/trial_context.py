@@ -40,7 +40,7 @@ class TrialContext:
     topic: str
     topic_ids: TopicIds
     replicas: Mapping[int, Replicas]
-    """By partition, when the script started."""
+    """Replicas of each partition when the script started."""
     processes: Iterator[int]
     """Unused process numbers."""
     values: Iterator[int]

@@ -39,7 +39,7 @@ class NotAFindingError(Exception):
 class Observed:
     """A symptom that was observed.
 
-    :ivar began_s: when it began at the latest, on the monotonic clock.
+    :ivar began_s: latest time at which it can have begun, on the monotonic clock.
     """
 
     symptom: Symptom
@@ -49,7 +49,7 @@ class Observed:
 
     @property
     def signature(self) -> tuple[Symptom, str]:
-        """Equal for symptoms that are taken for one defect of the broker."""
+        """Key that is equal for symptoms of the same defect of the broker."""
         return self.symptom, self.text if self.symptom is Symptom.TRACEBACK else ""
 
 

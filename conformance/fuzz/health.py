@@ -19,7 +19,7 @@ _TRACEBACK: Final = "Traceback (most recent call last)"
 class Limits:
     """The bounds of a node.
 
-    :ivar response_s: for responses on other connections.
+    :ivar response_s: limit for responses on other connections.
     :ivar memory_bytes: limit of resident memory.
     """
 
@@ -29,7 +29,7 @@ class Limits:
 
 REFERENCE_LIMITS: Final = Limits(0.25, 300 * _MEGABYTE)
 JVM_LIMITS: Final = Limits(2.0, 1_000 * _MEGABYTE)
-"""For a JVM with a heap of 384 MB and memory outside the heap; garbage collection pauses it for longer."""
+"""Limits for a JVM with a heap of 384 MB and memory outside it. Garbage collection pauses it for longer."""
 
 
 def limits_for(kind: str) -> Limits:

@@ -121,7 +121,7 @@ class Responses:
 
     count: int = 0
     slowest_s: float = 0.0
-    """With the time that prober and node waited for a processor."""
+    """Slowest response, including the time for which prober and node waited for a processor."""
     slowest_own_s: float = 0.0
 
 

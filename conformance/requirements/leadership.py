@@ -29,7 +29,7 @@ from fixtures.targets.target import Capability
 
 _REPLICATION: Final = frozenset({Capability.TOPIC_ADMIN, Capability.REPLICATION})
 _ELSEWHERE: Final = st.sampled_from([2, 3])
-"""For a topic on the first two brokers: the follower, and a broker without a replica."""
+"""Broker 2 is the follower of a topic on the first two brokers, and broker 3 has no replica of it."""
 _PARTITION_ERRORS: Final = (
     judges("error", "base_offset", of=Produce)
     | judges("error", "records", of=Fetch)

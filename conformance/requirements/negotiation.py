@@ -69,7 +69,7 @@ def _frame(body: bytes) -> bytes:
 
 
 def _header(api_key: int, version: int) -> bytes:
-    """Request header v1: key, version, correlation id, null client id."""
+    """Return a request header v1, with key, version, correlation id and a null client id."""
     return struct.pack(">hhih", api_key, version, 1, -1)
 
 

@@ -28,7 +28,7 @@ from linearizability.finding import Difference, Finding
 from linearizability.judgement import Verdict
 
 Judges: TypeAlias = dict[type[Step], frozenset[str]]
-"""By kind of step: the response fields that a requirement judges."""
+"""Response fields that a requirement judges, by kind of step."""
 
 _AUTHORITY: Final = "apache-kafka"
 """The kind of target whose responses decide where the model leaves a judged field open."""

@@ -12,7 +12,7 @@ _UNKNOWN_TAGS: Final = b"\x01\xe8\x07\x05trial"
 """One tagged field (KIP-482): its tag, 1000, its size and its bytes."""
 _NO_TAGS: Final = b"\x00"
 _CLIENT_ID_OFFSET: Final = 8
-"""After the API's key and version, and the correlation id."""
+"""Offset after the API's key and version and the correlation id."""
 
 
 def request_with_unknown_tags(client: RawClient, message: Any) -> Any:

@@ -71,7 +71,7 @@ def _fetch_offset(request: Any) -> int:
 
 
 def _filters(batches: list[Any], request: Any) -> list[Any]:
-    """Filter in the broker: no record below the requested offset."""
+    """Filter in the broker, so that no record below the requested offset is returned."""
     offset = _fetch_offset(request)
     kept = [replace(b, records=tuple(r for r in b.records if (r.offset or 0) >= offset)) for b in batches]
     return [replace(b, base_offset=b.records[0].offset or 0, last_offset_delta=None) for b in kept if b.records]

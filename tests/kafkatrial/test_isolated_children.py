@@ -1,4 +1,4 @@
-"""Isolation of child processes: a user's project with modules named like ours and those of the standard library.
+"""Isolation of child processes: a user's project has modules with the names of kafkatrial's and the standard library's.
 
 Each of these modules writes a file and raises an error when it is imported.
 """

@@ -370,7 +370,7 @@ def test_two(): assert "kafkatrial.commands.broker" not in sys.modules
 
 
 def test_faults_of_one_test_do_not_affect_the_next(pytester):
-    """On a real cluster."""
+    """The test starts a real cluster."""
     pytester.makepyfile("""
         def test_one(kafka_cluster):
             kafka_cluster.pause("controller").__enter__()

@@ -45,7 +45,7 @@ _GROUPS: Final = (
     "shipping",
     "consumers",
 )
-"""With a positive, a negative and the least hash of Java; with characters of one byte and of more."""
+"""Names whose Java hash is positive, negative or the smallest integer, with characters of one byte and of several."""
 
 
 # --- topics that Metadata creates

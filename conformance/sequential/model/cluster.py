@@ -130,7 +130,7 @@ class ModelCluster:
     producers: int = 0
     """Number of assigned producer ids."""
     committed: dict[tuple[str, int, int], CommittedOffset] = field(default_factory=dict)
-    """By group, topic id and partition."""
+    """Committed offsets by group, topic id and partition."""
 
     def partition(self, topic: str, index: int, topic_id: int | None = None) -> Partition | None:
         """Return the partition; null if topic or partition do not exist, or the topic has another id."""

@@ -1,4 +1,4 @@
-"""Mutants are changes of one place that compile; the same source has the same mutants."""
+"""Mutants: each compiles and differs from the source in one place, and a source always has the same mutants."""
 
 import ast
 import subprocess

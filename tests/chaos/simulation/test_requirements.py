@@ -1,4 +1,4 @@
-"""Requirements on the target `simulation` detect defects in responses to clients, each by the requirement named."""
+"""Requirements on the target `simulation`: each defect in the table is detected by the requirement beside it."""
 
 from dataclasses import replace
 from unittest.mock import patch

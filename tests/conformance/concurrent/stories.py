@@ -186,7 +186,7 @@ def rolling_bounce():
 
 
 def last_replica_lost():
-    """Of replicas 1 and 2 the ISR is 1, which is down from 5 to 9 s, and from 12 to 17 s, when 2 is elected."""
+    """Node 1 becomes the only ISR member. It is down from 5 to 9 s, and from 12 to 17 s, when node 2 is elected."""
     story = Story()
     story.call("create_topic", 0, 0.1)
     story.metadata(0.2, 1, 0, (1, 2), node=3)
@@ -213,7 +213,7 @@ def last_replica_lost():
 
 
 def unclean_enabled():
-    """Of replicas 1 and 2 the ISR is 1, which is down from 5 to 9 s; 2 leads from 6 s on."""
+    """Node 1 becomes the only ISR member, and is down from 5 to 9 s; node 2 leads from 6 s on."""
     story = Story()
     story.call("create_topic", 0, 0.1)
     story.metadata(0.2, 1, 0, (1, 2), node=3)
@@ -249,7 +249,7 @@ def leader_paused():
 
 
 def reassigned():
-    """From nodes 1 and 2 to 2 and 4, which has joined, and back; then 4 leaves."""
+    """Node 4 joins; the replicas move from nodes 1 and 2 to nodes 2 and 4, and back; then node 4 leaves."""
     story = Story()
     story.call("create_topic", 0, 0.1)
     story.metadata(0.2, 1, 0, (1, 2), node=3)

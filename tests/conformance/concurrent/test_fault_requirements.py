@@ -1,7 +1,7 @@
-"""Each requirement of a cluster with faults holds in a valid story and is violated by one with a change in one place.
+"""Post-run checks of the requirements of a cluster with faults.
 
-The anomalies of the checkers (lost and divergent records) have their own tests; here each requirement is judged by its
-post-run checks.
+A story is a history written by hand. A valid story satisfies each requirement, and violates it after one change. The
+anomalies of the checkers (lost and divergent records) have their own tests.
 """
 
 import pytest
@@ -296,7 +296,7 @@ def test_a_slow_follower_may_return_until_its_own_link_is_cut():
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
 def test_without_its_faults_a_requirement_is_unknown(row):
-    """A requirement is unknown for a cluster without faults."""
+    """The verdict is unknown if the history has no faults."""
     story = Story()
     story.call("create_topic", 0, 0.1)
     story.metadata(0.2, 1, 0, (1, 2, 3))

@@ -224,7 +224,7 @@ def test_clients_that_wait_for_a_node_fault_continue_after_the_last_move(target)
 
 
 class Slow:
-    """A node that knows the cluster's brokers, and its own leadership, after a number of requests."""
+    """A node that reports all brokers, and its own leader epoch, only after `requests_min` requests."""
 
     def __init__(self, requests_min):
         self.requests_min = requests_min

@@ -23,14 +23,14 @@ class Client:
         self.ended.set()
 
     def close(self):
-        """Nothing to close."""
+        """Do nothing: there is no client to close."""
 
 
 class Injection:
     """A fault injection that fails."""
 
     def await_hold(self):
-        """Nothing holds."""
+        """Do not wait, because no fault begins."""
 
     def __call__(self):
         raise TargetError("node 1 did not start")

@@ -1,8 +1,9 @@
-"""Findings of the requirements of three nodes in a valid history, and in ones that were changed in one place.
+"""Requirements of three nodes: a valid history satisfies them, and a change of one fact violates them.
 
-The valid history is that of a script that cuts a follower's link on Apache Kafka 4.3.1, with rounded times: cut at 1 s,
-lag time 3 s, the follower removed from the ISR at 4.5 s, healed at 10 s, in the ISR at 11 s. The tests write it with
-the real writer, changed in one place, and it is judged by the requirement's post-run checks and the checkers.
+The valid history is that of a script that cuts a follower's link on Apache Kafka 4.3.1, with rounded times. The link is
+cut at 1 s. The follower is removed from the ISR at 4.5 s, because the lag time is 3 s. The link is healed at 10 s, and
+the follower returns to the ISR at 11 s. Each test changes one fact, and writes the history with the real writer. The
+requirement's post-run checks and the checkers of anomalies then judge it.
 """
 
 import pytest
@@ -26,7 +27,7 @@ class Target:
 
 
 class ValidHistory:
-    """Facts of the history, of which a test changes one before it is written."""
+    """Facts of the history. A test changes one of them before the history is written."""
 
     def __init__(self):
         self.cut_s = (1.0, 10.0)

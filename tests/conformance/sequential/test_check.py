@@ -73,7 +73,7 @@ class Renamed:
 
 
 class Fragile:
-    """A target that goes down by a Fetch, `times` times."""
+    """A target that goes down at each of the first `times` Fetch requests."""
 
     def __init__(self, target, times):
         self._target, self._times = target, times
@@ -236,7 +236,7 @@ TWICE = sequential(
     script(CreateTopic(), InitProducerId(), *([st.just(Produce((Batch((Record(b"a"),), producer=0),)))] * 2)),
     judges("error", "log_append_time", of=Produce),
 )
-"""The model leaves the time in the response to a duplicate open."""
+"""The model does not specify `log_append_time` in the response to a duplicate."""
 
 
 def inverts_the_time(part):
