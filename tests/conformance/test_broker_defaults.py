@@ -43,7 +43,7 @@ SEQUENTIAL = [requirement for requirement in REQUIREMENTS if requirement.id in T
 
 
 def judged(target, combination, requirements, run_dir, nodes=1):
-    """Yield the findings of a target with other defaults, two scripts for each requirement."""
+    """Return the findings of a target with other defaults, two scripts for each requirement."""
     started = parse_target(target, nodes=nodes, properties=combination, mesh=False, work_dir=run_dir / "work")
     few = Profile("few", scripts_max=2, shrink_seconds=1.0)
     events = list(run_requirements([started], requirements, seed=4, profile=few, run_dir=run_dir / "run"))
@@ -57,7 +57,13 @@ def assert_silent(findings):
     assert any(each.verdict == "ok" for each in findings)
 
 
-@pytest.mark.parametrize("combination", part(COMBINATIONS, 2), ids=str)
+@pytest.mark.parametrize("combination", part(COMBINATIONS, 1), ids=str)
+def test_a_sample_on_the_reference_broker_with_other_defaults(combination, tmp_path):
+    assert_silent(judged("reference", combination, part(SEQUENTIAL, 50), tmp_path))
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("combination", COMBINATIONS, ids=str)
 def test_the_reference_broker_with_other_defaults(combination, tmp_path):
     assert_silent(judged("reference", combination, SEQUENTIAL, tmp_path))
 
