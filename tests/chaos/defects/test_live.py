@@ -41,6 +41,13 @@ def test_a_cluster_with_an_unknown_defect_is_rejected(name):
         parse_target(name)
 
 
+@pytest.fixture
+def machine_with_fuse(monkeypatch):
+    """The rounds of these tests are replaced, and need no disk."""
+    monkeypatch.setattr("fixtures.disk.kinds.why_no_fuse", lambda: None)
+
+
+@pytest.mark.usefixtures("machine_with_fuse")
 def test_a_round_runs_until_it_detects_the_defect_and_once_on_the_clean_broker():
     ran = []
 
@@ -75,6 +82,7 @@ def machine_without_fuse(monkeypatch):
     monkeypatch.setattr("fixtures.disk.kinds.why_no_fuse", lambda: "no FUSE here")
 
 
+@pytest.mark.usefixtures("machine_with_fuse")
 def test_a_cluster_that_does_not_start_detects_nothing():
     def run(*_, **__):
         raise TargetError("node 1 did not listen in time")
