@@ -6,9 +6,9 @@ from fixtures.targets.target import Node, Target
 _PROBE_TIMEOUT_S = 5.0
 
 
-def responds(target: Target) -> bool:
-    """Whether every node of the target is responsive."""
-    return all(is_responsive(target, node, _PROBE_TIMEOUT_S) for node in target.nodes)
+def responds(target: Target, timeout_s: float = _PROBE_TIMEOUT_S) -> bool:
+    """Whether every node of the target is responsive, each within the timeout."""
+    return all(is_responsive(target, node, timeout_s) for node in target.nodes)
 
 
 def is_responsive(target: Target, node: Node, timeout_s: float) -> bool:

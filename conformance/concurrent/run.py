@@ -115,9 +115,7 @@ class HistoryRun:
 
     def make_topic(self, topic: str, settings: TopicSettings, admin: RecordedAdminClient) -> TrialContext:
         """Create a topic and wait for its ISRs to be full. Raises `ScriptNotRunError`."""
-        node = self.target.nodes[0]
-        with RawClient(node.host, node.port, transport=self.target.transport) as client:
-            properties = {**settings_to_pin(client, node.id), **dict(settings.properties)}
+        properties = {**settings_to_pin(admin.client, self.target.nodes[0].id), **dict(settings.properties)}
         created = admin.create_topic(
             topic,
             partitions=settings.partitions,

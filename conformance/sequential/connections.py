@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from conformance.liveness import is_responsive
+from conformance.liveness import responds
 from fixtures.clients.messages import ApiKey, known_versions
 from fixtures.clients.raw import RawClient
 from fixtures.clients.transport import Transport
@@ -56,7 +56,7 @@ class Connections:
 
     def live(self, timeout_s: float) -> bool:
         """Whether every broker responds, each within the timeout."""
-        return all(is_responsive(self._target, node, timeout_s) for node in self.nodes)
+        return responds(self._target, timeout_s)
 
 
 def version_for(client: RawClient, key: ApiKey, wanted: int | None) -> int:
