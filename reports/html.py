@@ -32,7 +32,8 @@ SIGNS = {
 }
 _WORDS = {Standing.EXPECTED: "expected", Standing.NOT_APPLICABLE: "n/a"}
 """Short texts for cells; the others have the text of their standing."""
-_WITH_SECTION = (Standing.VIOLATION, Standing.FIXED, Standing.UNKNOWN, Standing.EXPECTED)
+WITH_SECTION = (Standing.VIOLATION, Standing.FIXED, Standing.UNKNOWN, Standing.EXPECTED)
+"""Standings with a section for each finding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,7 @@ def render_html(results: Results, run_dir: Path | None = None) -> str:
         place=place,
         results=results,
         counts=[(css_class(s), SIGNS[s], s, count) for s, count in results.counts().items()],
-        sections={css_class(standing) for standing in _WITH_SECTION},
+        sections={css_class(standing) for standing in WITH_SECTION},
         areas=list(_areas(results)),
         findings=list(_findings(results, run_dir)),
         differences=list(results.differences()),
@@ -90,34 +91,43 @@ def _areas(results: Results) -> Iterator[tuple[str, list[tuple[RequirementInfo, 
     for area, requirements in groupby(results.requirements, key=lambda requirement: requirement.area):
         yield (
             area,
-            [(r, [_cell(results.finding(r.id, target.name)) for target in results.targets]) for r in requirements],
+            [
+                (r, [_cell_with_link(results.finding(r.id, target.name)) for target in results.targets])
+                for r in requirements
+            ],
         )
 
 
-def _cell(finding: Finding | None) -> Cell:
+def _cell_with_link(finding: Finding | None) -> Cell:
+    return cell_of(finding, _anchor(finding) if finding else "")
+
+
+def cell_of(finding: Finding | None, anchor: str) -> Cell:
+    """Return the cell of a finding, or of none; it leads to the anchor if the finding has a section."""
     if finding is None:
         return Cell("not-run", "·", "not run", "the run ended before it", "")
     standing = finding.standing
     word = "flaky" if finding.flaky else _WORDS.get(standing, str(standing))
-    anchor = _anchor(finding) if standing in _WITH_SECTION else ""
     title = finding.reason or f"{finding.scripts} scripts in {finding.seconds:.1f} s"
-    return Cell(css_class(standing), SIGNS[standing], word, title, anchor)
+    return Cell(css_class(standing), SIGNS[standing], word, title, anchor if standing in WITH_SECTION else "")
 
 
 def _findings(results: Results, run_dir: Path | None) -> Iterator[FindingSection]:
     """Yield the sections of findings, worst first."""
-    for standing in _WITH_SECTION:
+    for standing in WITH_SECTION:
         for finding in results.with_standing(standing):
             requirement = results.requirement(finding.requirement)
-            yield FindingSection(
-                _anchor(finding),
-                css_class(standing),
-                SIGNS[standing],
-                finding,
-                requirement,
-                _code(finding.program),
-                _pictures(finding, run_dir),
-            )
+            yield section_of(finding, requirement, _anchor(finding), _pictures(finding, run_dir))
+
+
+def section_of(
+    finding: Finding, requirement: RequirementInfo, anchor: str, pictures: tuple[str, ...] = ()
+) -> FindingSection:
+    """Return the section of a finding."""
+    standing = finding.standing
+    return FindingSection(
+        anchor, css_class(standing), SIGNS[standing], finding, requirement, _code(finding.program), pictures
+    )
 
 
 def _pictures(finding: Finding, run_dir: Path | None) -> tuple[str, ...]:

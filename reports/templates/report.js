@@ -1,18 +1,22 @@
 "use strict";
-// The filter hides rows; an area whose rows are all hidden goes too. Without this script everything is shown.
+// The filter hides rows and columns; an area whose rows are all hidden goes too. Without this script everything is shown.
 const form = document.querySelector(".filter");
 const rows = [...document.querySelectorAll(".matrix tr[data-level]")];
+const columns = [...form.querySelectorAll("[name=target]")];
 const ticked = (name) => new Set([...form.querySelectorAll(`[name=${name}]:checked`)].map((box) => box.value));
 function filter() {
   const text = form.elements.text.value.trim().toLowerCase();
   const standings = ticked("standing"), levels = ticked("level");
   for (const row of rows) {
-    const own = row.dataset.standing.split(" ");
+    const own = row.dataset.standing.split(" ").filter((_, column) => columns[column]?.checked ?? true);
     row.hidden = !(own.some((standing) => standings.has(standing) || standing === "not-run") &&
       levels.has(row.dataset.level) && row.textContent.toLowerCase().includes(text));
   }
   for (const body of document.querySelectorAll(".matrix tbody")) {
     body.hidden = [...body.querySelectorAll("tr[data-level]")].every((row) => row.hidden);
+  }
+  for (const row of columns.length ? [document.querySelector(".matrix thead tr"), ...rows] : []) {
+    columns.forEach((box, column) => { row.children[column + 1].hidden = !box.checked; });
   }
   form.querySelector("output").textContent = `${rows.filter((row) => !row.hidden).length} of ${rows.length}`;
 }

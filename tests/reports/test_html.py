@@ -2,40 +2,12 @@
 
 import re
 from dataclasses import replace
-from html.parser import HTMLParser
 
 import pytest
 
 from reports.html import render_html, write_html
 from reports.results import Results
-
-VOID = {"meta", "input", "br", "hr", "img", "link"}
-
-
-class Page(HTMLParser):
-    """Parser that collects ids, links, text and unclosed elements."""
-
-    def __init__(self, html):
-        super().__init__()
-        self.ids, self.hrefs, self.outside, self.open, self.text = [], [], [], [], ""
-        self.feed(html)
-
-    def handle_starttag(self, tag, attributes):
-        values = dict(attributes)
-        if tag not in VOID:
-            self.open.append(tag)
-        if "id" in values:
-            self.ids.append(values["id"])
-        if tag == "a":
-            self.hrefs.append(values["href"])
-        self.outside += [values[name] for name in ("src", "action", "data", "poster") if name in values]
-        assert tag not in {"link", "iframe", "img", "object"}, f"<{tag}> would fetch something"
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        self.text += data
+from tests.reports.page import Page
 
 
 @pytest.fixture

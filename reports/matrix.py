@@ -1,0 +1,147 @@
+"""Matrix: the verdicts of several runs, targets by requirements. Pure.
+
+- A column is a target with one version of its broker. Runs of both, on any machine, are merged.
+- A cell is decided by the worst finding of these runs (`WORST_FIRST`); of equally bad ones, by the latest. If only the
+  latest runs count, it is decided by the finding of the run that started last, whatever the others found.
+- Requirements are those of all runs: MUST before SHOULD before MAY, each level by areas in the order of the runs.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Final
+
+from linearizability.finding import Finding, Standing
+from reports.results import RequirementInfo, Results, TargetInfo
+
+WORST_FIRST: Final = (
+    Standing.VIOLATION,
+    Standing.EXPECTED,
+    Standing.UNKNOWN,
+    Standing.FIXED,
+    Standing.OK,
+    Standing.NOT_APPLICABLE,
+)
+"""A requirement that one run could not check, for lack of nodes say, has the verdict of the run that could."""
+_LEVELS: Final = ("MUST", "SHOULD", "MAY")
+BROKER: Final = "broker"
+"""The entry of a target's versions that distinguishes versions of one target."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One target. `runs` are those that tried it, the latest first."""
+
+    name: str
+    runs: tuple[Results, ...]
+
+    @property
+    def infos(self) -> tuple[TargetInfo, ...]:
+        """The target as each run describes it, the latest first."""
+        return tuple(next(target for target in run.targets if target.name == self.name) for run in self.runs)
+
+    @property
+    def version(self) -> str:
+        """Version of the broker; empty if it is unknown."""
+        return self.infos[0].versions.get(BROKER, "")
+
+    @property
+    def versions(self) -> tuple[str, ...]:
+        """All versions of the latest run, such as `java 17.0.15`."""
+        return tuple(f"{name} {version}" for name, version in self.infos[0].versions.items())
+
+    @property
+    def nodes(self) -> tuple[int, ...]:
+        """The numbers of nodes that were tried."""
+        return tuple(sorted({info.nodes for info in self.infos if info.nodes}))
+
+    @property
+    def dates(self) -> str:
+        """The day of the run, or the first and the last day of several."""
+        return " to ".join(sorted({days(run) for run in (self.runs[0], self.runs[-1])}))
+
+
+def days(run: Results) -> str:
+    """Return the day on which a run started."""
+    return run.started_at.partition("T")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """The merged runs."""
+
+    columns: tuple[Column, ...]
+    requirements: tuple[RequirementInfo, ...]
+    judged: Mapping[tuple[str, int], tuple[tuple[Results, Finding], ...]]
+    """What each run found, the latest first, by requirement and number of the column."""
+    latest: bool = False
+    """Whether only the latest finding counts."""
+
+    def cell(self, requirement: str, column: int) -> Finding | None:
+        """Return the finding that decides; none if no run has judged the requirement."""
+        found = [finding for _, finding in self.judged.get((requirement, column), ())]
+        return found[0] if found and self.latest else min(found, key=_severity, default=None)
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """The levels that occur, MUST first."""
+        return tuple(dict.fromkeys(requirement.level for requirement in self.requirements))
+
+    def at_level(self, level: str) -> tuple[RequirementInfo, ...]:
+        """Return the requirements of a level."""
+        return tuple(requirement for requirement in self.requirements if requirement.level == level)
+
+    def areas(self) -> Iterator[tuple[str, str, tuple[RequirementInfo, ...]]]:
+        """Yield level, area and requirements."""
+        for (level, area), found in groupby(self.requirements, key=lambda each: (each.level, each.area)):
+            yield level, area, tuple(found)
+
+    def counts(self, column: int, level: str) -> Counter[Standing | None]:
+        """Return the number of cells of a column by standing; None counts those that no run has judged."""
+        found = (self.cell(requirement.id, column) for requirement in self.at_level(level))
+        return Counter(None if finding is None else finding.standing for finding in found)
+
+    def failing(self, column: int) -> tuple[Finding, ...]:
+        """Return the violations of a column, expected ones included, in the order of the requirements."""
+        found = (self.cell(requirement.id, column) for requirement in self.requirements)
+        wanted = (Standing.VIOLATION, Standing.EXPECTED)
+        return tuple(finding for finding in found if finding is not None and finding.standing in wanted)
+
+
+def merge(runs: Sequence[Results], *, latest: bool = False) -> Matrix:
+    """Return the matrix of at least one run."""
+    newest_first = sorted(runs, key=lambda run: run.started_at, reverse=True)
+    columns = tuple(
+        Column(name, tuple(run for run in newest_first if _key_of(run, name) == (name, version)))
+        for name, version in dict.fromkeys(_key(target) for run in runs for target in run.targets)
+    )
+    requirements = _in_order(runs, {info.id: info for run in reversed(newest_first) for info in run.requirements})
+    judged: dict[tuple[str, int], tuple[tuple[Results, Finding], ...]] = {}
+    for number, column in enumerate(columns):
+        for run in column.runs:
+            found = {each.requirement: each for each in reversed(run.outcomes) if each.target == column.name}
+            for requirement, finding in found.items():
+                judged[requirement, number] = (*judged.get((requirement, number), ()), (run, finding))
+    return Matrix(columns, requirements, judged, latest)
+
+
+def _key(target: TargetInfo) -> tuple[str, str]:
+    return target.name, target.versions.get(BROKER, "")
+
+
+def _key_of(run: Results, name: str) -> tuple[str, str] | None:
+    return next((_key(target) for target in run.targets if target.name == name), None)
+
+
+def _in_order(runs: Sequence[Results], infos: Mapping[str, RequirementInfo]) -> tuple[RequirementInfo, ...]:
+    """Return the requirements by level and area, each in the order of its first occurrence."""
+    found = [infos[name] for name in dict.fromkeys(info.id for run in runs for info in run.requirements)]
+    areas = list(dict.fromkeys(info.area for info in found))
+    others = sorted({info.level for info in found} - set(_LEVELS))
+    levels = [*_LEVELS, *others]
+    return tuple(sorted(found, key=lambda info: (levels.index(info.level), areas.index(info.area))))
+
+
+def _severity(finding: Finding) -> int:
+    return WORST_FIRST.index(finding.standing)
