@@ -1,14 +1,14 @@
 """Clients of a round as actors: each drives one recorded client until the phase is over.
 
-Raw clients follow the leader or the coordinator when it moves (`FollowingConnection`). After an error, or if there is
+Raw clients follow the leader or the coordinator when it moves (`FollowingClient`). After an error, or if there is
 none, they look it up again after a backoff, without a limit.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import Final, Generic
+from typing import Final
 
-from chaos.live.leader import Client, CoordinatorConnection, FollowingConnection, LeaderConnection
+from chaos.live.leader import FollowingClient, coordinator_client, leader_client
 from chaos.live.records import Records
 from chaos.live.retrying import RetryingProducer
 from chaos.trial import (
@@ -27,9 +27,9 @@ from conformance.concurrent import script
 from conformance.concurrent.actors import Actor, actor_of
 from conformance.concurrent.script import Phase
 from conformance.concurrent.trial_context import TrialContext
+from fixtures.clients import administration
 from fixtures.clients.drivers import Producer
-from fixtures.clients.recorded import RecordedRawClient
-from fixtures.clients.recorded_group import RecordedGroupClient
+from fixtures.clients.recorded import RecordedClient
 from fixtures.clients.responses import ProducerIdentity
 from fixtures.clients.stage import Event
 from linearizability.operation import Outcome
@@ -77,7 +77,7 @@ def write_ends(context: TrialContext, *, timestamp_kept: bool, timeout_s: float)
     clock = context.target.transport
     records = Records(context, timestamp_kept)
     deadline_s = clock.monotonic() + timeout_s
-    waiting = {partition: LeaderConnection(context, partition) for partition in context.replicas}
+    waiting = {partition: leader_client(context, partition) for partition in context.replicas}
 
     def is_written(partition: int) -> bool:
         client, topic, record = waiting[partition].client(), context.topic, records.some(1)
@@ -129,12 +129,12 @@ class _Pipelined:
         self._producer.close()
 
 
-class _RawClient(ABC, Generic[Client]):
+class _RawClient(ABC):
     """Repeats one request to the node that has a role now."""
 
     is_writer = False
 
-    def __init__(self, context: TrialContext, connection: FollowingConnection[Client], pause_ms: int) -> None:
+    def __init__(self, context: TrialContext, connection: FollowingClient, pause_ms: int) -> None:
         self._context = context
         self._connection = connection
         self._pause_s = pause_ms / 1000
@@ -148,16 +148,16 @@ class _RawClient(ABC, Generic[Client]):
             over.wait(self._pause_s if done else _RETRY_BACKOFF_S)
 
     @abstractmethod
-    def _do(self, client: Client) -> bool:
+    def _do(self, client: RecordedClient) -> bool:
         """Send the request once; whether it succeeded."""
 
     def close(self) -> None:
         self._connection.forget()
 
 
-class _OfPartition(_RawClient[RecordedRawClient]):
+class _OfPartition(_RawClient):
     def __init__(self, context: TrialContext, partition: int, pause_ms: int) -> None:
-        super().__init__(context, LeaderConnection(context, partition), pause_ms)
+        super().__init__(context, leader_client(context, partition), pause_ms)
         self._partition = partition
 
 
@@ -171,9 +171,9 @@ class _OneByOne(_OfPartition):
         self._identity: ProducerIdentity | None = None
         self._sequence = -1
 
-    def _do(self, client: RecordedRawClient) -> bool:
+    def _do(self, client: RecordedClient) -> bool:
         if self._workload.idempotent and self._identity is None:
-            _, self._identity = client.init_producer_id()
+            self._identity = client.init_producer_id().identity
             self._sequence = 0
             if self._identity is None:
                 return False
@@ -200,7 +200,7 @@ class _Keyed(_OfPartition):
         self._records = records
         self._workload = workload
 
-    def _do(self, client: RecordedRawClient) -> bool:
+    def _do(self, client: RecordedClient) -> bool:
         records = [self._records.keyed(self._workload.keys)]
         produced = client.produce(self._context.topic, self._partition, records, bracket=True)
         return produced.outcome is Outcome.OK
@@ -211,7 +211,7 @@ class _LeaderReader(_OfPartition):
         super().__init__(context, partition, workload.pause_ms)
         self._offset = 0
 
-    def _do(self, client: RecordedRawClient) -> bool:
+    def _do(self, client: RecordedClient) -> bool:
         topic = self._context.topic
         fetched = client.fetch(topic, self._partition, self._offset, max_wait_ms=50)
         self._offset = fetched.next_offset
@@ -221,13 +221,13 @@ class _LeaderReader(_OfPartition):
         return fetched.error is None and listed.error is None
 
 
-class _Committer(_RawClient[RecordedGroupClient]):
+class _Committer(_RawClient):
     def __init__(self, workload: Committer, context: TrialContext) -> None:
         self._group = workload.group_of(context.topic)
-        super().__init__(context, CoordinatorConnection(context, self._group), workload.pause_ms)
+        super().__init__(context, coordinator_client(context, self._group), workload.pause_ms)
         self._offset = 0
 
-    def _do(self, client: RecordedGroupClient) -> bool:
+    def _do(self, client: RecordedClient) -> bool:
         topic, partitions = self._context.topic, list(self._context.replicas)
         self._offset += 1
         committed = client.commit(self._group, topic, dict.fromkeys(partitions, self._offset))
@@ -251,14 +251,11 @@ class _Administrator:
                     over.wait(self._workload.pause_ms / 1000)
 
     def _create_and_delete(self, node: int) -> None:
-        client = self._context.raw_client(node, timeout_s=_ADMIN_TIMEOUT_MS / 1000)
         topic = self._context.new_topic()
-        try:
+        with self._context.raw_client(node, timeout_s=_ADMIN_TIMEOUT_MS / 1000) as client:
             client.create_topic(topic, replication_factor=2, timeout_ms=_ADMIN_TIMEOUT_MS)
-            client.alter_topic(topic, "retention.ms", "86400000")
-            client.delete_topic(topic, timeout_ms=_ADMIN_TIMEOUT_MS)
-        finally:
-            client.client.close()
+            client.administer(administration.alter_topic_config(topic, "retention.ms", "86400000"))
+            client.administer(administration.delete_topic(topic, timeout_ms=_ADMIN_TIMEOUT_MS))
 
     def close(self) -> None:
         """Do nothing: each request has its own connection."""

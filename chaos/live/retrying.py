@@ -12,22 +12,19 @@ duplicate of this producer needs a leader that has restarted.
 from dataclasses import dataclass
 from typing import Final
 
-from chaos.live.leader import LeaderConnection
+from chaos.live.leader import leader_client
 from chaos.live.records import Records
 from chaos.trial import Retrying
 from conformance.concurrent.script import Phase
 from conformance.concurrent.trial_context import TrialContext
-from fixtures.clients import requests
-from fixtures.clients.messages import ApiKey, error_name
+from fixtures.clients.call_results import Produced
+from fixtures.clients.core.client import Exchange
 from fixtures.clients.outcomes import REQUEST_TIMED_OUT
-from fixtures.clients.payload import from_record
-from fixtures.clients.raw import RawClientError
 from fixtures.clients.record_batch import Record, RecordBatch, encode_batch
-from fixtures.clients.recorded import RecordedRawClient
-from fixtures.clients.responses import ProducerIdentity
+from fixtures.clients.recorded import RecordedClient
+from fixtures.clients.responses import ProducerIdentity, known, sent
 from fixtures.clients.stage import Event
-from fixtures.clients.topic_ids import topic_id_from_text
-from linearizability.history.recorder import Sent
+from fixtures.clients.topic_ids import topic_id_text
 from linearizability.operation import Outcome
 
 IN_FLIGHT: Final = "max.in.flight.requests.per.connection"
@@ -57,7 +54,7 @@ class RetryingProducer:
         self._context = context
         self._partition = partition
         self._records = records
-        self._connection = LeaderConnection(context, partition)
+        self._connection = leader_client(context, partition)
         self._process = next(context.processes)
         self._identity: ProducerIdentity | None = None
         self._next_sequence = 0
@@ -82,37 +79,35 @@ class RetryingProducer:
         self._unacknowledged.clear()
         self._connection.forget()
 
-    def _produce(self, client: RecordedRawClient) -> bool:
+    def _produce(self, client: RecordedClient) -> bool:
         """Send all batches in flight once; whether the node acknowledged all of them."""
         if self._identity is None:
-            _, self._identity = client.init_producer_id()
+            self._identity = client.init_producer_id().identity
             if self._identity is None:
                 return False
         while len(self._unacknowledged) < self._workload.in_flight_max:
             self._unacknowledged.append(self._new_batch(self._identity))
         forgotten = False
-        try:
-            sent = [(batch, self._send(client, batch)) for batch in self._unacknowledged]
-            for batch, correlation_id in sent:
-                error = self._receive(client, batch, correlation_id)
-                if error not in (*_APPENDED, _FORGOTTEN):
-                    return False  # the later responses are for batches that are sent again
-                forgotten |= error == _FORGOTTEN
-        except RawClientError:
-            return False
+        batches = tuple(self._unacknowledged)
+        responses = client.pipeline(self._send(client, batch) for batch in batches)
+        for batch, produced in zip(batches, responses, strict=False):
+            if produced.error in _APPENDED:
+                self._acknowledge(batch, produced)
+            elif produced.error != _FORGOTTEN:
+                return False  # the later responses are for batches that are sent again
+            forgotten |= produced.error == _FORGOTTEN
         if forgotten:
             self._bump_epoch()
         return not forgotten
 
     def _new_batch(self, identity: ProducerIdentity) -> _Batch:
         records = self._records.some(self._workload.records)
-        contents = [(from_record(record), record) for record in records]
         op_id = self._context.recorder.invoke(
             self._process,
             "produce",
-            sends=[Sent(each.value, each.key, record.timestamp_ms) for each, record in contents],
+            sends=[sent(record) for record in records],
             topic=self._context.topic,
-            topic_id=self._context.topic_ids.get(self._context.topic),
+            topic_id=topic_id_text(self._context.topic_ids.get(self._context.topic)),
             partition=self._partition,
             acks=-1,
             producer_id=identity.producer_id,
@@ -122,10 +117,9 @@ class RetryingProducer:
         self._next_sequence += len(records)
         return batch
 
-    def _send(self, client: RecordedRawClient, batch: _Batch) -> int:
+    def _send(self, client: RecordedClient, batch: _Batch) -> Exchange[Produced]:
         assert self._identity is not None
         batch.attempts += 1
-        topic = self._context.topic
         data = encode_batch(
             RecordBatch(
                 tuple(batch.records),
@@ -134,23 +128,11 @@ class RetryingProducer:
                 base_sequence=batch.sequence,
             )
         )
-        text = self._context.topic_ids.get(topic)
-        topic_id = None if text is None else topic_id_from_text(text)
-        schema = client.client.schema_for(ApiKey.PRODUCE, None if topic_id else requests.LAST_VERSION_BY_NAME)
-        return client.client.send(
-            requests.produce(schema, topic, self._partition, data, acks=-1, timeout_ms=_TIMEOUT_MS, topic_id=topic_id)
-        )
+        return client.requests.send_batch(self._context.topic, self._partition, data, acks=-1, timeout_ms=_TIMEOUT_MS)
 
-    def _receive(self, client: RecordedRawClient, batch: _Batch, correlation_id: int) -> str | None:
-        """Receive the response to a batch, which is acknowledged if it is in the log; return the error."""
-        response = client.client.receive(correlation_id, 2 * _TIMEOUT_MS / 1000)
-        (of_partition,) = response.responses[0].partition_responses
-        error = error_name(of_partition.error_code)
-        if error in _APPENDED:
-            self._unacknowledged.remove(batch)
-            base_offset = int(of_partition.base_offset)
-            self._complete(batch, Outcome.OK, None, base_offset=base_offset if base_offset >= 0 else None)
-        return error
+    def _acknowledge(self, batch: _Batch, produced: Produced) -> None:
+        self._unacknowledged.remove(batch)
+        self._complete(batch, Outcome.OK, None, base_offset=known(produced.base_offset))
 
     def _bump_epoch(self) -> None:
         assert self._identity is not None

@@ -22,10 +22,10 @@ from fixtures.clients.core.response_pairs import InvalidResponseError
 from fixtures.clients.core.single_request_client import SingleRequestClient
 from fixtures.clients.raw import MalformedResponse
 from fixtures.clients.responses import TopicPartition
-from fixtures.clients.sockets import SocketEnvironment, addresses_of
+from fixtures.clients.sockets import SocketEnvironment
 from fixtures.clients.stage import Event
-from fixtures.clients.topic_ids import topic_id_from_text
 from fixtures.faults import Node
+from fixtures.targets.target import addresses_of
 
 _LOOK_S: Final = 0.02
 _READ_BACK_MS: Final = 60_000
@@ -91,7 +91,7 @@ class SteppingClients:
         The time counts from the moment at which `is_counted` is true.
         """
         target = self._context.target
-        environment = SocketEnvironment(asyncio.get_running_loop(), lambda: addresses_of(tuple(target.nodes)))
+        environment = SocketEnvironment(asyncio.get_running_loop(), lambda: addresses_of(target.nodes))
         try:
             late = await self._finished(start(environment), environment, within_ms, is_over, is_counted)
         finally:
@@ -152,7 +152,7 @@ class SteppingClients:
 
     def _read_topics_and_groups(self, environment: SocketEnvironment, process: Process) -> Behaviour:
         context = self._of(environment)
-        places = yield from _places(Client(process, context), self._other_topics)
+        places = yield from _places(Client(process.number, context), self._other_topics)
         if places:
             writing = self._process(environment)
             sends = tuple(SendBatches(topic=topic, partition=partition, keys=1) for topic, partition in places)
@@ -181,7 +181,7 @@ class SteppingClients:
     # Contexts of processes
 
     def _process(self, environment: SocketEnvironment) -> Process:
-        self._processes.append(Process(next(self._context.processes), environment))
+        self._processes.append(Process(next(self._context.processes), environment, negotiates=True))
         return self._processes[-1]
 
     def _of(self, environment: SocketEnvironment) -> ClientContext:
@@ -190,11 +190,9 @@ class SteppingClients:
             self._context.recorder,
             tuple(node.id for node in target.nodes),
             node=self._node,
-            acknowledged=lambda *_: None,
-            committed=lambda *_: None,
             wall_start_ms=environment.wall_start_ms,
             keeps_timestamps=not self._trial.may_replace_timestamps,
-            topic_ids={name: topic_id_from_text(text) for name, text in self._context.topic_ids.items()},
+            topic_ids=self._context.topic_ids,
             deleted_topics=self._trial.deleted_topics,
         )
 

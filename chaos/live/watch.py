@@ -11,13 +11,11 @@ precedence for a while over those of other nodes, because ISRs change without a 
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from conformance.concurrent.trial_context import TrialContext
-from fixtures.clients.recorded_admin import RecordedAdminClient
-from fixtures.clients.recorded_group import RecordedGroupClient
+from fixtures.clients.recorded import RecordedClient
 from fixtures.clients.stage import Event, Task
 from fixtures.faults import Node, Role
 
@@ -189,18 +187,14 @@ class Watch:
             task.result()
 
     def _watch(self, node: int) -> None:
-        client = self._context.raw_client(node, timeout_s=_RESPONSE_TIMEOUT_S)
-        of_groups = RecordedGroupClient(
-            client.client, client.recorder, client.process, topic_ids=client.topic_ids, node=node
-        )
-        with closing(client.client):
+        with self._context.raw_client(node, timeout_s=_RESPONSE_TIMEOUT_S) as client:
             while not self._over.is_set():
                 self._request_metadata(node, client)
                 self._describe_quorum(client)
-                self._find_coordinator(of_groups)
+                self._find_coordinator(client)
                 self._over.wait(PERIOD_S)
 
-    def _request_metadata(self, node: int, client: RecordedAdminClient) -> None:
+    def _request_metadata(self, node: int, client: RecordedClient) -> None:
         sent_ns = self._context.recorder.now_ns()
         response: Any = client.metadata(self.view.topics).response
         if response is None:
@@ -219,7 +213,7 @@ class Watch:
                 self.view.update(TopicPartition(of_topic.name, int(each.partition_index)), seen)
         self.view.update_node(node, sent_ns)
 
-    def _describe_quorum(self, client: RecordedAdminClient) -> None:
+    def _describe_quorum(self, client: RecordedClient) -> None:
         result = client.describe_quorum()
         for of_topic in result.response.topics if result.error is None else ():
             for each in of_topic.partitions:
@@ -227,7 +221,7 @@ class Watch:
                     voters = tuple(int(voter.replica_id) for voter in each.current_voters)
                     self.view.update_quorum(QuorumSeen(int(each.leader_id), int(each.leader_epoch), voters))
 
-    def _find_coordinator(self, client: RecordedGroupClient) -> None:
-        coordinator = None if self._group is None else client.find_coordinator(self._group)
+    def _find_coordinator(self, client: RecordedClient) -> None:
+        coordinator = None if self._group is None else client.request_coordinator(self._group)
         if coordinator is not None:
             self.view.update_coordinator(coordinator)

@@ -23,7 +23,7 @@ from fixtures.clients.outcomes import REQUEST_TIMED_OUT
 from fixtures.clients.payload import from_record
 from fixtures.clients.record_batch import Record
 from fixtures.clients.responses import TopicPartition
-from fixtures.clients.topic_ids import topic_id_from_text
+from fixtures.clients.topic_ids import TopicIds, topic_id_text
 from linearizability.history.recorder import Read, Recorder, Sent
 from linearizability.operation import Outcome
 from reference_broker.simulation.clock import WALL_START_MS
@@ -49,7 +49,7 @@ class SimulatedDrivers:
         recorder: Recorder,
         process: int,
         *,
-        topic_ids: Mapping[str, str],
+        topic_ids: TopicIds,
         idempotent: bool,
         acks: int,
         delivery_timeout_ms: int,
@@ -73,7 +73,7 @@ class SimulatedDrivers:
         )
 
     def consumer(
-        self, recorder: Recorder, process: int, *, topic_ids: Mapping[str, str], isolation: str = "read_uncommitted"
+        self, recorder: Recorder, process: int, *, topic_ids: TopicIds, isolation: str = "read_uncommitted"
     ) -> drivers.Consumer:
         """Return a consumer."""
         context = self._context(recorder, topic_ids)
@@ -82,15 +82,12 @@ class SimulatedDrivers:
     def _process(self, number: int) -> Process:
         return Process(number, self._cluster, PLACE)
 
-    def _context(self, recorder: Recorder, topic_ids: Mapping[str, str]) -> ClientContext:
+    def _context(self, recorder: Recorder, topic_ids: TopicIds) -> ClientContext:
         return ClientContext(
             recorder,
             self._brokers,
-            node=lambda _: None,
-            acknowledged=lambda *_: None,
-            committed=lambda *_: None,
             wall_start_ms=WALL_START_MS,
-            topic_ids={topic: topic_id_from_text(text) for topic, text in topic_ids.items()},
+            topic_ids=topic_ids,
         )
 
 
@@ -123,7 +120,7 @@ class _DrivenProducer:
         *,
         batching: _Batching,
         stage: SimulatedStage,
-        topic_ids: Mapping[str, str],
+        topic_ids: TopicIds,
     ) -> None:
         self._process = process
         self._recorder = context.recorder
@@ -148,7 +145,7 @@ class _DrivenProducer:
             "produce",
             sends=[Sent(contents.value, contents.key, record.timestamp_ms)],
             topic=topic,
-            topic_id=self._topic_ids.get(topic),
+            topic_id=topic_id_text(self._topic_ids.get(topic)),
             partition=partition,
             acks=self._settings.acks,
             producer_id=-1 if self._settings.idempotent else None,

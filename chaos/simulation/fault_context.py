@@ -1,16 +1,14 @@
 """Context of faults in a simulated cluster: requests of an administrator, and the nodes that have lost content."""
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Final
+from collections.abc import Callable, Iterable
 
 from chaos.simulation.damage import SimulatedFiles
 from chaos.simulation.roles import Roles
 from chaos.simulation.simulated_controls import SimulatedControls
-from fixtures.clients import administration
-from fixtures.clients.administration import AdminRequest, Election
+from fixtures.clients.administration import AdminRequest
 from fixtures.clients.core.admin_steps import ADMIN_TIMEOUT_MS
 from fixtures.clients.core.process import place_of
-from fixtures.faults.context import FaultContext, Losses, record_unclean_election
+from fixtures.faults.context import Administration, FaultContext, Losses, record_unclean_election
 from linearizability.history.recorder import Recorder
 from reference_broker.simulation.cluster import SimulatedCluster
 
@@ -45,10 +43,14 @@ def fault_context(
     )
 
 
-class SimulatedAdministration:
-    """`Administration` of a simulated cluster. `UncleanElections` records each unclean election."""
+class SimulatedAdministration(Administration):
+    """`Administration` of a simulated cluster. `UncleanElections` records each unclean election.
 
-    records_unclean_elections: Final = True
+    No response is waited for: an unregistered node registers before it is started again.
+    """
+
+    records_unclean_elections = True
+    timeout_ms = ADMIN_TIMEOUT_MS
 
     def __init__(
         self,
@@ -57,33 +59,20 @@ class SimulatedAdministration:
         administer: Callable[[AdminRequest], None],
         on_unclean_election: Callable[[str, int], None],
     ) -> None:
+        super().__init__(topic)
         self._cluster = cluster
-        self._topic = topic
-        self._send = administer
+        self._administer = administer
         self._on_unclean_election = on_unclean_election
-
-    def alter_topic(self, name: str, value: str) -> None:
-        """Set a property of the topic."""
-        self._send(administration.alter_topic_config(self._topic, name, value))
-
-    def reset_topic(self, name: str) -> None:
-        """Delete a property of the topic."""
-        self._send(administration.alter_topic_config(self._topic, name, None))
 
     def elect(self, *, unclean: bool) -> None:
         """Send ElectLeaders for the first partition."""
         if unclean:
-            self._on_unclean_election(self._topic, 0)
-        election = Election.UNCLEAN if unclean else Election.PREFERRED
-        self._send(administration.elect_leaders(self._topic, 0, election, timeout_ms=ADMIN_TIMEOUT_MS))
+            self._on_unclean_election(self.topic, 0)
+        super().elect(unclean=unclean)
 
-    def reassign(self, replicas: Sequence[int]) -> None:
-        """Reassign the first partition."""
-        self._send(administration.reassign(self._topic, 0, replicas, timeout_ms=ADMIN_TIMEOUT_MS))
-
-    def unregister(self, node: int) -> Callable[[], object]:
-        """Send UnregisterBroker, whose response is not waited for: a node that registers before it is started again."""
-        self._send(administration.unregister_broker(node))
+    def send(self, request: AdminRequest, *, must_succeed: bool = False) -> Callable[[], object]:
+        """Send a request once."""
+        self._administer(request)
         return lambda: None
 
     def next_broker(self, wanted: int) -> int | None:

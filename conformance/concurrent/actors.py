@@ -180,14 +180,14 @@ class _OneShot:
     def _new_identity(self) -> ProducerIdentity | None:
         """Return a new producer id; a new cluster may return COORDINATOR_LOAD_IN_PROGRESS for a while."""
         for _ in range(_INIT_ATTEMPTS_MAX):
-            _, identity = self._raw.init_producer_id()
+            identity = self._raw.init_producer_id().identity
             if identity is not None:
                 return identity
             self._context.target.transport.sleep(_INIT_PAUSE_S)
         return None
 
     def close(self) -> None:
-        self._raw.client.close()
+        self._raw.close()
 
 
 class _Consuming:
@@ -231,7 +231,7 @@ class _WatermarkReading:
                 over.wait(0.1)  # no busy loop while another node is the leader
 
     def close(self) -> None:
-        self._raw.client.close()
+        self._raw.close()
 
 
 class _Watching:
@@ -251,7 +251,7 @@ class _Watching:
             over.wait(self._client.period_ms / 1000)
 
     def close(self) -> None:
-        self._raw.client.close()
+        self._raw.close()
 
 
 class _Creating:
@@ -276,4 +276,4 @@ class _Creating:
         self._context.target.transport.sleep(self._client.pause_ms / 1000)
 
     def close(self) -> None:
-        self._raw.client.close()
+        self._raw.close()

@@ -17,8 +17,9 @@ from conformance.concurrent.script import SendRecords
 from conformance.concurrent.scripted_faults import ScriptedFaults
 from conformance.concurrent.trial_context import ScriptNotRunError, TrialContext
 from fixtures import faults
+from fixtures.clients import administration
 from fixtures.clients.administration import Election
-from fixtures.clients.recorded_admin import RecordedAdminClient
+from fixtures.clients.recorded import RecordedClient
 from fixtures.targets.controls import MembershipControl
 from fixtures.targets.target import TargetError
 
@@ -26,6 +27,8 @@ AWAIT_TIMEOUT_S = 30.0
 """Timeout of a move that waits for the cluster: four times the longest wait with trial settings."""
 RESPONSE_TIMEOUT_S = 5.0
 """Timeout of one request; a paused node does not respond."""
+_REQUEST_TIMEOUT_MS = 10_000
+"""Of an election or a reassignment, for the controller."""
 _RETRY_BACKOFF_S = 0.1
 _PARTITION = 0
 
@@ -66,7 +69,7 @@ class Nemesis:
     _faults: ScriptedFaults = field(init=False)
     _newcomer: int | None = None
     """The last broker that joined."""
-    _clients: dict[int, RecordedAdminClient] = field(default_factory=dict)
+    _clients: dict[int, RecordedClient] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._faults = ScriptedFaults(self.context)
@@ -80,7 +83,7 @@ class Nemesis:
         finally:
             self._remove_newcomer()
             for client in self._clients.values():
-                client.client.close()
+                client.close()
 
     def make(self, some: Iterable[Move]) -> None:
         """Make the moves, one after the other. Raises `ScriptNotRunError` if the target does not support one."""
@@ -154,7 +157,7 @@ class Nemesis:
             self.context.target.transport.sleep(_RETRY_BACKOFF_S)
         return result
 
-    def _condition(self, move: Await) -> Callable[[RecordedAdminClient], bool]:
+    def _condition(self, move: Await) -> Callable[[RecordedClient], bool]:
         match move:
             case moves.AwaitIsr(size):
                 return lambda node: any(len(state.isr_nodes) == size for state in self._partition(node))
@@ -167,7 +170,7 @@ class Nemesis:
                 former = self._node(other_than)
                 return lambda node: any(leader not in (-1, former) for leader in _controllers(node))
 
-    def _partition(self, node: RecordedAdminClient) -> Iterator[Any]:
+    def _partition(self, node: RecordedClient) -> Iterator[Any]:
         """Yield partition 0 of the topic in a node's Metadata response."""
         response = node.metadata([self.context.topic]).response
         for topic_state in () if response is None else response.topics:
@@ -192,13 +195,13 @@ class Nemesis:
             case moves.ElectLeader():
                 self._elect(move.election)
             case moves.Unregister():
-                self._any_client().unregister_broker(self._node(InitialRole.NEWCOMER))
+                self._any_client().administer(administration.unregister_broker(self._node(InitialRole.NEWCOMER)))
             case moves.DeleteRecordsToEnd():
                 self._delete_records()
             case moves.Reassign():
                 self._reassign([self._node(role) for role in move.replicas])
 
-    def _probe_epochs(self, leader: RecordedAdminClient) -> None:
+    def _probe_epochs(self, leader: RecordedClient) -> None:
         """Send the requests of `ProbeLeaderEpochs`; a new leader may return OFFSET_NOT_AVAILABLE at first (KIP-207)."""
         topic = self.context.topic
         epoch = self._wait_for(lambda: leader.list_offsets(topic, _PARTITION).leader_epoch)
@@ -211,12 +214,13 @@ class Nemesis:
         leader.read_in_epoch(topic, _PARTITION, epoch + 1, "in_epoch_to_come")
 
     def _elect(self, election: Election) -> None:
-        topic = self.context.topic
+        topic, client = self.context.topic, self._any_client()
+        request = administration.elect_leaders(topic, _PARTITION, election, timeout_ms=_REQUEST_TIMEOUT_MS)
         if election is Election.UNCLEAN:
             with self.context.recorder.fault("election", topic, "unclean"):
-                self._any_client().elect_leaders(topic, _PARTITION, election)
+                client.administer(request, timeout_ms=_REQUEST_TIMEOUT_MS)
         else:
-            self._any_client().elect_leaders(topic, _PARTITION, election)
+            client.administer(request, timeout_ms=_REQUEST_TIMEOUT_MS)
 
     def _delete_records(self) -> None:
         leader = next((int(state.leader_id) for state in self._partition(self._any_client())), -1)
@@ -227,11 +231,12 @@ class Nemesis:
 
     def _reassign(self, replicas: Sequence[int]) -> None:
         topic = self.context.topic
-        self._any_client().reassign(topic, _PARTITION, replicas)
+        request = administration.reassign(topic, _PARTITION, replicas, timeout_ms=_REQUEST_TIMEOUT_MS)
+        self._any_client().administer(request)
         self._wait_for(lambda: self._any_client().is_reassigning(topic, _PARTITION) is False)
         self._wait_for(lambda: all(self._has_isr(node, set(replicas)) for node in self._available_clients()))
 
-    def _has_isr(self, node: RecordedAdminClient, isr: Set[int]) -> bool:
+    def _has_isr(self, node: RecordedClient, isr: Set[int]) -> bool:
         """Whether a node returns this ISR."""
         return any(set(state.isr_nodes) == isr for state in self._partition(node))
 
@@ -247,27 +252,27 @@ class Nemesis:
     def _nodes(self) -> Mapping[int, Any]:
         return {node.id: node for node in self.context.target.nodes}
 
-    def _any_client(self) -> RecordedAdminClient:
+    def _any_client(self) -> RecordedClient:
         """Return a client of a node that is up."""
         return next(self._available_clients())
 
-    def _available_clients(self) -> Iterator[RecordedAdminClient]:
+    def _available_clients(self) -> Iterator[RecordedClient]:
         """Yield a client of each node that is up, except the broker that joined."""
         unavailable = {*self._faults.unavailable, self._newcomer}
         return (self._client(node) for node in self._nodes if node not in unavailable)
 
-    def _client(self, node: int) -> RecordedAdminClient:
+    def _client(self, node: int) -> RecordedClient:
         if node not in self._clients:
             self._clients[node] = self.context.raw_client(node, timeout_s=RESPONSE_TIMEOUT_S)
         return self._clients[node]
 
 
-def _brokers(node: RecordedAdminClient) -> Sequence[Any]:
+def _brokers(node: RecordedClient) -> Sequence[Any]:
     result = node.describe_cluster()
     return () if result.error is not None else result.response.brokers
 
 
-def _controllers(node: RecordedAdminClient) -> Iterator[int]:
+def _controllers(node: RecordedClient) -> Iterator[int]:
     result = node.describe_quorum()
     for topic_state in () if result.error is not None else result.response.topics:
         yield from (int(each.leader_id) for each in topic_state.partitions)

@@ -18,11 +18,10 @@ from conformance.concurrent.replica_reads import record_replicas
 from conformance.concurrent.script import ConcurrentScript, Phase, Placement, TopicSettings
 from conformance.concurrent.trial_context import Replicas, ScriptNotRunError, TrialContext
 from fixtures.clients.broker_defaults import settings_to_pin
-from fixtures.clients.raw import RawClient
-from fixtures.clients.recorded import RecordedRawClient
-from fixtures.clients.recorded_admin import RecordedAdminClient
+from fixtures.clients.recorded import RecordedClient
 from fixtures.clients.responses import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from fixtures.clients.stage import Event, Stage, Task
+from fixtures.clients.topic_ids import TopicIds
 from fixtures.clients.transport import Transport
 from fixtures.targets.target import Target
 from linearizability.check import LARGE_ROWS
@@ -57,7 +56,7 @@ class HistoryRun:
         self.target = target
         self._seed = seed
         self._run_dir = run_dir
-        self._topic_ids: dict[str, str] = {}
+        self._topic_ids: TopicIds = {}
         self._processes = itertools.count(1)
         self._values = itertools.count(1)
         self._numbers = itertools.count(1)
@@ -102,20 +101,13 @@ class HistoryRun:
 
     # --- before
 
-    def raw_client(self) -> RecordedAdminClient:
-        """Return a new process that is connected to the first node."""
-        node = self.target.nodes[0]
-        return RecordedAdminClient(
-            RawClient(node.host, node.port, transport=self.target.transport),
-            self._recorder,
-            next(self._processes),
-            topic_ids=self._topic_ids,
-            node=node.id,
-        )
+    def raw_client(self) -> RecordedClient:
+        """Return a new process, whose requests go to the first node."""
+        return RecordedClient(self.target, self._recorder, next(self._processes), topic_ids=self._topic_ids)
 
-    def make_topic(self, topic: str, settings: TopicSettings, admin: RecordedAdminClient) -> TrialContext:
+    def make_topic(self, topic: str, settings: TopicSettings, admin: RecordedClient) -> TrialContext:
         """Create a topic and wait for its ISRs to be full. Raises `ScriptNotRunError`."""
-        properties = {**settings_to_pin(admin.client, self.target.nodes[0].id), **dict(settings.properties)}
+        properties = {**settings_to_pin(admin.connection(admin.node), admin.node), **dict(settings.properties)}
         created = admin.create_topic(
             topic,
             partitions=settings.partitions,
@@ -141,7 +133,7 @@ class HistoryRun:
             nemesis_done=self.target.stage.event(),
         )
 
-    def _assignments(self, settings: TopicSettings, admin: RecordedAdminClient) -> Sequence[Sequence[int]]:
+    def _assignments(self, settings: TopicSettings, admin: RecordedClient) -> Sequence[Sequence[int]]:
         """Return the replicas of each partition; empty if the cluster places them."""
         nodes = [node.id for node in self.target.nodes]
         match settings.placement:
@@ -156,7 +148,7 @@ class HistoryRun:
 
     # --- after
 
-    def drain(self, context: TrialContext, settings: TopicSettings, admin: RecordedRawClient) -> None:
+    def drain(self, context: TrialContext, settings: TopicSettings, admin: RecordedClient) -> None:
         """Read every record back. Records that are not read before the timeout are `unseen` in the history."""
         topic, transport = context.topic, self.target.transport
         replicas = await_full_isr(admin, topic, settings, self.target.transport) or context.replicas
@@ -228,7 +220,7 @@ def _rotated(nodes: Sequence[int], first: int) -> Sequence[int]:
     return [nodes[(first + shift) % len(nodes)] for shift in range(len(nodes))]
 
 
-def _controller(admin: RecordedAdminClient) -> int:
+def _controller(admin: RecordedClient) -> int:
     """Return the active controller. Raises `ScriptNotRunError`."""
     result = admin.describe_quorum()
     if result.error is not None:
@@ -244,7 +236,7 @@ def _find_topics(context: TrialContext) -> None:
 
 
 def _await_offset(
-    leader: RecordedRawClient, context: TrialContext, partition: int, timestamp: int, deadline: float
+    leader: RecordedClient, context: TrialContext, partition: int, timestamp: int, deadline: float
 ) -> int:
     """Return an offset from a leader that may be newly elected; 0 after the deadline, so that nothing is read."""
     transport = context.target.transport
@@ -256,7 +248,7 @@ def _await_offset(
 
 
 def await_full_isr(
-    admin: RecordedRawClient,
+    admin: RecordedClient,
     topic: str,
     settings: TopicSettings,
     transport: Transport,
@@ -272,7 +264,7 @@ def await_full_isr(
     return None
 
 
-def _full_isrs(admin: RecordedRawClient, topic: str, settings: TopicSettings) -> Iterator[tuple[int, Replicas]]:
+def _full_isrs(admin: RecordedClient, topic: str, settings: TopicSettings) -> Iterator[tuple[int, Replicas]]:
     response = admin.metadata([topic]).response
     for topic_state in response.topics if response is not None else ():
         for partition in topic_state.partitions:

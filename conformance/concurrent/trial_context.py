@@ -7,11 +7,10 @@ from itertools import takewhile
 from conformance.concurrent.moves import InitialRole
 from conformance.concurrent.script import SendRecords, Trickle
 from fixtures.clients.payload import to_record
-from fixtures.clients.raw import RawClient
 from fixtures.clients.record_batch import Record
-from fixtures.clients.recorded_admin import RecordedAdminClient
-from fixtures.clients.recorded_connection import TopicIds
+from fixtures.clients.recorded import RecordedClient
 from fixtures.clients.stage import THREADS, Event
+from fixtures.clients.topic_ids import TopicIds
 from fixtures.targets.target import Target
 from linearizability.history.recorder import Recorder
 
@@ -52,16 +51,15 @@ class TrialContext:
     other_topics: list[str] = field(default_factory=list)
     """Topics whose creation was requested while the script ran."""
 
-    def raw_client(self, node: int | None = None, *, timeout_s: float = _RESPONSE_TIMEOUT_S) -> RecordedAdminClient:
-        """Return a new process that is connected to a node (default: the one with the lowest id)."""
-        nodes = {each.id: each for each in self.target.nodes}
-        chosen = nodes[min(nodes) if node is None else node]
-        return RecordedAdminClient(
-            RawClient(chosen.host, chosen.port, timeout_s=timeout_s, transport=self.target.transport),
+    def raw_client(self, node: int | None = None, *, timeout_s: float = _RESPONSE_TIMEOUT_S) -> RecordedClient:
+        """Return a new process, whose requests go to a node (default: the one with the lowest id)."""
+        return RecordedClient(
+            self.target,
             self.recorder,
             next(self.processes),
             topic_ids=self.topic_ids,
-            node=chosen.id,
+            node=node,
+            timeout_s=timeout_s,
         )
 
     def node_of(self, role: InitialRole) -> int | None:

@@ -28,7 +28,7 @@ def produced(monkeypatch):
     """Records sent, as partition and number of values; `outcomes` has the result of each."""
     sent = SimpleNamespace(batches=[], outcomes=iter(()), forgotten=0)
 
-    class Leader:
+    class LeaderClient:
         def __init__(self, context, partition):
             self._partition = partition
 
@@ -44,7 +44,7 @@ def produced(monkeypatch):
         def forget(self):
             sent.forgotten += 1
 
-    monkeypatch.setattr(clients, "LeaderConnection", Leader)
+    monkeypatch.setattr(clients, "leader_client", LeaderClient)
     return sent
 
 

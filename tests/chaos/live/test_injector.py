@@ -173,15 +173,11 @@ class Administered:
     """Client whose requests always succeed."""
 
     def __init__(self, target):
-        self.client = SimpleNamespace(close=lambda: None)
         self._target = target
 
-    def unregister_broker(self, node):
-        self._target._do("unregister", node)
-        return SimpleNamespace(error=None)
-
-    def alter_topic(self, topic, name, value):
-        self._target._do("alter", topic, name, value)
+    def administer(self, request, *, timeout_ms):
+        arguments = {name: value for name, value in request.build.keywords.items() if name != "validate_only"}
+        self._target._do(request.f, *arguments.values())
         return SimpleNamespace(error=None)
 
 
@@ -206,9 +202,8 @@ def view():
 def inject(clock, target, view):
     def inject(*schedule, cancelled_at_s=None, flushed=(), recover=None, view=view):
         recorder = Recorder(clock)
-        context = SimpleNamespace(
-            target=target, recorder=recorder, topic="a", raw_client=lambda *_, **__: Administered(target)
-        )
+        client = contextlib.nullcontext(Administered(target))
+        context = SimpleNamespace(target=target, recorder=recorder, topic="a", raw_client=lambda *_, **__: client)
         cancelled = Cancelled(clock, cancelled_at_s)
         injector = Injector(
             target, context, view, schedule, 1_000, 0, cancelled, flushed_topics=flushed, recover=recover
@@ -305,8 +300,8 @@ def test_power_that_cannot_be_cut_leaves_no_node_down(inject, target, monkeypatc
 def test_a_setting_is_reverted(inject, target):
     inject(Timed(0, Configure("min.insync.replicas", "1"), 500))
     assert target.done == [
-        (1.0, "alter", "a", "min.insync.replicas", "1"),
-        (1.5, "alter", "a", "min.insync.replicas", None),
+        (1.0, "alter_configs", "a", "min.insync.replicas", "1"),
+        (1.5, "alter_configs", "a", "min.insync.replicas", None),
     ]
 
 

@@ -8,35 +8,37 @@ import pytest
 from chaos.live.records import Records
 from chaos.live.retrying import RetryingProducer
 from chaos.trial import Retrying
-from fixtures.clients.raw import RawClientError
+from fixtures.clients.call_results import InitializedProducer, Produced
+from fixtures.clients.payload import from_record
+from fixtures.clients.record_batch import decode_batches
 from fixtures.clients.responses import ProducerIdentity
+from linearizability.operation import Outcome
 
-NONE, NOT_ENOUGH_REPLICAS, FORGOTTEN, DUPLICATE = 0, 19, 45, 46
-LOST = None
+NONE, NOT_ENOUGH_REPLICAS = None, "NOT_ENOUGH_REPLICAS"
+FORGOTTEN, DUPLICATE, LOST = "OUT_OF_ORDER_SEQUENCE_NUMBER", "DUPLICATE_SEQUENCE_NUMBER", "NETWORK_EXCEPTION"
 
 
 class Leader:
-    """A connection to a leader, which returns the given error codes, one for each batch in order."""
+    """A client of a leader, which returns the given errors, one for each batch in order."""
 
-    def __init__(self, sent, codes):
-        self.sent, self.codes, self.client = sent, iter(codes), self
+    def __init__(self, errors):
+        self.sent, self.errors, self.requests = [], errors, self
 
     def init_producer_id(self):
-        return None, ProducerIdentity(7, 0)
+        return InitializedProducer(Outcome.OK, None, identity=ProducerIdentity(7, 0))
 
-    def close(self):
-        """Do nothing."""
+    def send_batch(self, topic, partition, data, **_):
+        (batch,) = decode_batches(data)
+        first = from_record(batch.records[0]).value
+        return batch.producer_epoch, batch.base_sequence, first // len(batch.records)
 
-    def receive(self, correlation_id, timeout_s):
-        code = next(self.codes)
-        if code is LOST:
-            raise RawClientError("the connection is closed")
-        partition = SimpleNamespace(error_code=code, base_offset=0)
-        return SimpleNamespace(responses=(SimpleNamespace(partition_responses=(partition,)),))
+    def pipeline(self, exchanges):
+        self.sent += exchanges
+        return (Produced(Outcome.INFO, error, base_offset=0) for error in self.errors)
 
 
 @pytest.fixture
-def producer(monkeypatch):
+def producer():
     """Return a function that runs connections and returns the batches of each: epoch, first sequence, number."""
     recorder = SimpleNamespace(
         client=lambda *_: None,
@@ -46,17 +48,18 @@ def producer(monkeypatch):
     numbers, done = itertools.count(), []
     target = SimpleNamespace(transport=SimpleNamespace(time=lambda: 0.0))
     context = SimpleNamespace(
-        processes=itertools.count(), values=itertools.count(), recorder=recorder, target=target, topic="a", topic_ids={}
+        processes=itertools.count(),
+        values=itertools.count(),
+        recorder=recorder,
+        target=target,
+        topic="a",
+        topic_ids={},
+        raw_client=lambda **_: None,
     )
     made = RetryingProducer(Retrying(), context, 0, Records(context, True))
 
-    def send(client, batch):
-        client.sent.append((made._identity.producer_epoch, batch.sequence, batch.op_id))
-
-    monkeypatch.setattr(RetryingProducer, "_send", lambda _, client, batch: send(client, batch))
-
-    def connect(*codes):
-        leader = Leader([], codes)
+    def connect(*errors):
+        leader = Leader(errors)
         made._produce(leader)
         return leader.sent
 

@@ -1,5 +1,6 @@
 """Choice of the newest response, nodes of roles, and the condition for a recovered cluster of several topics."""
 
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import pytest
@@ -92,10 +93,6 @@ def test_a_cluster_is_whole_if_every_topic_is():
 
 def test_every_topic_is_watched():
     class Client:
-        client = SimpleNamespace(close=lambda: None)
-        recorder = SimpleNamespace(now_ns=lambda: 7)
-        process = topic_ids = None
-
         def metadata(self, topics):
             partition = SimpleNamespace(
                 partition_index=0, leader_id=1, leader_epoch=3, isr_nodes=(1,), replica_nodes=(1, 2)
@@ -111,7 +108,7 @@ def test_every_topic_is_watched():
     stage = SimpleNamespace(start=THREADS.start, event=lambda: over)
     target = SimpleNamespace(stage=stage, nodes=[SimpleNamespace(id=1)])
     recorder = SimpleNamespace(now_ns=lambda: 7)
-    context = SimpleNamespace(target=target, recorder=recorder, raw_client=lambda *_, **__: Client())
+    context = SimpleNamespace(target=target, recorder=recorder, raw_client=lambda *_, **__: nullcontext(Client()))
     watch = Watch(context, {"a": 1, "b": 1})
     watch.start()
     watch.stop()

@@ -5,9 +5,9 @@ import pytest
 import chaos.targets  # noqa: F401 - registers the target
 from chaos.simulation.history import HistoryInMemory
 from fixtures.clients.payload import to_record
-from fixtures.clients.raw import RawClient
 from fixtures.clients.record_batch import Compression
-from fixtures.clients.recorded import RecordedRawClient
+from fixtures.clients.recorded import RecordedClient
+from fixtures.clients.topic_ids import topic_id_text
 from fixtures.targets.catalogue import parse_target
 from fixtures.targets.controls import Lost
 from fixtures.targets.replica_logs import read_replica
@@ -27,9 +27,7 @@ class Trial:
         self.leader = self.make_topic()
 
     def make_topic(self):
-        node = self.target.nodes[0]
-        client = RawClient(node.host, node.port, transport=self.target.transport)
-        with RecordedRawClient(client, self.recorder, 1, topic_ids=self.topic_ids, node=node.id) as recorded:
+        with RecordedClient(self.target, self.recorder, 1, topic_ids=self.topic_ids) as recorded:
             recorded.create_topic(TOPIC, partitions=2, replication_factor=3)
             self.target.transport.sleep(1)
             return recorded.metadata([TOPIC]).response.topics[0].partitions[0].leader_id
@@ -82,7 +80,7 @@ def test_each_record_is_an_operation_with_an_offset(trial):
     sends = [row for row in history.table("records").to_pylist() if row["direction"] == "send"]
     assert [(row["value"], row["offset"]) for row in sends] == [(11, 0), (12, 1), (13, 2)]
     rows = [(row["outcome"], row["topic_id"], row["attempts"], row["node"]) for row in produces(history)]
-    assert rows == [("ok", trial.topic_ids[TOPIC], None, None)] * 3
+    assert rows == [("ok", topic_id_text(trial.topic_ids[TOPIC]), None, None)] * 3
 
 
 def test_batches_are_filled_and_linger_as_configured(trial):
