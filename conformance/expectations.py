@@ -1,6 +1,7 @@
 """Known and expected violations, so that only new ones fail a run.
 
-One TOML file per kind of target, `fixtures/data/expectations/<kind>.toml`, or one that the user names:
+One TOML file per target: the one that the user names, `expectations/<name>.toml` beside the file of a recipe, or the
+suite's own for a kind of target, `fixtures/data/expectations/<kind>.toml`:
 
 ```toml
 [[violation]]
@@ -40,11 +41,24 @@ class ExpectedViolation:
 
 def load_expectations(path: Path) -> Mapping[str, ExpectedViolation]:
     """Return the expected violations of a file, by requirement id. Raises `ExpectationsError`."""
+    return parse_expectations(read_expectations(path), path)
+
+
+def read_expectations(path: Path) -> str:
+    """Return the text of a file. Raises `ExpectationsError`."""
     try:
-        content = tomllib.loads(read_bounded(path).decode())
+        return read_bounded(path).decode()
     except HistoryError as error:
         raise ExpectationsError(f"cannot read the expectations {error}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
+        raise ExpectationsError(f"{path} is not TOML: {error}") from error
+
+
+def parse_expectations(text: str, path: Path) -> Mapping[str, ExpectedViolation]:
+    """Return the expected violations of the text of a file. Raises `ExpectationsError`, which names the file."""
+    try:
+        content = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
         raise ExpectationsError(f"{path} is not TOML: {error}") from error
     if unknown := content.keys() - {"violation"}:
         raise ExpectationsError(f"{path}: unknown table {min(unknown)}; the only one is [[violation]]")

@@ -15,6 +15,7 @@ from kafkatrial.commands import (
     check,
     collect,
     doctor,
+    expectations,
     export,
     fuzz,
     matrix,
@@ -67,7 +68,7 @@ _PANELS: Mapping[str, Sequence[tuple[Callable[..., ExitCode], Sequence[str]]]] =
         (synthesize.synthesize, synthesize.EXAMPLES),
     ),
 }
-"""Commands by the panel of `kafkatrial --help` that lists them; `broker` and `targets` are added to these."""
+"""Commands by the panel of `kafkatrial --help` that lists them; `broker`, `expectations` and `targets` are added."""
 
 
 def run_command(arguments: list[str]) -> ExitCode:
@@ -103,6 +104,7 @@ def _build_app() -> typer.Typer:
         for command, examples in commands:
             app.command(rich_help_panel=panel, epilog=examples_text(examples))(command)
     app.command("broker", help=broker.SUMMARY, rich_help_panel="Run", context_settings=_ARGPARSE)(_broker)
+    app.add_typer(expectations.expectations_app, name="expectations", rich_help_panel="Investigate")
     app.add_typer(targets.targets_app, name="targets", rich_help_panel="Set up")
     app.callback()(_options)
     return app

@@ -18,7 +18,6 @@ import chaos.targets  # noqa: F401 - registers the target `simulation`
 from chaos.campaign.interruption import interruptible
 from conformance.engine import Expectations, run_requirements
 from conformance.events import Event, RequirementJudged
-from conformance.expectations import expectations_of, load_expectations
 from conformance.profiles import PROFILES, Profile
 from conformance.requirements.requirement import Requirement
 from fixtures.targets.catalogue import parse_target
@@ -27,11 +26,12 @@ from kafkatrial.collector import Collector, exit_code_of_results
 from kafkatrial.console import show, stdout_console
 from kafkatrial.errors import UsageError, complain, exit_code_of, report
 from kafkatrial.exit_codes import ExitCode
+from kafkatrial.expected import expectations_of_target, load_known
 from kafkatrial.output import is_reader_gone
 from kafkatrial.pictures import picture_failures
 from kafkatrial.progress import progress_for
 from kafkatrial.run_directory import make_run_directory
-from kafkatrial.selection import did_you_mean, ids, select_requirements
+from kafkatrial.selection import select_requirements
 from kafkatrial.settings import RunSettings
 from linearizability.history.errors import HistoryError
 from reports.html import write_html
@@ -74,13 +74,10 @@ def plan_run(settings: RunSettings, wanted: tuple[str, ...]) -> RunPlan:
 
 
 def _expectations(targets: Sequence[Target], file: Path | None) -> Expectations:
-    """Return expectations by target name: the user's file for all targets, else the suite's for each kind."""
+    """Return expectations by target name: of the user's file for all targets, else of each target's own file."""
     if file is None:
-        return {target.name: expectations_of(target.kind) for target in targets}
-    expected = load_expectations(file)
-    for requirement in expected:
-        if requirement not in ids():
-            raise UsageError(f"{file}: {did_you_mean(requirement, ids())}")
+        return {target.name: expectations_of_target(target.kind) for target in targets}
+    expected = load_known(file)
     return {target.name: expected for target in targets}
 
 

@@ -20,7 +20,7 @@ COMMANDS = sorted(
     for module in Path(commands.__file__).parent.glob("*.py")
     if module.stem not in {"__init__", "engine", "examples"}  # which serve several commands
 )
-SUBCOMMANDS = ["targets install", "targets probe"]
+SUBCOMMANDS = ["expectations update", "targets install", "targets probe"]
 
 
 @pytest.fixture

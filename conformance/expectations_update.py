@@ -1,0 +1,139 @@
+"""Update of a file of expectations from the findings of a run. Pure.
+
+- A violation that the file does not have is added, with its cause as a reason to do. A flaky one is not: a run without
+  it would fail.
+- An entry whose requirement is ok now is removed, and one whose requirement no longer exists.
+- Every other entry keeps its text, comments included. Requirements that the run has not judged do not change.
+- Entries are in the order of their ids, so that the same findings give the same file.
+"""
+
+import json
+import re
+import tomllib
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Final
+
+from conformance.expectations import ExpectedViolation
+from linearizability.finding import Finding
+from linearizability.judgement import Verdict
+from linearizability.printable import one_line
+
+TODO: Final = "TODO: "
+"""Beginning of the reason of a new entry."""
+_REASON_MAX: Final = 300
+_HEAD: Final = re.compile(r"^[ \t]*\[\[[ \t]*violation[ \t]*\]\]", re.MULTILINE)
+_EMPTY: Final = re.compile(r"^[ \t]*violation[ \t]*=[ \t]*\[[ \t]*\][ \t]*(#.*)?\n?", re.MULTILINE)
+_TRAILING_COMMENTS: Final = re.compile(r"(?:^[ \t]*(?:#.*)?(?:\n|\Z))+\Z", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """The new text, and the changes by requirement id."""
+
+    text: str
+    added: Mapping[str, str]
+    """Reasons of new entries."""
+    removed: Mapping[str, str]
+    """Why an entry was removed."""
+    kept: tuple[str, ...]
+    flaky: tuple[str, ...]
+    """Violations that were not added, because they did not recur."""
+
+
+def update(
+    text: str,
+    entries: Mapping[str, ExpectedViolation],
+    findings: Sequence[Finding],
+    known: Collection[str],
+    *,
+    title: str,
+) -> Update:
+    """Return the update of a file.
+
+    :param text: the file as it is; empty for a new one.
+    :param entries: its content.
+    :param findings: findings of one target.
+    :param known: ids of all requirements.
+    :param title: the comment at the top of a new file.
+    """
+    found = {finding.requirement: finding for finding in findings}
+    removed = {name: why for name in entries if (why := _why_removed(name, found.get(name), known))}
+    violated = {name: each for name, each in found.items() if each.verdict is Verdict.VIOLATION and name not in entries}
+    added = {name: ExpectedViolation(name, _reason(each), "") for name, each in violated.items() if not each.flaky}
+    kept = tuple(sorted(entries.keys() - removed.keys()))
+    head, blocks = _split(text, entries) if text else (f"# {one_line(title)}", {})
+    blocks = {name: blocks[name] for name in kept} | {name: _block(entry) for name, entry in added.items()}
+    parts = [head.strip(), *(blocks[name] for name in sorted(blocks))] if blocks else [head.strip(), "violation = []"]
+    return Update(
+        "\n\n".join(filter(None, parts)) + "\n",
+        {name: added[name].reason for name in sorted(added)},
+        {name: removed[name] for name in sorted(removed)},
+        kept,
+        tuple(sorted(violated.keys() - added.keys())),
+    )
+
+
+def _why_removed(name: str, finding: Finding | None, known: Collection[str]) -> str:
+    if finding is not None and finding.verdict is Verdict.OK:
+        return "it is ok now"
+    return "" if finding is not None or name in known else "there is no such requirement"
+
+
+def _reason(finding: Finding) -> str:
+    text = next(filter(None, (finding.reason, finding.actual)), "")
+    return one_line(TODO + text.strip().partition("\n")[0], _REASON_MAX)
+
+
+def _block(entry: ExpectedViolation) -> str:
+    return "[[violation]]\n" + "\n".join(f"{name} = {_toml(text)}" for name, text in asdict(entry).items())
+
+
+def _toml(text: str) -> str:
+    """Return a basic string of TOML, which is one of JSON but for DEL."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _split(text: str, entries: Mapping[str, ExpectedViolation]) -> tuple[str, dict[str, str]]:
+    """Return what precedes the first entry, and the text of each entry with the comments above it.
+
+    Entries of another form, such as an array in one line, are written again.
+    """
+    starts = [found.start() for found in _HEAD.finditer(text)]
+    chunks = _chunks(text, starts)
+    if [_parsed(chunk) for chunk in chunks] != [{"violation": [asdict(entry)]} for entry in entries.values()]:
+        comments = re.match(r"(?:[ \t]*(?:#.*)?(?:\n|\Z))*", text)
+        return comments[0] if comments else "", {name: _block(entry) for name, entry in entries.items()}
+    blocks: dict[str, str] = {}
+    above = ""
+    for name, chunk in zip(entries, chunks, strict=True):
+        own, below = (chunk, "") if chunk is chunks[-1] else _without_comments_below(chunk)
+        blocks[name] = f"{above}{own.strip()}"
+        above = f"{below}\n" if below else ""
+    return _EMPTY.sub("", text[: starts[0]] if starts else text), blocks
+
+
+def _chunks(text: str, starts: Sequence[int]) -> list[str]:
+    """Return the text from each head to the next; a head inside a string of several lines is none."""
+    chunks = []
+    begin = starts[0] if starts else len(text)
+    for end in [*starts[1:], len(text)]:
+        if _parsed(text[begin:end]):
+            chunks.append(text[begin:end])
+            begin = end
+    return chunks
+
+
+def _without_comments_below(chunk: str) -> tuple[str, str]:
+    """Return an entry, and the comments between it and the next one."""
+    found = _TRAILING_COMMENTS.search(chunk)
+    own = chunk[: found.start()] if found else chunk
+    return (own, found[0].strip()) if found and _parsed(own) == _parsed(chunk) else (chunk, "")
+
+
+def _parsed(text: str) -> Mapping[str, object]:
+    """Return the content of TOML; nothing if it is not complete."""
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        return {}

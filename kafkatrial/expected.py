@@ -1,0 +1,109 @@
+"""Files of expectations: the one that a run reads for a target, and their update from a run."""
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from rich.text import Text
+
+from conformance.expectations import (
+    ExpectationsError,
+    ExpectedViolation,
+    expectations_of,
+    load_expectations,
+    parse_expectations,
+    read_expectations,
+)
+from conformance.expectations_update import Update, update
+from fixtures.targets.recipe_file import command_tables
+from kafkatrial.console import show, stdout_console
+from kafkatrial.errors import CommandError, UsageError
+from kafkatrial.exit_codes import ExitCode
+from kafkatrial.selection import did_you_mean, ids
+from linearizability.printable import printable
+from reports.results import Results, read_results
+
+DIRECTORY = Path("expectations")
+
+
+def expectations_of_target(kind: str) -> dict[str, ExpectedViolation]:
+    """Return the expected violations of a kind: of the file beside its recipe, else the suite's.
+
+    Raises ExpectationsError and UsageError: the file beside the recipe is invalid.
+    """
+    file = _beside_recipe(kind)
+    return dict(load_known(file) if file and file.is_file() else expectations_of(kind))
+
+
+def load_known(file: Path) -> dict[str, ExpectedViolation]:
+    """Return the expected violations of a user's file. Raises ExpectationsError; UsageError for an unknown id."""
+    expected = load_expectations(file)
+    for requirement in expected:
+        if requirement not in ids():
+            raise UsageError(f"{file}: {did_you_mean(requirement, ids())}")
+    return dict(expected)
+
+
+def update_expectations(run_dir: Path, target: str | None, file: Path | None) -> ExitCode:
+    """Update the file of one target of a run, or of each, and show the changes.
+
+    Raises ResultsError, UsageError, ExpectationsError and CommandError, each in one line.
+    """
+    results = read_results(run_dir)
+    names = [info.name for info in results.targets]
+    if target is not None and target not in names:
+        raise UsageError(f"{run_dir}: the run has no target {target}; it has {', '.join(names)}")
+    chosen = names if target is None else [target]
+    if file is not None and len(chosen) > 1:
+        raise UsageError(f"{run_dir}: --file is for one target; name it with --target: {', '.join(names)}")
+    # All files are read before the first is written.
+    updates = [(name, _file_of(name, file), *_read(name, _file_of(name, file), results)) for name in chosen]
+    for name, path, text, made in updates:
+        if made.text != text:
+            _write(path, made.text)
+        for line in _lines(name, path, made, is_written=made.text != text):
+            show(stdout_console(), Text(printable(line)))
+    return ExitCode.OK
+
+
+def _beside_recipe(kind: str) -> Path | None:
+    table = command_tables().get(kind)
+    return None if table is None else table.file.parent / DIRECTORY / f"{kind}.toml"
+
+
+def _file_of(target: str, file: Path | None) -> Path:
+    kind = target.partition(":")[0]
+    return file or _beside_recipe(kind) or DIRECTORY / f"{re.sub(r'[^A-Za-z0-9._-]', '-', target)}.toml"
+
+
+def _read(target: str, file: Path, results: Results) -> tuple[str, Update]:
+    """Return the text of a file, empty if there is none, and its update."""
+    text = read_expectations(file) if file.exists() else ""
+    entries = parse_expectations(text, file)
+    findings = [finding for finding in results.outcomes if finding.target == target]
+    made = update(text, entries, findings, ids(), title=f"Known violations of {target}.")
+    if set(parse_expectations(made.text, file)) != {*made.kept, *made.added}:
+        raise ExpectationsError(f"{file}: cannot be updated; its layout is not understood")
+    return text, made
+
+
+def _write(file: Path, text: str) -> None:
+    draft = file.with_name(f".{file.name}.new")
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        draft.write_text(text, encoding="utf-8")
+        draft.replace(file)
+    except OSError as error:
+        raise CommandError(f"{file}: cannot be written: {error.strerror or error}") from error
+
+
+def _lines(target: str, file: Path, made: Update, *, is_written: bool) -> Iterator[str]:
+    yield f"{target}: {file}{'' if is_written else ' is up to date'}"
+    yield from (f"  + {name}: {reason}" for name, reason in made.added.items())
+    yield from (f"  - {name}: {reason}" for name, reason in made.removed.items())
+    yield from (f"  ? {name}: flaky, not added" for name in made.flaky)
+    yield f"  {_counted(made.kept)} kept, {len(made.added)} added, {len(made.removed)} removed"
+
+
+def _counted(names: Sequence[str]) -> str:
+    return f"{len(names)} expected violation{'' if len(names) == 1 else 's'}"

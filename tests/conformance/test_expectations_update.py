@@ -1,0 +1,99 @@
+"""Update of a file of expectations: what is added, removed and kept, to the letter."""
+
+from pathlib import Path
+
+import pytest
+
+from conformance.expectations import parse_expectations
+from conformance.expectations_update import TODO, update
+from linearizability.finding import Finding
+from linearizability.judgement import Verdict
+
+FILE = Path("known.toml")
+KNOWN = frozenset({"a/one", "a/two", "b/three", "c/four"})
+TWO = """[[violation]]
+link = "https://example.org/2"  # tracked
+requirement = "a/two"
+reason = '''not yet,
+[[violation]] is no head here'''"""
+THREE = '[[violation]]\nrequirement = "b/three"\nreason = "three"\nlink = ""'
+
+
+def found(requirement, verdict=Verdict.VIOLATION, reason="step 2: wrong", **fields):
+    return Finding(verdict, reason, requirement=requirement, target="mine", **fields)
+
+
+def updated(text, *findings, known=KNOWN):
+    made = update(text, parse_expectations(text, FILE), findings, known, title="Known violations of mine.")
+    assert set(parse_expectations(made.text, FILE)) == {*made.kept, *made.added}
+    return made
+
+
+def test_a_new_file_has_the_violations_in_order():
+    made = updated("", found("c/four"), found("a/one", reason="step 1: one\nmore"), found("a/two", Verdict.OK))
+    entries = parse_expectations(made.text, FILE)
+    assert {name: entry.reason for name, entry in entries.items()} == {
+        "a/one": f"{TODO}step 1: one",
+        "c/four": f"{TODO}step 2: wrong",
+    }
+    assert list(entries) == ["a/one", "c/four"]
+    assert made.text.startswith("# Known violations of mine.\n\n[[violation]]\nrequirement = ")
+    assert made.added == {name: entry.reason for name, entry in entries.items()}
+
+
+@pytest.mark.parametrize("verdict", [Verdict.VIOLATION, Verdict.UNKNOWN, Verdict.NOT_APPLICABLE])
+def test_an_entry_that_remains_keeps_its_text(verdict):
+    text = f"# Head.\n\n{TWO}\n"
+    made = updated(text, found("a/two", verdict))
+    assert made.text == text
+    assert made.kept == ("a/two",)
+
+
+def test_requirements_that_were_not_judged_do_not_change():
+    text = f"{THREE}\n"
+    assert updated(text, found("a/one", Verdict.OK)).text == text
+
+
+def test_an_entry_that_is_ok_is_removed_with_the_comment_above_it():
+    text = f"# Head.\n\n{TWO}\n\n# why three\n{THREE}\n\n# why four\n{THREE.replace('b/three', 'c/four')}\n"
+    made = updated(text, found("b/three", Verdict.OK), found("a/one"))
+    assert "why three" not in made.text
+    assert "# why four\n[[violation]]" in made.text
+    assert TWO in made.text
+    assert made.removed == {"b/three": "it is ok now"}
+    assert list(parse_expectations(made.text, FILE)) == ["a/one", "a/two", "c/four"]
+
+
+def test_a_requirement_that_no_longer_exists_is_removed():
+    made = updated(f"{THREE}\n", known=KNOWN - {"b/three"})
+    assert made.removed == {"b/three": "there is no such requirement"}
+    assert parse_expectations(made.text, FILE) == {}
+
+
+def test_a_file_without_entries_says_so_and_can_grow_again():
+    empty = updated(f"# Head.\n{THREE}\n", found("b/three", Verdict.OK)).text
+    assert empty == "# Head.\n\nviolation = []\n"
+    grown = updated(empty, found("a/one")).text
+    assert grown.startswith("# Head.\n\n[[violation]]\n")
+
+
+def test_a_flaky_violation_is_not_added_but_kept():
+    assert updated("", found("a/one", flaky=True)).flaky == ("a/one",)
+    assert updated(f"{THREE}\n", found("b/three", flaky=True)).kept == ("b/three",)
+
+
+def test_an_array_in_one_line_is_written_as_tables():
+    text = '# Head.\nviolation = [{requirement = "b/three", reason = "three", link = ""}]\n'
+    assert updated(text, found("b/three")).text == f"# Head.\n\n{THREE}\n"
+
+
+def test_text_of_a_broker_is_quoted():
+    made = updated("", found("a/one", reason='"""\\ \x7f\x1b[31m\u202e\n[[violation]]'))
+    (entry,) = parse_expectations(made.text, FILE).values()
+    assert entry.reason == f'{TODO}"""\\ \\x7f\\x1b[31m\\u202e'
+
+
+def test_the_second_update_changes_nothing():
+    findings = (found("c/four"), found("a/one"), found("b/three", Verdict.OK))
+    once = updated(f"# Head.\n\n{TWO}\n\n# why\n{THREE}\n", *findings).text
+    assert updated(once, *findings).text == once
