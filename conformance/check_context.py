@@ -4,13 +4,24 @@ A check is a function of a `CheckContext`. It generates scripts with Hypothesis 
 targets, and returns one `Finding` per target. It opens connections through the context and never keeps them.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from conformance.liveness import responds
 from fixtures.targets.target import Target
 from linearizability.finding import Finding
+
+
+@dataclass(frozen=True, slots=True)
+class BasicFailure:
+    """The way in which every plain request of one kind fails on a target (`conformance.sequential.basics`)."""
+
+    target: str
+    request: str
+    field: str
+    actual: str
+    """The error; empty where there was no response."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +43,8 @@ class CheckContext:
     """Report progress: target name, scripts done, scripts planned."""
     revive: Callable[[Target], bool] = responds
     """Start a target again if it does not respond. Returns whether it responds."""
+    basic_failures: MutableMapping[BasicFailure, str] = field(default_factory=dict)
+    """The requirement of this run that reported each failure of a plain request."""
 
 
 Check = Callable[[CheckContext], Mapping[str, Finding]]

@@ -21,7 +21,7 @@ from queue import SimpleQueue
 from typing import Final
 
 from conformance.applicability import missing
-from conformance.check_context import CheckContext
+from conformance.check_context import BasicFailure, CheckContext
 from conformance.events import (
     Event,
     RequirementJudged,
@@ -132,6 +132,8 @@ class _Run:
     failures: int = 0
     down: dict[str, str] = field(default_factory=dict)
     """Why a target could not be started again, by name."""
+    basic_failures: dict[BasicFailure, str] = field(default_factory=dict)
+    """The requirement that reported the failure of a plain request."""
     interrupted: threading.Event = field(default_factory=threading.Event)
     checking: threading.Thread | None = None
 
@@ -234,6 +236,7 @@ class _Run:
             history_dirs={target.name: self._history_dir(requirement, target) for target in targets},
             script_ran=script_ran,
             revive=self.revive,
+            basic_failures=self.basic_failures,
         )
 
     def _history_dir(self, requirement: Requirement, target: Target) -> Path:

@@ -8,6 +8,7 @@ from conformance.requirements import (
     admin,
     configs,
     epochs,
+    error_fields,
     fetch,
     groups,
     idempotence,
@@ -52,6 +53,7 @@ _ALL: Final = (
     *admin.REQUIREMENTS,
     *configs.REQUIREMENTS,
     *reassignment.REQUIREMENTS,
+    *error_fields.REQUIREMENTS,
     *negotiation.REQUIREMENTS,
     *concurrent.REQUIREMENTS,
 )

@@ -48,8 +48,8 @@ REQUIREMENTS: Final = (
     Requirement(
         id="fetch/out-of-range-offset-is-rejected",
         level=Level.MUST,
-        text="A fetch below the log start or above the log end returns OFFSET_OUT_OF_RANGE without records, with high "
-        "watermark, last stable offset and log start -1; one at the log end returns NONE without records.",
+        text="A fetch below the log start or above the log end returns OFFSET_OUT_OF_RANGE without records; one at the "
+        "log end returns NONE without records.",
         sources=(sources.PROTOCOL_ERRORS, sources.CONSUMER_POSITION),
         check=sequential(
             script(

@@ -5,31 +5,30 @@ their expected values. Other fields are judged by other requirements, so that on
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from typing import Final, TypeAlias
+from typing import Final
 
 from hypothesis.strategies import SearchStrategy
 
 from conformance.check_context import Check, CheckContext
 from conformance.search import smallest, try_scripts
+from conformance.sequential.basics import basic_failure
 from conformance.sequential.connections import TargetDown
 from conformance.sequential.differences import Severity, differences
-from conformance.sequential.expectation import mismatches
+from conformance.sequential.judging import VIOLATIONS, Deviation, Judges, Rank, deviations, judge, kind_of, where
 from conformance.sequential.model import expected
 from conformance.sequential.program import program
 from conformance.sequential.response import Response
-from conformance.sequential.session import NO_LEADER, NotReady, Session
-from conformance.sequential.steps import CreateTopic, Eventually, On, Script, Step, WithUnknownTags
+from conformance.sequential.session import NotReady, Session
+from conformance.sequential.steps import Script, Step
 from fixtures.clients.raw import UnsupportedApi
 from fixtures.targets.target import Target
 from linearizability.finding import Difference, Finding
 from linearizability.judgement import Verdict
 
-Judges: TypeAlias = dict[type[Step], frozenset[str]]
-"""Response fields that a requirement judges, by kind of step."""
-
+_WORST_LAST: Final = tuple(Severity)
 _AUTHORITY: Final = "apache-kafka"
 """The kind of target whose responses decide where the model leaves a judged field open."""
 
@@ -39,52 +38,19 @@ def judges(*fields: str, of: type[Step]) -> Judges:
     return {of: frozenset(fields)}
 
 
-def judge(script: Script, responses: tuple[Response, ...], judged: Judges) -> Finding:
-    """Compare responses with the model. Pure. The first judged field that is wrong decides.
-
-    If a topic was not created, or got no leader, the verdict is unknown, unless creation is judged.
-    """
-    steps = zip(script.steps, responses, expected(script), strict=True)
-    for number, (step, response, expectation) in enumerate(steps, start=1):
-        where = _where(number, step)
-        if (fields := judged.get(kind_of(step))) is not None:
-            if wrong := mismatches(expectation, response, fields):
-                first = wrong[0]
-                return Finding(
-                    Verdict.VIOLATION,
-                    f"{where}: {first.field} was {_short(first.actual)}, not {_short(first.expected)}",
-                    expected=f"{where}: {first.field} {first.expected}",
-                    actual=f"{where}: {first.field} {first.actual}",
-                )
-        elif isinstance(step, CreateTopic) and (wrong := mismatches(expectation, response, frozenset({"error"}))):
-            return Finding(Verdict.UNKNOWN, f"{where}: the topic was not created: {wrong[0].actual}")
-        if NO_LEADER in response:
-            return Finding(Verdict.UNKNOWN, f"{where}: a partition had no leader, {response[NO_LEADER]}")
-    return Finding(Verdict.OK)
-
-
-def kind_of(step: Step) -> type[Step]:
-    """Return the type of the request of a step, inside any step around it."""
-    return kind_of(step.step) if isinstance(step, On | Eventually | WithUnknownTags) else type(step)
-
-
-def _where(number: int, step: Step) -> str:
-    return f"step {number}, {kind_of(step).__name__}"
-
-
-def _short(text: str, length_max: int = 120) -> str:
-    return text if len(text) <= length_max else text[: length_max - 1] + "…"
-
-
-def sequential(scripts: SearchStrategy[Script], judged: Judges, *, cost: int = 1) -> Check:
+def sequential(
+    scripts: SearchStrategy[Script], judged: Judges, *, cost: int = 1, ranks: frozenset[Rank] = VIOLATIONS
+) -> Check:
     """Return the check of a requirement whose scripts are drawn from `scripts`.
 
     :param cost: duration of one of these scripts in ordinary scripts; the number of scripts is divided by it.
+    :param ranks: the ranks of deviations that are violations.
     """
 
     def check(context: CheckContext) -> Mapping[str, Finding]:
         with ExitStack() as stack:
-            runs = [_TargetRun(target, stack.enter_context(_session(target, context))) for target in context.targets]
+            sessions = {target.name: stack.enter_context(_session(target, context)) for target in context.targets}
+            runs = [_TargetRun(target, sessions[target.name], ranks) for target in context.targets]
             scripts_max = max(1, context.scripts_max // cost)
             _Experiment(replace(context, scripts_max=scripts_max), scripts, judged, runs).run()
             return {run.target.name: run.finding for run in runs}
@@ -103,6 +69,10 @@ class _TargetRun:
 
     target: Target
     session: Session
+    ranks: frozenset[Rank]
+    """The ranks of deviations that are violations; after one, only those that are at least as bad."""
+    worst: Deviation | None = None
+    """The worst deviation of the violating script, if the model shows one."""
     finding: Finding = field(default_factory=lambda: Finding(Verdict.OK))
     passed: set[Script] = field(default_factory=set)
     violating: Script | None = None
@@ -135,6 +105,8 @@ class _Experiment:
         )
         for run in self.runs:
             if run.violating is not None:
+                self._block(run, run.violating)
+            if run.violating is not None:
                 self._shrink(run, run.violating)
 
     # --- phase 1: every script on every target
@@ -158,13 +130,19 @@ class _Experiment:
         except NotReady as error:
             run.finding = self._unknown(run, script, str(error))
         else:
-            found = judge(run.session.pinned(script), responses[name], self.judged)
+            found = self._judge(run, script, responses[name])
             run.finding = self._finding(run, script, found, done)
             if found.verdict is Verdict.VIOLATION:
                 run.violating = script
+                shown = deviations(run.session.pinned(script), responses[name], self.judged)
+                run.worst = next(each for each in shown if each.rank in run.ranks)
+                run.ranks = frozenset(rank for rank in run.ranks if rank <= run.worst.rank)
             else:
                 run.passed.add(script)
         self.context.script_ran(name, done, self.context.scripts_max)
+
+    def _judge(self, run: _TargetRun, script: Script, responses: Sequence[Response]) -> Finding:
+        return judge(run.session.pinned(script), responses, self.judged, run.ranks)
 
     def _down(self, run: _TargetRun, script: Script, reason: str, done: int) -> Finding:
         """Judge a script during which the target went down: a violation if it does so again in this script alone."""
@@ -230,19 +208,32 @@ class _Experiment:
         )
 
     def _judge_differences(self, script: Script, found: list[Difference]) -> Finding:
-        """Judge a script by its differences from the baseline: the first that decides is a violation."""
-        difference = next((one for one in found if self._decides(script, one)), None)
-        if difference is None:
+        """Judge a script by its differences from the baseline: the worst that decides is a violation."""
+        deciding = [one for one in found if self._decides(script, one)]
+        if not deciding:
             return Finding(Verdict.OK)
-        where = _where(difference.step, script.steps[difference.step - 1])
+        difference = max(deciding, key=lambda one: _WORST_LAST.index(one.severity))
+        here = where(difference.step, kind_of(script.steps[difference.step - 1]))
         return Finding(
             Verdict.VIOLATION,
-            f"{where}: {difference.here}, but {difference.there} on {difference.other_target}",
-            expected=f"{where}: {difference.there}",
-            actual=f"{where}: {difference.here}",
+            f"{here}: {difference.here}, but {difference.there} on {difference.other_target}",
+            expected=f"{here}: {difference.there}",
+            actual=f"{here}: {difference.here}",
         )
 
     # --- phase 2: one target, one violation
+
+    def _block(self, run: _TargetRun, violating: Script) -> None:
+        """Withdraw a violation that is the failure of a plain request, and was reported by another requirement."""
+        known = self.context.basic_failures
+        failure = None if run.worst is None else basic_failure(run.target.name, run.session, run.worst, known)
+        if failure is None:
+            return
+        reporter = known.setdefault(failure, self.context.requirement_id)
+        if reporter != self.context.requirement_id:
+            run.violating = None
+            reason = f"blocked by {reporter}, since every {failure.request} fails in the same way: {run.worst}"
+            run.finding = replace(self._unknown(run, violating, reason), scripts=run.finding.scripts)
 
     def _shrink(self, run: _TargetRun, violating: Script) -> None:
         deadline = time.monotonic() + self.context.shrink_seconds
@@ -279,7 +270,7 @@ class _Experiment:
         try:
             responses = run.session.run(script)
             if run.baseline is None:
-                return judge(run.session.pinned(script), responses, self.judged)
+                return self._judge(run, script, responses)
             theirs = run.baseline.session.run(script)
             return self._judge_differences(script, differences(run.baseline.target.name, responses, theirs))
         except TargetDown as error:

@@ -6,7 +6,8 @@ Rules:
   to the first broker; or to the broker that the script names. A request is sent once. The session waits only for what
   a client would wait for before a script's first request (the leader of a new topic, a coordinator that is loading),
   and for the effects that the script awaits (`Eventually`, `AwaitTopic`).
-- After a broker has closed a connection, the next step opens a new one; if that fails, the result is `TargetDown`.
+- After a broker has closed a connection, the next step opens a new one; if that fails, the result is `TargetDown`. So
+  it is if a request has no response and a new connection has none either: a broker that is paused, or hangs.
 - Bytes that are not a request, and requests beside others, use a separate connection.
 """
 
@@ -67,6 +68,7 @@ CLOSE_TIMEOUT_S: Final = 2.0
 NO_LEADER: Final = "no_leader"
 """Field of the response to a CreateTopic: the time for which a partition had no leader."""
 _RETRY_DELAY_S: Final = 0.02
+_SHOWN_BYTES_MAX: Final = 40
 
 _PARTITION_STEPS: Final = frozenset(
     {ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.LIST_OFFSETS, ApiKey.OFFSET_FOR_LEADER_EPOCH, ApiKey.DELETE_RECORDS}
@@ -141,8 +143,10 @@ class _ScriptRun:
             if not self._connections.live(READY_TIMEOUT_S):
                 raise TargetDown(str(error)) from error
             return CLOSED
-        except ResponseTimeout:
+        except ResponseTimeout as error:
             self._connections.close()
+            if not self._connections.live(READY_TIMEOUT_S):
+                raise TargetDown(f"{error}, nor on a new connection: it hangs, or is paused") from error
             return SILENT
         except MalformedResponse as error:
             self._connections.close()
@@ -275,10 +279,9 @@ class _ScriptRun:
         with self._connections.fresh_client() as client:
             client.send_bytes(step.data)
             closed = client.wait_closed(CLOSE_TIMEOUT_S)
-        return {
-            "connection": "closed" if closed else "open",
-            "broker": "alive" if self._connections.live(READY_TIMEOUT_S) else "dead",
-        }
+        if not self._connections.live(READY_TIMEOUT_S):
+            raise TargetDown(f"no response on a new connection after {step.data[:_SHOWN_BYTES_MAX]!r}")
+        return {"connection": "closed" if closed else "open", "broker": "alive"}
 
     # --- waiting
 

@@ -257,12 +257,26 @@ def _from_end_offsets(log: PartitionLog, eligible: Flags, found: Losses) -> None
     ends = ends.take(np.argsort(ends.requested_ns, kind="stable"))
     lowest = np.append(np.minimum.accumulate(ends.end_offset[::-1])[::-1], NEVER_NS)
     following = np.searchsorted(ends.requested_ns, records.known_from_ns)
-    suspects = np.flatnonzero(eligible & (lowest[following] <= records.offset))
+    suspects = np.flatnonzero(eligible & ~_readable(log, healed) & (lowest[following] <= records.offset))
     for index in range(len(ends)):
         suspects = suspects[~_is_done(log, found)[suspects]]
         shown, promised = _judge_end_offset(log, suspects, ends.take(np.array([index])))
         found.permitted[suspects[shown]] = True
         found.violation[suspects[promised]] = True
+
+
+def _readable(log: PartitionLog, healed_ns: int | None) -> Flags:
+    """Whether an acknowledged record was returned at its offset by a read that was sent after healing.
+
+    Then an end offset below it is wrong, and the record is not lost: `stale-end-offset` reports the response.
+    """
+    records, reads, operations = log.records, log.rows.reads, log.rows.operations
+    there = reads.offset == records.offset[log.read_ids]
+    if healed_ns is not None:
+        there &= operations.invoke_ns[reads.operation] > healed_ns
+    readable = np.zeros(len(records), np.bool_)
+    readable[log.read_ids[there]] = True
+    return readable & records.acknowledged
 
 
 def _judge_end_offset(log: PartitionLog, record: Indexes, end: StateColumns) -> tuple[Flags, Flags]:

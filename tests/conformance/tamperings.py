@@ -247,6 +247,17 @@ def _politely_named(request: Any) -> Any:
     )
 
 
+def _fills_errors(name: str, *fields: str) -> Planted:
+    """Return zeros beside errors."""
+
+    def change(_request: Any, part: Any) -> Any:
+        if part.error_code == ErrorCode.none:
+            return part
+        return replace(part, **{field: 0 for field in fields if hasattr(part, field)})
+
+    return Planted(altered_responses(name, change))
+
+
 _ERRORS_SUPPRESSED = Planted(suppressed_errors("Produce", base_offset=0))
 
 TAMPERINGS: dict[str, Planted] = {
@@ -281,6 +292,10 @@ TAMPERINGS: dict[str, Planted] = {
         altered_requests("Fetch", lambda request: replace(request, session_id=0, session_epoch=-1))
     ),
     "fetch/waiting-fetch-completes-when-data-arrives": Planted(altered_requests("Fetch", _does_not_wait)),
+    "produce/errors-have-no-offset": _fills_errors("Produce", "base_offset"),
+    "fetch/errors-have-no-watermarks": _fills_errors("Fetch", "high_watermark"),
+    "offsets/errors-have-no-offset": _fills_errors("ListOffsets", "offset"),
+    "epochs/errors-have-no-end-offset": _fills_errors("OffsetForLeaderEpoch", "end_offset"),
     "idempotence/duplicate-is-acknowledged-once": Planted(altered_requests("Produce", _forgets_producers)),
     "idempotence/evicted-duplicate-is-rejected": Planted(altered_requests("Produce", _forgets_producers)),
     "idempotence/sequence-gap-is-rejected": Planted(altered_requests("Produce", _forgets_producers)),

@@ -2,16 +2,21 @@
 
 import datetime as dt
 import itertools
+import socket
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
 
 import pytest
 from hypothesis import strategies as st
+from kio.schema.errors import ErrorCode
 
 from conformance.check_context import CheckContext
 from conformance.liveness import responds
-from conformance.sequential.check import judge, judges, sequential
+from conformance.sequential import connections, session
+from conformance.sequential.check import judges, sequential
 from conformance.sequential.connections import TargetDown
+from conformance.sequential.judging import Rank, judge
+from conformance.sequential.response import CLOSED
 from conformance.sequential.session import NO_LEADER, Session
 from conformance.sequential.steps import (
     Batch,
@@ -38,9 +43,9 @@ READ_BACK = sequential(
 )
 
 
-def check(requirement_check, targets, *, shrink_seconds=3.0, scripts_max=5, **fields):
+def check(requirement_check, targets, *, shrink_seconds=3.0, scripts_max=5, requirement_id="area/words", **fields):
     context = CheckContext(
-        requirement_id="area/words",
+        requirement_id=requirement_id,
         targets=targets,
         seed=1,
         scripts_max=scripts_max,
@@ -128,6 +133,57 @@ def test_the_first_wrong_step_is_named():
 @pytest.mark.parametrize("created", [{"error": "POLICY_VIOLATION"}, {"error": "NONE", NO_LEADER: "for 15 s"}])
 def test_a_script_without_its_topic_is_unknown(created):
     assert judge(STEPS, (created, *FINE[1:]), judges("error", of=Fetch)).verdict is Verdict.UNKNOWN
+
+
+REJECTED = Script((CreateTopic(), Produce(PRODUCE.batches, acks=2), PRODUCE, Fetch()))
+REJECTION = {"error": "INVALID_REQUIRED_ACKS", "base_offset": -1}
+ALL_JUDGED = judges("error", "base_offset", of=Produce) | judges("error", "records", "high_watermark", of=Fetch)
+
+
+@pytest.mark.parametrize(
+    ("rejection", "fetched", "worst", "also"),
+    [
+        (
+            {"error": "INVALID_REQUIRED_ACKS", "base_offset": 0},
+            CLOSED,
+            "step 4, Fetch: connection",
+            "base_offset was 0",
+        ),
+        (
+            {"error": "INVALID_REQUIRED_ACKS", "base_offset": 0},
+            {"error": "NONE", "high_watermark": 7},
+            "step 4",
+            "step 2",
+        ),
+        ({"error": "INVALID_RECORD", "base_offset": -1}, {"error": "NONE", "high_watermark": 7}, "step 4", "step 2"),
+        (
+            {"error": "NONE", "base_offset": 0},
+            {"error": "NONE", "high_watermark": 2},
+            "step 2, Produce: error",
+            "step 4",
+        ),
+    ],
+)
+def test_the_worst_deviation_is_named_first_and_hides_no_other(rejection, fetched, worst, also):
+    responses = (FINE[0], rejection, FINE[1], fetched)
+    found = judge(REJECTED, responses, ALL_JUDGED)
+    assert found.verdict is Verdict.VIOLATION
+    first, _, others = found.reason.partition(" (also ")
+    assert first.startswith(worst)
+    assert also in others
+
+
+def test_a_cosmetic_deviation_is_a_violation_only_of_a_requirement_about_it():
+    responses = (FINE[0], REJECTION | {"base_offset": 0}, FINE[1], {"error": "NONE", "high_watermark": 1})
+    assert judge(REJECTED, responses, ALL_JUDGED).verdict is Verdict.OK
+    found = judge(REJECTED, responses, ALL_JUDGED, {Rank.COSMETIC})
+    assert found.reason == "step 2, Produce: base_offset was 0, not -1"
+
+
+def test_no_response_after_a_topic_that_was_not_created_is_a_violation():
+    responses = ({"error": "POLICY_VIOLATION"}, FINE[1] | {"error": "UNKNOWN_SERVER_ERROR"}, CLOSED)
+    found = judge(STEPS, responses, judges("error", of=Produce) | judges("error", of=Fetch))
+    assert found.reason == "step 3, Fetch: connection was closed, not a response"
 
 
 def test_creation_itself_may_be_judged():
@@ -310,3 +366,66 @@ def test_a_target_that_stays_down_is_unknown(broker):
     finding = check(READ_BACK, [target], revive=lambda target: False)[target.name]
     assert finding.verdict is Verdict.UNKNOWN
     assert finding.reason.startswith("went down while script 1 ran: ")
+
+
+# --- attribution
+
+
+def closes_fetches(request, forward):
+    if api(request) == "Fetch":
+        raise ConnectionError("enough")
+    return forward(request)
+
+
+def fails_fetches(_request, part):
+    return replace(part, error_code=ErrorCode.unknown_server_error, records=b"")
+
+
+@pytest.mark.parametrize(
+    ("tampering", "observed"),
+    [
+        (closes_fetches, "connection was closed"),
+        (altered_responses("Fetch", fails_fetches), "error was UNKNOWN_SERVER_ERROR"),
+    ],
+)
+def test_a_plain_request_that_fails_is_one_violation_and_blocks_the_others(broker, tampering, observed):
+    failures = {}
+    with TamperingProxy(broker, tampering) as proxy:
+        first = check(READ_BACK, [proxy], basic_failures=failures)[proxy.name]
+        second = check(READ_BACK, [proxy], basic_failures=failures, requirement_id="area/other")[proxy.name]
+    assert first.verdict is Verdict.VIOLATION
+    assert observed in first.reason
+    assert second.verdict is Verdict.UNKNOWN
+    assert second.reason.startswith("blocked by area/words, since every Fetch fails in the same way: step ")
+    assert observed in second.reason
+    assert "SCRIPT = " in second.program
+
+
+def test_a_request_that_fails_for_another_reason_is_not_blocked(broker):
+    def rejects_the_second(request, part):
+        return fails_fetches(request, part) if request.topics[0].partitions[0].fetch_offset else part
+
+    second = sequential(script(CreateTopic(), produces(), Fetch(1)), judges("error", of=Fetch))
+    failures = {}
+    with TamperingProxy(broker, altered_responses("Fetch", rejects_the_second)) as proxy:
+        found = [check(second, [proxy], basic_failures=failures, requirement_id=name) for name in ("area/a", "area/b")]
+    assert [each[proxy.name].verdict for each in found] == [Verdict.VIOLATION] * 2
+    assert failures == {}
+
+
+@pytest.fixture
+def paused():
+    """A node as after SIGSTOP: its kernel accepts connections, and nothing is served."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    port = listener.getsockname()[1]
+    yield SimpleNamespace(transport=SOCKETS, name="paused", kind="paused", nodes=(Node(1, "127.0.0.1", port),))
+    listener.close()
+
+
+def test_a_paused_broker_is_unknown(paused, monkeypatch):
+    monkeypatch.setattr(connections, "RESPONSE_TIMEOUT_S", 0.1)
+    monkeypatch.setattr(session, "READY_TIMEOUT_S", 0.1)
+    for requests in (READ_BACK, sequential(script(RawBytes(b"\xff" * 4)), judges("connection", of=RawBytes))):
+        finding = check(requests, [paused], revive=lambda target: False)["paused"]
+        assert finding.verdict is Verdict.UNKNOWN
+        assert finding.reason.startswith("went down while script 1 ran: ")

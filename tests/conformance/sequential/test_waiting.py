@@ -6,7 +6,7 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from conformance.sequential import session
-from conformance.sequential.check import kind_of
+from conformance.sequential.judging import kind_of
 from conformance.sequential.session import Session
 from conformance.sequential.steps import (
     AlterReassignment,

@@ -1,0 +1,79 @@
+"""Preconditions of scripts: one plain request of each kind, which every broker that offers the API must serve.
+
+If the plain request fails as a script's request did, then the script shows no more than that, whatever its requirement
+is about. The first requirement of a run that finds it reports it, and the others are *unknown*, blocked by it.
+"""
+
+from collections.abc import Container, Mapping
+from typing import Final
+
+from conformance.check_context import BasicFailure
+from conformance.sequential.connections import TargetDown
+from conformance.sequential.judging import Deviation, deviations
+from conformance.sequential.response import NO_RESPONSE_FIELDS
+from conformance.sequential.session import NotReady, Session
+from conformance.sequential.steps import (
+    Batch,
+    CreatePartitions,
+    CreateTopic,
+    DeleteRecords,
+    DeleteTopic,
+    DescribeCluster,
+    DescribeConfigs,
+    Fetch,
+    InitProducerId,
+    ListOffsets,
+    Metadata,
+    OffsetCommit,
+    OffsetFetch,
+    OffsetForLeaderEpoch,
+    Produce,
+    Record,
+    Script,
+    Step,
+)
+from fixtures.clients.raw import UnsupportedApi
+
+_FAILURES: Final = frozenset({"error", *NO_RESPONSE_FIELDS})
+"""Fields that show that a request failed."""
+_PRODUCE: Final = Produce((Batch((Record(b"basic"),)),))
+_REQUESTS: Final = (
+    CreateTopic("trial-basic"),
+    _PRODUCE,
+    Fetch(),
+    ListOffsets(),
+    OffsetForLeaderEpoch(),
+    DeleteRecords(),
+    InitProducerId(),
+    Metadata(),
+    OffsetCommit(0),
+    OffsetFetch(),
+    CreatePartitions(2),
+    DeleteTopic(),
+    DescribeConfigs(("cleanup.policy",)),
+    DescribeCluster(),
+)
+_REQUEST_OF_KIND: Final[Mapping[type[Step], Step]] = {type(step): step for step in _REQUESTS}
+
+
+def basic_failure(
+    target: str, session: Session, worst: Deviation, known: Container[BasicFailure]
+) -> BasicFailure | None:
+    """Return how the plain request fails, if it fails as the deviation does; null if it succeeds or is not known.
+
+    A failure that is known is not looked for again.
+    """
+    field, request = worst.mismatch.field, _REQUEST_OF_KIND.get(worst.kind)
+    if request is None or field not in _FAILURES:
+        return None
+    failure = BasicFailure(target, worst.kind.__name__, field, worst.mismatch.actual if field == "error" else "")
+    if failure in known:
+        return failure
+    script = Script((CreateTopic(), _PRODUCE, request))
+    try:
+        responses = session.run(script)
+    except (TargetDown, NotReady, UnsupportedApi):
+        return None
+    found = deviations(session.pinned(script), responses, {worst.kind: frozenset({field})})
+    same = (each for each in found if each.mismatch.field == field)
+    return failure if any(field != "error" or each.mismatch.actual == failure.actual for each in same) else None

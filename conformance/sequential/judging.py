@@ -1,0 +1,167 @@
+"""Judgement of one script's responses: the judged fields that are not as expected, the worst first.
+
+| rank | meaning |
+|---|---|
+| fatal | no response: the connection was closed or silent, or the bytes cannot be decoded |
+| semantic | other records, offsets or state; a valid request that failed, or an invalid one that succeeded |
+| error code | another error than the expected one |
+| cosmetic | an offset, epoch or time beside an error, on which no client acts |
+
+A cosmetic deviation alone is no violation, unless the requirement is about such fields.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Final, TypeAlias
+
+from conformance.sequential.expectation import Expectation, Mismatch, mismatches
+from conformance.sequential.model import expected
+from conformance.sequential.response import NO_RESPONSE_FIELDS, Response
+from conformance.sequential.session import NO_LEADER
+from conformance.sequential.steps import CreateTopic, Eventually, On, Script, Step, WithUnknownTags
+from linearizability.finding import Finding
+from linearizability.judgement import Verdict
+
+Judges: TypeAlias = dict[type[Step], frozenset[str]]
+"""Response fields that a requirement judges, by kind of step."""
+
+_ABSENT_ON_ERROR: Final = frozenset(
+    {
+        "base_offset",
+        "log_append_time",
+        "log_start_offset",
+        "high_watermark",
+        "last_stable_offset",
+        "offset",
+        "timestamp",
+        "leader_epoch",
+        "end_offset",
+        "low_watermark",
+        "producer",
+        "producer_epoch",
+        "committed_offset",
+        "committed_leader_epoch",
+        "metadata",
+    }
+)
+"""Fields that have no meaning beside an error; others, such as the current leader (KIP-951), have."""
+_OTHERS_MAX: Final = 3
+"""Maximum number of deviations that a finding lists beside the worst one."""
+
+
+class Rank(IntEnum):
+    """Rank of a deviation, the worst first."""
+
+    FATAL = 0
+    SEMANTIC = 1
+    ERROR_CODE = 2
+    COSMETIC = 3
+
+
+VIOLATIONS: Final = frozenset({Rank.FATAL, Rank.SEMANTIC, Rank.ERROR_CODE})
+"""The ranks of violations, unless a requirement is about cosmetic fields."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deviation:
+    """A judged field that is not as expected, in the response to one step."""
+
+    rank: Rank
+    step: int
+    """The number of the step, from 1 on."""
+    kind: type[Step]
+    mismatch: Mismatch
+
+    @property
+    def where(self) -> str:
+        """The step in words."""
+        return where(self.step, self.kind)
+
+    def __str__(self) -> str:
+        actual, wanted = _short(self.mismatch.actual), _short(self.mismatch.expected)
+        return f"{self.where}: {self.mismatch.field} was {actual}, not {wanted}"
+
+
+def judge(
+    script: Script, responses: Sequence[Response], judged: Judges, ranks: Collection[Rank] = VIOLATIONS
+) -> Finding:
+    """Compare responses with the model. Pure. The worst deviation is named, and the finding lists the others.
+
+    If a topic was not created, or got no leader, the verdict is unknown, unless creation is judged, an earlier step
+    deviates, or a later one has no response.
+
+    :param ranks: the ranks of deviations that are violations.
+    """
+    found = deviations(script, responses, judged)
+    if worst := next((each for each in found if each.rank in ranks), None):
+        return _violation(worst, [each for each in found if each is not worst])
+    unusable = _unusable(script, responses, judged)
+    return Finding(Verdict.OK) if unusable is None else Finding(Verdict.UNKNOWN, unusable[1])
+
+
+def deviations(script: Script, responses: Sequence[Response], judged: Judges) -> list[Deviation]:
+    """Return the judged fields that are not as expected, the worst first, then in the order of the script."""
+    found = (
+        Deviation(_rank(mismatch.field, expectation, response), number, kind_of(step), mismatch)
+        for number, (step, response, expectation) in enumerate(_steps(script, responses), start=1)
+        if kind_of(step) in judged
+        for mismatch in mismatches(expectation, response, judged[kind_of(step)])
+    )
+    unusable = _unusable(script, responses, judged)
+    shown = [each for each in found if unusable is None or each.rank is Rank.FATAL or each.step < unusable[0]]
+    return sorted(shown, key=lambda each: (each.rank, each.step, each.mismatch.field != "error"))
+
+
+def _steps(script: Script, responses: Sequence[Response]) -> Iterator[tuple[Step, Response, Expectation]]:
+    return zip(script.steps, responses, expected(script), strict=True)
+
+
+def _rank(field: str, expectation: Expectation, response: Response) -> Rank:
+    if field in NO_RESPONSE_FIELDS and field not in expectation:
+        return Rank.FATAL
+    if field == "errors":
+        succeeded = [tuple(errors).count("NONE") for errors in (expectation[field], response[field])]
+        return Rank.ERROR_CODE if len(set(succeeded)) == 1 else Rank.SEMANTIC
+    wanted, actual = expectation.get("error", "NONE"), response.get("error", "NONE")
+    if field == "error":
+        return Rank.SEMANTIC if "NONE" in (wanted, actual) else Rank.ERROR_CODE
+    is_cosmetic = field in _ABSENT_ON_ERROR and "NONE" not in (wanted, actual)
+    return Rank.COSMETIC if is_cosmetic else Rank.SEMANTIC
+
+
+def _unusable(script: Script, responses: Sequence[Response], judged: Judges) -> tuple[int, str] | None:
+    """Return the first step after which a topic cannot be used, and the reason; null if all can."""
+    for number, (step, response, expectation) in enumerate(_steps(script, responses), start=1):
+        here = where(number, kind_of(step))
+        wrong = mismatches(expectation, response, frozenset({"error"}))
+        if isinstance(step, CreateTopic) and CreateTopic not in judged and wrong:
+            return number, f"{here}: the topic was not created: {wrong[0].actual}"
+        if NO_LEADER in response:
+            return number + 1, f"{here}: a partition had no leader, {response[NO_LEADER]}"
+    return None
+
+
+def _violation(worst: Deviation, others: Sequence[Deviation]) -> Finding:
+    listed = "; ".join(map(str, others[:_OTHERS_MAX]))
+    more = f"; {len(others) - _OTHERS_MAX} more" if len(others) > _OTHERS_MAX else ""
+    return Finding(
+        Verdict.VIOLATION,
+        f"{worst} (also {listed}{more})" if others else str(worst),
+        expected=f"{worst.where}: {worst.mismatch.field} {worst.mismatch.expected}",
+        actual=f"{worst.where}: {worst.mismatch.field} {worst.mismatch.actual}",
+    )
+
+
+def kind_of(step: Step) -> type[Step]:
+    """Return the type of the request of a step, inside any step around it."""
+    return kind_of(step.step) if isinstance(step, On | Eventually | WithUnknownTags) else type(step)
+
+
+def where(number: int, kind: type[Step]) -> str:
+    """Return a step in words."""
+    return f"step {number}, {kind.__name__}"
+
+
+def _short(text: str, length_max: int = 120) -> str:
+    return text if len(text) <= length_max else text[: length_max - 1] + "…"
