@@ -14,6 +14,7 @@ from kafkatrial.commands import (
     chaos,
     check,
     collect,
+    compare,
     doctor,
     expectations,
     export,
@@ -47,6 +48,7 @@ EXAMPLES = (
 _PANELS: Mapping[str, Sequence[tuple[Callable[..., ExitCode], Sequence[str]]]] = {
     "Run": (
         (run.run, run.EXAMPLES),
+        (compare.compare, compare.EXAMPLES),
         (chaos.chaos, chaos.EXAMPLES),
         (nightly.nightly, nightly.EXAMPLES),
         (fuzz.fuzz, fuzz.EXAMPLES),

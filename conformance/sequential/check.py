@@ -21,6 +21,7 @@ from conformance.sequential.judging import VIOLATIONS, Deviation, Judges, Rank, 
 from conformance.sequential.model import expected
 from conformance.sequential.program import program
 from conformance.sequential.response import Response
+from conformance.sequential.scripted_check import ScriptedCheck
 from conformance.sequential.session import NotReady, Session
 from conformance.sequential.steps import Script, Step
 from fixtures.clients.raw import UnsupportedApi
@@ -55,7 +56,7 @@ def sequential(
             _Experiment(replace(context, scripts_max=scripts_max), scripts, judged, runs).run()
             return {run.target.name: run.finding for run in runs}
 
-    return check
+    return ScriptedCheck(check, scripts, cost)
 
 
 def _session(target: Target, context: CheckContext) -> Session:

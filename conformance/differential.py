@@ -1,0 +1,338 @@
+"""Comparison of two targets: the scripts of sequential requirements on both, and the causes of different responses.
+
+No model decides: the responses of one target are compared with those of the other. A cause is a request, a field of
+its response and a kind of difference; for errors and lost connections also the two values. Each cause has the shortest
+script that still shows it. If this script has another difference before it, that one is the likely reason
+(`Difference.after`).
+
+| rank | meaning |
+|---|---|
+| fatal | a broker went down, or one of the two sent no response or bytes that cannot be decoded |
+| semantic | other records, offsets or state; a request that one accepts and the other rejects |
+| error code | different errors |
+| cosmetic | a difference on which no client acts; it never fails a comparison |
+
+Beside different errors, the other fields of a response are not compared.
+"""
+
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from conformance.applicability import missing
+from conformance.engine import seed_of
+from conformance.liveness import responds
+from conformance.profiles import Profile
+from conformance.requirements.requirement import Requirement
+from conformance.search import smallest, try_scripts
+from conformance.sequential import differences as responses_compared
+from conformance.sequential.connections import TargetDown
+from conformance.sequential.differences import Severity
+from conformance.sequential.judging import Rank, kind_of
+from conformance.sequential.program import program
+from conformance.sequential.response import NO_RESPONSE_FIELDS
+from conformance.sequential.scripted_check import ScriptedCheck
+from conformance.sequential.session import NO_LEADER, NotReady, Session
+from conformance.sequential.steps import RawRequest, Script, Step
+from fixtures.clients.messages import api_name
+from fixtures.clients.raw import UnsupportedApi
+from fixtures.targets.target import Target
+
+_BROKER: Final = "broker"
+"""Field of a difference in which a broker goes down."""
+_ERRORS: Final = frozenset({"error", "errors"})
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """The cause by which differences are grouped."""
+
+    rank: Rank
+    request: str
+    field: str
+    values: str = ""
+    """The values of both targets, if they are part of the cause."""
+
+    @property
+    def kind(self) -> str:
+        """The rank as text, such as `error-code`."""
+        return self.rank.name.lower().replace("_", "-")
+
+    @property
+    def id(self) -> str:
+        """The cause in one line, as a baseline has it."""
+        return f"{self.kind} {self.request} {self.field}" + (f": {self.values}" if self.values else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """One occurrence of a cause: the step, and what each target returned."""
+
+    step: int
+    here: str
+    there: str
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """All differences of one cause."""
+
+    cause: Cause
+    shown: Shown
+    """In the shortest script."""
+    program: str
+    requirements: tuple[str, ...]
+    """Requirements with a script that shows it; the first one's script was shrunk."""
+    scripts: int
+    """Number of scripts that show it."""
+    after: tuple[str, ...] = ()
+    """Ids of other causes, not cosmetic, that come before it in the shortest script."""
+    is_flaky: bool = False
+    """It did not recur when the script ran again."""
+
+
+@dataclass(slots=True)
+class Comparison:
+    """The result of a comparison so far."""
+
+    differences: dict[Cause, Difference] = field(default_factory=dict)
+    compared: dict[str, int] = field(default_factory=dict)
+    """Number of scripts by requirement."""
+    skipped: dict[str, str] = field(default_factory=dict)
+    """Why a requirement's scripts could not be compared."""
+    unknown: dict[str, str] = field(default_factory=dict)
+    """Why some scripts of a requirement gave no result."""
+
+    def in_order(self) -> list[Difference]:
+        """Return the differences, the worst kind first."""
+        return sorted(self.differences.values(), key=lambda each: (each.cause.rank, each.cause.id))
+
+
+def causes_of(
+    script: Script, here: Sequence[Mapping[str, object]], there: Sequence[Mapping[str, object]]
+) -> dict[Cause, Shown]:
+    """Return the causes of the differences between two targets' responses, in the order of the steps. Pure."""
+    found: dict[Cause, Shown] = {}
+    for number, pair in enumerate(zip(script.steps, here, there, strict=True), start=1):
+        step, *responses = pair
+        for name, severity, ours, theirs in _fields(*responses):
+            is_grouped = name in {*_ERRORS, "connection"}
+            values = f"{ours} / {theirs}" if is_grouped else ""
+            cause = Cause(_rank(name, severity, (ours, theirs)), request_name(step), name, values)
+            found.setdefault(cause, Shown(number, ours, theirs))
+    return found
+
+
+def _fields(here: Mapping[str, object], there: Mapping[str, object]) -> Iterator[tuple[str, str, str, str]]:
+    """Yield name, severity and both values of each field that differs; only the errors, if these differ."""
+    found = []
+    for difference in responses_compared.differences("", [here], [there]):
+        name = difference.here.partition(" ")[0]
+        ours, theirs = (text.removeprefix(f"{name} ") for text in (difference.here, difference.there))
+        found.append((name, difference.severity, ours, theirs))
+    yield from [each for each in found if each[0] in _ERRORS] or found
+
+
+def _rank(name: str, severity: str, values: tuple[str, str]) -> Rank:
+    if name in NO_RESPONSE_FIELDS or name == _BROKER:
+        return Rank.FATAL
+    if name in _ERRORS:
+        accepted = [value.count("NONE") for value in values]
+        return Rank.ERROR_CODE if len(set(accepted)) == 1 else Rank.SEMANTIC
+    return Rank.COSMETIC if severity == Severity.WIRE_COSMETIC else Rank.SEMANTIC
+
+
+def request_name(step: Step) -> str:
+    """Return the name of a step's request."""
+    inner = getattr(step, "step", None)
+    if isinstance(inner, Step):
+        return request_name(inner)
+    return api_name(step.api) if isinstance(step, RawRequest) else kind_of(step).__name__
+
+
+class NotCompared(Exception):  # noqa: N818 - a script without a result
+    """A script has no result on one of the targets."""
+
+
+@dataclass(slots=True)
+class Comparer:
+    """Two started targets, and the result so far."""
+
+    here: Target
+    there: Target
+    seed: int
+    profile: Profile
+    result: Comparison = field(default_factory=Comparison)
+
+    def run(self, requirements: Iterable[Requirement]) -> Iterator[str]:
+        """Compare the targets by the scripts of each sequential requirement; yield its id before it begins.
+
+        Raises `TargetError` if a broker that went down does not start again.
+        """
+        for requirement in requirements:
+            if isinstance(requirement.check, ScriptedCheck):
+                yield requirement.id
+                lacks = [text for target in (self.here, self.there) if (text := _lacks(requirement, target))]
+                if lacks:
+                    self.result.skipped[requirement.id] = "; ".join(lacks)
+                else:
+                    self._compare(requirement, requirement.check)
+
+    def _compare(self, requirement: Requirement, check: ScriptedCheck) -> None:
+        with ExitStack() as stack:
+            unique = f"compare.{requirement.id.replace('/', '.')[:70]}-{time.time_ns():x}"
+            sessions = [stack.enter_context(Session(target, unique)) for target in (self.here, self.there)]
+            _Requirement(self, requirement, check, sessions).compare()
+
+    @property
+    def targets(self) -> tuple[Target, Target]:
+        """Both targets."""
+        return self.here, self.there
+
+
+def _lacks(requirement: Requirement, target: Target) -> str:
+    lacking = missing(requirement, capabilities=target.capabilities, version=None, nodes=len(target.nodes))
+    return f"{target.name} {lacking}" if lacking else ""
+
+
+@dataclass(slots=True)
+class _Requirement:
+    """Comparison by the scripts of one requirement."""
+
+    comparer: Comparer
+    requirement: Requirement
+    check: ScriptedCheck
+    sessions: Sequence[Session]
+    found: dict[Script, dict[Cause, Shown]] = field(default_factory=dict)
+
+    def compare(self) -> None:
+        """Run every script on both targets, then shrink one script for each new cause."""
+        result, name = self.comparer.result, self.requirement.id
+        try:
+            try_scripts(
+                self.check.scripts,
+                seed_value=self._seed,
+                scripts_max=self._scripts_max,
+                attempt=self._attempt,
+            )
+        except UnsupportedApi as error:
+            result.skipped[name] = str(error)
+        result.compared[name] = len(self.found)
+        first = {cause: script for script, found in reversed(self.found.items()) for cause in found}
+        for cause, script in reversed(first.items()):
+            scripts = sum(cause in found for found in self.found.values())
+            if known := result.differences.get(cause):
+                names = (*known.requirements, name)
+                result.differences[cause] = replace(known, requirements=names, scripts=known.scripts + scripts)
+            else:
+                result.differences[cause] = self._shrink(cause, script, scripts)
+
+    @property
+    def _seed(self) -> int:
+        return seed_of(self.comparer.seed, self.requirement.family or self.requirement.id)
+
+    @property
+    def _scripts_max(self) -> int:
+        return max(1, self.comparer.profile.scripts_max // self.check.cost)
+
+    def _attempt(self, script: Script) -> None:
+        if script in self.found:
+            return
+        try:
+            self.found[script] = self._differences(script)
+        except NotCompared as error:
+            self.comparer.result.unknown[self.requirement.id] = str(error)
+
+    def _differences(self, script: Script) -> dict[Cause, Shown]:
+        """Run a script on both targets; return what differs. A target that it takes down is started again."""
+        responses = [self._responses(script, number) for number in range(2)]
+        ended = [not isinstance(each, tuple) for each in responses]
+        if any(ended):
+            states = tuple("down" if each else "alive" for each in ended)
+            for number in range(2):
+                self._revive(number)
+            step = next((each for each in responses if isinstance(each, int)), len(script.steps))
+            name = request_name(script.steps[step - 1])
+            return {} if all(ended) else {Cause(Rank.FATAL, name, _BROKER, " / ".join(states)): Shown(step, *states)}
+        here, there = (each for each in responses if isinstance(each, tuple))
+        found = causes_of(script, here, there)
+        if any(cause.rank is Rank.FATAL for cause in found):
+            for number in range(2):
+                self._revive(number)
+        return found
+
+    def _responses(self, script: Script, number: int) -> tuple[Mapping[str, object], ...] | int:
+        """Return the responses of a target; if it goes down, the step that does it.
+
+        The step is found by running ever longer beginnings of the script.
+        """
+        session, target = self.sessions[number], self.comparer.targets[number]
+        try:
+            responses = session.run(script)
+        except NotReady as error:
+            raise NotCompared(f"{target.name}: {error}") from error
+        except TargetDown:
+            return self._fatal_step(script, number)
+        if any(NO_LEADER in response for response in responses):
+            raise NotCompared(f"{target.name}: a partition had no leader")
+        return responses
+
+    def _fatal_step(self, script: Script, number: int) -> int:
+        for length in range(1, len(script.steps) + 1):
+            self._revive(number)
+            try:
+                self.sessions[number].run(Script(script.steps[:length]))
+            except TargetDown:
+                return length
+            except NotReady:
+                continue
+        raise NotCompared(f"{self.comparer.targets[number].name} went down, and did not when the script ran again")
+
+    def _revive(self, number: int) -> None:
+        target = self.comparer.targets[number]
+        if not responds(target):
+            target.stop()
+            target.start()
+        self.sessions[number].reconnect()
+
+    def _shrink(self, cause: Cause, first: Script, scripts: int) -> Difference:
+        deadline = time.monotonic() + self.comparer.profile.shrink_seconds
+        script = smallest(
+            self.check.scripts,
+            seed_value=self._seed,
+            scripts_max=self._scripts_max,
+            first=first,
+            passed=[each for each, found in self.found.items() if cause not in found],
+            violates=lambda script: cause in self._again(script),
+            time_is_up=lambda: time.monotonic() > deadline,
+        )
+        confirmed = self._again(script)
+        shown = confirmed.get(cause)
+        is_flaky = shown is None
+        if shown is None:
+            script, shown, confirmed = first, self.found[first][cause], self.found[first]
+        return Difference(
+            cause,
+            shown,
+            self._program(script),
+            (self.requirement.id,),
+            scripts,
+            tuple(
+                other.id
+                for other, place in confirmed.items()
+                if place.step < shown.step and other.rank is not Rank.COSMETIC
+            ),
+            is_flaky,
+        )
+
+    def _again(self, script: Script) -> dict[Cause, Shown]:
+        try:
+            return self._differences(script)
+        except (NotCompared, UnsupportedApi):
+            return {}
+
+    def _program(self, script: Script) -> str:
+        target = self.comparer.here
+        return program(script, requirement=self.requirement.id, target=target.name, nodes=len(target.nodes))

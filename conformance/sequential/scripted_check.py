@@ -1,0 +1,24 @@
+"""Check with its scripts, so that they can be generated for another purpose: a comparison of two targets."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from hypothesis.strategies import SearchStrategy
+
+from conformance.check_context import Check, CheckContext
+from conformance.sequential.steps import Script
+from linearizability.finding import Finding
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptedCheck:
+    """The check of a sequential requirement."""
+
+    check: Check
+    scripts: SearchStrategy[Script]
+    cost: int
+    """Duration of one of these scripts in ordinary scripts; the number of scripts is divided by it."""
+
+    def __call__(self, context: CheckContext) -> Mapping[str, Finding]:
+        """Check the requirement on all targets."""
+        return self.check(context)

@@ -1,0 +1,260 @@
+"""One comparison of two targets: from its options to its files.
+
+`comparison.json` has everything, `differences/<n>.py` the shortest script of each cause. However the comparison ends,
+they are written with all that was found.
+"""
+
+import json
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from rich.text import Text
+
+from chaos.campaign.interruption import interruptible
+from conformance.differential import Comparer, Comparison, Difference
+from conformance.profiles import PROFILES, Profile
+from conformance.requirements.requirement import Requirement
+from conformance.sequential.judging import Rank
+from fixtures.targets.catalogue import parse_target
+from fixtures.targets.target import Target, UnknownTargetError
+from kafkatrial.console import show, stdout_console
+from kafkatrial.difference_baseline import read_baseline, updated_baseline, write_baseline
+from kafkatrial.errors import CommandError, UsageError, complain
+from kafkatrial.exit_codes import ExitCode
+from kafkatrial.live_line import LiveLine
+from kafkatrial.run_directory import make_run_directory
+from kafkatrial.selection import select_requirements
+from kafkatrial.versions import own_version
+from linearizability.printable import one_line
+
+_SEED_BITS = 32
+_VALUE_MAX = 200
+_STYLES = {Rank.FATAL: "bold red", Rank.SEMANTIC: "red", Rank.ERROR_CODE: "yellow", Rank.COSMETIC: "dim"}
+
+
+@dataclass(frozen=True, slots=True)
+class ComparisonPlan:
+    """The checked choices of a comparison; nothing has started."""
+
+    here: Target
+    there: Target
+    requirements: tuple[Requirement, ...]
+    is_whole: bool
+    """Whether all requirements were selected."""
+    seed: int
+    profile: Profile
+    baseline: Path | None
+    known: Mapping[str, str]
+    """Reasons of known differences."""
+    update_baseline: bool
+
+
+def plan_comparison(
+    names: Sequence[str],
+    wanted: tuple[str, ...],
+    *,
+    nodes: int | None,
+    seed: int | None,
+    profile: str,
+    baseline: Path | None,
+    update_baseline: bool,
+) -> ComparisonPlan:
+    """Check all options before anything starts.
+
+    Raises:
+        UsageError, UnknownTargetError: an option is invalid.
+    """
+    if len(names) != 2 or names[0] == names[1]:
+        raise UsageError("two different targets are compared; give --target twice")
+    if profile not in PROFILES:
+        raise UsageError(f"--profile: no profile {profile}; there are {', '.join(PROFILES)}")
+    if update_baseline and baseline is None:
+        raise UsageError("--update-baseline needs --baseline FILE")
+    here, there = _targets(names, nodes)
+    exists = baseline is not None and (baseline.exists() or not update_baseline)
+    return ComparisonPlan(
+        here=here,
+        there=there,
+        requirements=select_requirements(wanted, "may"),
+        is_whole=not wanted,
+        seed=secrets.randbits(_SEED_BITS) if seed is None else seed,
+        profile=PROFILES[profile],
+        baseline=baseline,
+        known=read_baseline(baseline) if baseline is not None and exists else {},
+        update_baseline=update_baseline,
+    )
+
+
+def _targets(names: Sequence[str], nodes: int | None) -> tuple[Target, Target]:
+    """Return both targets, with equally many nodes if both can have the smaller default."""
+    here, there = (parse_target(name, nodes=nodes) for name in names)
+    counts = (here.node_count, there.node_count)
+    if nodes is None and counts[0] and counts[1] and counts[0] != counts[1]:
+        with suppress(UnknownTargetError):  # that number is not available: both keep their defaults
+            here, there = (parse_target(name, nodes=min(filter(None, counts))) for name in names)
+    return here, there
+
+
+def compare_targets(plan: ComparisonPlan, out: Path | None) -> ExitCode:
+    """Compare two targets, write the files, and show the differences by cause.
+
+    Raises TargetError, and CommandError if the files cannot be written.
+    """
+    now = datetime.now(UTC)
+    run_dir = make_run_directory(out, now=now, seed=plan.seed)
+    comparer = Comparer(plan.here, plan.there, plan.seed, plan.profile)
+    code = ExitCode.INTERNAL
+    with interruptible():
+        try:
+            _run(plan, comparer)
+            code = exit_code_of_comparison(comparer.result, plan.known)
+            if plan.update_baseline:
+                code = _update(plan, comparer.result)
+        except KeyboardInterrupt:
+            code = ExitCode.INTERRUPTED
+            complain("interrupted; the clusters are stopped")
+        finally:
+            _write(plan, comparer.result, run_dir, now, code)
+        _show(plan, comparer.result, run_dir, code)
+    return code
+
+
+class _Progress(LiveLine):
+    """The requirement whose scripts are running."""
+
+    def on_requirement(self, name: str) -> None:
+        """Show the requirement."""
+        self._doing = Text(one_line(name))
+
+
+def _run(plan: ComparisonPlan, comparer: Comparer) -> None:
+    targets = (plan.here, plan.there)
+    try:
+        with _Progress(stdout_console()) as progress:
+            for target in targets:
+                progress.on_requirement(f"starting {target.name}")
+                target.start()
+            for requirement in comparer.run(plan.requirements):
+                progress.on_requirement(requirement)
+    finally:
+        for target in targets:
+            target.stop()
+
+
+def exit_code_of_comparison(result: Comparison, known: Mapping[str, str]) -> ExitCode:
+    """Return the exit code of a complete comparison: a difference that is neither known nor cosmetic is a violation."""
+    if any(_is_new(difference, known) for difference in result.differences.values()):
+        return ExitCode.VIOLATION
+    if result.unknown:
+        return ExitCode.INCONCLUSIVE
+    return ExitCode.OK if any(result.compared.values()) else ExitCode.NOTHING_RAN
+
+
+def _is_new(difference: Difference, known: Mapping[str, str]) -> bool:
+    return difference.cause.rank is not Rank.COSMETIC and difference.cause.id not in known
+
+
+def _update(plan: ComparisonPlan, result: Comparison) -> ExitCode:
+    found = {each.cause.id for each in result.differences.values() if each.cause.rank is not Rank.COSMETIC}
+    if plan.baseline is not None:
+        write_baseline(plan.baseline, updated_baseline(plan.known, found, is_whole=plan.is_whole))
+    return ExitCode.OK
+
+
+def _write(plan: ComparisonPlan, result: Comparison, run_dir: Path, now: datetime, code: ExitCode) -> None:
+    document = _document(plan, result) | {
+        "started_at": now.isoformat(timespec="seconds"),
+        "complete": code not in {ExitCode.INTERRUPTED, ExitCode.INTERNAL},
+        "exit_code": int(code),
+    }
+    try:
+        (run_dir / "differences").mkdir()
+        for number, difference in enumerate(result.in_order(), start=1):
+            (run_dir / "differences" / f"{number}.py").write_text(difference.program, encoding="utf-8")
+        (run_dir / "comparison.json").write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise CommandError(f"{run_dir}: the comparison cannot be written: {error.strerror or error}") from error
+
+
+def _document(plan: ComparisonPlan, result: Comparison) -> dict[str, Any]:
+    targets = (plan.here, plan.there)
+    return {
+        "format": 1,
+        "kafkatrial": own_version(),
+        "targets": [{"name": each.name, "versions": dict(each.versions)} for each in targets],
+        "seed": plan.seed,
+        "profile": plan.profile.name,
+        "compared": result.compared,
+        "skipped": result.skipped,
+        "unknown": result.unknown,
+        "differences": [
+            {
+                "id": each.cause.id,
+                "kind": each.cause.kind,
+                "request": each.cause.request,
+                "field": each.cause.field,
+                "known": each.cause.id in plan.known,
+                "step": each.shown.step,
+                "here": each.shown.here,
+                "there": each.shown.there,
+                "requirements": each.requirements,
+                "scripts": each.scripts,
+                "after": each.after,
+                "flaky": each.is_flaky,
+                "program": f"differences/{number}.py",
+            }
+            for number, each in enumerate(result.in_order(), start=1)
+        ],
+    }
+
+
+def _show(plan: ComparisonPlan, result: Comparison, run_dir: Path, code: ExitCode) -> None:
+    console = stdout_console()
+    for number, difference in enumerate(result.in_order(), start=1):
+        show(console, Text("\n").join(_lines(plan, difference, run_dir / "differences" / f"{number}.py")))
+    for title, reasons in (("not compared", result.skipped), ("unknown", result.unknown)):
+        for reason in dict.fromkeys(reasons.values()):
+            names = [name for name, text in reasons.items() if text == reason]
+            show(console, Text(f"{title}: {one_line(reason, _VALUE_MAX)}: {', '.join(names)}", "dim"))
+    fixed = plan.known.keys() - {each.cause.id for each in result.differences.values()}
+    for name in sorted(fixed) if plan.is_whole and code is not ExitCode.INTERRUPTED else ():
+        show(console, Text(f"no longer found: {one_line(name)}", "dim"))
+    new = [each for each in result.differences.values() if _is_new(each, plan.known)]
+    scripts = sum(result.compared.values())
+    show(console, Text(f"\n{scripts} scripts, {len(result.differences)} causes of differences, {len(new)} new"))
+    show(console, Text(f"Run        {run_dir}"))
+    show(console, Text(f"Exit code  {int(code)}: {_MEANINGS.get(code, code.meaning)}"))
+    show(console, Text(f"Seed       {plan.seed}"))
+
+
+_MEANINGS = {
+    ExitCode.OK: "no new difference",
+    ExitCode.VIOLATION: "a new difference",
+    ExitCode.INCONCLUSIVE: "inconclusive: some scripts have no result",
+}
+
+
+def _lines(plan: ComparisonPlan, difference: Difference, file: Path) -> Iterator[Text]:
+    cause, shown = difference.cause, difference.shown
+    known = plan.known.get(cause.id)
+    marks = [
+        *([] if known is None else [f"known{': ' if known else ''}{one_line(known)}"]),
+        *(["flaky"] if difference.is_flaky else []),
+    ]
+    yield Text.assemble(
+        (f"\n{cause.kind}", _STYLES[cause.rank]),
+        (f"  {cause.request} {cause.field}", "bold"),
+        f"  in {difference.scripts} scripts of {len(difference.requirements)} requirements",
+        (f"  {', '.join(marks)}" if marks else "", "yellow"),
+    )
+    width = max(len(plan.here.name), len(plan.there.name))
+    for target, value in ((plan.here, shown.here), (plan.there, shown.there)):
+        yield Text(f"  {target.name:{width}}  step {shown.step}: {one_line(value, _VALUE_MAX)}")
+    for other in difference.after:
+        yield Text(f"  after {one_line(other, _VALUE_MAX)}", "dim")
+    yield Text(f"  {difference.requirements[0]}: {file}", "dim")
