@@ -31,7 +31,7 @@ from kafkatrial.commands import (
     synthesize,
     targets,
 )
-from kafkatrial.commands.examples import examples_text
+from kafkatrial.commands.help_format import Command, CommandGroup, examples_text
 from kafkatrial.errors import complain
 from kafkatrial.exit_codes import ExitCode
 from kafkatrial.output import is_null_device
@@ -97,6 +97,7 @@ def run_command(arguments: list[str]) -> ExitCode:
 def _build_app() -> typer.Typer:
     app = typer.Typer(
         name="kafkatrial",
+        cls=CommandGroup,
         help="Put Kafka brokers on trial: run clients and faults on a cluster, and judge the history.",
         epilog=examples_text(EXAMPLES),
         pretty_exceptions_enable=False,
@@ -104,7 +105,7 @@ def _build_app() -> typer.Typer:
     )
     for panel, commands in _PANELS.items():
         for command, examples in commands:
-            app.command(rich_help_panel=panel, epilog=examples_text(examples))(command)
+            app.command(cls=Command, rich_help_panel=panel, epilog=examples_text(examples))(command)
     app.command("broker", help=broker.SUMMARY, rich_help_panel="Run", context_settings=_ARGPARSE)(_broker)
     app.add_typer(expectations.expectations_app, name="expectations", rich_help_panel="Investigate")
     app.add_typer(targets.targets_app, name="targets", rich_help_panel="Set up")

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from kafkatrial.exit_codes import ExitCode
+from kafkatrial.suite import directory
 from linearizability.cache import cache_directory
 from linearizability.printable import one_line
 
@@ -96,6 +97,13 @@ def report(error: Exception, run_dir: Path | None = None) -> ExitCode:
     if isinstance(error, OSError) and error.errno in _NO_PATH:
         complain(f"{one_line(str(error.filename), _FIRST_LINE_MAX)}: {error.strerror}")
         return ExitCode.USAGE
+    if isinstance(error, ModuleNotFoundError) and (package := _missing_package(error)):
+        python = sys.executable  # noqa: TID251  printed, not started
+        complain(
+            f"Python package '{package}' is not installed for {python}; in a checkout, run `make .venv/.synced` "
+            f"and use .venv/bin/kafkatrial; else `{python} -m pip install kafkatrial`"
+        )
+        return ExitCode.INTERNAL
     first_line = one_line((str(error).splitlines() or [""])[0], _FIRST_LINE_MAX)
     complain(f"internal error: {type(error).__name__}: {first_line} (traceback {_save_traceback(error, run_dir)})")
     return ExitCode.INTERNAL
@@ -118,6 +126,12 @@ def what_is_lacking(error: BaseException, run_dir: Path | None = None) -> str | 
         if names & _OUT_OF_MEMORY or getattr(each, "errno", 0) == errno.ENOMEM or _NO_THREAD.search(str(each)):
             return f"out of memory{_memory_limit()}: {(str(each).splitlines() or ['an allocation failed'])[0][:200]}"
     return None
+
+
+def _missing_package(error: ModuleNotFoundError) -> str | None:
+    """Return the package of another project that is not installed; None if a module of ours is missing."""
+    name = error.name or ""
+    return None if not name or "." in name or (directory() / name).exists() else name
 
 
 def require_memory() -> None:

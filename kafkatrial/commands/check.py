@@ -61,13 +61,21 @@ def check(
     ] = False,
     time_limit_s: Annotated[
         float,
-        typer.Option("--time-limit", min=0, metavar="S", help="Seconds for a search; after that: unknown."),
+        typer.Option(
+            "--time-limit", min=0, metavar="S", help="Seconds for a search; after them the verdict is unknown."
+        ),
     ] = TIME_LIMIT_S,
     memory_limit_mb: Annotated[
-        int, typer.Option("--memory-limit", min=1, metavar="MB", help="Megabytes for a search; beyond that: unknown.")
+        int,
+        typer.Option(
+            "--memory-limit", min=1, metavar="MB", help="Megabytes for a search; with more the verdict is unknown."
+        ),
     ] = MEMORY_LIMIT_MB,
     step_limit: Annotated[
-        int | None, typer.Option(min=0, metavar="N", help="Operations that a search may try (default: no limit).")
+        int | None,
+        typer.Option(
+            min=0, metavar="N", help="Steps of a search; after them the verdict is unknown (default: no limit)."
+        ),
     ] = None,
     picture: Annotated[
         Path | None,

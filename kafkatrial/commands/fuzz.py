@@ -26,22 +26,30 @@ def fuzz(  # noqa: PLR0917  a parameter is an option
         float | None, typer.Option(metavar="S", help="Number of seconds to send requests for, instead of minutes.")
     ] = None,
     seed: Annotated[
-        int | None, typer.Option(min=0, metavar="N", help="Seed of the requests (default: a random one).")
+        int | None, typer.Option(min=0, metavar="N", help="Seed of the requests (default: a random one, printed).")
     ] = None,
     keep_going: Annotated[
         bool, typer.Option("--keep-going", help="Continue after a finding instead of ending the session.")
     ] = False,
     shrink_minutes: Annotated[
         float,
-        typer.Option(min=0, metavar="M", help="Time to reduce a finding to the fewest requests; 0: do not try."),
+        typer.Option(
+            min=0,
+            metavar="M",
+            help="Number of minutes to reduce a finding to the fewest requests; 0 leaves it as it is.",
+        ),
     ] = 5.0,
     response_ms: Annotated[
         float | None,
-        typer.Option(min=1, metavar="MS", help="Bound for responses on other connections (default: by target)."),
+        typer.Option(
+            min=1,
+            metavar="MS",
+            help="Longest valid time of a response on other connections, in ms (default: by target).",
+        ),
     ] = None,
     memory_mb: Annotated[
         float | None,
-        typer.Option(min=1, metavar="MB", help="Bound for the resident memory of a node (default: by target)."),
+        typer.Option(min=1, metavar="MB", help="Largest valid resident memory of a node, in MB (default: by target)."),
     ] = None,
     replay: Annotated[
         Path | None,

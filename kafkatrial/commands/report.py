@@ -20,7 +20,7 @@ def report(
     runs: Annotated[
         list[Path],
         typer.Argument(
-            metavar="RUN_DIR...",
+            metavar="RUN_DIR",
             help="Run directories, or directories that hold several. Two are compared; more give the trend over all.",
         ),
     ],

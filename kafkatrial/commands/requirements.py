@@ -14,7 +14,7 @@ EXAMPLES = ("kafkatrial requirements", "kafkatrial requirements produce --json")
 def requirements(
     requirement: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[REQUIREMENT]...", help="Ids or areas of the requirements (default: all)."),
+        typer.Argument(metavar="REQUIREMENT", help="Ids or areas of the requirements (default: all)."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON array instead of a table.")] = False,
     as_markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown tables instead.")] = False,

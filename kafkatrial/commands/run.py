@@ -19,7 +19,7 @@ EXAMPLES = (
 def run(  # noqa: PLR0917  a parameter is an option
     requirement: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[REQUIREMENT]...", help="Ids or areas of the requirements to check (default: all)."),
+        typer.Argument(metavar="REQUIREMENT", help="Ids or areas of the requirements to check (default: all)."),
     ] = None,
     target: Annotated[
         list[str] | None,
@@ -36,7 +36,10 @@ def run(  # noqa: PLR0917  a parameter is an option
         str | None, typer.Option(metavar="must|should", help="Weakest level of requirement to check (default: should).")
     ] = None,
     profile: Annotated[
-        str | None, typer.Option(metavar="ci|nightly", help="Number of scripts per requirement (default: ci, the few).")
+        str | None,
+        typer.Option(
+            metavar="ci|nightly", help="How many scripts per requirement: few (ci) or many (nightly) (default: ci)."
+        ),
     ] = None,
     expectations: Annotated[
         Path | None, typer.Option(metavar="FILE", help="TOML file of known violations (default: none).")

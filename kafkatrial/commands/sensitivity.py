@@ -18,7 +18,7 @@ EXAMPLES = (
 def sensitivity(  # noqa: PLR0917  a parameter is an option
     defect: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[DEFECT]...", help="Names or areas of the defects to seed (default: all)."),
+        typer.Argument(metavar="DEFECT", help="Names or areas of the defects to seed (default: all)."),
     ] = None,
     seconds: Annotated[
         float, typer.Option(min=0.1, metavar="S", help="Seconds of computing on one core for each defect.")

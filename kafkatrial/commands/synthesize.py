@@ -34,7 +34,9 @@ def synthesize(
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the history.")] = 0,
     layout: Annotated[
         bool,
-        typer.Option("--layout", help="Write the layout by topic partition too, which the engines otherwise create."),
+        typer.Option(
+            "--layout", help="Also write the layout by topic partition, which otherwise the first check creates."
+        ),
     ] = False,
 ) -> ExitCode:
     """Write a valid history of any size, with planted anomalies."""

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from kafkatrial.commands.examples import examples_text
+from kafkatrial.commands.help_format import Command, CommandGroup, examples_text
 from kafkatrial.errors import UsageError
 from kafkatrial.exit_codes import ExitCode
 from kafkatrial.recipes import TARGETS_HELP, use_recipes
@@ -18,7 +18,7 @@ EXAMPLES = (
 _INSTALL_EXAMPLES = ("kafkatrial targets install apache-kafka:4.3.1", "kafkatrial targets install toxiproxy")
 _PROBE_EXAMPLES = ("kafkatrial targets probe localhost:9092",)
 
-targets_app = typer.Typer()
+targets_app = typer.Typer(cls=CommandGroup)
 
 
 @targets_app.callback(invoke_without_command=True, epilog=examples_text(EXAMPLES))
@@ -36,7 +36,7 @@ def list_targets(
     return ExitCode.OK
 
 
-@targets_app.command(epilog=examples_text(_INSTALL_EXAMPLES))
+@targets_app.command(cls=Command, epilog=examples_text(_INSTALL_EXAMPLES))
 def install(
     name: Annotated[
         str,
@@ -66,7 +66,7 @@ def _install_spark() -> ExitCode:
     return ExitCode.OK
 
 
-@targets_app.command(epilog=examples_text(_PROBE_EXAMPLES))
+@targets_app.command(cls=Command, epilog=examples_text(_PROBE_EXAMPLES))
 def probe(
     address: Annotated[str, typer.Argument(metavar="HOST:PORT", help="Address of a running broker.")],
 ) -> ExitCode:

@@ -143,5 +143,22 @@ def test_an_error_that_cannot_be_saved_is_still_one_line(tmp_path, monkeypatch, 
     assert "(traceback not saved: " in capsys.readouterr().err
 
 
+def test_a_python_without_the_dependencies_is_one_line_that_says_how_to_install_them():
+    command = [sys.executable, "-I", "-S", "-c", f"import sys; sys.path.insert(0, {str(ROOT)!r})\n{_RUN_CHECK}"]
+    process = subprocess.run(command, capture_output=True, text=True, check=False)  # `-S`: without site-packages
+    assert process.returncode == ExitCode.INTERNAL
+    assert process.stderr.startswith(f"kafkatrial: Python package 'typer' is not installed for {sys.executable}; ")
+    assert process.stderr.count("\n") == 1
+    assert "make .venv/.synced" in process.stderr
+
+
+_RUN_CHECK = "from kafkatrial.__main__ import main; main(['check', 'x'])"
+
+
+def test_a_missing_module_of_ours_is_an_internal_error(capsys, tmp_path):
+    assert report(ModuleNotFoundError("No module named 'chaos.x'", name="chaos.x"), tmp_path) == ExitCode.INTERNAL
+    assert "internal error: ModuleNotFoundError" in capsys.readouterr().err
+
+
 def test_every_exit_code_has_a_meaning():
     assert all(code.meaning for code in ExitCode)

@@ -18,7 +18,7 @@ GOLDEN = Path(__file__).parent / "golden" / "help"
 COMMANDS = sorted(
     module.stem.replace("_", "-")
     for module in Path(commands.__file__).parent.glob("*.py")
-    if module.stem not in {"__init__", "engine", "examples"}  # which serve several commands
+    if module.stem not in {"__init__", "engine", "help_format"}  # which serve several commands
 )
 SUBCOMMANDS = ["expectations update", "targets install", "targets probe"]
 
