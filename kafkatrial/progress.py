@@ -131,4 +131,4 @@ def verdict_line(finding: Finding) -> Text:
 
 
 def _nodes(count: int) -> str:
-    return "1 node" if count == 1 else f"{count} nodes"
+    return {0: "an existing cluster", 1: "1 node"}.get(count, f"{count} nodes")

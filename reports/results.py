@@ -1,4 +1,4 @@
-"""results.json: what a run found, as a public format (version 1) that every report is drawn from.
+"""results.json: the findings of a run in a public format (version 1), from which all reports are generated.
 
 A run is a matrix with one `Finding` for each requirement and target. Reading a file checks it against these types, so
 that a file from a newer kafkatrial, or a damaged one, is rejected in one line.
@@ -55,7 +55,7 @@ class TargetInfo:
 
 
 def _complete(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
-    """Check what a finding of a whole run has, beside its types."""
+    """Check that each finding has a requirement, a target and a valid verdict, which the types do not require."""
     for finding in findings:
         if not finding.requirement or not finding.target or finding.verdict is Verdict.PERMITTED:
             raise ValueError("a requirement, a target and the verdict on them are needed")
@@ -63,7 +63,10 @@ def _complete(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
 
 
 def _outcomes_json(findings: tuple[Finding, ...]) -> list[dict[str, object]]:
-    """Return the findings as format 1 has them: `requirements` has the level, and reasons are in the finding's own."""
+    """Return the findings in format 1, without levels (`requirements` has them) and without reasons of judgements.
+
+    The reasons of a finding include those of its judgement.
+    """
     documents = [finding.as_json() for finding in findings]
     for document in documents:
         del document["level"]

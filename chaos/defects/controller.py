@@ -79,7 +79,8 @@ def never_complete_a_reassignment(target: _Target) -> _Target:
 def complete_a_reassignment_early(target: _Target) -> _Target:
     """A reassignment is complete when one of the new replicas is in sync, not when all are.
 
-    The old replicas are removed while others have not caught up. If the only complete one ends, records are lost.
+    The old replicas are removed while other new ones have not caught up. If the broker of the one that is in sync
+    stops, records are lost.
     """
     isr = tuple(replica for replica in target.isr if replica not in target.removing)
     replicas = tuple(replica for replica in target.replicas if replica not in target.removing)

@@ -208,7 +208,7 @@ def _epoch_before(topic: TopicHistory, at_ns: int) -> int:
 
 
 def _invalid_losses(topic: TopicHistory, before_ns: int, after_ns: int) -> Iterator[HistoryFinding]:
-    """Yield the records that an unclean election between two times must not lose, and did."""
+    """Yield the losses between two times that an unclean election does not explain."""
     kept = {row["value"] for log in topic.replicas.get(0, ()) for row in log.values()}
     if not kept:
         return

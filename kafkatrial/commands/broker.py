@@ -113,7 +113,10 @@ def _parser() -> argparse.ArgumentParser:
         "--data", type=Path, metavar="DIR", help="Directory for logs and data (default: a temporary directory)."
     )
     parser.add_argument(
-        "--port", type=_port, metavar="N", help="Port for clients of the first broker (default: a free port)."
+        "--port",
+        type=_port,
+        metavar="N",
+        help="Port for clients of the first broker, at the printed address (default: a free port).",
     )
     parser.add_argument(
         "--control-token",

@@ -62,19 +62,22 @@ def check(
     time_limit_s: Annotated[
         float,
         typer.Option(
-            "--time-limit", min=0, metavar="S", help="Seconds for a search; after them the verdict is unknown."
+            "--time-limit", min=0, metavar="S", help="Seconds for a search; if it takes longer, the verdict is unknown."
         ),
     ] = TIME_LIMIT_S,
     memory_limit_mb: Annotated[
         int,
         typer.Option(
-            "--memory-limit", min=1, metavar="MB", help="Megabytes for a search; with more the verdict is unknown."
+            "--memory-limit",
+            min=1,
+            metavar="MB",
+            help="Megabytes for a search; if it needs more, the verdict is unknown.",
         ),
     ] = MEMORY_LIMIT_MB,
     step_limit: Annotated[
         int | None,
         typer.Option(
-            min=0, metavar="N", help="Steps of a search; after them the verdict is unknown (default: no limit)."
+            min=0, metavar="N", help="Steps of a search; if it needs more, the verdict is unknown (default: no limit)."
         ),
     ] = None,
     picture: Annotated[

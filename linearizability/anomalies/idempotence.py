@@ -1,15 +1,15 @@
 """Permitted duplicates: a restarted broker has lost the state of a batch (`ProducerStateManager`, KIP-98).
 
-A broker recognises the last five batches of a producer while it runs. Its producer snapshots hold the last one, and
-whenever it loads a log it begins with a snapshot: on a clean stop it takes one at the end, after a crash recovery takes
-one at the end of each segment. So of several batches that were in flight when a broker ended, a leader that has
-restarted knows the last one. It rejects the retry of another with OUT_OF_ORDER_SEQUENCE_NUMBER, and a client that then
-bumps its producer epoch appends the batch again (Java's producer and librdkafka do).
+While a broker runs, it recognises the last five batches of a producer. Its producer snapshots hold only the last one,
+and a log is always loaded from a snapshot: a clean stop writes one at the end of the log, and the recovery after a
+crash writes one at the end of each segment. So a leader that has restarted knows only the last of several batches that
+were in flight when it stopped. It rejects the retry of another batch with OUT_OF_ORDER_SEQUENCE_NUMBER. A client that
+then bumps its producer epoch, as Java's producer and librdkafka do, appends the batch again.
 
-A further copy of a record is permitted where all of `CONDITIONS` hold, and the produce was idempotent, of no
-transaction, and could be retried by its client. The restart overlaps the produce and did not begin after the copy was
-read; where the history does not show the leader of the copy's leader epoch, it may be of any replica. Producer epoch 0
-was not bumped; one that the history does not show may have been.
+A further copy of a record is permitted if all `CONDITIONS` hold, and the produce was idempotent, outside of a
+transaction, and could be retried by its client. The restart must overlap the produce, and begin before the copy was
+read. It must be the restart of the leader in the copy's leader epoch; if the history does not show that leader, of any
+replica. A producer with epoch 0 was never bumped; if the history does not show the epoch, it may have been.
 """
 
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ from linearizability.anomalies.faults import Fault
 from linearizability.anomalies.log import PartitionLog
 
 _IN_FLIGHT: Final = ("max.in.flight.requests.per.connection", "max.in.flight")
-"""The property of Java's producer and of librdkafka, and librdkafka's other name of it."""
+"""The property that Java's producer and librdkafka share, and librdkafka's second name for it."""
 _FIRST_EPOCH: Final = 0
 CONDITIONS: Final = (
     (

@@ -1,13 +1,12 @@
 """Evidence that committed records are gone: pairs of a record and a read (or an end offset) that should show it.
 
-It is shared by `lost-write`, `unseen` and `offset-mismatch`. A read counts against a record unless it completed before
-the send was invoked. It counts against a record that is known only from reads unless it was invoked before the first of
-them completed. A loss breaks a promise if it was shown before the promise ended; a loss shown later is permitted.
+It is shared by `lost-write`, `unseen` and `offset-mismatch`. A read is evidence if it completed after the send of the
+record was invoked. If the record is known only from reads, it is evidence if it was invoked after the first of them
+completed. A loss breaks a promise if it was shown before the promise ended; a loss shown later is permitted.
 
-The number of pairs is the number of reads that did not return what they covered, which is small in a valid history:
-comparing the numbers of covering and returning reads by offset leaves only records with a deficit. These are paired in
-chunks. A record that is shown lost while promised is done and is left out, so that a log that was lost entirely costs
-no more than a log that was read entirely.
+Only records that fewer reads returned than covered their offset are paired with reads; in a valid history, these are
+few. They are paired in chunks. Once a record is shown to be lost while promised, it is left out of further chunks, so
+that a log that was lost entirely costs no more than a log that was read entirely.
 """
 
 from collections.abc import Callable, Iterator

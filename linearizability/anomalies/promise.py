@@ -1,15 +1,15 @@
 """The promise table: whether, and for how long, Kafka promises to keep a committed record.
 
 The rows of the table are `RULES`, which [promises](promises.md) shows: the first rule that fits decides. The checks
-evaluate it for each topic partition at every moment at which a fault, a setting or the ISR changes what is at stake.
+evaluate it for each topic partition, whenever a fault, a setting or the ISR changes.
 
-Choices where the table leaves one. A promise has an end: the first moment at or after the commit at which a rule
-releases the record, so that a loss shown *before* a power cut is still a violation. A replica that lost content counts
-from the injection until `states` shows a full ISR in the response to a request that was sent after the heal (an ISR
-seen before that may still list the dead node). A node counts only if it is a replica: where a full ISR was seen, a node
-that some ISR listed; else any. The ISR is full at `replication.factor` members, or, where that is not known, at the
-most ever seen. An unclean election counts from the moment at which it was permitted or requested and a replica's fault
-had been injected, to the end of the run.
+Choices that the table leaves open. A promise ends at the first moment at or after the commit at which a rule releases
+the record, so a loss shown *before* a power cut is still a violation. A loss of content on a replica counts from the
+injection until `states` shows a full ISR in the response to a request that was sent after the heal (an earlier ISR may
+still list the dead node). A node counts only if it is a replica: if a full ISR was seen, a node that some ISR listed,
+else any node. The ISR is full at `replication.factor` members or, if that is unknown, at the largest size ever seen. An
+unclean election counts from the moment at which it was permitted or requested and a fault of a replica had been
+injected, until the end of the run.
 """
 
 from collections.abc import Callable, Iterable, Sequence

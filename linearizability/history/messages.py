@@ -7,8 +7,8 @@ of one table's rows, in the table's order, with LZ4 buffers; the schema's metada
 - `kafkatrial.number`: 0, 1, 2, … in the run, without a gap; a message that comes twice counts once;
 - `kafkatrial.table`: a table of the history, or `run`: one row, whose column `document` is `run.json`.
 
-The first message and the last are `run`. The last one's document has `complete`; a run without it is in progress or was
-killed, and is whole up to its last message.
+The first message and the last are `run`. In the last one, `complete` is true. Without such a message, the run is in
+progress or was killed, and all of its messages so far are valid.
 """
 
 import json

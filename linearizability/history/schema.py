@@ -62,25 +62,25 @@ _LOG_START_OFFSET: Final = _reported("log_start_offset", pa.int64(), "from the r
 
 OPERATIONS: Final = (
     _required("op_id", pa.int64(), "unique in the run, ascending by invocation"),
-    _required("process", pa.int32(), "one logical client; its operations do not overlap, but for `produce`"),
+    _required("process", pa.int32(), "one logical client; of its operations, only produces overlap"),
     _required("f", pa.string(), "what was called: produce, poll, fetch, list_offsets, init_producer_id, …"),
     _required("invoke_ns", pa.int64(), "when it was called, on the run's one monotonic clock"),
     Column("complete_ns", pa.int64(), "when it returned, on the same clock; null if it never did"),
-    _required("outcome", pa.string(), "whether it took effect: yes; no, and it never will; unknown", OUTCOMES),
+    _required("outcome", pa.string(), "ok: it took effect, fail: it did not and never will, info: unknown", OUTCOMES),
     Column("error", pa.string(), "Kafka error name; null if none"),
     Column("node", pa.int32(), "broker that responded; null if unknown"),
     Column("api_version", pa.int16(), "of the request; null if unknown"),
     Column("attempts", pa.int16(), "number of times the request was sent; null if unknown"),
     Column("txn_id", pa.string(), "transactional id"),
-    Column("txn_seq", pa.int64(), "number of its transaction in the process, also for the transaction's begin and end"),
+    Column("txn_seq", pa.int64(), "number of its transaction in the process; begin, commit and abort have it too"),
     Column(
         "producer_id",
         pa.int64(),
-        "as used or returned; null: not idempotent; -1: idempotent, id not known",
+        "id that was used or returned; null: not idempotent; -1: idempotent, with an unknown id",
         minimum=-1,
         maximum=2**63 - 1,
     ),
-    _reported("producer_epoch", pa.int16(), "as used or returned"),
+    _reported("producer_epoch", pa.int16(), "epoch that was used or returned"),
     Column("group", pa.string(), "consumer group"),
     Column("member_id", pa.string(), "member of the group"),
     Column("instance_id", pa.string(), "`group.instance.id` of a static member"),
@@ -93,7 +93,7 @@ OPERATIONS: Final = (
     Column(
         "offset",
         pa.int64(),
-        "its offset, as requested (delete_records: the new log start, -1: the high watermark)",
+        "requested offset (delete_records: the new log start offset; -1: the high watermark)",
     ),
 )
 
@@ -108,13 +108,13 @@ RECORDS: Final = (
     Column("value", pa.int64(), "unique among the sends of a partition; null: a tombstone"),
     Column("key", pa.string(), "record key; null if none"),
     _reported(
-        "leader_epoch", pa.int32(), "read: from its batch. send: in which `node` acknowledged; null unless known"
+        "leader_epoch", pa.int32(), "read: that of its batch; send: that in which `node` acknowledged; null if unknown"
     ),
     Column("timestamp_ms", pa.int64(), "record timestamp; null if unknown"),
     Column(
         "intact",
         pa.bool_(),
-        "key, headers, payload checksum (and timestamp, under CreateTime) are as sent; never null in a read",
+        "whether key, headers, payload checksum (and timestamp, under CreateTime) are as sent; never null in a read",
     ),
 )
 
@@ -124,9 +124,9 @@ POSITIONS: Final = (
     _TOPIC_ID,
     _PARTITION,
     _required(
-        "before", pa.int64(), "next offset to read before it; a move without reading: the new position", minimum=0
+        "before", pa.int64(), "position before the operation; for a move without reading, the new position", minimum=0
     ),
-    _required("after", pa.int64(), "next offset to read after it", minimum=0),
+    _required("after", pa.int64(), "position after the operation", minimum=0),
     _required("cause", pa.string(), "reason for the position", CAUSES),
     _HIGH_WATERMARK,
     _LAST_STABLE_OFFSET,

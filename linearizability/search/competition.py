@@ -1,9 +1,9 @@
 """Competition of two searches of one subhistory, which take turns: the first one to finish decides.
 
-Neither is always the better one. The frontier search copes with a long history, unknown operations or a violation; the
-depth-first search copes with many states as long as the history is valid. The frontier search begins, and continues as
-long as it needs only a few steps per event, which decides most histories. Otherwise it gets one step for every
-`DEPTH_FIRST_SHARE` steps of the depth-first search, whose steps cost about a tenth.
+Neither is always the faster one. The frontier search is fast for long histories, unknown operations and violations; the
+depth-first search is fast for valid histories with many states. The frontier search begins, and continues as long as it
+needs only a few steps per event, which decides most histories. When it needs more, it gets one step for every
+`DEPTH_FIRST_SHARE` steps of the depth-first search, each of which costs about a tenth of one of its own.
 """
 
 from dataclasses import dataclass
@@ -67,7 +67,7 @@ class Competition:
 
     @property
     def peak_bytes(self) -> int:
-        """The most that the engines held, as if all had held it at one time."""
+        """The sum of the engines' peaks, which may have been at different times."""
         return sum([competitor.progress.peak_bytes for competitor in self.competitors])
 
     @property

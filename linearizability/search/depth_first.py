@@ -1,17 +1,17 @@
 """Depth-first search: place operations one after the other, backtrack where nothing fits, try no configuration twice.
 
-The operation that completes first among those not placed is the *barrier*: what was invoked after its completion cannot
-come before it, so only the others may be placed next, the latest invoked first: on real logs this finds an order
-several times sooner than the opposite. When nothing is left to try, the search backtracks. If a history is valid, it
-leads almost directly to an order, and builds few states; if not, everything has to be tried.
+Among the operations that are not placed, the one that completes first is the *barrier*. An operation that was invoked
+after its completion cannot come before it, so only the others may be placed next. The latest invoked is tried first: on
+real logs this finds an order several times sooner than the reverse. When nothing is left to try, the search backtracks.
+For a valid history, it finds an order almost directly and builds few states; otherwise it has to try everything.
 
-Configurations seen are remembered. One is small: the number of the barrier stands for all that was placed before it, so
-only operations near it have a bit, in a ring as wide as the history's longest overlap; unknown operations have theirs
-above. Pure operations are placed as soon as they are possible, before anything else is tried and never instead of it;
-unknown ones are optional, and of several that are the same the first comes first. A nondeterministic model is searched
-through the sets of states it may be in.
+Visited configurations are remembered. A configuration is small: the number of the barrier represents all operations
+placed before it, so only operations near it need a bit, in a ring as wide as the history's longest overlap. The bits of
+unknown operations are above the ring. Pure operations are placed as soon as they are possible, before any other is
+tried. Unknown operations are optional; identical ones are placed in the order of their invocations. For a
+nondeterministic model, a state of the search is the set of states in which the model may be.
 
-The search is J. Wing and C. Gong's (1993), with the memory that G. Lowe added to it (2017).
+The search is that of J. Wing and C. Gong (1993), with the memory that G. Lowe added to it (2017).
 """
 
 from collections.abc import Callable, Generator, Iterator
@@ -143,7 +143,7 @@ class DepthFirstSearch:
 
 
 def _barriers(timeline: Timeline) -> tuple[list[int], list[list[int]]]:
-    """Return operations in order of completion, and those invoked before the first completion, the second, and on."""
+    """Return operations in order of completion, and for each completion the operations invoked before it."""
     completing: list[int] = []
     admitted: list[list[int]] = [[]]
     for event in timeline.events:
@@ -158,8 +158,8 @@ def _barriers(timeline: Timeline) -> tuple[list[int], list[list[int]]]:
 def _bits(timeline: Timeline, completing: list[int], admitted: list[list[int]]) -> tuple[list[int], int]:
     """Return a bit for each operation, and the lowest bit of the barrier's number above the ring.
 
-    An operation that completes has number n modulo the ring's width: while it may be placed and is not yet passed by
-    the barrier, no other operation with that bit can be.
+    The bit of the nth operation to complete is n modulo the ring's width: from when it may be placed until the barrier
+    passes it, no other operation needs that bit.
     """
     passed_by = {number: place for place, number in enumerate(completing)}
     ordered = [number for number in range(len(timeline.classes)) if number in passed_by]
@@ -183,7 +183,7 @@ def _bits(timeline: Timeline, completing: list[int], admitted: list[list[int]]) 
 
 
 def _step_of_sets(model: Model, progress: Progress) -> Step:
-    """Return a step over a set of states; a large set takes as long as many steps, so the search yields sooner."""
+    """Return a step over a set of states. A large set counts as many steps, so that the search yields in time."""
 
     def step(states: Any, given: Any, output: Any) -> Any:
         progress.allowance -= len(states) - 1

@@ -1,17 +1,17 @@
 """Just-in-time search: walk through time once, and keep every configuration the system may be in.
 
-A configuration is what has taken effect among the operations that are still open, and the state that led to. Nothing is
-placed before it must be: only when operation r completes are the configurations in which r has not taken effect carried
-on, by any open operations, until it has. If none is left, the history is not linearizable, and r is the earliest
-completion that cannot be explained. Memory follows the number of operations open at one time, not the length.
+A configuration is the set of open operations that have taken effect, and the resulting state. An operation is placed
+only when it must be: when operation r completes, each configuration in which r has not taken effect is extended by any
+open operations until it has. If no configuration is left, the history is not linearizable, and r is the earliest
+completion that cannot be explained. Memory depends on the number of operations open at one time, not on the length.
 
-Three rules keep the set small, and none of them changes the verdict:
+Three rules keep the set of configurations small, and none of them changes the verdict:
 
-* a pure operation is placed in the first configuration that allows it: it costs nothing to have it behind one;
-* an unknown operation is optional; of several that are the same, the first comes first; one that would not change the
-  state is not used;
-* of two configurations that differ only in the unknown operations used, one whose set is part of the other's is enough.
-  They are built in order of how many were used, so that the larger set is never built at all.
+* a pure operation is placed in the first configuration that allows it, because it does not restrict later ones;
+* an unknown operation is optional. Identical ones are used in the order of their invocations, and one that would not
+  change the state is not used;
+* if two configurations differ only in the unknown operations used, and one set contains the other, the smaller one is
+  sufficient. Configurations are built by the number of unknown operations used, so the larger one is never built.
 
 After "just-in-time linearization" in G. Lowe, Testing for linearizability (2017).
 """
@@ -30,10 +30,12 @@ ENTRY_BYTES = 250
 """One configuration: an int of some words, its dictionary entry, the list of unknown sets."""
 
 Exit = tuple[int, int, int, int, int]
-"""An unknown operation, its bit, that with the bit of the one to be used before it, that one alone, the state after."""
+"""An unknown operation; its bit; this bit with that of the operation to be used before it; the latter bit alone; the
+state after it."""
 NOTHING: tuple[int, list[Exit]] = (0, [])
 Frontier = dict[int, list[int]]
-"""Placed operations and state, packed in one int, to the smallest sets of unknown operations that lead there."""
+"""By configuration (placed operations and state, packed in one int): the smallest sets of unknown operations that lead
+to it."""
 Trail = dict[tuple[int, int], tuple[tuple[int, int] | None, Path]]
 """From a configuration to its predecessor and the operations between."""
 
@@ -41,8 +43,8 @@ Trail = dict[tuple[int, int], tuple[tuple[int, int] | None, Path]]
 class FrontierSearch:
     """The search of one timeline. With a `trail`, paths can be reconstructed afterwards, at the cost of memory.
 
-    A trail costs with every operation that has completed since it began, so in a long history it begins late: at the
-    event with the number `trail_from`. Paths then begin in one of the configurations there.
+    A trail needs more memory for each operation that has completed since it began. So in a long history it begins late,
+    at the event with the number `trail_from`; paths then begin in one of the configurations there.
     """
 
     def __init__(
@@ -123,14 +125,14 @@ class FrontierSearch:
         return SearchResult(linearizable=True)
 
     def _is_possible_everywhere(self, own: int) -> bool:
-        """True if no configuration holds a pure operation that completes, and it is possible in all of them.
+        """Whether a pure operation that completes is placed in no configuration, and possible in all of them.
 
-        Then no configuration needs its bit, which is never read again.
+        Then it needs no bit in any configuration.
         """
         return all(not key & own and self._closure(key & STATE_MASK) & own for key in self.frontier)
 
     def _place(self, own: int) -> Generator[None, None, None]:  # noqa: C901, PLR0912, PLR0915
-        """Carry every configuration on until the operation with the bit `own` has taken effect in it.
+        """Extend every configuration until the operation with the bit `own` has taken effect in it.
 
         Long and flat, because this is where the time goes: a call for each step would double it.
         """
@@ -225,7 +227,7 @@ class FrontierSearch:
             self.dead_ends = [(key, used) for key, sets in seen.items() for used in sets]
 
     def _closure(self, state: int) -> int:
-        """Return the bits of the open pure operations that are possible in a state, and perhaps of completed ones."""
+        """Return the bits of open pure operations that are possible in a state; bits of completed ones may be set."""
         considered, closure = self._closures.get(state, (0, 0))
         if considered < len(self._pures):
             new = self._pures[considered:] if considered else ()
@@ -237,7 +239,7 @@ class FrontierSearch:
         return closure
 
     def _exits(self, state: int, considered: int, exits: list[Exit]) -> list[Exit]:
-        """Return the unknown operations that lead from a state to another one, each with that one's number."""
+        """Return the unknown operations that change a state, each with the number of the state after it."""
         exits = list(exits)
         for number, bit, earlier, kind in self._unknown[considered:]:
             moves = kind.moves.get(state)

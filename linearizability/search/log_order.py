@@ -1,10 +1,10 @@
 """Order check of one partition's log: exact, from its columns, in the time to sort them.
 
-Its records have offsets, so the order in which they were appended is known, and only time must fit. The object: a
-record is appended at an offset of the log's choice, above all offsets in use before (there may be gaps: transaction
-markers, compacted records). A fetch from `before` to `after` returns every record there, at its offset, and nothing
-else; all offsets below its watermark, its `after` and what it returns are in use by that time. The records of one
-produce are appended one by one, because a client may send them in several batches.
+Its records have offsets, so the order in which they were appended is known, and only the times must be consistent with
+it. The model: a record is appended at an offset that the log selects, above all offsets in use (there may be gaps:
+transaction markers, compacted records). A fetch from `before` to `after` returns every record in this range, at its
+offset, and no other. All offsets below its watermark, below its `after` and up to its last record are then in use. The
+records of one produce are appended one by one, because a client may send them in several batches.
 
 With `linearizable`, a fetch must show the end of the log: no offset at or above its watermark is in use by that time.
 Kafka promises that only for a leader, and not across a change of leaders; so it is an option.
@@ -12,10 +12,10 @@ Kafka promises that only for a leader, and not across a change of leaders; so it
 Records of a transaction `may_abort` unless its commit is known. A fetch that is `committed_only` may pass those without
 returning them; whether it returned aborted records is not checked.
 
-The history is linearizable unless an offset has two records or a record two offsets, a fetch contradicts what is known
-to stand where it read, or a later record of the log ended before an earlier one began. A send of unknown outcome counts
-if one of its records was read; a failed one must not be read. An acknowledged record of unknown offset that was not
-read is ignored; so is a fetch that is not ok.
+The history is linearizable unless an offset has two records, a record has two offsets, a fetch contradicts the records
+that are known to be in its range, or the operation of a higher record ended before that of a lower one began. A send of
+unknown outcome counts if one of its records was read; a failed one must not be read. An acknowledged record of unknown
+offset that was not read is ignored, and so is a fetch that is not ok.
 """
 
 from dataclasses import dataclass
@@ -38,8 +38,8 @@ _ALWAYS = np.iinfo(np.int64).min
 class SendColumns:
     """A row per record that was sent, in any order: no value twice, `offset` UNKNOWN_OFFSET if unknown.
 
-    `invoke_ns`, `complete_ns` (any number where `ending` is not OK) and `ending`, of `Ending`, are those of its send.
-    Without `may_abort` no record may.
+    `invoke_ns`, `complete_ns` (ignored where `ending` is not OK) and `ending`, of `Ending`, are those of its send. If
+    `may_abort` is None, no record may have been aborted.
     """
 
     value: Ints
@@ -54,7 +54,7 @@ class SendColumns:
 class FetchColumns:
     """A row per fetch that is ok; `before`, `after` and `watermark` are UNKNOWN_OFFSET if unknown.
 
-    Without `committed_only` no fetch is.
+    If `committed_only` is None, no fetch is.
     """
 
     invoke_ns: Ints
@@ -238,7 +238,7 @@ def _lacking(log: _Log, wanted: Bools) -> Bools:
 
 
 def _too_early(log: _Log) -> LogConflict | None:
-    """Return something that ended before a record below it in the log began."""
+    """Return a conflict: a send or fetch that ended before the send of a lower record began."""
     latest = np.append(_ALWAYS, np.maximum.accumulate(log.invoke_ns))
     early = np.flatnonzero(log.complete_ns < latest[:-1])
     if len(early):

@@ -1,12 +1,12 @@
 """Shrinking of a violation to operations that suffice to show that no order exists.
 
-Leaving a write out would make every read of it a violation, which shows nothing. So an operation is never simply left
-out: it is first made *optional*, so that it may have taken effect between its invocation and completion, or not at all.
-It is removed only if the rest is a violation even then. (A pure operation makes no difference to others, and can be
-removed at once.) The result is a history that fails by itself, whatever the others did.
+Without a write, every read of it would be a violation, which shows nothing. So an operation is first made *optional*:
+it may have taken effect between its invocation and completion, or not at all. It is removed only if the history is
+still a violation. (A pure operation does not affect others, and is removed at once.) So the result is a violation
+regardless of the removed operations.
 
-An optional operation permits more, so what one removal cannot do, no later one can: halves, quarters and so on are
-tried first, and one pass over single operations then leaves a history of which each operation is needed.
+An optional operation can only permit more orders. So an operation that is needed once is needed in every later attempt:
+after halves, quarters and so on, one pass over single operations leaves only operations that are needed.
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ TRIAL_STEPS_MAX = 50_000
 
 @dataclass(frozen=True, slots=True)
 class Shrunk:
-    """The operations that suffice, by number; `minimal` if each was shown to be needed within the budget."""
+    """The operations that suffice, by number. `minimal` is true if the budget sufficed to show that each is needed."""
 
     operations: tuple[int, ...]
     minimal: bool

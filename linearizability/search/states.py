@@ -21,9 +21,9 @@ class OperationClass:
     output: Any
     pure: bool
     moves: dict[int, tuple[int, ...]]
-    """From the number of a state to the numbers of the states after, as far as they were needed."""
+    """The numbers of the next states by the number of a state, as far as they were needed."""
     latest_unknown: int = -1
-    """The latest unknown operation among them."""
+    """The latest unknown operation of this class."""
 
 
 class States:

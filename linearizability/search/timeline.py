@@ -27,8 +27,8 @@ INVOKE, OK, FAIL = EventKind.INVOKE, EventKind.OK, EventKind.FAIL
 class Timeline:
     """One subhistory: its events, and of each operation the class and its number in the whole history.
 
-    `twins` has the unknown operations, each with the one before it that is the same, else -1: they are used in that
-    order. `optional` ones need not take effect at all; unknown ones are, and the shrinker makes others so.
+    `twins` has, for each unknown operation, the identical one before it, or -1: they are used in that order. `optional`
+    operations need not take effect: all unknown ones, and those that the shrinker makes optional.
     """
 
     key: Hashable
@@ -98,7 +98,7 @@ class Prepared:
 
     @cached_property
     def operations(self) -> Sequence[Operation]:
-        """All operations by number, as given or built from their events; without times, places are times.
+        """All operations by number, as given or built from their events. Events without times get their index as time.
 
         Operations that make no difference are included.
         """
@@ -344,7 +344,7 @@ def _are_whole(begin: object, end: object) -> bool:
 
 
 def _check_overlaps(operations: Sequence[Operation], model: Model) -> None:
-    """Raise HistoryError if operations of one process overlap; they may touch, as a clock may return a time twice."""
+    """Raise HistoryError if operations of one process overlap. One may begin at the time at which the other ended."""
     named = [op for op in operations if op.process is not None and not model.may_overlap(op.input)]
     for operation, following in _neighbours(
         sorted(named, key=lambda op: (op.invoke_ns, op.complete_ns or op.invoke_ns))

@@ -1,9 +1,9 @@
 """Memory estimate for the states that a search keeps, from a sample of them.
 
-A state shares most of what it refers to with its predecessor and with the history; shared objects are not counted. A
-look follows everything that a state refers to, of any type, and counts what the state before and the operation do not
-refer to. Looks are rare, since one takes as long as many steps: the first states get them often, later ones each
-`STRIDE_MAX`-th, and a state stands for those since the previous look.
+A state shares most objects with its predecessor and with the history; these are not counted. A *look* follows all
+references from a state, and counts the objects to which neither its predecessor nor the operation refers. A look takes
+as long as many steps. So looks become rarer with the number of states, down to one in `STRIDE_MAX`; the result of a
+look is assumed for all states since the previous one.
 """
 
 import gc
@@ -13,7 +13,7 @@ from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any, Final
 
 STRIDE_MAX: Final = 251
-"""A prime, so that looks do not keep step with a pattern in the states."""
+"""A prime, so that looks do not coincide with a period in the states."""
 OBJECTS_MAX: Final = 50_000
 """The approximate maximum number of objects that a look follows."""
 _NOT_FOLLOWED: Final = (type, ModuleType, FunctionType, BuiltinFunctionType)
@@ -44,7 +44,7 @@ class Weight:
         self.look_at = place + min(2 * stride, STRIDE_MAX)
 
     def bytes(self, count: int) -> int:
-        """Return the approximate size of `count` states; those after the last look count like the one of that look."""
+        """Return the approximate size of `count` states; the result of the last look is assumed for those after it."""
         return self._bytes + self._latest * max(0, count - 1 - self._looked_at)
 
 

@@ -1,11 +1,12 @@
 """Zone check of a register to which no value is written twice, from its columns, in the time to sort them.
 
-Every read then names the write it read from. A write and its reads form a cluster; its zone lies between the earliest
-completion and the latest invocation in it. Everything in one cluster comes before everything in another, since the
-value is gone for good once it is overwritten. If the earliest completion comes first, the value was surely there from
-then until the latest invocation: a *forward* zone. Else it may have been there only for a moment between: a *backward*
-one. The history is linearizable unless a read completed before its write was invoked, two forward zones overlap, or a
-backward zone lies inside a forward one. After P. Gibbons and E. Korach, Testing shared memories (1997).
+So the value of a read identifies its write. A write and its reads form a *cluster*. The *zone* of a cluster lies
+between its earliest completion and its latest invocation. Of any two clusters, one comes entirely before the other,
+because a value never returns after it was overwritten. If the earliest completion precedes the latest invocation, the
+register certainly had the value between these times: a *forward* zone. Otherwise it may have had it only for a moment
+in between: a *backward* zone. The history is linearizable unless a read completed before its write was invoked, two
+forward zones overlap, or a backward zone lies inside a forward one. After P. Gibbons and E. Korach, Testing shared
+memories (1997).
 
 Committed offsets, configurations and epochs are such registers, if the test writes no value twice.
 """
@@ -38,8 +39,8 @@ class Ending(IntEnum):
 class RegisterColumns:
     """A history of one register: rows are operations, in any order.
 
-    `is_write`, `value` (written or read), `invoke_ns`, `complete_ns` (any number where `ending` is not OK) and
-    `ending`, of `Ending`. Only reads that are OK count.
+    The columns are `is_write`, `value` (written or read), `invoke_ns`, `complete_ns` (ignored where `ending` is not OK)
+    and `ending`, of `Ending`. Only reads that are OK count.
     """
 
     is_write: Bools
@@ -98,7 +99,7 @@ _Members = tuple[RegisterColumns, Ints, Ints, Ints, Ints]
 
 
 def _overlapping(first_end: Ints, last_begin: Ints, members: _Members) -> Conflict | None:
-    """Return a conflict of two clusters each of which must come before the other."""
+    """Return a conflict between two clusters that must each come before the other; None if there is none."""
     forward = np.flatnonzero(first_end < last_begin)
     forward = forward[np.argsort(first_end[forward], kind="stable")]
     if not len(forward):
@@ -119,7 +120,7 @@ def _overlapping(first_end: Ints, last_begin: Ints, members: _Members) -> Confli
 
 
 def _between(first: int, second: int, members: _Members) -> Conflict:
-    """Return the rows that put each of two values before the other."""
+    """Return the conflict between two clusters: the rows that require each to come before the other."""
     columns, ends, writes, reads, cluster = members
     rows: list[int] = []
     for number in (first, second):

@@ -40,7 +40,7 @@ def counted(places: Sequence[Place], of: Indexes, is_read: Flags) -> Census:
 
 
 def merged(parts: Iterable[Census], own_id: Mapping[str, str]) -> Census:
-    """Merge censuses; rows without a topic id count for the only id of their name (`with_id`)."""
+    """Merge censuses. If a topic name has only one id, rows without an id are counted for it (`with_id`)."""
     found: dict[Place, Counted] = {}
     for part in parts:
         for place, more in part.items():
@@ -52,7 +52,7 @@ def merged(parts: Iterable[Census], own_id: Mapping[str, str]) -> Census:
 def plan(census: Census, part_rows: int, stretches: Callable[[int], Stretches]) -> Layout:
     """Plan shards of about `part_rows` rows: small partitions together, a large one by itself, in ranges of offsets.
 
-    `stretches` are those of a log by its number, which is its place in the canonical order.
+    :param stretches: returns the stretches of a log, by its number in the canonical order.
     """
     places = tuple(sorted(census, key=canonical))
     by_partition: dict[tuple[str, int], list[int]] = defaultdict(list)

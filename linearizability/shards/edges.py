@@ -34,11 +34,11 @@ class Edge:
     leaders: Leaders
     """Per epoch and node that acknowledged, the first completion and the last invocation."""
     served_ns: Int64s
-    """For each operation that was not served, the last success before its end; ALWAYS_NS if there was none."""
+    """For each operation that was not served, the time of the last success before it ended; ALWAYS_NS if none."""
     newest: tuple[int, int]
     """The newest epoch in any row, and an offset of such a row."""
     adopted: frozenset[Key] = frozenset()
-    """Sends without an acknowledged offset that stand in this range."""
+    """Sends without an acknowledged offset whose value was read in this range."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Engine that judges a history by its shards: first the summary of the run, then every shard, then what spans shards.
+"""Engine that judges a history by its shards: first the summary of the run, then each shard, then checks across shards.
 
 The caller chooses where tasks run (`running.Run`): in this process, in several, or on a cluster. The judgement equals
 that of `linearizability.check.judge_history`, including its evidence.
@@ -87,7 +87,7 @@ def _summarise(history: History, pieces: list[Piece]) -> Summary:
 
 
 def _decided(layout: Layout, context: Context, run: Run) -> Context:
-    """Return the context in which reads have decided the transactions of unknown outcome."""
+    """Return the context with outcomes for the transactions that only reads can decide."""
     if not context.transactions.undecided.any():
         return context
     first: dict[int, int] = {}

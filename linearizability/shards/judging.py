@@ -1,9 +1,9 @@
 """Judgement of a shard: the sieve removes clean records of each log, and the definitions judge the rest.
 
-A shard of whole logs is one task. A log that is split takes several: each part is scanned on its own; the edges of all
-parts give each part the data that it needs from the others; suspects are followed through the parts until no more rows
-belong to them. The whole log is judged, as by any engine, where the sieve is not valid: transactions, compaction and
-retention, topics that were deleted or created again, and nodes that may have led at the same time.
+A shard of whole logs is one task. A log that is split takes several tasks. First each part is scanned alone. Then each
+part gets the data that it needs about the others (`edges`). Then suspects are followed through the parts until no more
+rows belong to them. Where the sieve is not valid, the whole log is judged without it: with transactions, compaction or
+retention, if the topic was deleted or created again, and if two nodes may have led at the same time.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

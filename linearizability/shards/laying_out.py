@@ -1,8 +1,8 @@
 """Layout of a history by topic partition, in bounded memory and with one pass over its tables.
 
-Independent tasks distribute rows into sorted runs (`spilling`), count them, and check the rules of the format on the
-way. Then the plan defines shards and parts of about `PART_ROWS` (`census`), and each is merged from the runs and
-written (`settling`). A history that breaks a rule has no layout: it is rejected with the messages of
+Independent tasks distribute rows into sorted runs (`spilling`), count them, and check them against the rules of the
+format. Then the plan defines shards and parts of about `PART_ROWS` (`census`), and each part is merged from the runs
+and written (`settling`). A history that breaks a rule has no layout: it is rejected with the messages of
 `linearizability.history.validate`.
 """
 

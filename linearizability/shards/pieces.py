@@ -64,7 +64,7 @@ def read_piece(history: History, piece: Piece, columns: Sequence[str]) -> Iterat
 
 
 class Operations:
-    """Lookup of a run's operations by op_id. If rows ascend by it, few row groups are read."""
+    """Lookup of a run's operations by op_id. If the rows are in this order, few row groups are read."""
 
     def __init__(self, history: History) -> None:
         self._history = history
@@ -86,7 +86,7 @@ class Operations:
 
 
 def span_of(history: History, piece: Piece) -> tuple[int, int]:
-    """Return the lowest and highest op_id of a piece according to its footer, else the widest bounds."""
+    """Return the lowest and highest op_id of a piece from its footer; if they are not there, the widest bounds."""
     if piece.file != _UNFINISHED:
         group = _metadata(history.files(piece.table)[piece.file]).row_group(piece.row_group)
         for index in range(group.num_columns):

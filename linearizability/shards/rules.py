@@ -1,9 +1,9 @@
-"""Proof that a history keeps the rules of its format, made during the layout, so that its tables are read only once.
+"""Check of a history against the rules of its format during the layout, so that its tables are read only once.
 
-`linearizability.history.validate` is the definition. This module only proves, from rows that are in memory for another
-reason, that it would find nothing. If the proof fails for any reason, the definition runs and reports the row and the
-rule. Rules between tasks are checked by *spans*: tasks whose operations or values do not overlap cannot break a rule
-together; where some overlap, only the common part is read again.
+`linearizability.history.validate` is the definition of the rules. This module only shows that it would find nothing,
+from rows that the layout has in memory anyway. If it cannot show that, the definition runs, and reports the row and the
+rule. Rows of two tasks can break a rule together only if the *spans* of the tasks overlap, which are the ranges of
+their operations or values. Then only the rows in the common range are read again.
 """
 
 from collections import Counter
@@ -44,7 +44,9 @@ _REQUIRED: Final = tuple(c.name for c in COLUMNS["operations"] if c.required and
 
 
 def check_rows(name: str, table: pa.Table, operations: pa.Table | None) -> None:
-    """Check rules of one row. `operations`, by op_id, are all known ones. Raises BrokenError.
+    """Check each row against the rules for a single row. Raises BrokenError.
+
+    `operations` are all known ones, by op_id.
 
     Operations are checked by a separate task; here they only need the columns for a join with rows.
     """
@@ -68,7 +70,7 @@ def topics_of(table: pa.Table) -> set[Topic]:
 
 
 def are_ambiguous(topics: Iterable[Topic]) -> bool:
-    """Whether some name has several ids, or some id several names: partitions are identified by name here."""
+    """Whether some name has several ids, or some id several names; partitions cannot be identified by name then."""
     known = {(topic, topic_id) for topic, topic_id in topics if topic_id is not None}
     return any(len(known) != len(set(side)) for side in zip(*known, strict=True))
 

@@ -1,8 +1,8 @@
 """Execution of tasks, in this process or in worker processes of our own.
 
 A task is a function without arguments that can be pickled; results are returned in the order of the tasks. A worker
-process runs this interpreter without the caller's program: it imports the task's module and no `__main__`, communicates
-over its own socket, and ends when that closes, so none is left when its parent is gone.
+process runs the same interpreter without the caller's program: it imports the task's module, but no `__main__`. It
+communicates over a separate socket and ends when the socket closes, so no worker outlives its parent.
 """
 
 import contextlib

@@ -1,11 +1,11 @@
 """Sorted runs: the intermediate files of the layout, with rows sorted by log and key.
 
-A distributing task writes many rows at a time, sorted by the place of their log and by a key, which is the offset of a
-record. An index has the bounds of each record batch of a file. The task that settles a part reads the overlapping
-batches of every run, whatever the parts are, which is decided after all rows are distributed.
+A distributing task writes many rows at a time, sorted by their log and by a key, which is the offset of a record. An
+index has the bounds of each record batch of a file. Parts are planned after all rows are distributed; the task that
+settles a part reads the record batches of every run that overlap it.
 
-A task numbers logs in the order in which it meets them; `Source` maps them to the layout's. Two logs of a task may be
-one of the layout: rows that do not have their topic's id belong to those that do.
+A task numbers logs in the order of their first rows; `Source` maps these numbers to those of the layout. Two logs of a
+task may be one log of the layout: rows without a topic id belong to the log of the topic's only id.
 """
 
 import uuid
@@ -22,7 +22,7 @@ from linearizability.anomalies.arrow import Place
 from linearizability.anomalies.columns import Flags, Indexes, Int64s
 
 BATCH_ROWS: Final = 8_192
-"""Small, because a shard needs only a hundredth of each of a hundred runs."""
+"""The number of rows in a record batch. It is small, because a shard may need only a hundredth of each run."""
 LOWEST, HIGHEST = -(2**63), 2**63 - 1
 """Bounds that include every key."""
 KEYS: Final = {"sends": "offset", "reads": "offset", "operations": "key"}
@@ -38,7 +38,7 @@ def canonical(place: Place) -> tuple[str, int, bool, str]:
 
 
 def with_id(place: Place, own_id: Mapping[str, str]) -> Place:
-    """Return a place with the topic id that a null stands for, if the name has only one."""
+    """Return a place whose null topic id is replaced by the only id of the topic's name, if there is only one."""
     topic, topic_id, partition = place
     return topic, own_id.get(topic) if topic_id is None else topic_id, partition
 
@@ -208,7 +208,7 @@ class Index:
 
 
 def _bounds(own: npt.NDArray[np.int32], batches: Batches) -> npt.NDArray[np.int64]:
-    """Return the ends of batches; without bounds where keys may start again within one log of the layout."""
+    """Return the ends of batches, without bounds for logs of the layout that consist of several logs of the task."""
     ends = np.array(batches.ends, np.int64)
     is_joined = (np.bincount(own) > 1)[own]
     joined = (ends[:, 0] != ends[:, 2]) & (is_joined[ends[:, 0]] | is_joined[ends[:, 2]])

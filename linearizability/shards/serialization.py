@@ -1,7 +1,7 @@
 """Serialization of a task's result for the driver: pickle, with Arrow tables as Arrow streams.
 
-A table made of slices, as `group_by` and `filter` return them, is pickled with the whole of what each slice is cut
-from, usually twenty times its size. An Arrow stream holds only the table's rows.
+`group_by` and `filter` return tables of slices. Pickle would write the whole buffers behind each slice, usually twenty
+times its size; an Arrow stream has only the table's rows.
 """
 
 import io

@@ -1,7 +1,7 @@
 """Settling, the second half of the layout: the rows of a part are merged, sorted, and written to its files.
 
-Here a read gets flags for whether its own poll covered its offset and whether the poll went back; and a send without an
-acknowledged offset takes the offset at which its value was read.
+Reads get the flags that show whether their poll covered their offset and whether it went back. A send without an
+acknowledged offset gets the offset at which its value was read.
 """
 
 from dataclasses import dataclass
@@ -158,7 +158,7 @@ def covered(reads: pa.Table, positions: pa.Table) -> Flags:
 
 
 def _keys(log: Indexes, op_id: Int64s, other_log: Indexes, other_op_id: Int64s) -> tuple[Int64s, Int64s]:
-    """Return pairs as numbers that compare as the pairs do."""
+    """Return a number for each pair, so that the numbers have the order of the pairs."""
     both = np.concatenate([op_id, other_op_id])
     if not len(both):
         return both, both
@@ -190,7 +190,7 @@ def _goes_back(reads: pa.Table) -> Flags:
 
 
 def _placed(sends: pa.Table, reads: pa.Table) -> pa.Table:
-    """Return sends with the offset at which they stand."""
+    """Return sends with their offset: the acknowledged one, else the lowest at which their value was read."""
     at = sends["offset"].to_numpy().copy()
     lost = np.flatnonzero(at == UNKNOWN)
     if len(lost) and reads.num_rows:

@@ -8,9 +8,9 @@ A `Part` is a log, or one range of its offsets: its sends and its reads, sorted 
 - its leader epoch is consistent with the epochs of the records below and above it;
 - its offset is consistent with the orders of invocation, of acknowledgement and of its producer.
 
-All other records are *suspect*. No definition names a clean record, and both records of any pair that a check looks for
-are suspect. So a log without its clean records has the same findings as the whole log. A clean record that is taken for
-a suspect one costs time, but causes no finding.
+All other records are *suspect*. No definition reports a clean record, and if a check looks for pairs of records, both
+are suspect. So a log without its clean records has the same findings as the whole log. If the sieve keeps a clean
+record as suspect, that costs time, but causes no finding.
 
 A range does not contain the records outside it (`edges`). Logs for which the sieve is not valid are judged whole
 (`judging`).
@@ -187,7 +187,7 @@ class Part:
         return np.flatnonzero((depth != times) | (times == 0))
 
     def _out_of_order(self, outside: Outside) -> Flags | Indexes:
-        """Return sends that a send at a higher offset precedes in real time, or that precede one at a lower offset.
+        """Return both sends of each pair in which the one at the higher offset precedes the other in real time.
 
         A send precedes another one if it was acknowledged before the other one was invoked.
         """
@@ -251,7 +251,7 @@ class Part:
         return found
 
     def _out_of_epochs_order(self, outside: Outside) -> Indexes:
-        """Return reads out of epoch order: older than one below, newer than one above, or two epochs at one offset."""
+        """Return reads with an epoch older than below their offset, newer than above it, or unlike another at it."""
         epoch, offset = self.reads.leader_epoch, self.reads.offset
         if not len(epoch) or epoch.max() == UNKNOWN:
             return np.empty(0, np.intp)
@@ -266,7 +266,7 @@ class Part:
         return rows[wrong]
 
     def _above_an_end(self) -> list[Int64s]:
-        """Return offsets of records that were known before a request was sent that returned an end at or below them."""
+        """Return the offsets of known records at or above an end that a later request returned."""
         unsplit, sends, reads = self.unsplit, self.sends, self.reads
         found: list[Int64s] = []
         for times, offset in ((self._acknowledged_ns, sends.at), (reads.complete_ns, reads.offset)):

@@ -1,4 +1,4 @@
-"""Suspect records, which checks may have to name, and what they share with others."""
+"""Suspect records, which checks may have to report, and the other records with the same offsets or values."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field

@@ -1,8 +1,8 @@
 """Layout of a history while it is written: a writer of public tables distributes the same rows to their logs.
 
-Rows wait until there are many, so that a small history, which is judged without a layout, leaves little on disk while
-it is written, and nothing afterwards; and until their operation arrives, which happens when it has ended. All rules
-that `laying_out` checks are checked here too; a history that breaks one gets no layout.
+Rows wait in memory until there are many. So a small history, which is judged without a layout, needs little space for
+it while it is written, and none afterwards. Rows also wait for their operation, which arrives when it has ended. All
+rules that `laying_out` checks are checked here too; a history that breaks one gets no layout.
 """
 
 import shutil
@@ -28,7 +28,7 @@ from linearizability.shards.spilling import CHUNK_ROWS, Dealer, Spill
 RECORDED_ROWS: Final = 262_144
 """The maximum number of rows that wait in memory (about 40 MB) in a recording process."""
 _TABLE_ROWS: Final = 100
-"""The overhead of a waiting table in rows: a small one takes about 15 KB, and an idle client flushes many."""
+"""The overhead of a waiting table, as a number of rows: even a small one takes 15 KB, and idle clients flush many."""
 
 
 class LayoutWriter:
@@ -57,7 +57,7 @@ class LayoutWriter:
             self._deal()
 
     def finish(self, history: History, run: Run) -> bool:
-        """Create the layout of a written history that has exactly the added rows. Return whether there is one.
+        """Create the layout of a written history that consists of the added rows. Return whether it could be created.
 
         Raises HistoryError for disk errors.
         """

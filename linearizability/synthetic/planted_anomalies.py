@@ -14,7 +14,7 @@ PlantAnomaly = Callable[[Episode], None]
 
 _OUTAGE_STEP_NS: Final = 4_000_000_000
 _OUTAGE_STEPS: Final = 40
-"""Together longer than Kafka may take for any change: failed produces, and the time between two of them."""
+"""Failed produces, and the time between two of them. Their product exceeds the allowance of `unavailable`."""
 
 
 def lost_write(e: Episode) -> None:

@@ -18,7 +18,8 @@ from reference_broker.protocol.messages import RequestHeader, message_codec, rea
 
 _PRODUCE = 0
 REQUEST_MAX_BYTES = 8 * 1024 * 1024
-"""Limit of requests without records, which no client needs to exceed. Kafka has other threads for other requests."""
+"""Limit of requests other than Produce. No client needs larger ones, which would delay all others, because a node has
+one thread where Kafka has several."""
 
 
 def handle(node: ServingNode, connection: Connection, frame: bytes, now: Now) -> None:

@@ -178,8 +178,9 @@ class SimulatedCluster:
         closed: Callable[[], None],
         listener: str = CLIENT,
     ) -> "ClientConnection":
-        """Open a connection of a client; `place` is the client's, for links.
+        """Open a connection of a client.
 
+        :param place: the client's end of its link to the node, for link faults.
         :param received: called with each response, which begins with its length.
         :param closed: called when the connection is closed, or could not be opened.
         """

@@ -33,7 +33,7 @@ class Master:
     url: str
     kind: Kind
     addresses: tuple[tuple[str, int], ...] = ()
-    """The addresses on which it listens; none for a local one, and for YARN, whose configuration has them."""
+    """The addresses on which it listens; empty for a local master, and for YARN, whose configuration has them."""
 
     @classmethod
     def of(cls, url: str) -> Self:

@@ -51,8 +51,8 @@ def collect_runs(spark: "SparkSession", bootstrap_servers: str, topic: str, fold
     """Write every run of the topic as a run directory in `folder`. Return the directories, by name.
 
     Raises:
-        HistoryError: the topic holds something else, a message is missing, two runs have one name, or a directory of
-            a run's name is there already.
+        HistoryError: the topic contains other messages, a message is missing, two runs have one name, or a directory
+            with the name of a run exists already.
         EngineUnavailableError: the topic cannot be read from here.
         EngineFailedError: a task failed.
     """
@@ -84,7 +84,7 @@ def _require_topic(bootstrap_servers: str, topic: str) -> None:
 
 
 def _by_run(messages: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
-    """Return the messages of each run, by number, each number once. Raises HistoryError."""
+    """Return the messages of each run in order of their numbers, without repetitions. Raises HistoryError."""
     runs: dict[str, dict[int, Mapping[str, Any]]] = {}
     for row in messages:
         known = runs.setdefault(row["run"], {}).setdefault(row["number"], row)

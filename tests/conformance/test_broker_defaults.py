@@ -1,4 +1,4 @@
-"""Requirements hold on brokers whose defaults for new topics are not Apache Kafka's, and none is violated there."""
+"""No requirement is violated on correct brokers whose defaults for new topics differ from Apache Kafka's."""
 
 from collections.abc import Mapping
 

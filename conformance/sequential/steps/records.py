@@ -58,7 +58,7 @@ class Batch:
 class Produce(Step):
     """Produce to one partition. The protocol permits exactly one batch in a partition.
 
-    `topic_id` replaces the topic's own id in versions with topic ids (v13); it counts as in `MetadataById`.
+    In versions with topic ids (v13), `topic_id` replaces the topic's own id. It is a number as in `MetadataById`.
     """
 
     batches: tuple[Batch, ...]

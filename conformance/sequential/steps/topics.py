@@ -49,6 +49,6 @@ class Metadata(Step):
 
 @dataclass(frozen=True, slots=True)
 class MetadataById(Step):
-    """Metadata by topic id (KIP-516). `topic_id` counts the ids that the script has seen; -1 is an unknown one."""
+    """Metadata by topic id (KIP-516). `topic_id` is an index into the ids that the script has seen; -1: unknown."""
 
     topic_id: int = 0

@@ -3,14 +3,15 @@
 | class | edges | a component has it if |
 |---|---|---|
 | G0 | write-write | always |
-| G1c | and write-read | a write-read edge lies in it |
-| G-single | and read-write | a cycle of it has exactly one read-write edge |
-| G2 | and read-write | a read-write edge lies in it, and it is not G-single |
+| G1c | write-write, write-read | it contains a write-read edge |
+| G-single | write-write, write-read, read-write | one of its cycles has exactly one read-write edge |
+| G2 | write-write, write-read, read-write | it contains a read-write edge, and is not G-single |
 
-Realtime classes add process and real-time edges. A component has one if a transaction *continues in real time* in it
-(an edge of these two kinds leads from it to another transaction of the component) and does not in the class before:
-then each cycle that leaves it in this way has an edge of the class's own kind. For read-write classes it is G-single if
-such a cycle has exactly one.
+Each class has a realtime variant with process and real-time edges as well. A transaction *continues in real time* in a
+component if an edge of these two kinds leads from it to another transaction of the component. A component has the
+realtime class if some transaction continues in real time in it, but not in the class above in the table: then each
+cycle through that edge has an edge of the class's own kind. With read-write edges, it is G-single if such a cycle has
+exactly one, else G2.
 
 All of this takes linear time except G-single, which searches for a way back for many edges. That search has a budget of
 steps in each component; if it runs out before a cycle was found, G-single is unknown.

@@ -1,13 +1,13 @@
 """The cycle anomalies: cyclic dependencies between transactions, by Adya's names as Elle uses them.
 
-Kafka orders the records of a partition and hides what is not committed; it isolates transactions in no other way. Two
-transactions that write to two partitions may be interleaved differently in each, and a consumer reads what it has not
-read yet, however old. So only a cycle whose every edge is a read_committed read breaks a promise: each of its
-transactions would have to commit before the next one reads, which the next one does before it commits.
+Kafka orders the records of a partition and hides uncommitted records; it does not isolate transactions in any other
+way. Two transactions that write to two partitions may be interleaved differently in each, and a consumer may read old
+records after newer ones of another partition. So a cycle breaks a promise only if all of its edges are read_committed
+reads: each transaction would have to commit before the next one reads, and each reads before it commits.
 
-The text of a cycle describes each edge with the two operations that make it. Process order and real time have no such
-operations, so the first operations of the two transactions are shown. The record is that of the first edge that has
-one.
+The text of a cycle describes each edge with its two operations. An edge of process order or of real time has none, so
+the first operations of its two transactions are shown. The record in the evidence is that of the first edge with a
+record.
 """
 
 from collections.abc import Callable, Iterable, Sequence

@@ -1,8 +1,8 @@
 """`divergent-offset`: two records at one offset of a log (KIP-101 and KIP-279 make followers truncate to prevent it).
 
-A record is sighted at an offset by a read, at the time the read completed, and by the acknowledgement of a committed
-record. An acknowledgement with less than acks=all promises nothing. Two sightings make a violation if the promise of
-the one that completed first was still in force when the other completed.
+A sighting of a record at an offset is a read of it, or the acknowledgement of a committed record. An acknowledgement
+with less than acks=all promises nothing. Two sightings of different records are a violation if the promise of the one
+that completed first was still in force when the other completed.
 """
 
 from collections.abc import Iterable
@@ -160,8 +160,8 @@ def _show(log: PartitionLog, sightings: _Sightings, verdict: Verdict, index: int
 DIVERGENT_OFFSET = Definition(
     name=NAME,
     text="Reads, or acknowledgements of committed records, show two different records at one offset of a partition.",
-    levels="A violation among reads and acks=all acknowledgements, if the promise of the earlier one was in force when"
-    " the later one was made; else permitted.",
+    levels="A violation among reads and acks=all acknowledgements, if the promise of the earlier one was still in force"
+    " when the later one completed; else permitted.",
     counted="offsets",
     evidence="the lowest operation that observed a record at the offset, and the lowest that observed another",
     find=find,

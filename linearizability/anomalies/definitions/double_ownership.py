@@ -1,11 +1,13 @@
 """`double-ownership`: two members own one partition in one generation (KIP-345, KIP-848).
 
-A member owns a partition from the event that assigned it until a later event of its process for that partition, until
-the process leaves or gets a fencing error, or until the last trace of the process: an operation, or an event of any
-partition. If the assignment is itself the last trace, the member owned the partition at that moment.
+A member owns a partition from the event that assigned it until the next event of its process for that partition, or
+until the process leaves or gets a fencing error. If none of these is known, it owns the partition until the last
+operation or event of its process; if that is the assignment, only at that moment.
+
 Choices: ownerships that only touch at one moment do not overlap. The same process, or the same instance id (a new
 member replaces the old one without notice), is not a second owner. Events without a group or generation are not judged;
-nor are share groups. Where `__consumer_offsets` could have lost content, generations may start again: permitted.
+nor are share groups. Where `__consumer_offsets` could have lost content, generations may start again, which is
+permitted.
 """
 
 from collections import defaultdict

@@ -1,11 +1,11 @@
 """`duplicate`: one record stands in the log twice (idempotence, KIP-98, prevents it).
 
-Choice: idempotence keeps its promise only as long as the log keeps its content. An offset counts towards a violation if
-the record read there is sure to have stayed: the promise of that read was never broken, or the record was read again
-after healing and no record of a later epoch stands at or below it. A record that an unclean election removed after it
-was read, and that its producer wrote again, is permitted. So is a record that a restarted leader no longer recognised
-(`idempotence`): a batch that was in flight when a broker stopped and that its client sent again under another producer
-epoch, because a producer snapshot holds only the last batch of each producer.
+Choice: idempotence prevents duplicates only as long as the log keeps its content. An offset counts towards a violation
+if the record that was read there certainly stayed: the promise of that read was never broken, or the record was read
+again after healing and no record of a later epoch is at or below its offset. Two cases are permitted. An unclean
+election removed the record after it was read, and its producer wrote it again. Or a restarted leader did not recognise
+it (`idempotence`): its batch was in flight when a broker stopped, and its client sent it again under another producer
+epoch, while a producer snapshot has only the last batch of each producer.
 """
 
 from collections.abc import Iterable

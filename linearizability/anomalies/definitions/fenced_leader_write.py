@@ -1,6 +1,7 @@
 """`fenced-leader-write`: a deposed leader acknowledges a write, though its followers follow a newer leader.
 
-With acks=1 a leader that has not learned yet that it was deposed acknowledges alone, which is permitted.
+With acks=1, a deposed leader that does not know about its successor yet acknowledges without its followers, which is
+permitted.
 """
 
 from collections.abc import Iterable
@@ -62,9 +63,9 @@ def _show(log: PartitionLog, acked: Acknowledgements, index: int) -> Shown:
 
 FENCED_LEADER_WRITE = Definition(
     name=NAME,
-    text="A node acknowledged a write in a leader epoch older than one in which another node had acknowledged a write"
-    " before this one was invoked.",
-    levels="A violation with acks=all; permitted with weaker ones.",
+    text="A node acknowledged a write in an old leader epoch: before the write was invoked, another node had"
+    " acknowledged one in a newer epoch.",
+    levels="A violation with acks=all; permitted with weaker acks.",
     counted="operations: the write in the older epoch",
     evidence="the lowest write in a newer epoch that was acknowledged earlier, and the operation itself",
     find=find,

@@ -1,19 +1,21 @@
 """`not-converged`: after all faults have healed, the ISR is not full again or replicas differ (log matching, KIP-101).
 
-It is judged within each period without a fault of a node, a link or a setting. The ISR: a finding if, after a fault, no
-response in that period showed it full, and a request that was sent after the allowance showed that it was not; topics
-whose replicas may have been moved or removed on request are not judged. Replicas: the last `read_replica` of each
-node's disk, between the highest start and the lowest end. Only reads count that were invoked after a full ISR had been
-returned in that period, or after the allowance, or before any fault, because a node that returns may hold a suffix that
-it will truncate.
+Each period without a fault of a node, a link or a setting is judged by itself.
+
+- ISR: it is a finding if, in a period after a fault, no response showed a full ISR, and the response to a request sent
+  after the allowance showed that it was not full. Topics whose replicas may have been moved or removed on request are
+  not judged.
+- Replicas: the last `read_replica` of each node's disk is compared, between the highest log start and the lowest end. A
+  read counts if it was invoked before any fault, after the allowance, or after a full ISR had been returned in that
+  period: a node that has just restarted may have a suffix that it will truncate.
 
 The allowance after each begin and end of a fault is thirty seconds plus twice the sum of `broker.session.timeout.ms`,
 `controller.quorum.election.backoff.max.ms`, `controller.quorum.election.timeout.ms`,
 `controller.quorum.fetch.timeout.ms` and `replica.lag.time.max.ms`, each at the highest value in force.
 
-Choices. The ISR is full at `replication.factor` members or, where that is unknown, at the largest size ever returned.
-In a compacted topic a record that only some replicas hold counts if it is the last of its key and no tombstone. With
-retention the common part begins no earlier than any replica's first record.
+Choices. The ISR is full at `replication.factor` members or, if that is unknown, at the largest size ever returned. In a
+compacted topic, a record that only some replicas have counts only if it is the last of its key and no tombstone. With
+retention, the comparison begins at the highest of the replicas' first records.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

@@ -4,13 +4,13 @@ A producer is (process, producer id, epoch) where it is idempotent, else the pro
 seq). Of two records out of order the one sent later is counted.
 
 If the id of an idempotent producer is unknown (-1), a process counts as one producer until its next init_producer_id.
-But a client that received no response may have continued under another id without any record of it, and what it had
-sent first may validly arrive late: such a pair is a violation only if the first was ok.
+But after a timeout the client may have continued under another id, which the history does not show, and its earlier
+records may validly arrive late. So such a pair is a violation only if the first produce was ok.
 
-Choice: both must be sure to stand in the log at one time, otherwise the pair is only permitted. A record is sure to
-stand if its promise was never broken, or if it was read after healing with no record of a later epoch at or below it.
-Otherwise a record that was validly truncated (acks=1 to a deposed leader, an unclean election), and whose successors
-were written below it, would be a false alarm.
+Choice: a pair is a violation only if both records certainly were in the log at the same time. A record certainly stays
+in the log if its promise was never broken, or if it was read after healing and no record of a later epoch is at or
+below its offset. Without this rule, a record that was validly truncated (acks=1 to a deposed leader, an unclean
+election) would be a false alarm if its successors were then written below its old offset.
 """
 
 from collections.abc import Iterable
@@ -157,9 +157,9 @@ PRODUCER_ORDER = Definition(
     name=NAME,
     text="Two records of one producer (process, producer id and epoch if it is idempotent, else process) stand in the"
     " log in another order than it sent them.",
-    levels="A violation with idempotence (if the producer's id is unknown: when the first was ok), or when the first"
-    " was ok before the second was invoked; permitted otherwise, and if either record may validly have been removed"
-    " before the other was written.",
+    levels="A violation if the producer is idempotent (with an unknown producer id: only if the first produce was ok),"
+    " or if the first produce was ok before the second was invoked. Permitted otherwise, and if one record may validly"
+    " have been removed before the other was written.",
     counted="records: the one sent later, which stands lower",
     evidence="the lowest produce of a record that it overtook, and the produce of the record itself",
     find=find,

@@ -118,8 +118,8 @@ def _show(log: PartitionLog, row: int) -> Shown:
 
 READ_ABOVE_WATERMARK = Definition(
     name=NAME,
-    text="A record was read, and later its offset holds another value, or is at or above a read_uncommitted ListOffsets"
-    " end that a leader of the same or a newer epoch returned later.",
+    text="A record was read and later removed: another value was read at its offset, or a leader of the same or a newer"
+    " epoch returned a read_uncommitted ListOffsets end at or below it.",
     levels="A violation if the record was still promised then; else permitted.",
     counted="records",
     evidence="the lowest operation that read it at that offset, and the lowest that later read another value there",

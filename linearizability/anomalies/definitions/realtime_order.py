@@ -78,7 +78,7 @@ REALTIME_ORDER = Definition(
     name=NAME,
     text="A committed record was acknowledged before another committed record of the same partition was invoked, and"
     " the other's offset is lower.",
-    levels="A violation if both were promised, the first also when the second was known to be in the log; else"
+    levels="A violation if both were promised, and the first still was when the second was known to be in the log; else"
     " permitted.",
     counted="records: the one invoked later",
     evidence="the lowest produce of a record that was acknowledged before, and the produce of the record itself",

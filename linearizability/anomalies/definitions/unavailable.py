@@ -1,27 +1,28 @@
 """`unavailable`: a partition is not served for longer than the allowance, though a connected quorum could serve it.
 
-An *outage* is a time in which produces to a partition were not served, each begun at most five seconds after others had
-ended, and no operation on the partition succeeded. Not served means: not ok, with an error for the absence of a leader
-or a response (REQUEST_TIMED_OUT, NETWORK_EXCEPTION, LEADER_NOT_AVAILABLE, BROKER_NOT_AVAILABLE, KAFKA_STORAGE_ERROR). A
-produce that is known to have been sent once (`attempts`) counts only if the responding node is not struck by a fault,
-because its client tries no other node. Success means: an acknowledged produce, an ok read that returned records, or a
-leader's response in `states`.
+An *outage* is a time in which produces to a partition were not served, with at most five seconds between the end of one
+and the begin of the next, and no operation on the partition succeeded. A produce was not served if it is not ok, and
+its error is one for a missing leader or a missing response (REQUEST_TIMED_OUT, NETWORK_EXCEPTION, LEADER_NOT_AVAILABLE,
+BROKER_NOT_AVAILABLE, KAFKA_STORAGE_ERROR). If it is known to have been sent only once (`attempts`), it counts only if
+the responding node is not struck by a fault, because its client tries no other node. A success is an acknowledged
+produce, an ok read that returned records, or a leader's response in `states`.
 
 Outages are measured within each period in which no fault begins or ends, from its begin. A node is struck while a fault
-names it, alone or as an end of a link (`1->2`); but a `cut` that isolates one node in both directions, on every
-listener, from clients and all voters, affects that node alone. A target that names no node affects every node. So does
-any other fault of client links, and so does a `configuration`, which lasts for the rest of the run. While nodes are
-struck, two conditions must be known to hold: a majority of the voters that `describe_quorum` last returned before is
-not struck; and enough in-sync replicas for `min.insync.replicas` have not been struck by any fault since the last ISR
-that was returned when nothing had changed during the allowance. While no node is struck, an ISR that large must have
-been returned at some time, or `replication.factor` must be that high.
+names it, alone or as an end of a link (`1->2`). There are two exceptions. A `cut` that isolates one node in both
+directions, on every listener, from clients and all voters, strikes only that node. A fault that names no node, another
+fault of client links, and a `configuration` (which lasts for the rest of the run) strike every node.
+
+An outage is judged only if the partition must be available. While nodes are struck, this is so if a majority of the
+voters that `describe_quorum` last returned is not struck, and enough in-sync replicas for `min.insync.replicas` have
+not been struck by any fault since the last ISR that was returned after an allowance without a change. While no node is
+struck, an ISR of that size must have been returned at some time, or `replication.factor` must be that high.
 
 The allowance after each begin and end of a fault is thirty seconds plus twice the sum of `broker.session.timeout.ms`,
 `controller.quorum.election.backoff.max.ms`, `controller.quorum.election.timeout.ms`,
 `controller.quorum.fetch.timeout.ms` and `replica.lag.time.max.ms`, each at the highest value in force.
 
-Choices. If any of that is unknown, the partition is not judged; nor is it after content was lost, nor if its topic was
-deleted.
+Choices. If any of this is unknown, if content was lost before, or if the topic was deleted, the partition is not
+judged.
 """
 
 from collections.abc import Iterable, Iterator
@@ -191,12 +192,11 @@ def _evidence(row: dict[str, Any]) -> Evidence:
 
 UNAVAILABLE = RunDefinition(
     name=NAME,
-    text="For longer than the allowance (thirty seconds and twice the sum of the timeouts in force) no produce to a"
-    " partition was served, according to their errors, and no operation on the partition succeeded, while no fault"
-    " began or ended, a majority of the voters of the metadata quorum was not struck by one, and enough in-sync"
-    " replicas for `min.insync.replicas` were not either.",
-    levels="A violation. Not judged if `states` has no voters and ISR for a time with a fault, nor after content was"
-    " lost or a setting changed.",
+    text="A partition was not available for longer than the allowance (thirty seconds plus twice the sum of the"
+    " timeouts in force), although no fault began or ended in that time, and faults struck neither a majority of the"
+    " voters of the metadata quorum nor too many of the in-sync replicas for `min.insync.replicas`.",
+    levels="A violation. Not judged if a node is struck by a fault and `states` has no voters or no ISR, and after"
+    " content was lost or a setting changed.",
     counted="outages, by partition",
     evidence="the produce that began first, and the one that ended last",
     find=find,

@@ -7,8 +7,8 @@ are specified by requirements (`conformance/requirements`: admin, configs, leade
 |----------------------------|----------------------------------------------------------------------------------------|
 | CreateTopics,              | the replicas of new partitions are on registered brokers, and on as many racks as      |
 | CreatePartitions           | possible; the first one, which leads, is on a broker that is not fenced, as is the ISR |
-| AlterPartitionReassign-    | the replicas of the target exist, all others are being removed, or are gone;          |
-| ments                      | without a target the replicas that were being added are gone (KIP-455)                 |
+| AlterPartitionReassign-    | the partition has all replicas of the target; all others are being removed or are      |
+| ments                      | removed; a cancelled reassignment has removed the replicas that it added (KIP-455)     |
 | ListPartitionReassignments | the reassignments in progress among the partitions of the request, with the replicas   |
 |                            | that are added and removed                                                             |
 | ElectLeaders               | a preferred leader was in the ISR before the election (KIP-460)                        |

@@ -1,7 +1,7 @@
 """Metadata of the cluster: the committed records, and the image of each node.
 
-The committed records are applied again, batch by batch as nodes reach them, to an image of the invariants. Each batch
-is checked by its changes; each node's image is compared with this one wherever records have changed it.
+The invariants have an image of their own. Each committed batch is applied to it when the first node has applied it, and
+the changes are checked. The image of each node is compared with this one for all keys that records have changed.
 
 | name                        | what must hold                                                                        |
 |-----------------------------|---------------------------------------------------------------------------------------|
@@ -233,9 +233,8 @@ class MetadataInvariants(Observer):
             then = before.leader, before.leader_epoch, before.partition_epoch
             detail = f"{name}: leader and epochs are {(now.leader, now.leader_epoch, now.partition_epoch)} after {then}"
             raise InvariantViolation("partition-epochs-grow", detail)
-        has_moved = is_reassigning(before) and not is_reassigning(
-            now
-        )  # then the leader may have joined with the others
+        # When a reassignment completes, the new leader may have joined the ISR in the same batch.
+        has_moved = is_reassigning(before) and not is_reassigning(now)
         if has_moved:
             self._check_moved(name, before, now)
         if has_new_leader and now.leader not in before.isr and not has_moved:
@@ -281,7 +280,7 @@ class MetadataInvariants(Observer):
     def _may_be_unclean(self, partition: PartitionRecord) -> bool:
         """Whether the first level that sets it permits an unclean election: topic, broker, cluster, node properties.
 
-        Of the broker configurations, that of the active controller counts; here that of any broker.
+        Kafka uses the broker configuration of the active controller; here that of any broker is sufficient.
         """
         image = self.image
         brokers = [image.overrides(ResourceType.BROKER, str(broker_id)) for broker_id in image.brokers]

@@ -2,8 +2,8 @@
 
 | name              | what must hold                                                                                  |
 |-------------------|-------------------------------------------------------------------------------------------------|
-| `segments-rolled` | a batch is appended to a segment that has room for it: at most `segment.bytes` with it, begun   |
-|                   | less than `segment.ms` before, by record timestamps, indexes within `segment.index.bytes`       |
+| `segments-rolled` | a batch is appended to a segment that has at most `segment.bytes` with it, began less than      |
+|                   | `segment.ms` before it (by record timestamps), and has indexes within `segment.index.bytes`     |
 
 The configuration at the append counts, as in Kafka's `LogSegment.shouldRoll`.
 """
@@ -16,11 +16,11 @@ from reference_broker.simulation.invariants.watch import Before, Observer, Repli
 
 _segment = attrgetter("segment")
 _ENTRY_BYTES, _TIME_BYTES = 8, 12
-"""Size of an entry of an index, and of a time index, which has room for one more at its end."""
+"""Size of an entry of an offset index and of a time index. A time index always keeps room for one more entry."""
 
 
 class RollingInvariants(Observer):
-    """An observer of a watch."""
+    """Checks `segments-rolled` after each change of a log."""
 
     def changed(self, watched: Watched, replica: Replica, before: Before) -> None:
         """Check the last appended batch."""

@@ -57,7 +57,7 @@ def test_after_sigkill_at_most_the_last_second_is_missing(tmp_path):
 
     operations = history.table("operations").to_pylist()
     completed = [row for row in operations if row["complete_ns"] is not None]
-    # A step may end during a flush: then the next flush contains it, which is over when a third one has a number.
+    # A step that ends during a flush is contained in the next one, which has ended when the one after that has begun.
     assert len(completed) >= 2 * sum(1 for flush in flushes if flush + 2 <= flushes[-1]) > 0
 
     opened = next(row for row in operations if row["process"] == 9)

@@ -142,7 +142,7 @@ def test_invalid_reassignments_are_rejected(controller, replicas, fields, error)
 
 
 def test_the_replication_factor_is_that_after_the_ongoing_reassignment(controller):
-    """During a reassignment from two replicas to three, three is no change (KIP-860)."""
+    """During a reassignment from two replicas to three, three counts as the current replication factor (KIP-860)."""
     controller.create("orders", "12")
     reassign(controller, "345")
     fields = {"allow_replication_factor_change": False}

@@ -26,7 +26,7 @@ DIRECTORY = "orders-0"
 CONFIG = LogConfig(segment_bytes=8000, index_interval_bytes=300, max_message_bytes=4000)
 PROBLEMS = re.compile(r"mismatch|is followed by|out of order|isvalid: false|corrupt|exception|error", re.IGNORECASE)
 FIRST_OF_A_SEGMENT = "  -1 is followed by "
-"""Version 4.3.1 starts at -1 in every file, and so reports every segment with a base offset above 0, Kafka's too."""
+"""Version 4.3.1 expects offset 0 in every file, so it reports each segment with another base offset, even Kafka's."""
 
 
 def problems(printed: str) -> list[str]:
