@@ -88,5 +88,8 @@ def _counterexample(found: Counterexample, directory: Path) -> RenderableType:
 def _last_line(results: SimulationResults) -> Text:
     code = results.exit_code
     style = "green" if code is ExitCode.OK else "bold red" if code is ExitCode.VIOLATION else "yellow"
-    meanings = {ExitCode.OK: f"no violation in {results.seeds:,} seeds", ExitCode.VIOLATION: "a violation"}
+    meanings = {
+        ExitCode.OK: f"no violation in {results.seeds:,} seed{'s' if results.seeds != 1 else ''}",
+        ExitCode.VIOLATION: "a violation",
+    }
     return Text(f"exit code {int(code)}: {meanings.get(code, code.meaning)}", style)

@@ -131,7 +131,7 @@ _EVERY: Final = (
     ),
     ChaosFinding(
         "acks-all-kept-at-a-leader-kill",
-        "Records acknowledged with acks=all are not lost then.",
+        "Records acknowledged with acks=all are not lost when the leader is killed.",
         _round((OneByOne(pause_ms=20), Tail()), *_SUDDEN),
         lambda report: _has_kept(report, ALL) and _has_killed(report) and report.coverage["leader elected"] > 0,
         ("lonely-leader", "kill"),
@@ -139,15 +139,16 @@ _EVERY: Final = (
     ),
     ChaosFinding(
         "unclean-election-loses",
-        "With unclean.leader.election.enable, records acknowledged with acks=all are lost when a replica leads that was"
-        " out of sync.",
+        "With unclean.leader.election.enable, records acknowledged with acks=all are lost when a replica that"
+        " was out of sync becomes the leader.",
         _round((OneByOne(), Tail()), *_LONELY, min_insync_replicas=1, unclean=True),
         lambda report: _has_lost(report, ALL),
         ("lonely-leader",),
     ),
     ChaosFinding(
         "clean-election-keeps",
-        "Without it the partition has no leader until a replica of the ISR is back, and nothing is lost.",
+        "Without unclean.leader.election.enable, a partition whose ISR is down has no leader until a replica of the ISR"
+        " is back, and nothing is lost.",
         _round((OneByOne(), Tail()), *_LONELY, min_insync_replicas=1),
         lambda report: _has_kept(report, ALL) and report.coverage["partition without a leader"] > 0,
         ("lonely-leader",),
@@ -187,7 +188,7 @@ _EVERY: Final = (
     ),
     ChaosFinding(
         "power-cut-of-all-with-flush-keeps",
-        "With flush.messages=1 it loses none.",
+        "With flush.messages=1, a power cut of all replicas at once loses no record acknowledged with acks=all.",
         _round((OneByOne(), Pipelined(), Tail()), *_BLACKOUT, flushes=True),
         lambda report: _has_kept(report, ALL),
         ("blackout",),

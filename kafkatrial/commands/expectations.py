@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from kafkatrial.commands.examples import examples_text
+from kafkatrial.commands.help_format import Command, CommandGroup, examples_text
 from kafkatrial.exit_codes import ExitCode
 from kafkatrial.recipes import TARGETS_HELP, use_recipes
 
@@ -18,7 +18,7 @@ _UPDATE_EXAMPLES = (
     "kafkatrial expectations update RUN_DIR --targets brokers.toml",
 )
 
-expectations_app = typer.Typer(no_args_is_help=False)
+expectations_app = typer.Typer(cls=CommandGroup, no_args_is_help=False)
 
 
 @expectations_app.callback(epilog=examples_text(EXAMPLES))
@@ -26,12 +26,12 @@ def expectations() -> None:
     """Maintain files of known violations, with which a run fails only on changes."""
 
 
-@expectations_app.command(epilog=examples_text(_UPDATE_EXAMPLES))
+@expectations_app.command(cls=Command, epilog=examples_text(_UPDATE_EXAMPLES))
 def update(
-    run: Annotated[Path, typer.Argument(metavar="RUN_DIR", help="Directory of `kafkatrial run`.")],
+    run: Annotated[Path, typer.Argument(metavar="RUN_DIR", help="Run directory of `kafkatrial run`.")],
     *,
     target: Annotated[
-        str | None, typer.Option(metavar="KIND[:VERSION]", help="Target of the run to update (default: each one).")
+        str | None, typer.Option(metavar="KIND[:VERSION]", help="Target of the run to update (default: every target).")
     ] = None,
     file: Annotated[
         Path | None,
