@@ -44,7 +44,7 @@ def sequential(
 ) -> Check:
     """Return the check of a requirement whose scripts are drawn from `scripts`.
 
-    :param cost: duration of one of these scripts in ordinary scripts; the number of scripts is divided by it.
+    :param cost: time for one of these scripts, relative to an ordinary one; the number of scripts is divided by it.
     :param ranks: the ranks of deviations that are violations.
     """
 

@@ -3,7 +3,7 @@
 Neither is always the faster one. The frontier search is fast for long histories, unknown operations and violations; the
 depth-first search is fast for valid histories with many states. The frontier search begins, and continues as long as it
 needs only a few steps per event, which decides most histories. When it needs more, it gets one step for every
-`DEPTH_FIRST_SHARE` steps of the depth-first search, each of which costs about a tenth of one of its own.
+`DEPTH_FIRST_SHARE` steps of the depth-first search, each of which costs about a tenth as much.
 """
 
 from dataclasses import dataclass

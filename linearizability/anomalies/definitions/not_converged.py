@@ -1,6 +1,6 @@
 """`not-converged`: after all faults have healed, the ISR is not full again or replicas differ (log matching, KIP-101).
 
-Each period without a fault of a node, a link or a setting is judged by itself.
+Each period without a fault of a node, a link or a setting is judged separately.
 
 - ISR: it is a finding if, in a period after a fault, no response showed a full ISR, and the response to a request sent
   after the allowance showed that it was not full. Topics whose replicas may have been moved or removed on request are

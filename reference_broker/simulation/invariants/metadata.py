@@ -1,6 +1,6 @@
 """Metadata of the cluster: the committed records, and the image of each node.
 
-The invariants have an image of their own. Each committed batch is applied to it when the first node has applied it, and
+The invariants have a separate image. Each committed batch is applied to it when the first node has applied it, and
 the changes are checked. The image of each node is compared with this one for all keys that records have changed.
 
 | name                        | what must hold                                                                        |
