@@ -19,7 +19,7 @@ def compare(  # noqa: PLR0917  a parameter is an option
     requirement: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[REQUIREMENT]...", help="Ids or areas of the requirements whose scripts to run (default: all)."
+            metavar="REQUIREMENT", help="Ids or areas of the requirements whose scripts to run (default: all)."
         ),
     ] = None,
     target: Annotated[
@@ -37,7 +37,7 @@ def compare(  # noqa: PLR0917  a parameter is an option
         typer.Option(metavar="N", min=0, help="Seed of the generated scripts (default: a random one, printed)."),
     ] = None,
     profile: Annotated[
-        str, typer.Option(metavar="ci|nightly", help="Number of scripts per requirement: ci, the few, or nightly.")
+        str, typer.Option(metavar="ci|nightly", help="How many scripts per requirement: few (ci) or many (nightly).")
     ] = "ci",
     baseline: Annotated[
         Path | None,
