@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from typing import Final
 
 from chaos.live.leader import FollowingClient, coordinator_client, leader_client
-from chaos.live.records import Records
 from chaos.live.retrying import RetryingProducer
 from chaos.trial import (
     Administrator,
@@ -40,22 +39,18 @@ _RECORD_BYTES: Final = 100
 _ADMIN_TIMEOUT_MS: Final = 3_000
 
 
-def clients_of(workload: Workload, context: TrialContext, *, timestamp_kept: bool = True) -> Iterator[Actor]:
-    """Yield the clients of a workload, on the topic of a context.
-
-    :param timestamp_kept: False if the broker may replace the records' timestamps.
-    """
+def clients_of(workload: Workload, context: TrialContext) -> Iterator[Actor]:
+    """Yield the clients of a workload, on the topic of a context."""
     partitions = context.replicas
-    records = Records(context, timestamp_kept)
     match workload:
         case Pipelined():
-            yield _Pipelined(workload, context, records)
+            yield _Pipelined(workload, context)
         case OneByOne():
-            yield from (_OneByOne(workload, context, partition, records) for partition in partitions)
+            yield from (_OneByOne(workload, context, partition) for partition in partitions)
         case Retrying():
-            yield from (RetryingProducer(workload, context, partition, records) for partition in partitions)
+            yield from (RetryingProducer(workload, context, partition) for partition in partitions)
         case Keyed():
-            yield from (_Keyed(workload, context, partition, records) for partition in partitions)
+            yield from (_Keyed(workload, context, partition) for partition in partitions)
         case Tail():
             yield actor_of(script.Consumer(), context)
         case LeaderReader():
@@ -66,7 +61,7 @@ def clients_of(workload: Workload, context: TrialContext, *, timestamp_kept: boo
             yield _Administrator(workload, context)
 
 
-def write_ends(context: TrialContext, *, timestamp_kept: bool, timeout_s: float) -> tuple[int, ...]:
+def write_ends(context: TrialContext, timeout_s: float) -> tuple[int, ...]:
     """Produce one record to every partition, so that its high watermark is above all earlier records.
 
     After a power cut a leader's checkpointed high watermark may be 0, and it returns that as its end offset until its
@@ -75,12 +70,11 @@ def write_ends(context: TrialContext, *, timestamp_kept: bool, timeout_s: float)
     Returns the partitions that have accepted no record at the timeout; each is tried at least once.
     """
     clock = context.target.transport
-    records = Records(context, timestamp_kept)
     deadline_s = clock.monotonic() + timeout_s
     waiting = {partition: leader_client(context, partition) for partition in context.replicas}
 
     def is_written(partition: int) -> bool:
-        client, topic, record = waiting[partition].client(), context.topic, records.some(1)
+        client, topic, record = waiting[partition].client(), context.topic, context.records(1)
         is_accepted = (
             client is not None and client.produce(topic, partition, record, bracket=True).outcome is Outcome.OK
         )
@@ -97,8 +91,7 @@ def write_ends(context: TrialContext, *, timestamp_kept: bool, timeout_s: float)
 class _Pipelined:
     is_writer = False
 
-    def __init__(self, workload: Pipelined, context: TrialContext, records: Records) -> None:
-        self._records = records
+    def __init__(self, workload: Pipelined, context: TrialContext) -> None:
         self._workload = workload
         self._context = context
         self._producer = self._open()
@@ -118,7 +111,7 @@ class _Pipelined:
     def act(self, phase: Phase, over: Event) -> None:
         while not over.is_set():
             for partition in self._context.replicas:
-                for record in self._records.some(self._workload.records, _RECORD_BYTES):
+                for record in self._context.records(self._workload.records, _RECORD_BYTES):
                     self._producer.send(self._context.topic, partition, record)
             self._producer.poll(self._workload.pause_ms / 1000)
             if self._producer.fatal_error is not None:  # an application would open another one
@@ -164,9 +157,8 @@ class _OfPartition(_RawClient):
 class _OneByOne(_OfPartition):
     """Sends each batch once, and requests a new producer id if the outcome of one is unknown."""
 
-    def __init__(self, workload: OneByOne, context: TrialContext, partition: int, records: Records) -> None:
+    def __init__(self, workload: OneByOne, context: TrialContext, partition: int) -> None:
         super().__init__(context, partition, workload.pause_ms)
-        self._records = records
         self._workload = workload
         self._identity: ProducerIdentity | None = None
         self._sequence = -1
@@ -180,7 +172,7 @@ class _OneByOne(_OfPartition):
         produced = client.produce(
             self._context.topic,
             self._partition,
-            self._records.some(self._workload.records),
+            self._context.records(self._workload.records),
             acks=self._workload.acks,
             timeout_ms=self._workload.timeout_ms,
             producer=self._identity,
@@ -195,13 +187,12 @@ class _OneByOne(_OfPartition):
 
 
 class _Keyed(_OfPartition):
-    def __init__(self, workload: Keyed, context: TrialContext, partition: int, records: Records) -> None:
+    def __init__(self, workload: Keyed, context: TrialContext, partition: int) -> None:
         super().__init__(context, partition, workload.pause_ms)
-        self._records = records
         self._workload = workload
 
     def _do(self, client: RecordedClient) -> bool:
-        records = [self._records.keyed(self._workload.keys)]
+        records = [self._context.keyed_record(self._workload.keys)]
         produced = client.produce(self._context.topic, self._partition, records, bracket=True)
         return produced.outcome is Outcome.OK
 

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from chaos.live.leader import leader_client
-from chaos.live.records import Records
 from chaos.trial import Retrying
 from conformance.concurrent.script import Phase
 from conformance.concurrent.trial_context import TrialContext
@@ -49,11 +48,10 @@ class RetryingProducer:
 
     is_writer = False
 
-    def __init__(self, workload: Retrying, context: TrialContext, partition: int, records: Records) -> None:
+    def __init__(self, workload: Retrying, context: TrialContext, partition: int) -> None:
         self._workload = workload
         self._context = context
         self._partition = partition
-        self._records = records
         self._connection = leader_client(context, partition)
         self._process = next(context.processes)
         self._identity: ProducerIdentity | None = None
@@ -101,7 +99,7 @@ class RetryingProducer:
         return not forgotten
 
     def _new_batch(self, identity: ProducerIdentity) -> _Batch:
-        records = self._records.some(self._workload.records)
+        records = self._context.records(self._workload.records)
         op_id = self._context.recorder.invoke(
             self._process,
             "produce",

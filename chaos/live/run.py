@@ -50,7 +50,8 @@ def run_round(target: LiveTarget, run_dir: Path, trial: Trial, on_injected: OnIn
     clock = target.transport
     with HistoryRun(target, run_dir, trial.seed) as run, run.raw_client() as admin:
         settings = _settings(trial.topic)
-        context = run.make_topic(trial.topic.name, settings, admin)
+        made = run.make_topic(trial.topic.name, settings, admin)
+        context = replace(made, keeps_timestamps=not trial.may_replace_timestamps)
         for topic in trial.topics[1:]:
             run.make_topic(topic.name, _settings(topic), admin)
         for step in trial.created_topics:
@@ -67,9 +68,7 @@ def run_round(target: LiveTarget, run_dir: Path, trial: Trial, on_injected: OnIn
             context = replace(context, replicas=_replicas(watch.view, context))
             unwritten: tuple[int, ...] = ()
             if healing.recovery_s is not None:
-                kept = not trial.may_replace_timestamps
-                left_s = max(_WRITE_ENDS_MIN_S, healing.left_s)
-                unwritten = write_ends(context, timestamp_kept=kept, timeout_s=left_s)
+                unwritten = write_ends(context, max(_WRITE_ENDS_MIN_S, healing.left_s))
             if is_in_order := healing.recovery_s is not None and not unwritten:
                 seen = watch.view.partitions_of(trial.topic.name)
                 run.drain(context, _settled(settings, seen), admin)
@@ -194,7 +193,7 @@ def _work(
     actors: list[Actor] = [stepping] if trial.stepping else []
     try:
         for workload in trial.workloads:
-            actors += clients_of(workload, context, timestamp_kept=not trial.may_replace_timestamps)
+            actors += clients_of(workload, context)
         run_phase(Phase.FAULTY, actors, [healing], target.stage)
     finally:
         healing.cancel()

@@ -191,7 +191,7 @@ class SteppingClients:
             tuple(node.id for node in target.nodes),
             node=self._node,
             wall_start_ms=environment.wall_start_ms,
-            keeps_timestamps=not self._trial.may_replace_timestamps,
+            keeps_timestamps=self._context.keeps_timestamps,
             topic_ids=self._context.topic_ids,
             deleted_topics=self._trial.deleted_topics,
         )

@@ -122,7 +122,7 @@ class _Pipelined:
                         self._producer.poll(_POLL_TIMEOUT_S)
 
     def _send(self, step: SendRecords) -> None:
-        for record in self._context.records(step):
+        for record in self._context.records(step.records, step.size):
             self._producer.send(self._context.topic, self._client.partition, record)
 
     def close(self) -> None:
@@ -164,7 +164,7 @@ class _OneShot:
         produced = self._raw.produce(
             self._context.topic,
             self._client.partition,
-            list(self._context.records(step)),
+            self._context.records(step.records, step.size),
             acks=self._client.acks,
             timeout_ms=PRODUCE_TIMEOUT_MS,
             producer=self._identity,

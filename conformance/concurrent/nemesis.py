@@ -13,13 +13,13 @@ from typing import Any, TypeVar
 
 from conformance.concurrent import moves
 from conformance.concurrent.moves import Await, Break, InitialRole, Move
-from conformance.concurrent.script import SendRecords
 from conformance.concurrent.scripted_faults import ScriptedFaults
 from conformance.concurrent.trial_context import ScriptNotRunError, TrialContext
 from fixtures import faults
 from fixtures.clients import administration
 from fixtures.clients.administration import Election
 from fixtures.clients.recorded import RecordedClient
+from fixtures.faults.fault import NodeFault
 from fixtures.targets.controls import MembershipControl
 from fixtures.targets.target import TargetError
 
@@ -117,20 +117,22 @@ class Nemesis:
                 self._faults.cut(faults.CutConnections(end, self._node(destination), lost, listener))
             case moves.Heal():
                 self._faults.heal_links()
-            case moves.Kill(name):
-                self._faults.kill(self._node(name))
-                self.context.node_failed.set()
             case moves.ShutDown(name):
                 self._faults.shut_down(self._node(name))
             case moves.DamageDisk(name, what):
-                self._faults.damage(self._node(name), what)
-            case moves.Restart(name):
-                self._faults.restart(self._node(name))
-            case moves.PauseNode(name):
-                self._faults.pause(self._node(name))
+                self._break_node(name, lambda node: faults.DamageDisk(node, what))
+            case moves.Kill(name):
+                self._break_node(name, faults.Kill)
                 self.context.node_failed.set()
-            case moves.Resume(name):
-                self._faults.resume(self._node(name))
+            case moves.PauseNode(name):
+                self._break_node(name, faults.Pause)
+                self.context.node_failed.set()
+            case moves.Restart(name) | moves.Resume(name):
+                self._faults.heal(self._node(name))
+
+    def _break_node(self, name: InitialRole, fault: Callable[[int], NodeFault]) -> None:
+        node = self._node(name)
+        self._faults.apply(node, fault(node))
 
     def _remove_newcomer(self) -> None:
         if self._newcomer is not None and self._newcomer in self._nodes:
@@ -182,7 +184,7 @@ class Nemesis:
         topic = self.context.topic
         match move:
             case moves.Produce():
-                records = list(self.context.records(SendRecords(move.records)))
+                records = self.context.records(move.records)
                 self._client(self._node(move.to)).produce(
                     topic, _PARTITION, records, acks=move.acks, timeout_ms=move.timeout_ms, bracket=move.acks == -1
                 )

@@ -11,8 +11,7 @@ from pathlib import Path
 from conformance.concurrent.trial_context import TrialContext
 from fixtures import faults
 from fixtures.faults.context import FaultContext, FaultControls, Heal, Row
-from fixtures.faults.damage import Damage
-from fixtures.faults.fault import Fault
+from fixtures.faults.fault import Fault, NodeFault
 from fixtures.faults.replica_files import LogDirectoryFiles
 from fixtures.targets.controls import (
     LogDirectories,
@@ -48,14 +47,13 @@ class ScriptedFaults:
             files=LogDirectoryFiles(self._controls.log_directories),
         )
         self._links = ExitStack()
-        self._paused: dict[int, Heal] = {}
-        self._down: dict[int, list[Heal]] = {}
+        self._nodes: dict[int, ExitStack] = {}
         self.lost: set[int] = set()
 
     @property
     def unavailable(self) -> set[int]:
         """Nodes that are down or paused."""
-        return {*self._down, *self._paused, *self.lost}
+        return {*self._nodes, *self.lost}
 
     def cut(self, fault: faults.CutConnections) -> None:
         """Cut connections until all links are healed."""
@@ -65,49 +63,34 @@ class ScriptedFaults:
         """Heal every link."""
         self._links.close()
 
-    def pause(self, node: int) -> None:
-        """Pause a node until it is resumed."""
-        self._paused[node] = self._apply(faults.Pause(node))
-
-    def resume(self, node: int) -> None:
-        """Resume a node."""
-        self._paused.pop(node)()
-
-    def kill(self, node: int) -> None:
-        """Kill a node until it is restarted."""
-        self._down.setdefault(node, []).append(self._apply(faults.Kill(node)))
-
-    def damage(self, node: int, what: Damage) -> None:
-        """Damage the disk of a node that is down."""
-        self._down.setdefault(node, []).append(self._apply(faults.DamageDisk(node, what)))
+    def apply(self, node: int, fault: NodeFault) -> None:
+        """Apply a fault that is in force until its node is healed."""
+        heal = self._apply(fault)
+        self._nodes.setdefault(node, ExitStack()).callback(heal)
 
     def shut_down(self, node: int) -> None:
-        """Shut a node down until it is restarted; return when its process has ended."""
+        """Shut a node down until it is healed; return when its process has ended."""
+        healing = self._nodes.setdefault(node, ExitStack())
+        healing.callback(self._fault_context.start, node)  # its process may end after the timeout of the shutdown
         kind, argument = faults.ShutDown(node).row
         with self._recorder.fault(kind, str(node), argument):
-            self._down[node] = []
             self._controls.processes.send_sigterm(node)
-        self._down[node].append(self._fault_context.keep_down(_DOWN, node, lambda _: None))
+        healing.callback(self._fault_context.keep_down(_DOWN, node, lambda _: None))
 
-    def restart(self, node: int) -> None:
-        """Start a node, and return once it listens or is `lost`."""
-        heals = self._down.pop(node)
+    def heal(self, node: int) -> None:
+        """Heal all faults of a node; if it was down, return once it listens or is `lost`."""
         try:
-            for heal in heals:
-                heal()
-            self._fault_context.start(node)
+            self._nodes.pop(node, ExitStack()).close()
         except TargetError:
             self.lost.add(node)
 
     def end(self) -> None:
-        """Heal all faults that are in force."""
+        """Heal all faults that are in force; paused nodes first, because the start of another may need them."""
         try:
             self.heal_links()
-            for node in list(self._paused):
-                self.resume(node)
         finally:
-            for node in list(self._down):
-                self.restart(node)
+            for node in sorted(self._nodes, key=lambda node: node in self._controls.processes.ended()):
+                self.heal(node)
 
     def _apply(self, fault: Fault) -> Heal:
         heal = fault.apply(self._fault_context)

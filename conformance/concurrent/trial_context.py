@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import takewhile
+from itertools import islice, takewhile
 
 from conformance.concurrent.moves import InitialRole
-from conformance.concurrent.script import SendRecords, Trickle
-from fixtures.clients.payload import to_record
+from conformance.concurrent.script import Trickle
+from fixtures.clients.payload import SIZE_MIN, to_record
 from fixtures.clients.record_batch import Record
 from fixtures.clients.recorded import RecordedClient
 from fixtures.clients.stage import THREADS, Event
@@ -15,6 +15,7 @@ from fixtures.targets.target import Target
 from linearizability.history.recorder import Recorder
 
 _RESPONSE_TIMEOUT_S = 10.0
+_TOMBSTONE_EVERY = 7
 _REPLICA_ROLES = (InitialRole.LEADER, InitialRole.FOLLOWER, InitialRole.LAST_FOLLOWER)
 
 
@@ -50,6 +51,8 @@ class TrialContext:
     """Set when the nemesis has made its last move and everything is healed."""
     other_topics: list[str] = field(default_factory=list)
     """Topics whose creation was requested while the script ran."""
+    keeps_timestamps: bool = True
+    """False if the broker may replace the records' timestamps."""
 
     def raw_client(self, node: int | None = None, *, timeout_s: float = _RESPONSE_TIMEOUT_S) -> RecordedClient:
         """Return a new process, whose requests go to a node (default: the one with the lowest id)."""
@@ -75,13 +78,18 @@ class TrialContext:
         self.other_topics.append(name)
         return name
 
-    def records(self, step: SendRecords) -> Iterator[Record]:
-        """Generate the records of one step."""
-        for _ in range(step.records):
-            value = next(self.values)
-            yield to_record(
-                value, key=f"k{value % 10}", timestamp_ms=int(self.target.transport.time() * 1000), size=step.size
-            )
+    def records(self, count: int, size: int = SIZE_MIN) -> list[Record]:
+        """Return `count` records with ten different keys."""
+        return [self._record(value, f"k{value % 10}", size) for value in islice(self.values, count)]
+
+    def keyed_record(self, keys: int) -> Record:
+        """Return a record with one of a few keys; every seventh one is a tombstone."""
+        value = next(self.values)
+        return self._record(None if value % _TOMBSTONE_EVERY == 0 else value, f"keyed-{value % keys}", SIZE_MIN)
+
+    def _record(self, value: int | None, key: str, size: int) -> Record:
+        now_ms = int(self.target.transport.time() * 1000)
+        return to_record(value, key=key, timestamp_ms=now_ms, size=size, timestamp_kept=self.keeps_timestamps)
 
     def while_nemesis_runs(self, step: Trickle) -> Iterator[int]:
         """Count the records of a trickle until the nemesis is done."""

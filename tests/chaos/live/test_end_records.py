@@ -53,13 +53,13 @@ def trial_context(partitions):
         target=SimpleNamespace(transport=Clock()),
         topic="a",
         replicas=dict.fromkeys(partitions),
-        values=itertools.count(1),
+        records=lambda count: [None] * count,
     )
 
 
 def test_a_record_is_sent_until_a_leader_acknowledges_it(produced):
     produced.outcomes = iter([None, Outcome.INFO, Outcome.FAIL, Outcome.OK, Outcome.OK])
-    assert write_ends(trial_context((0, 1)), timestamp_kept=True, timeout_s=5.0) == ()
+    assert write_ends(trial_context((0, 1)), 5.0) == ()
     assert produced.batches == [(1, 1), (0, 1), (1, 1), (0, 1)]
     assert produced.forgotten == 5, "no connection is left open"
 
@@ -67,11 +67,11 @@ def test_a_record_is_sent_until_a_leader_acknowledges_it(produced):
 def test_a_partition_without_an_acknowledgement_is_returned_after_the_timeout(produced):
     produced.outcomes = itertools.chain([Outcome.FAIL, Outcome.OK], itertools.repeat(Outcome.FAIL))
     context = trial_context((0, 1))
-    assert write_ends(context, timestamp_kept=True, timeout_s=1.0) == (0,)
+    assert write_ends(context, 1.0) == (0,)
     assert 1.0 <= context.target.transport.now_s < 1.2
 
 
 def test_every_partition_has_one_attempt_even_without_time(produced):
     produced.outcomes = iter([None, Outcome.OK])
-    assert write_ends(trial_context((0, 1)), timestamp_kept=True, timeout_s=0.0) == (0,)
+    assert write_ends(trial_context((0, 1)), 0.0) == (0,)
     assert produced.batches == [(1, 1)]

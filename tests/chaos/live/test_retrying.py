@@ -5,11 +5,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from chaos.live.records import Records
 from chaos.live.retrying import RetryingProducer
 from chaos.trial import Retrying
 from fixtures.clients.call_results import InitializedProducer, Produced
-from fixtures.clients.payload import from_record
+from fixtures.clients.payload import from_record, to_record
 from fixtures.clients.record_batch import decode_batches
 from fixtures.clients.responses import ProducerIdentity
 from linearizability.operation import Outcome
@@ -45,18 +44,16 @@ def producer():
         invoke=lambda *_, **__: next(numbers),
         complete=lambda op_id, *_, **__: done.append(op_id),
     )
-    numbers, done = itertools.count(), []
-    target = SimpleNamespace(transport=SimpleNamespace(time=lambda: 0.0))
+    numbers, values, done = itertools.count(), itertools.count(), []
     context = SimpleNamespace(
         processes=itertools.count(),
-        values=itertools.count(),
+        records=lambda count: [to_record(next(values)) for _ in range(count)],
         recorder=recorder,
-        target=target,
         topic="a",
         topic_ids={},
         raw_client=lambda **_: None,
     )
-    made = RetryingProducer(Retrying(), context, 0, Records(context, True))
+    made = RetryingProducer(Retrying(), context, 0)
 
     def connect(*errors):
         leader = Leader(errors)

@@ -148,6 +148,18 @@ def test_a_node_is_down_until_it_is_started(target):
     ]
 
 
+def test_a_node_without_a_fault_is_not_started(target):
+    make(target, Restart(InitialRole.LEADER), Resume(InitialRole.FOLLOWER))
+    assert target.done == []
+
+
+def test_a_node_that_was_killed_and_then_shut_down_is_started_once(target):
+    make(target, Kill(InitialRole.LEADER), ShutDown(InitialRole.LEADER), Restart(InitialRole.LEADER))
+    assert target.done[-3:] == ["restart 2", "down 2]", "kill 2]"]
+    assert target.done.count("restart 2") == 1
+    assert not target.down
+
+
 def test_a_disk_is_damaged_until_the_node_is_started(target):
     (target.log_directory / "t-0").mkdir()
     make(target, Kill(InitialRole.LEADER), DamageDisk(InitialRole.LEADER, Damage.REPLICA), Restart(InitialRole.LEADER))
