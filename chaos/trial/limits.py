@@ -2,13 +2,16 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Final
 
 from chaos.trial.trial import Trial
 from conformance.concurrent.saved import RequirementTrial
 from conformance.value_json import NotAValueError, printed
+from fixtures.clients.core.descriptions import SUBJECTS
+from fixtures.clients.record_batch import Compression
+from fixtures.clients.responses import ISOLATION_LEVELS
 from fixtures.faults import RestartWith
 
 NUMBER_MAX: Final = 2**31 - 1
@@ -33,6 +36,11 @@ _MOST: Final[Mapping[str, int]] = {
     "value_bytes": _BYTES_MAX,
 }
 _LENGTH_MAX: Final[Mapping[str, int]] = {"clients": 1_000, "schedule": 10_000, "nemesis": 10_000}
+_CHOICES: Final[Mapping[str, Collection[str]]] = {
+    "compression": tuple(each.name.lower() for each in Compression),
+    "isolation": tuple(ISOLATION_LEVELS),
+    "subject": SUBJECTS,
+}
 _REPEATED: Final = ("times", "batches", "copies")
 _TOPIC: Final = re.compile(r"(?!\.{1,2}$)[a-zA-Z0-9._-]{1,249}")
 """As in Kafka's `org.apache.kafka.common.internals.Topic`."""
@@ -47,6 +55,8 @@ def check_limits(trial: Trial | RequirementTrial) -> None:
         _check_topics(trial)
         _check_properties(trial)
         _check_work(trial)
+    else:
+        _check_partitions(trial)
 
 
 def _check_value(at: str, name: str, value: object) -> None:
@@ -55,10 +65,14 @@ def _check_value(at: str, name: str, value: object) -> None:
             value.encode()
         except UnicodeEncodeError:
             raise NotAValueError(f"{at}: {printed(value)} is not valid Unicode") from None
+    if name in _CHOICES and value not in _CHOICES[name]:
+        raise NotAValueError(f"{at}: {printed(value)} is not one of {', '.join(_CHOICES[name])}")
     if isinstance(value, int) and not isinstance(value, bool):
         least, most = _range(at, name)
         if not least <= value <= most:
             raise NotAValueError(f"{at} is {printed(value)}; it lies between {least} and {most}")
+    if name == "partitions" and value == ():
+        raise NotAValueError(f"{at}: a consumer has at least one partition")
     if isinstance(value, tuple) and len(value) > _LENGTH_MAX.get(name, STEPS_MAX):
         raise NotAValueError(f"{at} has {len(value)} elements, at most {_LENGTH_MAX.get(name, STEPS_MAX)} are accepted")
 
@@ -97,6 +111,15 @@ def _check_work(trial: Trial) -> None:
         raise NotAValueError(
             f"the clients of a trial have at most {STEPS_MAX} steps, repetitions included, not {steps}"
         )
+
+
+def _check_partitions(trial: RequirementTrial) -> None:
+    partitions = trial.script.topic.partitions
+    for number, client in enumerate(trial.script.clients):
+        if (partition := getattr(client, "partition", 0)) >= partitions:
+            raise NotAValueError(
+                f"trial.script.clients[{number}].partition is {partition}; the topic has {partitions} partitions"
+            )
 
 
 def _range(at: str, name: str) -> tuple[int, int]:

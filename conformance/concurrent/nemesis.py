@@ -245,18 +245,20 @@ class Nemesis:
     # --- nodes
 
     def _node(self, role: InitialRole) -> int:
-        node = self._newcomer if role is InitialRole.NEWCOMER else self.context.node_of(role)
-        if node is None:
-            raise ScriptNotRunError(f"no node has the role {role} for the topic")
-        return node
+        if role is InitialRole.NEWCOMER and self._newcomer is not None:
+            return self._newcomer
+        return self.context.node_of(role)
 
     @property
     def _nodes(self) -> Mapping[int, Any]:
         return {node.id: node for node in self.context.target.nodes}
 
     def _any_client(self) -> RecordedClient:
-        """Return a client of a node that is up."""
-        return next(self._available_clients())
+        """Return a client of a node that is up. Raises `ScriptNotRunError`."""
+        client = next(self._available_clients(), None)
+        if client is None:
+            raise ScriptNotRunError("no node is up to receive the script's request")
+        return client
 
     def _available_clients(self) -> Iterator[RecordedClient]:
         """Yield a client of each node that is up, except the broker that joined."""

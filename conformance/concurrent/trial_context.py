@@ -65,12 +65,15 @@ class TrialContext:
             timeout_s=timeout_s,
         )
 
-    def node_of(self, role: InitialRole) -> int | None:
-        """Return the node with this role for partition 0; None if there is none."""
+    def node_of(self, role: InitialRole) -> int:
+        """Return the node with this role for partition 0. Raises `ScriptNotRunError`."""
         replicas = self.replicas[0].nodes
-        if role is InitialRole.OUTSIDER:
-            return next((node.id for node in self.target.nodes if node.id not in replicas), None)
-        return dict(zip(_REPLICA_ROLES, replicas, strict=False)).get(role)
+        outsiders = (node.id for node in self.target.nodes if node.id not in replicas)
+        is_outsider = role is InitialRole.OUTSIDER
+        node = next(outsiders, None) if is_outsider else dict(zip(_REPLICA_ROLES, replicas, strict=False)).get(role)
+        if node is None:
+            raise ScriptNotRunError(f"no node has the role {role} for the topic")
+        return node
 
     def new_topic(self) -> str:
         """Return an unused topic name, and add it to `other_topics`."""

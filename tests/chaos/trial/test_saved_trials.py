@@ -109,6 +109,29 @@ def test_numbers_of_a_requirements_trial_have_limits_too(tmp_path):
         loaded(tmp_path, text.replace('"records": 3', '"records": -1'))
 
 
+@pytest.mark.parametrize(
+    ("found", "changed_to", "reason"),
+    [
+        (
+            '"records": 2',
+            '"records": 2}], "partition": 1, "healed": [{"type": "Flush"',
+            "partition is 1; the topic has 1",
+        ),
+        (
+            '"type": "MetadataWatcher", "node": "FOLLOWER", "cluster": true',
+            '"type": "Consumer", "isolation": "x"',
+            '"x"',
+        ),
+    ],
+    ids=["partition", "isolation"],
+)
+def test_a_requirements_trial_without_a_meaning_is_rejected_in_one_line(tmp_path, found, changed_to, reason):
+    text = json.dumps(json.loads(document(RequirementTrial("durability/acknowledged-writes-survive", 3, SCRIPT), {})))
+    assert found in text
+    with pytest.raises(NotATrialError, match=reason):
+        loaded(tmp_path, text.replace(found, changed_to))
+
+
 def test_a_file_that_does_not_exist_is_rejected_in_one_line(tmp_path):
     with pytest.raises(NotATrialError, match=r"none\.json"):
         load_trial(tmp_path / "none.json")
@@ -138,6 +161,18 @@ def test_a_file_that_does_not_exist_is_rejected_in_one_line(tmp_path):
         ({"topics": [{"type": "Topic", "name": str(each), "partitions": 900} for each in "ab"]}, "1000 partitions"),
         ({"cluster": {"type": "ClusterSettings", "properties": [["a", "b\nc=d"]]}}, 'broker property "a"'),
         ({"clients": [{"type": "Pipelined", "acks": 7}]}, "trial.clients[0].acks is 7"),
+        (
+            {"clients": [{"type": "Producer", "compression": "lzma"}]},
+            'trial.clients[0].compression: "lzma" is not one of',
+        ),
+        (
+            {"clients": [{"type": "RequestClient", "steps": [{"type": "Describe", "subject": "x"}]}]},
+            'trial.clients[0].steps[0].subject: "x" is not one of cluster',
+        ),
+        (
+            {"clients": [{"type": "Consumer", "partitions": []}]},
+            "trial.clients[0].partitions: a consumer has at least one",
+        ),
         ({"clients": [{"type": "Tail"}] * 2_000}, "trial.clients has 2000 elements"),
         ({"steady_ms": 3_000_000, "healed_ms": 3_000_000}, "the phases of a trial last at most 3600000 ms together"),
     ],

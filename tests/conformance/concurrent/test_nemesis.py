@@ -11,6 +11,7 @@ from conformance.concurrent.moves import (
     AwaitBrokers,
     Cut,
     DamageDisk,
+    ElectLeader,
     Heal,
     InitialRole,
     Kill,
@@ -188,6 +189,11 @@ def test_a_move_that_the_target_rejects_ends_the_script(target):
     target.fails_to_shut_down = True
     with pytest.raises(ScriptNotRunError, match="it did not end"):
         make(target, ShutDown(InitialRole.LEADER))
+
+
+def test_a_request_without_a_running_node_ends_the_script(target):
+    with pytest.raises(ScriptNotRunError, match="no node is up"):
+        make(target, *map(Kill, (InitialRole.LEADER, InitialRole.FOLLOWER, InitialRole.OUTSIDER)), ElectLeader())
 
 
 def test_a_node_that_does_not_start_leaves_its_fault_open(target):
