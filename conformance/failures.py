@@ -2,17 +2,20 @@
 
 - `finding.json`: the `Finding`, as the event `requirement-judged` has it.
 - `repro.py`: the shrunk script as a program.
+- `steps.txt`: each of its requests with the decoded response, if it is a script of single requests.
 - `trial.json`: the same script as a saved trial, if it is concurrent; `kafkatrial replay` runs it on any target.
 - `README.md`: the promise, the observation, and the command that reproduces it.
 """
 
 import json
 from pathlib import Path
+from typing import Final
 
 from conformance.events import RequirementJudged
 from conformance.requirements.requirement import Requirement
 from linearizability.finding import Finding
 
+STEPS_FILE: Final = "steps.txt"
 _README = """# {requirement} on {target}
 
 {text}
@@ -38,6 +41,9 @@ def save_failure(directory: Path, requirement: Requirement, found: Finding) -> N
     (directory / "finding.json").write_text(document + "\n", encoding="utf-8")
     if found.program:
         (directory / "repro.py").write_text(found.program, encoding="utf-8")
+    if found.steps:
+        text = found.steps + "\n"
+        (directory / STEPS_FILE).write_text(text, encoding="utf-8", errors="backslashreplace")
     if found.trial:
         (directory / "trial.json").write_text(found.trial, encoding="utf-8")
     (directory / "README.md").write_text(_readme(requirement, found), encoding="utf-8")

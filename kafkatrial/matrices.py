@@ -1,25 +1,32 @@
 """Files of `kafkatrial matrix`: one page, one Markdown file, and one badge for each target.
 
-Runs may come from several machines: only their results.json is read. All input is read before anything is written.
+Runs may come from several machines: their results.json is read, and `failures/<n>/steps.txt` where it was kept. All
+input is read before anything is written.
 """
 
 import os
 import shlex
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from rich.text import Text
 
+from conformance.failures import STEPS_FILE
 from kafkatrial.console import show, stdout_console
 from kafkatrial.errors import CommandError, UsageError
 from kafkatrial.exit_codes import ExitCode
 from kafkatrial.run_directory import make_report_directory
+from linearizability.finding import Finding
+from linearizability.history.errors import HistoryError
+from linearizability.history.files import read_bounded
 from linearizability.printable import printable
 from reports import matrix_markdown, matrix_page
 from reports.matrix import WORST_FIRST, Matrix, merge
 from reports.results import FILE_NAME as RESULTS_FILE
-from reports.results import read_results
+from reports.results import Results, read_results
 
 
 def make_matrix(directories: Sequence[Path], out: Path | None = None, *, latest: bool = False) -> ExitCode:
@@ -27,7 +34,7 @@ def make_matrix(directories: Sequence[Path], out: Path | None = None, *, latest:
 
     Raises UsageError, ResultsError and CommandError, each in one line.
     """
-    matrix = merge([read_results(run_dir) for run_dir in _runs_in(directories)], latest=latest)
+    matrix = merge([_results(run_dir) for run_dir in _runs_in(directories)], latest=latest)
     if not matrix.columns or not matrix.requirements:
         raise UsageError(f"{directories[0]}: nothing to show: the runs have no targets or no requirements")
     command = _command(directories, out, latest=latest)
@@ -42,6 +49,21 @@ def make_matrix(directories: Sequence[Path], out: Path | None = None, *, latest:
         show(console, Text(printable(line)))
     show(console, Text(f"Matrix     {place / matrix_page.FILE_NAME}"))
     return ExitCode.OK
+
+
+def _results(run_dir: Path) -> Results:
+    """Read the results of a run, and the requests and responses of its violations where they were kept."""
+    results = read_results(run_dir)
+    return replace(results, outcomes=tuple(replace(each, steps=_steps(run_dir, each)) for each in results.outcomes))
+
+
+def _steps(run_dir: Path, finding: Finding) -> str:
+    if not finding.failure_dir:
+        return ""
+    file = run_dir / "failures" / Path(finding.failure_dir).name / STEPS_FILE
+    with suppress(HistoryError):  # an artifact may have only results.json
+        return read_bounded(file).decode(errors="replace").rstrip("\n")
+    return ""
 
 
 def _runs_in(directories: Sequence[Path]) -> list[Path]:

@@ -9,7 +9,7 @@ from typing import Final
 
 from linearizability.judgement import Judgement, Verdict
 
-_ONLY_IN_A_SAVED_FAILURE: Final = frozenset({"trial", "beside"})
+_ONLY_IN_A_SAVED_FAILURE: Final = frozenset({"trial", "beside", "steps"})
 
 
 class Standing(StrEnum):
@@ -68,6 +68,8 @@ class Finding:
     failure_dir: str = ""
     trial: str = ""
     """The document of the script as a saved trial (`conformance.trial_document`), for a script that can be replayed."""
+    steps: str = ""
+    """Each request of the shortest script with its decoded response, for a script of single requests."""
     beside: str = ""
     """The target whose responses decided, if the requirement alone did not: both are needed to reproduce it."""
 

@@ -19,7 +19,7 @@ from conformance.sequential.connections import TargetDown
 from conformance.sequential.differences import Severity, differences
 from conformance.sequential.judging import VIOLATIONS, Deviation, Judges, Rank, deviations, judge, kind_of, where
 from conformance.sequential.model import expected
-from conformance.sequential.program import program
+from conformance.sequential.program import program, transcript
 from conformance.sequential.response import Response
 from conformance.sequential.scripted_check import ScriptedCheck
 from conformance.sequential.session import NotReady, Session
@@ -259,6 +259,7 @@ class _Experiment:
                 expected=confirmed.expected,
                 actual=confirmed.actual,
                 program=self._program(run, script),
+                steps=confirmed.steps,
             )
         else:
             run.finding = replace(run.finding, flaky=True)
@@ -270,10 +271,12 @@ class _Experiment:
         run.session.reconnect()
         try:
             responses = run.session.run(script)
+            steps = "\n".join(transcript(script, responses, expected(run.session.pinned(script))))
             if run.baseline is None:
-                return self._judge(run, script, responses)
+                return replace(self._judge(run, script, responses), steps=steps)
             theirs = run.baseline.session.run(script)
-            return self._judge_differences(script, differences(run.baseline.target.name, responses, theirs))
+            found = differences(run.baseline.target.name, responses, theirs)
+            return replace(self._judge_differences(script, found), steps=steps)
         except TargetDown as error:
             if run.goes_down:
                 return Finding(Verdict.VIOLATION, f"the broker went down, each time that the script ran: {error}")

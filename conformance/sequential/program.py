@@ -6,20 +6,22 @@
 import argparse
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
 from typing import Any, Final
 
 from conformance.printed_programs import EXIT_CODES, exit_code_without_verdict, target_of_program
 from conformance.sequential.connections import TargetDown
-from conformance.sequential.expectation import mismatches
+from conformance.sequential.expectation import Expectation, mismatches
 from conformance.sequential.model import expected
+from conformance.sequential.response import Response
 from conformance.sequential.session import NotReady, Session
 from conformance.sequential.steps import Script
 from fixtures.clients.raw import UnsupportedApi
 from fixtures.targets.target import Target, TargetError
 from linearizability.judgement import Verdict
+from linearizability.printable import cut
 
 _WIDTH: Final = 110
 _REPEATED_FROM: Final = 24
@@ -105,15 +107,20 @@ def show(script: Script, *, requirement: str, target: str, nodes: int) -> None:
 def _show_on(target: Target, script: Script, requirement: str) -> int:
     """Print each step with its response; return the number of fields that are not as expected."""
     print(f"{requirement} on {target.name}")  # noqa: T201 - a program's output
-    wrong = 0
     with Session(target, f"repro-{time.time_ns():x}") as session:
-        outcomes = zip(script.steps, session.run(script), expected(session.pinned(script)), strict=True)
-        for number, (step, response, expectation) in enumerate(outcomes, start=1):
-            print(f"{number}. {source(step)}\n   {_line(response)}")  # noqa: T201
-            for mismatch in mismatches(expectation, response):
-                wrong += 1
-                print(f"   ! {mismatch.field}: expected {mismatch.expected}, was {mismatch.actual}")  # noqa: T201
-    return wrong
+        responses, expectations = session.run(script), expected(session.pinned(script))
+    print("\n".join(transcript(script, responses, expectations)))  # noqa: T201
+    return sum(len(mismatches(*pair)) for pair in zip(expectations, responses, strict=True))
+
+
+def transcript(script: Script, responses: Sequence[Response], expectations: Sequence[Expectation]) -> Iterator[str]:
+    """Yield each step, its decoded response, and the fields that are not as expected."""
+    steps = zip(script.steps, responses, expectations, strict=True)
+    for number, (step, response, expectation) in enumerate(steps, start=1):
+        yield f"{number}. {source(step)}"
+        yield cut(f"   {_line(response)}")
+        for wrong in mismatches(expectation, response):
+            yield cut(f"   ! {wrong.field}: expected {wrong.expected}, was {wrong.actual}")
 
 
 def _line(response: Mapping[str, Any]) -> str:

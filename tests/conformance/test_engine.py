@@ -31,6 +31,7 @@ VIOLATION = Finding(
     actual="1",
     program="print('again')\n",
     trial='{"trial": 1}\n',
+    steps="1. Fetch()\n   error NONE",
 )
 
 
@@ -89,6 +90,7 @@ def test_a_violation_is_saved_with_the_files_that_reproduce_it(tmp_path):
     assert event.reproduce in readme
     assert "kafkatrial replay trial.json" in readme
     assert (failure / "trial.json").read_text() == VIOLATION.trial
+    assert (failure / "steps.txt").read_text() == f"{VIOLATION.steps}\n"
     assert (
         "again"
         in subprocess.run([sys.executable, failure / "repro.py"], check=True, capture_output=True, text=True).stdout

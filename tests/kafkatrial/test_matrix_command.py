@@ -52,6 +52,15 @@ def test_without_out_the_matrix_is_a_report(machines):
     assert (made / "matrix.html").is_file()
 
 
+def test_requests_and_responses_of_a_violation_are_shown_where_they_were_kept(machines):
+    kept = machines / "server" / "failures" / "1"
+    kept.mkdir(parents=True)
+    (kept / "steps.txt").write_bytes(b"1. Fetch()\n   error <b>NONE</b> \x1b[31m \xff\n")
+    assert exit_code(["matrix", "server", "--out", "site"]) is ExitCode.OK
+    page = (machines / "site" / "matrix.html").read_text()
+    assert "1. Fetch()\n   error &lt;b&gt;NONE&lt;/b&gt; \\x1b[31m" in page
+
+
 def damage(machines, what):
     results = machines / "server" / "results.json"
     match what:

@@ -202,6 +202,9 @@ def test_the_script_of_a_violation_is_minimal(broker):
         "SCRIPT = Script((CreateTopic(), Produce((Batch((Record(None, timestamp_ms=1700000000000),)),)), Fetch()))"
         in (finding.program)
     )
+    response, *wrong = finding.steps.partition("\n3. Fetch()\n")[2].splitlines()
+    assert response.startswith("   error NONE")
+    assert any(line.startswith("   ! records: expected (ReadRecord(") for line in wrong)
 
 
 def test_a_violation_that_is_not_repeated_is_flaky(broker):
