@@ -39,6 +39,7 @@ from conformance.profiles import Profile
 from conformance.reproducible import remove_local_constants
 from conformance.requirements.requirement import Requirement
 from conformance.targets import starts_nodes
+from fixtures.targets.connection_settings import client_settings_option
 from fixtures.targets.recipe_file import targets_option
 from fixtures.targets.target import Target, TargetError
 from linearizability.finding import Finding
@@ -107,7 +108,7 @@ def reproduce_command(nodes: Mapping[str, int], seed: int, profile: str, require
 
     `nodes` has the number of nodes of each target that is needed; if they differ, the targets' defaults are used.
     """
-    words = ["kafkatrial", "run", *targets_option()]
+    words = ["kafkatrial", "run", *targets_option(), *client_settings_option()]
     for target in nodes:
         words += ["--target", target]
     counts = {count for target, count in nodes.items() if starts_nodes(target)}

@@ -1,12 +1,27 @@
-"""`--targets FILE`: the recipes of other brokers (docs/targets.md)."""
+"""`--targets FILE`, recipes of other brokers, and `--client-settings FILE`, connections to them (docs/targets.md)."""
 
 import os
 from pathlib import Path
 from typing import Final
 
-from kafkatrial.environment import TARGETS
+from kafkatrial.environment import CLIENT_SETTINGS, TARGETS
 
 TARGETS_HELP: Final = "TOML file that defines how other brokers start (default: kafkatrial.toml, if it exists)."
+
+CLIENT_SETTINGS_HELP: Final = "TOML file with TLS and SASL settings for existing clusters (default: PLAINTEXT)."
+
+
+def use_client_settings(file: Path | None) -> None:
+    """Let this process and its children connect with the settings of a file.
+
+    Raises:
+        UnknownTargetError: a setting is invalid.
+    """
+    if file is not None:
+        from fixtures.targets.connection_settings import settings_of_environment
+
+        os.environ[CLIENT_SETTINGS] = str(file.absolute())
+        settings_of_environment()
 
 
 def use_recipes(file: Path | None) -> None:

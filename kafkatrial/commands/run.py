@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from kafkatrial.exit_codes import ExitCode
-from kafkatrial.recipes import TARGETS_HELP, use_recipes
+from kafkatrial.recipes import CLIENT_SETTINGS_HELP, TARGETS_HELP, use_client_settings, use_recipes
 
 EXAMPLES = (
     "kafkatrial run --target bootstrap:localhost:9092",
@@ -28,6 +28,9 @@ def run(  # noqa: PLR0917  a parameter is an option
         ),
     ] = None,
     recipes: Annotated[Path | None, typer.Option("--targets", metavar="FILE", help=TARGETS_HELP)] = None,
+    client_settings: Annotated[
+        Path | None, typer.Option("--client-settings", metavar="FILE", help=CLIENT_SETTINGS_HELP)
+    ] = None,
     nodes: Annotated[int | None, typer.Option(metavar="N", help="Number of brokers per cluster (default: 3).")] = None,
     seed: Annotated[
         int | None, typer.Option(metavar="N", help="Seed of the generated scripts (default: a random one, printed).")
@@ -55,6 +58,7 @@ def run(  # noqa: PLR0917  a parameter is an option
     from kafkatrial.settings import load_settings
 
     use_recipes(recipes)
+    use_client_settings(client_settings)
     settings = load_settings(
         {
             "target": tuple(target or ()),

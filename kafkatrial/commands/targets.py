@@ -8,7 +8,7 @@ import typer
 from kafkatrial.commands.help_format import Command, CommandGroup, examples_text
 from kafkatrial.errors import UsageError
 from kafkatrial.exit_codes import ExitCode
-from kafkatrial.recipes import TARGETS_HELP, use_recipes
+from kafkatrial.recipes import CLIENT_SETTINGS_HELP, TARGETS_HELP, use_client_settings, use_recipes
 
 EXAMPLES = (
     "kafkatrial targets",
@@ -69,14 +69,20 @@ def _install_spark() -> ExitCode:
 @targets_app.command(cls=Command, epilog=examples_text(_PROBE_EXAMPLES))
 def probe(
     address: Annotated[str, typer.Argument(metavar="HOST:PORT", help="Address of a running broker.")],
+    settings: Annotated[
+        Path | None, typer.Option("--client-settings", metavar="FILE", help=CLIENT_SETTINGS_HELP)
+    ] = None,
 ) -> ExitCode:
     """Show the cluster of a running broker and the versions of every API that it supports."""
     host, colon, port = address.rpartition(":")
     if not (colon and host and port.isdecimal() and int(port) < 1 << 16):
         raise UsageError(f"{address}: the address must be HOST:PORT")
+    from fixtures.targets.connection_settings import settings_of_environment
     from fixtures.targets.probe import probe as probe_broker
     from kafkatrial.console import show, stdout_console
     from kafkatrial.target_tables import render_probe
 
-    show(stdout_console(), render_probe(probe_broker(host.strip("[]"), int(port))))
+    use_client_settings(settings)
+    facts = probe_broker(host.strip("[]"), int(port), settings=settings_of_environment())
+    show(stdout_console(), render_probe(facts))
     return ExitCode.OK

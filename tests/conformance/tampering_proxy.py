@@ -20,6 +20,7 @@ from kio.schema.errors import ErrorCode
 from kio.serial import entity_reader, entity_writer
 from kio.static.constants import EntityType
 
+from fixtures.clients.client_settings import PLAINTEXT
 from fixtures.clients.drivers import ConfluentDrivers
 from fixtures.clients.raw import RawClient, RawClientError
 from fixtures.targets.target import Node
@@ -63,7 +64,7 @@ class TamperingProxy:
         ports = [listener.getsockname()[1] for listener in self._listeners]
         self.nodes = tuple(Node(node.id, "127.0.0.1", port) for node, port in zip(target.nodes, ports, strict=True))
         self.bootstrap_servers = f"127.0.0.1:{self.nodes[0].port}"
-        self.drivers = ConfluentDrivers(self.bootstrap_servers)
+        self.drivers = ConfluentDrivers(self.bootstrap_servers, PLAINTEXT)
         self._proxies = {(node.host, node.port): mine for node, mine in zip(target.nodes, self.nodes, strict=True)}
 
     def __enter__(self) -> "TamperingProxy":
