@@ -18,6 +18,8 @@ from conformance.requirements import (
     offsets,
     produce,
     reassignment,
+    single_requests,
+    versions,
 )
 from conformance.requirements.requirement import Level, Requirement
 
@@ -31,6 +33,7 @@ _AREAS: Final = (
     "leadership",
     "metadata",
     "groups",
+    "transactions",
     "admin",
     "configs",
     "reassignment",
@@ -38,6 +41,7 @@ _AREAS: Final = (
     "membership",
     "quorum",
     "storage",
+    "versions",
     "negotiation",
 )
 
@@ -54,6 +58,8 @@ _ALL: Final = (
     *configs.REQUIREMENTS,
     *reassignment.REQUIREMENTS,
     *error_fields.REQUIREMENTS,
+    *single_requests.REQUIREMENTS,
+    *versions.REQUIREMENTS,
     *negotiation.REQUIREMENTS,
     *concurrent.REQUIREMENTS,
 )

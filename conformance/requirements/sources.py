@@ -154,6 +154,11 @@ KIP_279: Final = kip(
 KIP_339: Final = kip(
     339, "Create a new IncrementalAlterConfigs API", "KIP-339%3A+Create+a+new+IncrementalAlterConfigs+API"
 )
+KIP_394: Final = kip(
+    394,
+    "Require member.id for initial join group request",
+    "KIP-394%3A+Require+member.id+for+initial+join+group+request",
+)
 KIP_392: Final = kip(
     392, "Allow consumers to fetch from closest replica", "KIP-392%3A+Allow+consumers+to+fetch+from+closest+replica"
 )

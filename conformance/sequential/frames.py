@@ -16,7 +16,12 @@ _CLIENT_ID_OFFSET: Final = 8
 
 
 def request_with_unknown_tags(client: RawClient, message: Any) -> Any:
-    """Send a request with an unknown tagged field in header (v2) and body; return the response."""
+    """Send a request with an unknown tagged field in header (v2) and body; return the response.
+
+    A version that is not flexible (KIP-482) is sent without them.
+    """
+    if not message.__flexible__:
+        return client.request(message)
     frame = encode_request(message, 1, client.client_id)
     (length,) = struct.unpack_from(">h", frame, _CLIENT_ID_OFFSET)
     header_end = _CLIENT_ID_OFFSET + 2 + max(length, 0)

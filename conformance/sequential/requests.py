@@ -39,8 +39,11 @@ _DURATIONS: Final = {
     "timeout": milliseconds(REQUEST_TIMEOUT_MS),
     "max_wait": milliseconds(0),
     "transaction_timeout": milliseconds(60_000),
+    "retention_time": milliseconds(-1),
+    "session_timeout": milliseconds(30_000),
+    "rebalance_timeout": milliseconds(30_000),
 }
-"""Defaults of the fields of a `RawRequest`."""
+"""Defaults of the fields of a `RawRequest`; a script has other values in milliseconds."""
 
 
 def api_key(step: Step) -> ApiKey:
@@ -70,6 +73,8 @@ def _resolved(value: Any, names: Names, field: str = "") -> Any:
             return names.real(value)
         case int() if field == "topic_id":
             return names.nth_topic_id(value)
+        case int() if field in _DURATIONS:
+            return milliseconds(value)
     return value
 
 

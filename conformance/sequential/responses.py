@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any, Final
 
+from kio.schema.errors import ErrorCode
+
 from conformance.sequential import admin_responses
 from conformance.sequential.response import (
     MISSING,
@@ -227,15 +229,16 @@ def _committed_offsets(topics: Any, symbols: Symbols) -> tuple[tuple[str | None,
     )
 
 
-def _raw_request(_step: RawRequest, response: Any, _symbols: Symbols) -> Response:
-    return {"errors": tuple(sorted(_errors(response)))}
+def _raw_request(step: RawRequest, response: Any, _symbols: Symbols) -> Response:
+    errors = _errors(response)
+    return {"errors": tuple(sorted({*errors} - {"NONE"} if step.distinct else errors))}
 
 
 def _errors(response: Any) -> Iterator[str]:
     """Yield all error codes of a response, at every depth."""
     for item in fields(response):
         value = getattr(response, item.name)
-        if item.name == "error_code":
+        if isinstance(value, ErrorCode):
             yield error_of(value)
         elif isinstance(value, tuple):
             for inner in filter(is_dataclass, value):

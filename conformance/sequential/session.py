@@ -27,6 +27,7 @@ from conformance.sequential.response import CLOSED, SILENT, Response, malformed
 from conformance.sequential.responses import normalise
 from conformance.sequential.steps import (
     API_VERSIONS_NEWEST,
+    TOPIC,
     ApiVersions,
     AwaitTopic,
     CreateTopic,
@@ -36,7 +37,6 @@ from conformance.sequential.steps import (
     ListOffsets,
     LongPoll,
     Metadata,
-    OffsetCommit,
     OffsetFetch,
     On,
     OnEveryBroker,
@@ -44,18 +44,20 @@ from conformance.sequential.steps import (
     Placement,
     Produce,
     RawBytes,
+    RawRequest,
     Script,
     Step,
     WithUnknownTags,
 )
 from conformance.sequential.symbols import ScriptSymbols
 from fixtures.clients.broker_defaults import settings_to_pin
-from fixtures.clients.messages import ApiKey, request_schema
+from fixtures.clients.messages import ApiKey, api_name, request_schema
 from fixtures.clients.raw import (
     ConnectionClosed,
     MalformedResponse,
     RawClient,
     ResponseTimeout,
+    UnsupportedApi,
 )
 from fixtures.targets.target import Node, Target
 
@@ -68,11 +70,39 @@ CLOSE_TIMEOUT_S: Final = 2.0
 NO_LEADER: Final = "no_leader"
 """Field of the response to a CreateTopic: the time for which a partition had no leader."""
 _RETRY_DELAY_S: Final = 0.02
+_CLIENT_SOFTWARE: Final = {"client_software_name": "kafkatrial", "client_software_version": "1"}
 _SHOWN_BYTES_MAX: Final = 40
 
 _PARTITION_STEPS: Final = frozenset(
-    {ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.LIST_OFFSETS, ApiKey.OFFSET_FOR_LEADER_EPOCH, ApiKey.DELETE_RECORDS}
+    {
+        ApiKey.PRODUCE,
+        ApiKey.FETCH,
+        ApiKey.LIST_OFFSETS,
+        ApiKey.OFFSET_FOR_LEADER_EPOCH,
+        ApiKey.DELETE_RECORDS,
+        ApiKey.DESCRIBE_PRODUCERS,
+    }
 )
+_GROUP_REQUESTS: Final = frozenset(
+    {
+        ApiKey.OFFSET_COMMIT,
+        ApiKey.OFFSET_FETCH,
+        ApiKey.JOIN_GROUP,
+        ApiKey.HEARTBEAT,
+        ApiKey.LEAVE_GROUP,
+        ApiKey.SYNC_GROUP,
+        ApiKey.DESCRIBE_GROUPS,
+        ApiKey.DELETE_GROUPS,
+        ApiKey.OFFSET_DELETE,
+        ApiKey.CONSUMER_GROUP_HEARTBEAT,
+        ApiKey.CONSUMER_GROUP_DESCRIBE,
+    }
+)
+_TRANSACTION_REQUESTS: Final = frozenset(
+    {ApiKey.ADD_PARTITIONS_TO_TXN, ApiKey.ADD_OFFSETS_TO_TXN, ApiKey.END_TXN, ApiKey.DESCRIBE_TRANSACTIONS}
+)
+_FEATURES: Final = dict.fromkeys((ApiKey.CONSUMER_GROUP_HEARTBEAT, ApiKey.CONSUMER_GROUP_DESCRIBE), "group.version")
+"""The feature (KIP-584) without which a broker rejects an API that it advertises."""
 _LOADING: Final = "COORDINATOR_LOAD_IN_PROGRESS"
 _NOT_READY: Final = frozenset({_LOADING, "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR"})
 
@@ -120,6 +150,10 @@ class Session:
             return tuple(run.step(step, expectation) for step, expectation in steps)
         finally:
             run.delete_topics()
+
+
+def _is_not_ready(response: Response) -> bool:
+    return not _NOT_READY.isdisjoint((response.get("error"), *response.get("errors", ())))
 
 
 class _ScriptRun:
@@ -214,7 +248,7 @@ class _ScriptRun:
     def _request_when_ready(self, step: Step) -> Response:
         """Send a request, again while the coordinator is not ready, as any client does; return the last response."""
         deadline = self._transport.monotonic() + READY_TIMEOUT_S
-        while (response := self._request(step)).get("error") in _NOT_READY and self._transport.monotonic() < deadline:
+        while _is_not_ready(response := self._request(step)) and self._transport.monotonic() < deadline:
             self._transport.sleep(_RETRY_DELAY_S)
         return response
 
@@ -224,9 +258,14 @@ class _ScriptRun:
         return requests.request(step, request_schema(key, version), self._symbols)
 
     def _destination(self, step: Step) -> int | None:
-        if isinstance(step, OffsetCommit | OffsetFetch):
-            return self._coordinator(step.group)
-        if requests.api_key(step) in _PARTITION_STEPS:
+        key = requests.api_key(step)
+        if key in _GROUP_REQUESTS | _TRANSACTION_REQUESTS:
+            self._require(key)  # a coordinator of an API that is not offered may never be found
+        if key in _GROUP_REQUESTS:
+            return self._coordinator(getattr(step, "group", TOPIC))
+        if key in _TRANSACTION_REQUESTS or (isinstance(step, RawRequest) and step.fields.get("transactional_id")):
+            return self._transaction_coordinator(TOPIC)
+        if key in _PARTITION_STEPS:
             return self._leaders.get((getattr(step, "topic", ""), getattr(step, "partition", 0)))
         return None
 
@@ -316,13 +355,38 @@ class _ScriptRun:
             raise NotReady(f"no coordinator of a group for {READY_TIMEOUT_S:g} s")
         return self._coordinators[group]
 
-    def _find_coordinator(self, group: str) -> bool:
+    def _require(self, key: ApiKey) -> None:
+        """Raise `UnsupportedApi` if the target does not offer an API, or its feature is not enabled."""
+        client = self._connections.client()
+        client.version_for(key)
+        if key not in _FEATURES:
+            return
+        response = client.request(build(client.schema_for(ApiKey.API_VERSIONS, 3).ApiVersionsRequest, _CLIENT_SOFTWARE))
+        enabled = {feature.name for feature in response.finalized_features if feature.max_version_level > 0}
+        if _FEATURES[key] not in enabled:
+            raise UnsupportedApi(f"{client.host}:{client.port} has not enabled {_FEATURES[key]} for {api_name(key)}")
+
+    def _transaction_coordinator(self, transactional_id: str) -> int:
+        """Return the coordinator of a transactional id; the requests themselves wait until it is loaded."""
+        deadline = self._transport.monotonic() + READY_TIMEOUT_S
+        while (found := self._coordinator_of(transactional_id, key_type=1)) is None:
+            if self._transport.monotonic() > deadline:
+                raise NotReady(f"no coordinator of a transactional id for {READY_TIMEOUT_S:g} s")
+            self._transport.sleep(_RETRY_DELAY_S)
+        return int(found.node_id)
+
+    def _coordinator_of(self, name: str, key_type: int) -> Any | None:
+        """Return the coordinator of a group (key type 0) or transactional id (1); null while there is none."""
         client = self._connections.client()
         schema = client.schema_for(ApiKey.FIND_COORDINATOR)
-        keys = {"key": self._symbols.real(group), "key_type": 0, "coordinator_keys": (self._symbols.real(group),)}
+        keys = {"key": self._symbols.real(name), "key_type": key_type, "coordinator_keys": (self._symbols.real(name),)}
         response = client.request(build(schema.FindCoordinatorRequest, keys))
         found = response.coordinators[0] if hasattr(response, "coordinators") else response
-        if found.error_code.name.upper() in _NOT_READY:
+        return None if found.error_code.name.upper() in _NOT_READY else found
+
+    def _find_coordinator(self, group: str) -> bool:
+        found = self._coordinator_of(group, key_type=0)
+        if found is None:
             return False
         probe = OffsetFetch(group=group, topic="trial-unknown", version=7)
         node = self._connections.client(found.node_id)

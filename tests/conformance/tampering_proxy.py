@@ -5,23 +5,27 @@ or the response, forward twice, or not at all. There is a proxy for each broker 
 proxies, because their addresses replace those in Metadata, FindCoordinator and DescribeCluster.
 """
 
+import datetime as dt
 import io
 import select
 import socket
 import struct
 import threading
+import typing
+import uuid
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
-from kio.index import load_payload_module
+from kio.index import load_payload_module, load_response_from_request
 from kio.schema.errors import ErrorCode
 from kio.serial import entity_reader, entity_writer
 from kio.static.constants import EntityType
 
 from fixtures.clients.client_settings import PLAINTEXT
 from fixtures.clients.drivers import ConfluentDrivers
+from fixtures.clients.messages import known_versions
 from fixtures.clients.raw import RawClient, RawClientError
 from fixtures.targets.target import Node
 
@@ -196,6 +200,64 @@ def altered(entity: Any, path: str, change: Callable[[Any], Any]) -> Any:
         return change(entity)
     name, _, rest = path.partition(".")
     return replace(entity, **{name: altered(getattr(entity, name), rest, change)})
+
+
+def with_errors(entity: Any, error: ErrorCode) -> Any:
+    """Return a copy with every error code of an entity replaced, at every depth."""
+    if isinstance(entity, tuple):
+        return tuple(with_errors(item, error) for item in entity)
+    if not is_dataclass(entity):
+        return entity
+    changes = {item.name: with_errors(getattr(entity, item.name), error) for item in fields(entity)}
+    codes = {name: error for name, value in changes.items() if isinstance(value, ErrorCode)}
+    return replace(entity, **changes | codes)
+
+
+def blank(kind: Any) -> Any:
+    """Return an entity of a kio class with one element in each sequence of messages, and empty values."""
+    hints = typing.get_type_hints(kind)
+    return kind(**{item.name: _blank_value(hints[item.name]) for item in fields(kind)})
+
+
+def _blank_value(kind: Any) -> Any:
+    parts = typing.get_args(kind)
+    if any(part is type(None) for part in parts):
+        return None
+    if parts:
+        return (blank(parts[0]),) if is_dataclass(parts[0]) else ()
+    if is_dataclass(kind):
+        return blank(kind)
+    if issubclass(kind, ErrorCode):
+        return ErrorCode.none
+    if issubclass(kind, uuid.UUID):
+        return uuid.UUID(int=0)
+    if issubclass(kind, dt.datetime):
+        return dt.datetime(2024, 1, 1, tzinfo=dt.UTC)
+    empty = next(base for base in (bool, int, float, str, bytes, dt.timedelta) if issubclass(kind, base))
+    return empty()
+
+
+def pretended(key: int, error: ErrorCode) -> Tampering:
+    """Advertise an API and a feature that the broker does not have, and respond to that API with an error."""
+    newest = known_versions(key)[-1]
+
+    def tamper(request: Any, forward: Forward) -> Any:
+        if request.__api_key__ == key:
+            return with_errors(blank(load_response_from_request(type(request))), error)
+        if api(request) == "FindCoordinator":
+            return forward(replace(request, key_type=0))
+        response = forward(request)
+        if api(request) != "ApiVersions":
+            return response
+        added = replace(response.api_keys[0], api_key=key, min_version=0, max_version=newest)
+        response = replace(response, api_keys=(*response.api_keys, added))
+        if not hasattr(response, "finalized_features"):
+            return response
+        (kind, _) = typing.get_args(typing.get_type_hints(type(response))["finalized_features"])
+        enabled = replace(blank(kind), name="group.version", max_version_level=1, min_version_level=1)
+        return replace(response, finalized_features=(*response.finalized_features, enabled))
+
+    return tamper
 
 
 PARTITIONS = {

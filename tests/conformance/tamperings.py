@@ -11,6 +11,7 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
+from fixtures.clients.messages import ApiKey, known_versions
 from fixtures.clients.record_batch import Compression, decode_batches, encode_batch
 from tests.conformance.tampering_proxy import (
     NO_FRAME_DEFECTS,
@@ -21,7 +22,9 @@ from tests.conformance.tampering_proxy import (
     altered_requests,
     altered_responses,
     api,
+    pretended,
     suppressed_errors,
+    with_errors,
 )
 
 
@@ -260,7 +263,87 @@ def _fills_errors(name: str, *fields: str) -> Planted:
 
 _ERRORS_SUPPRESSED = Planted(suppressed_errors("Produce", base_offset=0))
 
+
+def _fails_when_old(key: ApiKey) -> Planted:
+    """Return UNKNOWN_SERVER_ERROR in place of every other code in the oldest version of an API."""
+    oldest = known_versions(key)[0]
+
+    def tamper(request: Any, forward: Forward) -> Any:
+        response = forward(request)
+        is_old = (request.__api_key__, request.__version__) == (key, oldest)
+        return with_errors(response, ErrorCode.unknown_server_error) if is_old else response
+
+    return Planted(tamper)
+
+
+NOT_ON_REFERENCE: dict[str, ApiKey] = {
+    f"versions/{key.name.lower().replace('_', '-')}": key
+    for key in (
+        ApiKey.JOIN_GROUP,
+        ApiKey.HEARTBEAT,
+        ApiKey.LEAVE_GROUP,
+        ApiKey.SYNC_GROUP,
+        ApiKey.DESCRIBE_GROUPS,
+        ApiKey.LIST_GROUPS,
+        ApiKey.ADD_PARTITIONS_TO_TXN,
+        ApiKey.ADD_OFFSETS_TO_TXN,
+        ApiKey.END_TXN,
+        ApiKey.ALTER_REPLICA_LOG_DIRS,
+        ApiKey.DELETE_GROUPS,
+        ApiKey.OFFSET_DELETE,
+        ApiKey.DESCRIBE_CLIENT_QUOTAS,
+        ApiKey.ALTER_CLIENT_QUOTAS,
+        ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS,
+        ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
+        ApiKey.UPDATE_FEATURES,
+        ApiKey.DESCRIBE_PRODUCERS,
+        ApiKey.DESCRIBE_TRANSACTIONS,
+        ApiKey.LIST_TRANSACTIONS,
+        ApiKey.CONSUMER_GROUP_HEARTBEAT,
+        ApiKey.CONSUMER_GROUP_DESCRIBE,
+        ApiKey.LIST_CONFIG_RESOURCES,
+    )
+} | {
+    "groups/session-timeout-out-of-bounds-is-rejected": ApiKey.JOIN_GROUP,
+    "groups/new-member-receives-its-id-first": ApiKey.JOIN_GROUP,
+    "transactions/too-long-timeout-is-rejected": ApiKey.END_TXN,
+    "transactions/empty-id-is-rejected": ApiKey.END_TXN,
+}
+"""Requirements of APIs that the reference broker does not offer yet; the proxy pretends that it does."""
+
+
 TAMPERINGS: dict[str, Planted] = {
+    **{id_: Planted(pretended(key, ErrorCode.unknown_server_error)) for id_, key in NOT_ON_REFERENCE.items()},
+    **{
+        f"versions/{key.name.lower().replace('_', '-')}": _fails_when_old(key)
+        for key in (
+            ApiKey.PRODUCE,
+            ApiKey.FETCH,
+            ApiKey.LIST_OFFSETS,
+            ApiKey.METADATA,
+            ApiKey.OFFSET_COMMIT,
+            ApiKey.OFFSET_FETCH,
+            ApiKey.FIND_COORDINATOR,
+            ApiKey.API_VERSIONS,
+            ApiKey.CREATE_TOPICS,
+            ApiKey.DELETE_TOPICS,
+            ApiKey.DELETE_RECORDS,
+            ApiKey.INIT_PRODUCER_ID,
+            ApiKey.OFFSET_FOR_LEADER_EPOCH,
+            ApiKey.DESCRIBE_CONFIGS,
+            ApiKey.ALTER_CONFIGS,
+            ApiKey.INCREMENTAL_ALTER_CONFIGS,
+            ApiKey.DESCRIBE_LOG_DIRS,
+            ApiKey.CREATE_PARTITIONS,
+            ApiKey.ELECT_LEADERS,
+            ApiKey.ALTER_PARTITION_REASSIGNMENTS,
+            ApiKey.LIST_PARTITION_REASSIGNMENTS,
+            ApiKey.DESCRIBE_QUORUM,
+            ApiKey.DESCRIBE_CLUSTER,
+            ApiKey.UNREGISTER_BROKER,
+            ApiKey.DESCRIBE_TOPIC_PARTITIONS,
+        )
+    },
     "produce/offsets-are-dense": Planted(_plus_one("Produce", "base_offset")),
     "produce/corrupt-batch-is-rejected": _ERRORS_SUPPRESSED,
     "produce/malformed-batch-is-rejected": _ERRORS_SUPPRESSED,

@@ -58,6 +58,7 @@ class RawRequest(Step):
     `topic_id` counts as in `MetadataById`. A request for a partition is sent to the leader of `topic` and `partition`.
 
     :ivar errors: all error codes of the response, in any order, NONE included.
+    :ivar distinct: whether `errors` has each error once and no NONE, since versions differ in the number of codes.
     """
 
     api: ApiKey
@@ -66,3 +67,4 @@ class RawRequest(Step):
     version: int | None = None
     topic: str = TOPIC
     partition: int = 0
+    distinct: bool = False

@@ -1,0 +1,72 @@
+"""Requirements of group and transaction APIs that one request shows, for brokers that advertise them.
+
+A broker without the API is not judged; one without EndTxn has no transactions, whatever InitProducerId returns.
+"""
+
+from typing import Any, Final
+
+from conformance.requirements import sources
+from conformance.requirements.requirement import Level, Requirement, Source
+from conformance.sequential.check import judges, sequential
+from conformance.sequential.steps import ApiKey, RawRequest, Step
+from conformance.sequential.strategies import script
+
+_JOIN: Final = {
+    "group_id": "trial",
+    "member_id": "",
+    "group_instance_id": None,
+    "protocol_type": "consumer",
+    "protocols": ({"name": "range", "metadata": b""},),
+}
+_MEMBER_ID_REQUIRED_SINCE: Final = 4
+"""The version of JoinGroup since which a new member first receives its id (KIP-394)."""
+_NO_TRANSACTION: Final = {"transactional_id": "trial", "producer_id": 7, "producer_epoch": 0, "committed": True}
+_END_TXN: Final = RawRequest(ApiKey.END_TXN, _NO_TRANSACTION, ("INVALID_PRODUCER_ID_MAPPING",))
+
+
+def _join(error: str, version: int | None = None, **fields: Any) -> RawRequest:
+    return RawRequest(ApiKey.JOIN_GROUP, {**_JOIN, **fields}, (error,), version)
+
+
+def _begin(error: str, **fields: Any) -> RawRequest:
+    return RawRequest(ApiKey.INIT_PRODUCER_ID, {"transactional_id": "trial", **fields}, (error,))
+
+
+def _requirement(id_: str, text: str, promised_by: tuple[Source, ...], *steps: Step) -> Requirement:
+    check = sequential(script(*steps), judges("errors", of=RawRequest))
+    return Requirement(id=id_, level=Level.MUST, text=text, sources=promised_by, check=check)
+
+
+REQUIREMENTS: Final = (
+    _requirement(
+        "groups/session-timeout-out-of-bounds-is-rejected",
+        "JoinGroup with a session timeout outside group.min.session.timeout.ms and group.max.session.timeout.ms "
+        "returns INVALID_SESSION_TIMEOUT.",
+        (sources.PROTOCOL_ERRORS,),
+        _join("INVALID_SESSION_TIMEOUT", session_timeout=1),
+        _join("INVALID_SESSION_TIMEOUT", session_timeout=2**31 - 1),
+    ),
+    _requirement(
+        "groups/new-member-receives-its-id-first",
+        "Since JoinGroup v4 a member without an id receives one with MEMBER_ID_REQUIRED, and joins with it.",
+        (sources.KIP_394,),
+        _join("MEMBER_ID_REQUIRED", _MEMBER_ID_REQUIRED_SINCE),
+        _join("MEMBER_ID_REQUIRED"),
+    ),
+    _requirement(
+        "transactions/too-long-timeout-is-rejected",
+        "InitProducerId with a transaction timeout above transaction.max.timeout.ms, or not above 0, returns "
+        "INVALID_TRANSACTION_TIMEOUT.",
+        (sources.KIP_98, sources.PROTOCOL_ERRORS),
+        _END_TXN,
+        _begin("INVALID_TRANSACTION_TIMEOUT", transaction_timeout=2**31 - 1),
+        _begin("INVALID_TRANSACTION_TIMEOUT", transaction_timeout=0),
+    ),
+    _requirement(
+        "transactions/empty-id-is-rejected",
+        "InitProducerId with an empty transactional id returns INVALID_REQUEST.",
+        (sources.KIP_98, sources.PROTOCOL_ERRORS),
+        _END_TXN,
+        _begin("INVALID_REQUEST", transactional_id=""),
+    ),
+)

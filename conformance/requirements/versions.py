@@ -1,0 +1,315 @@
+"""Requirements of each API's range of versions: the oldest and the newest one that a broker advertises are served.
+
+One row for each API: a request that is valid in every version, its nullable fields and lists null, empty and set, and
+the outcome, which does not depend on the version. Each is sent in the oldest version, in the newest one, and in that with tagged fields
+that the broker does not know (KIP-482). A broker that does not advertise the API is not judged.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from conformance.requirements import sources
+from conformance.requirements.requirement import Level, Requirement
+from conformance.sequential.check import judges, sequential
+from conformance.sequential.model.topics import UNKNOWN_BROKER
+from conformance.sequential.steps import ApiKey, CreateTopic, RawRequest, Step, WithUnknownTags
+from conformance.sequential.strategies import script
+from fixtures.clients.messages import api_name
+from fixtures.clients.record_batch import Record, RecordBatch, encode_batch
+from fixtures.targets.target import Capability
+
+Fields = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """One API with its request.
+
+    :ivar variants: fields that replace those of the request in the newest version: null or empty instead of set.
+    :ivar newest: the newest version with this outcome; null for the newest of all.
+    """
+
+    api: ApiKey
+    request: Fields
+    error: str = ""
+    variants: tuple[Fields, ...] = ()
+    newest: int | None = None
+
+
+_BATCH: Final = encode_batch(RecordBatch(records=(Record(b"a"),)))
+_NO_TOPIC: Final = "UNKNOWN_TOPIC_OR_PARTITION"
+_NO_MEMBER: Final = "UNKNOWN_MEMBER_ID"
+_NO_GROUP: Final = "GROUP_ID_NOT_FOUND"
+_NO_PRODUCER: Final = "INVALID_PRODUCER_ID_MAPPING"
+_TOPIC: Final = {"topic": "trial", "name": "trial", "topic_id": 0}
+_ONE: Final = {"index": 0, "partition": 0, "partition_index": 0}
+_MEMBER: Final = {"group_id": "trial", "member_id": "unknown", "generation_id": 1}
+_TRANSACTION: Final = {"transactional_id": "trial", "producer_id": 7, "producer_epoch": 0}
+
+
+def _topics(*, partitions: str = "partitions", **fields: Any) -> tuple[Fields, ...]:
+    """Return the script's topic with one partition, under the names that the APIs have for them."""
+    return ({**_TOPIC, partitions: ({**_ONE, **fields},)},)
+
+
+def _indexes(name: str = "trial", field: str = "partitions") -> tuple[Fields, ...]:
+    return ({**_TOPIC, "topic": name, "name": name, field: (0,)},)
+
+
+_ROWS: Final = (
+    _Row(
+        ApiKey.PRODUCE,
+        {
+            "transactional_id": None,
+            "acks": -1,
+            "topic_data": _topics(partitions="partition_data", records=_BATCH),
+        },
+    ),
+    _Row(
+        ApiKey.FETCH,
+        {
+            "replica_id": -1,
+            "min_bytes": 0,
+            "isolation_level": 0,
+            "topics": _topics(fetch_offset=0, partition_max_bytes=1 << 20),
+            "forgotten_topics_data": (),
+        },
+        variants=({"topics": ()},),
+    ),
+    _Row(
+        ApiKey.LIST_OFFSETS,
+        {"replica_id": -1, "isolation_level": 0, "topics": _topics(timestamp=-1)},
+        variants=({"topics": ()},),
+    ),
+    _Row(
+        ApiKey.METADATA,
+        {
+            "topics": ({"name": "trial", "topic_id": None},),
+            "allow_auto_topic_creation": False,
+            "include_cluster_authorized_operations": False,
+            "include_topic_authorized_operations": False,
+        },
+        variants=({"topics": None}, {"topics": ()}),
+    ),
+    _Row(
+        ApiKey.OFFSET_COMMIT,
+        {
+            "group_id": "trial",
+            "generation_id": -1,
+            "generation_id_or_member_epoch": -1,
+            "member_id": "",
+            "topics": _topics(committed_offset=1, committed_metadata=""),
+        },
+        variants=({"topics": _topics(committed_offset=1, committed_metadata=None)},),
+    ),
+    _Row(
+        ApiKey.OFFSET_FETCH,
+        {
+            "group_id": "trial",
+            "topics": _indexes(field="partition_indexes"),
+            "groups": ({"group_id": "trial", "topics": _indexes(field="partition_indexes")},),
+        },
+        variants=({"topics": None, "groups": ({"group_id": "trial", "topics": None},)},),
+    ),
+    _Row(ApiKey.FIND_COORDINATOR, {"key": "trial", "key_type": 0, "coordinator_keys": ("trial",)}),
+    _Row(ApiKey.API_VERSIONS, {"client_software_name": "kafkatrial", "client_software_version": "1"}),
+    _Row(
+        ApiKey.CREATE_TOPICS,
+        {
+            "topics": (
+                {"name": "trial-new", "num_partitions": 1, "replication_factor": 1, "assignments": (), "configs": ()},
+            ),
+            "validate_only": True,
+        },
+    ),
+    _Row(
+        ApiKey.DELETE_TOPICS,
+        {"topic_names": ("trial-none",), "topics": ({"name": "trial-none", "topic_id": None},)},
+        _NO_TOPIC,
+    ),
+    _Row(ApiKey.DELETE_RECORDS, {"topics": _topics(offset=0)}, variants=({"topics": ()},)),
+    _Row(ApiKey.INIT_PRODUCER_ID, {"transactional_id": None}),
+    _Row(
+        ApiKey.OFFSET_FOR_LEADER_EPOCH,
+        {"replica_id": -1, "topics": _topics(leader_epoch=0)},
+        variants=({"topics": ()},),
+    ),
+    _Row(
+        ApiKey.DESCRIBE_CONFIGS,
+        {
+            "resources": ({"resource_type": 2, "resource_name": "trial", "configuration_keys": ("retention.ms",)},),
+            "include_synonyms": False,
+            "include_documentation": False,
+        },
+        variants=({"resources": ({"resource_type": 2, "resource_name": "trial", "configuration_keys": None},)},),
+    ),
+    _Row(
+        ApiKey.ALTER_CONFIGS,
+        {
+            "resources": (
+                {
+                    "resource_type": 2,
+                    "resource_name": "trial",
+                    "configs": ({"name": "retention.ms", "value": "1000"},),
+                },
+            ),
+            "validate_only": True,
+        },
+        variants=({"resources": ()},),
+    ),
+    _Row(
+        ApiKey.INCREMENTAL_ALTER_CONFIGS,
+        {
+            "resources": (
+                {
+                    "resource_type": 2,
+                    "resource_name": "trial",
+                    "configs": ({"name": "retention.ms", "config_operation": 1, "value": None},),
+                },
+            ),
+            "validate_only": True,
+        },
+        variants=({"resources": ()},),
+    ),
+    _Row(ApiKey.DESCRIBE_LOG_DIRS, {"topics": _indexes()}, variants=({"topics": None}, {"topics": ()})),
+    _Row(
+        ApiKey.CREATE_PARTITIONS,
+        {"topics": ({"name": "trial", "count": 2, "assignments": None},), "validate_only": True},
+        variants=({"topics": ()},),
+    ),
+    _Row(ApiKey.ELECT_LEADERS, {"election_type": 0, "topic_partitions": _indexes("trial-none")}, _NO_TOPIC),
+    _Row(
+        ApiKey.ALTER_PARTITION_REASSIGNMENTS,
+        {"topics": ({"name": "trial-none", "partitions": ({"partition_index": 0, "replicas": None},)},)},
+        _NO_TOPIC,
+    ),
+    _Row(
+        ApiKey.LIST_PARTITION_REASSIGNMENTS,
+        {"topics": _indexes(field="partition_indexes")},
+        variants=({"topics": None}, {"topics": ()}),
+    ),
+    _Row(
+        ApiKey.DESCRIBE_QUORUM,
+        {"topics": ({"topic_name": "__cluster_metadata", "partitions": ({"partition_index": 0},)},)},
+    ),
+    _Row(ApiKey.DESCRIBE_CLUSTER, {"include_cluster_authorized_operations": False, "include_fenced_brokers": False}),
+    _Row(ApiKey.UNREGISTER_BROKER, {"broker_id": UNKNOWN_BROKER}, "BROKER_ID_NOT_REGISTERED"),
+    _Row(
+        ApiKey.DESCRIBE_TOPIC_PARTITIONS,
+        {"topics": ({"name": "trial"},), "cursor": None},
+        variants=({"cursor": {"topic_name": "trial", "partition_index": 0}},),
+    ),
+    # --- groups
+    _Row(
+        ApiKey.JOIN_GROUP,
+        {
+            **_MEMBER,
+            "group_instance_id": None,
+            "protocol_type": "consumer",
+            "protocols": ({"name": "range", "metadata": b""},),
+        },
+        _NO_MEMBER,
+    ),
+    _Row(ApiKey.HEARTBEAT, _MEMBER, _NO_MEMBER),
+    _Row(ApiKey.LEAVE_GROUP, {**_MEMBER, "members": ({"member_id": "unknown"},)}, _NO_MEMBER),
+    _Row(
+        ApiKey.SYNC_GROUP,
+        {**_MEMBER, "assignments": (), "protocol_type": "consumer", "protocol_name": "range"},
+        _NO_MEMBER,
+    ),
+    _Row(ApiKey.DESCRIBE_GROUPS, {"groups": ("trial",), "include_authorized_operations": False}, newest=5),
+    _Row(ApiKey.LIST_GROUPS, {}, variants=({"states_filter": ("Empty", "no such state")},)),
+    _Row(ApiKey.DELETE_GROUPS, {"groups_names": ("trial",)}, _NO_GROUP),
+    _Row(ApiKey.OFFSET_DELETE, {"group_id": "trial", "topics": _topics()}, _NO_GROUP),
+    _Row(
+        ApiKey.CONSUMER_GROUP_HEARTBEAT,
+        {"group_id": "trial", "member_id": "unknown", "member_epoch": 5, "topic_partitions": None},
+        _NO_GROUP,
+    ),
+    _Row(ApiKey.CONSUMER_GROUP_DESCRIBE, {"group_ids": ("trial",), "include_authorized_operations": False}, _NO_GROUP),
+    # --- transactions
+    _Row(
+        ApiKey.ADD_PARTITIONS_TO_TXN,
+        {
+            "v3_and_below_transactional_id": "trial",
+            "v3_and_below_producer_id": 7,
+            "v3_and_below_producer_epoch": 0,
+            "v3_and_below_topics": _indexes(),
+        },
+        _NO_PRODUCER,
+        newest=3,
+    ),
+    _Row(ApiKey.ADD_OFFSETS_TO_TXN, {**_TRANSACTION, "group_id": "trial"}, _NO_PRODUCER),
+    _Row(ApiKey.END_TXN, {**_TRANSACTION, "committed": True}, _NO_PRODUCER, variants=({"committed": False},)),
+    _Row(
+        ApiKey.DESCRIBE_TRANSACTIONS,
+        {"transactional_ids": ("trial",)},
+        "TRANSACTIONAL_ID_NOT_FOUND",
+    ),
+    _Row(ApiKey.LIST_TRANSACTIONS, {"state_filters": (), "producer_id_filters": ()}),
+    _Row(ApiKey.DESCRIBE_PRODUCERS, {"topics": _indexes(field="partition_indexes")}, variants=({"topics": ()},)),
+    # --- administration
+    _Row(ApiKey.DESCRIBE_CLIENT_QUOTAS, {"components": (), "strict": False}),
+    _Row(
+        ApiKey.ALTER_CLIENT_QUOTAS,
+        {
+            "entries": (
+                {
+                    "entity": ({"entity_type": "user", "entity_name": "trial"},),
+                    "ops": ({"key": "no_such_quota", "value": 1.0, "remove": False},),
+                },
+            ),
+            "validate_only": True,
+        },
+        "INVALID_REQUEST",
+    ),
+    _Row(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, {"users": ({"name": "trial"},)}, "RESOURCE_NOT_FOUND"),
+    _Row(
+        ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
+        {"deletions": ({"name": "trial", "mechanism": 1},), "upsertions": ()},
+        "RESOURCE_NOT_FOUND",
+    ),
+    _Row(
+        ApiKey.ALTER_REPLICA_LOG_DIRS,
+        {"dirs": ({"path": "/no/such/directory", "topics": _indexes()},)},
+        "LOG_DIR_NOT_FOUND",
+    ),
+    _Row(ApiKey.LIST_CONFIG_RESOURCES, {}),
+    _Row(
+        ApiKey.UPDATE_FEATURES,
+        {
+            "feature_updates": ({"feature": "no.such.feature", "max_version_level": 1, "allow_downgrade": False},),
+            "validate_only": True,
+        },
+        "INVALID_UPDATE_VERSION",
+    ),
+)
+
+
+def _steps(row: _Row) -> Sequence[Step]:
+    errors = (row.error,) if row.error else ()
+
+    def request(version: int | None, fields: Fields) -> RawRequest:
+        return RawRequest(row.api, {**row.request, **fields}, errors, version, distinct=True)
+
+    newest = request(row.newest, {})
+    return request(0, {}), newest, WithUnknownTags(newest), *(request(row.newest, fields) for fields in row.variants)
+
+
+def _requirement(row: _Row) -> Requirement:
+    name = api_name(row.api)
+    outcome = f"with {row.error}" if row.error else "without an error"
+    variants = ", with its nullable fields and lists null, empty and set" if row.variants else ""
+    return Requirement(
+        id=f"versions/{row.api.name.lower().replace('_', '-')}",
+        level=Level.MUST,
+        text=f"{name} has a well-formed response, {outcome}, in the oldest and in the newest version that ApiVersions "
+        f"lists{variants}; tagged fields that the broker does not know are ignored.",
+        sources=(sources.KIP_35, sources.KIP_482, sources.PROTOCOL),
+        check=sequential(script(CreateTopic(), *_steps(row)), judges("errors", of=RawRequest)),
+        needs=frozenset({Capability.TOPIC_ADMIN}),
+    )
+
+
+REQUIREMENTS: Final = tuple(map(_requirement, _ROWS))
