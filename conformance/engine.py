@@ -284,4 +284,4 @@ def reason_of(finding: Finding, known: ExpectedViolation | None) -> str:
         return finding.reason
     if finding.verdict is Verdict.OK:
         return f"expected to be violated ({known.reason}), but it holds: remove it from the expectations"
-    return f"{finding.reason} (expected: {known.reason}, {known.link})"
+    return f"{finding.reason} (expected: {', '.join(filter(None, (known.reason, known.link)))})"

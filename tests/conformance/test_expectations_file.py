@@ -1,8 +1,15 @@
 """The TOML file of expected violations, and the messages of its errors."""
 
+from pathlib import Path
+
 import pytest
 
 from conformance.expectations import ExpectationsError, expectations_of, load_expectations
+from conformance.expectations_update import TODO
+from conformance.registry import REQUIREMENTS
+
+ROOT = Path(__file__).parents[2]
+SHIPPED = sorted([*ROOT.glob("fixtures/data/expectations/*.toml"), *ROOT.glob("docs/examples/*/expectations/*.toml")])
 
 GOOD = '[[violation]]\nrequirement = "a/b"\nreason = "r"\nlink = "l"\n'
 
@@ -41,3 +48,15 @@ def test_a_missing_file_is_rejected(tmp_path):
 @pytest.mark.parametrize("kind", ["reference", "apache-kafka", "no-such-kind"])
 def test_our_own_files_expect_nothing(kind):
     assert expectations_of(kind) == {}
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
+def test_shipped_files_name_requirements_in_order_with_reasons(path):
+    entries = load_expectations(path)
+    assert entries.keys() <= {requirement.id for requirement in REQUIREMENTS}
+    assert list(entries) == sorted(entries)
+    assert all(entry.reason and not entry.reason.startswith(TODO) for entry in entries.values())
+
+
+def test_files_of_other_brokers_are_shipped():
+    assert "kfake" in {path.stem for path in SHIPPED}
