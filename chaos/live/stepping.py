@@ -24,8 +24,9 @@ from fixtures.clients.raw import MalformedResponse
 from fixtures.clients.responses import TopicPartition
 from fixtures.clients.sockets import SocketEnvironment
 from fixtures.clients.stage import Event
+from fixtures.clients.transport import SOCKETS
 from fixtures.faults import Node
-from fixtures.targets.target import addresses_of
+from fixtures.targets.target import TargetError, addresses_of
 
 _LOOK_S: Final = 0.02
 _READ_BACK_MS: Final = 60_000
@@ -88,9 +89,12 @@ class SteppingClients:
     ) -> list[int]:
         """Run processes; return the numbers of those that are still running when their time is over.
 
-        The time counts from the moment at which `is_counted` is true.
+        The time counts from the moment at which `is_counted` is true. Raises `TargetError` if the target requires TLS
+        or SASL.
         """
         target = self._context.target
+        if target.transport is not SOCKETS:
+            raise TargetError(f"{target.name} requires TLS or SASL, which clients with steps do not support")
         environment = SocketEnvironment(asyncio.get_running_loop(), lambda: addresses_of(target.nodes))
         try:
             late = await self._finished(start(environment), environment, within_ms, is_over, is_counted)

@@ -1,0 +1,19 @@
+"""Clients with steps on a started cluster: their sockets have neither TLS nor SASL."""
+
+import threading
+from types import SimpleNamespace
+
+import pytest
+
+from chaos.live.stepping import SteppingClients
+from chaos.trial import Producer, SendBatches, Trial
+from conformance.concurrent.script import Phase
+from fixtures.targets.target import TargetError
+
+
+def test_a_target_that_requires_tls_or_sasl_is_rejected_in_one_line():
+    target = SimpleNamespace(name="secured", transport=object())
+    trial = Trial(clients=(Producer((SendBatches(),)),))
+    clients = SteppingClients(SimpleNamespace(target=target), trial, lambda _: None, lambda: False)
+    with pytest.raises(TargetError, match="secured requires TLS or SASL, which clients with steps do not support"):
+        clients.act(Phase.FAULTY, threading.Event())
