@@ -12,7 +12,6 @@ Rules:
 """
 
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
@@ -56,6 +55,7 @@ from fixtures.clients.raw import (
     ConnectionClosed,
     MalformedResponse,
     RawClient,
+    RawClientError,
     ResponseTimeout,
     UnsupportedApi,
 )
@@ -122,11 +122,16 @@ class Session:
         self._unique = unique
         self._scripts_run = 0
         self._pinned_settings: Mapping[str, str] | None = None
+        self._unfinished: list[_ScriptRun] = []
+        """Runs whose topics could not be deleted, because the target did not respond."""
 
     def __enter__(self) -> "Session":
         return self
 
     def __exit__(self, *exc_info: object) -> None:
+        """Delete the topics that are left, up to the first that cannot be deleted now either."""
+        self._connections.close()
+        all(run.delete_topics() for run in self._unfinished)
         self._connections.close()
 
     def reconnect(self) -> None:
@@ -149,7 +154,8 @@ class Session:
             steps = zip(script.steps, expected(script), strict=True)
             return tuple(run.step(step, expectation) for step, expectation in steps)
         finally:
-            run.delete_topics()
+            if not run.delete_topics():
+                self._unfinished.append(run)
 
 
 def _is_not_ready(response: Response) -> bool:
@@ -243,7 +249,10 @@ class _ScriptRun:
     def _request(self, step: Step, broker: int | None = None) -> Response:
         node_id = self._destination(step) if broker is None else self._symbols.broker(broker)
         client = self._connections.client(node_id)
-        return normalise(step, client.request(self._message(step, client)), self._symbols)
+        message = self._message(step, client)
+        if isinstance(step, CreateTopic) and not step.validate_only and self._symbols.real(step.topic) != step.topic:
+            self._created.add(step.topic)  # deleted in the end, even if the response is lost
+        return normalise(step, client.request(message), self._symbols)
 
     def _request_when_ready(self, step: Step) -> Response:
         """Send a request, again while the coordinator is not ready, as any client does; return the last response."""
@@ -439,11 +448,18 @@ class _ScriptRun:
         responses = [self._request(ListOffsets(topic=topic, partition=partition)) for partition in partitions]
         return all(response.get("error") != "NONE" for response in responses)
 
-    def delete_topics(self) -> None:
-        """Delete the script's topics. Never raises, since the script's responses are complete."""
-        for topic in tuple(self._created):
-            with suppress(ConnectionClosed, ResponseTimeout, MalformedResponse):
+    def delete_topics(self) -> bool:
+        """Delete the script's topics. Returns whether the target responded; never raises."""
+        try:
+            for topic in sorted(self._created):
                 self._request(DeleteTopic(topic))
+                self._created.discard(topic)
+        except UnsupportedApi:
+            return True
+        except RawClientError:
+            self._connections.close()
+            return False
+        return True
 
     def _wait_until(self, condition: Callable[[], bool]) -> bool:
         """Wait until the condition is true; return false on timeout."""

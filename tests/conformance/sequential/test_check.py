@@ -16,6 +16,7 @@ from conformance.sequential import connections, session
 from conformance.sequential.check import judges, sequential
 from conformance.sequential.connections import TargetDown
 from conformance.sequential.judging import Rank, judge
+from conformance.sequential.layout import build
 from conformance.sequential.response import CLOSED
 from conformance.sequential.session import NO_LEADER, Session
 from conformance.sequential.steps import (
@@ -32,6 +33,8 @@ from conformance.sequential.steps import (
     Script,
 )
 from conformance.sequential.strategies import many, produces, script
+from fixtures.clients.messages import ApiKey
+from fixtures.clients.raw import RawClient
 from fixtures.clients.transport import SOCKETS
 from fixtures.targets.target import Node
 from linearizability.judgement import Verdict
@@ -432,3 +435,46 @@ def test_a_paused_broker_is_unknown(paused, monkeypatch):
         finding = check(requests, [paused], revive=lambda target: False)["paused"]
         assert finding.verdict is Verdict.UNKNOWN
         assert finding.reason.startswith("went down while script 1 ran: ")
+
+
+# --- topics of a script are deleted in the end
+
+
+def topics_of(broker, unique):
+    """Return the topics of a session that the broker has."""
+    (node,) = broker.nodes
+    with RawClient(node.host, node.port) as client:
+        schema = client.schema_for(ApiKey.METADATA, 12)
+        response = client.request(build(schema.MetadataRequest, {"topics": None, **NO_OPERATIONS_REQUESTED}))
+    return [topic.name for topic in response.topics if unique in topic.name]
+
+
+NO_OPERATIONS_REQUESTED = {
+    "include_cluster_authorized_operations": False,
+    "include_topic_authorized_operations": False,
+}
+
+
+def test_a_run_that_fails_leaves_no_topic(broker):
+    target = Fragile(broker, 1)
+    try:
+        with Session(target, "left-by-failure") as session:
+            with pytest.raises(TargetDown):
+                session.run(Script((CreateTopic(), CreateTopic("trial-two"), PRODUCE, Fetch())))
+            assert len(topics_of(broker, "left-by-failure")) == 2
+            target.revive(target)
+    finally:
+        target.stop()
+    assert topics_of(broker, "left-by-failure") == []
+
+
+def test_a_topic_whose_creation_had_no_response_is_deleted(broker):
+    def loses_the_response(request, forward):
+        response = forward(request)
+        if api(request) == "CreateTopics":
+            raise ConnectionError("lost")
+        return response
+
+    with TamperingProxy(broker, loses_the_response) as proxy, Session(proxy, "without-response") as session:
+        assert session.run(Script((CreateTopic(),))) == (CLOSED,)
+    assert topics_of(broker, "without-response") == []
