@@ -1,6 +1,7 @@
 """results.json: written and read back; other files are rejected."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,19 @@ def test_results_have_the_public_format(results, tmp_path):
         "value": 1000,
         "text": "acknowledged at 40 by op 4, op 17 passed it",
     }
+
+
+def test_results_of_an_earlier_version_are_read(tmp_path):
+    """The file is what commit 6e9a9b01 (2026-11-21) wrote, with a requirement id that has changed since."""
+    shutil.copy(GOLDEN / "results-written-by-6e9a9b01.json", tmp_path / "results.json")
+    read = read_results(tmp_path)
+    assert [(finding.requirement, finding.verdict) for finding in read.outcomes] == [
+        ("produce/corrupt-batch-is-refused", Verdict.OK),
+        ("ordering/idempotent-producer-keeps-send-order", Verdict.OK),
+    ]
+    judgement = read.outcomes[1].judgement
+    assert judgement is not None
+    assert (judgement.operations, len(judgement.anomalies)) == (266, 0)
 
 
 @pytest.mark.parametrize(
