@@ -148,7 +148,7 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def _full_directory(error: OSError, run_dir: Path | None) -> Path | None:
-    """Return the directory that an error names, else the first of those we write to that has no room, or None."""
+    """Return the directory that an error names, else the first full one among those we write to; None if none is."""
     if isinstance(error.filename, str):
         named = Path(error.filename).absolute()
         return named if named.is_dir() else named.parent

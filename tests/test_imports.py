@@ -1,4 +1,4 @@
-"""No module imports itself through others, imports for type checkers and inside of functions included."""
+"""No module imports itself through others. Imports for type checkers and in functions count, too."""
 
 from graphlib import CycleError, TopologicalSorter
 

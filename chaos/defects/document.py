@@ -38,8 +38,8 @@ compaction.
 _LIVE_INTRODUCTION = """## On real processes
 
 The simulation has its own network, disk and clocks, so it does not test the server around the core: its files, sockets,
-signals and clocks. Those have defects, too. The target `defective:NAME` is the reference cluster with one bug in each
-of its processes, of these or of those above, and any command takes it: `kafkatrial chaos --target
+signals and clocks. So there are also defects of the server. The target `defective:NAME` is the reference cluster with a
+defect, of the core or of the server, in each of its processes. Every command accepts it: `kafkatrial chaos --target
 defective:flush-no-directory --minutes 10` generates rounds until one detects it. For {count} of them a round is saved,
 of which {new} are of the server (`chaos/defects/live/rounds.py`); `python -m chaos.defects.live` runs each with its
 defect, on FUSE disks that lose unflushed data, and on the clean broker, which must have no violation. The checks are

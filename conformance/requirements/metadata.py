@@ -80,9 +80,9 @@ REQUIREMENTS: Final = (
     Requirement(
         id="metadata/topic-id-names-one-creation",
         level=Level.MUST,
-        text="A topic keeps its id while it exists and is described by it. Created again it has another id, and the "
-        "old one returns UNKNOWN_TOPIC_ID, as an id that was never assigned does; before v12 a request by id returns "
-        "INVALID_REQUEST.",
+        text="A topic keeps its id while it exists, and Metadata describes it by that id. A topic that is created "
+        "again has another id, and the old id returns UNKNOWN_TOPIC_ID, as does an id that was never assigned. Before "
+        "v12 a request by id returns INVALID_REQUEST.",
         sources=(sources.KIP_516,),
         check=sequential(
             script(

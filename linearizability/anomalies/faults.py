@@ -1,9 +1,8 @@
 """The faults of a run as the promise table distinguishes them: which of them lost content, and on which nodes.
 
 Content is lost by `power` (unless every message was flushed), by `wipe`, and by disk faults except those that only
-fail or delay requests (EIO, ENOSPC, slow). Where an argument does not say which kind it was, the fault is assumed to
-have lost content: a promise that is wrongly dropped shows as permitted, one that is wrongly kept would be a false
-alarm.
+fail or delay requests (EIO, ENOSPC, slow). If the argument does not tell the kind of disk fault, it is assumed to have
+lost content. If that is wrong, a violation is reported as permitted; the opposite error would be a false alarm.
 """
 
 import re
@@ -12,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 NEVER_NS: Final = 2**63 - 1
-"""A time after every other: the end of what did not end, the time of what did not happen."""
+"""A time after all others, for events that did not happen."""
 
 _CLUSTER_KINDS: Final = frozenset({"configuration", "election", "leader_election", "elect_leaders", "unclean_election"})
 _REFUSING: Final = re.compile(r"eio|enospc|slow|full|erofs|delay|latency|stall|hang|\berror|refus", re.IGNORECASE)

@@ -78,7 +78,7 @@ class History:
         yield self.unfinished(name).select(wanted)
 
     def dataset(self, name: str) -> "ds.Dataset":
-        """Return a table to query, with the types of `SCHEMAS`, and with Kafka's -1 for unknown if a tool wrote it."""
+        """Return a table to query, with the types of `SCHEMAS`. If a tool wrote -1 for unknown, it is not replaced."""
         import pyarrow.dataset as ds  # imports pandas if it is installed, which takes a second
 
         schema = SCHEMAS[name]
@@ -176,8 +176,8 @@ def read_row_groups(
     """
     texts = [column for column in columns if pa.types.is_string(SCHEMAS[name].field(column).type)]
     try:
-        # Not pq.read_table: it takes `NAME=VALUE` folders above the file for columns. As dictionaries, texts that a
-        # file holds once and refers to often are in memory once, until it is known how many bytes they are.
+        # Not pq.read_table, which treats `NAME=VALUE` folders above the file as columns. Texts are read as dictionaries,
+        # so that a repeated text is in memory once while `check_text_bytes` counts the bytes of all.
         with pq.ParquetFile(path, metadata=metadata, read_dictionary=texts) as file:
             for batch in file.iter_batches(BATCH_ROWS, row_groups=row_groups, columns=list(columns)):
                 table = pa.Table.from_batches([batch]).select(list(columns))

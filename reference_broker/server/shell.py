@@ -121,7 +121,7 @@ class Shell:
     # Effects
 
     def _proceed(self, current: Incoming | None) -> None:
-        """Execute effects. `current` continues with its next request on its own; other connections are scheduled."""
+        """Execute effects, and schedule the next request of each connection but `current`, whose caller handles it."""
         for effect in self.node.take_effects():
             match effect:
                 case Respond(connection, data):

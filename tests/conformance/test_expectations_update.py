@@ -70,7 +70,7 @@ def test_a_requirement_that_no_longer_exists_is_removed():
     assert parse_expectations(made.text, FILE) == {}
 
 
-def test_a_file_without_entries_says_so_and_can_grow_again():
+def test_a_file_without_entries_has_a_note_and_can_grow_again():
     empty = updated(f"# Head.\n{THREE}\n", found("b/three", Verdict.OK)).text
     assert empty == "# Head.\n\nviolation = []\n"
     grown = updated(empty, found("a/one")).text

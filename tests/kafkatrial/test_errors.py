@@ -143,7 +143,7 @@ def test_an_error_that_cannot_be_saved_is_still_one_line(tmp_path, monkeypatch, 
     assert "(traceback not saved: " in capsys.readouterr().err
 
 
-def test_a_python_without_the_dependencies_is_one_line_that_says_how_to_install_them():
+def test_a_python_without_the_dependencies_is_one_line_with_the_command_that_installs_them():
     command = [sys.executable, "-I", "-S", "-c", f"import sys; sys.path.insert(0, {str(ROOT)!r})\n{_RUN_CHECK}"]
     process = subprocess.run(command, capture_output=True, text=True, check=False)  # `-S`: without site-packages
     assert process.returncode == ExitCode.INTERNAL

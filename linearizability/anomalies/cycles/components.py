@@ -2,10 +2,10 @@
 
 `components` is Tarjan's algorithm without recursion. Real time is added to its result without edges. Let
 M(x) be the lowest end among all that x leads to by edges, x included, and B(x) the highest begin among all that lead to
-x. If M(x) < begin(x), x leads to something that ended before x began: a cycle. It spans the time from M(x) to begin(x),
-and spans that overlap belong to one cycle, since each can go by real time to where the other begins. So the unions of
-overlapping spans are all the cycles through real time there are, and x belongs to such a union (lo, hi) exactly if
-lo < B(x) and M(x) < hi: real time leads from it to x and from x to it.
+x. If M(x) < begin(x), x leads to a node that ended before x began, which is a cycle. It spans the time from M(x) to
+begin(x). Cycles whose spans overlap are in one component, since real time leads from each to the other. So each union
+of overlapping spans is one component, and these are all components with real time. x belongs to the union (lo, hi)
+exactly if lo < B(x) and M(x) < hi: real time leads from it to x and from x to it.
 """
 
 from dataclasses import dataclass
@@ -41,7 +41,7 @@ def components(count: int, source: Indexes, target: Indexes) -> Components:
             continue
         path.append(root)
         lowest[root] = seen
-        # A node's own number is its place among the seen; the one beside it on `path` is where `waiting` began.
+        # For each node on `path`: its number in the order of visits, and the length of `waiting` before it was added.
         entered = [(seen, len(waiting))]
         waiting.append(root)
         seen += 1

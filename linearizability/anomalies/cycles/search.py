@@ -1,8 +1,8 @@
 """The shortest cycle through a transaction, by breadth-first search backwards inside its component.
 
 Of several cycles of equal length the lowest is chosen: by the next transaction, then by the kind of the edge to it,
-step by step. Real time has no edges: a transaction that ended before some transaction of a layer began is one step
-behind it, and a pointer into the component's nodes, sorted by their ends, finds each of them once.
+step by step. Real time has no edges: a transaction that ended before some transaction of a layer began belongs to the
+next layer. A pointer into the component's nodes, sorted by their ends, finds each of these transactions once.
 """
 
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""`commit-regress`: a fetched group offset is not one that the last commits may have written.
+"""`commit-regress`: a fetched group offset is older than the last commit.
 
 `group_offsets` defines what counts as a commit and when it may be the last one. Not judged where a client commits on
 its own (`enable.auto.commit`), because those commits are not recorded.
@@ -27,8 +27,8 @@ def _superseded(stale: Stale) -> str:
 
 COMMIT_REGRESS = Definition(
     name=NAME,
-    text="Two fetches after healing both found a group offset that was not written by any commit that may be the last"
-    " one, though a commit had been acknowledged before them.",
+    text="A commit was acknowledged, and after healing two fetches both found a group offset that no commit wrote that may"
+    " have been the last one.",
     levels="A violation; permitted where `__consumer_offsets` could have lost content.",
     counted="groups and partitions",
     evidence="the newest commit acknowledged before the first fetch, and the two lowest such fetches",

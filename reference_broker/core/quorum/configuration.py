@@ -18,8 +18,8 @@ class QuorumConfig:
     :param fetch_max_wait_ms: maximum wait of a fetch; a constant in Kafka, as are the next two.
     :param observer_session_timeout_ms: time without a fetch after which DescribeQuorum omits an observer.
     :param first_election_max_ms: maximum election timeout of a voter with an empty log; null for the regular one, as in
-        Kafka. It only has to keep elections from colliding, since a pre-vote (KIP-996) does not disturb a quorum that
-        has a leader. So a new cluster elects a leader as soon as a majority runs, not a second or two later.
+        Kafka. A short timeout elects the leader of a new cluster as soon as a majority runs, a second or two earlier.
+        It is safe, since a pre-vote (KIP-996) does not disturb a quorum that has a leader.
     """
 
     election_timeout_ms: int = 1000

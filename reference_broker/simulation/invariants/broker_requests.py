@@ -2,13 +2,13 @@
 
 | request              | what it must contain                                                                         |
 |----------------------|----------------------------------------------------------------------------------------------|
-| any                  | the broker's id, and the epoch of this run's registration; to the leader of the quorum, or   |
-|                      | of the partitions, where the metadata has it                                                 |
+| any                  | the broker's id, and the epoch of this run's registration; it is sent to the leader of the   |
+|                      | quorum or of the partitions, at the address in the metadata                                  |
 | Fetch                | partitions that it follows, with their leader epoch, once each: the start and end of its     |
 |                      | log, and the epoch of its last record (KIP-320, KIP-595, KIP-903)                            |
 | ListOffsets          | a partition that it follows, with its leader epoch; earliest or latest as timestamp          |
-| AlterPartition       | no epoch that its partition has not had; in the current epochs, members that are replicas,   |
-|                      | the leader among them, each with no later broker epoch than that of its fetches              |
+| AlterPartition       | no future epoch of the partition; in the current epochs, members that are replicas, the      |
+|                      | leader among them, each with at most the broker epoch of its fetches                         |
 | AllocateProducerIds  | sent only if no id is left                                                                   |
 | BrokerRegistration   | its cluster, incarnation, listeners, directory, rack, and the epoch of its last clean run;   |
 |                      | only while it is not registered                                                              |

@@ -30,7 +30,7 @@ def lost_write():
     return picture_of(EXAMPLES / "lost-write", "lost-write")
 
 
-def test_it_shows_who_did_what_and_which_operations_are_the_evidence(lost_write):
+def test_it_shows_operations_by_process_and_marks_the_evidence(lost_write):
     bars = {bar.name: bar for bar in lost_write.bars}
     assert bars["121"].mark is Mark.EVIDENCE
     assert bars["121"].label == "produce 4 @ 65-68"
@@ -44,7 +44,7 @@ def test_it_shows_who_did_what_and_which_operations_are_the_evidence(lost_write)
     assert [band.label for band in lost_write.bands] == ["delay 2->3 200ms"]
 
 
-def test_the_log_tells_who_returned_and_who_passed_over_each_record(lost_write):
+def test_the_log_shows_which_reads_returned_each_record_and_which_passed_it(lost_write):
     log = lost_write.log
     assert log.partition == "orders-2"
     by_offset = {row.offset: row for row in log.rows}
@@ -64,7 +64,7 @@ def test_operations_of_other_partitions_are_left_out_and_counted(lost_write):
     assert lost_write.notes[0] == f"{249 - len(shown)} operations of 249 left out because they did not touch orders-2."
 
 
-def test_a_window_keeps_the_evidence_and_says_where_it_was_cut():
+def test_a_window_keeps_the_evidence_and_shows_where_it_was_cut():
     picture = picture_of(EXAMPLES / "lost-write", "lost-write", bars_max=4)
     shown = {bar.name for lane in picture.lanes if lane.kind is LaneKind.PROCESS for bar in lane.bars}
     assert {"121", "133"} <= shown
@@ -72,7 +72,7 @@ def test_a_window_keeps_the_evidence_and_says_where_it_was_cut():
     assert any("left out around those shown" in note for note in picture.notes)
 
 
-def test_evidence_from_another_partition_says_which():
+def test_evidence_from_another_partition_is_labelled_with_it():
     picture = picture_of(EXAMPLES / "torn-transaction", "torn-transaction")
     elsewhere = next(bar for bar in picture.bars if bar.name == "235")
     assert elsewhere.mark is Mark.EVIDENCE

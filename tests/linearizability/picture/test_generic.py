@@ -39,7 +39,7 @@ def bars_by_name(picture):
     return {bar.name: bar for bar in picture.bars}
 
 
-def test_it_tells_lanes_bars_and_the_first_bad_operation():
+def test_it_shows_lanes_bars_and_the_first_bad_operation():
     picture = draw_verification(check(HISTORY, compare_and_set()))
     assert [(lane.name, [bar.name for bar in lane.bars]) for lane in picture.lanes] == [
         ("process a", ["1", "4"]),
@@ -69,7 +69,7 @@ def test_orders_tell_the_state_before_and_after_each_step():
     assert (longest.state, longest.reason, longest.length) == ("3", "the register holds another value", 3)
 
 
-def test_a_long_history_is_cut_to_a_window_and_says_so():
+def test_a_long_history_is_cut_to_a_window_with_a_note():
     picture = draw_verification(check(long_history(3_000, bad=2_501), compare_and_set()), bars_max=50, steps=20_000)
     assert 40 < len(picture.bars) <= 50
     assert picture.first_bad.name == "2501"
@@ -82,7 +82,7 @@ def test_a_long_history_is_cut_to_a_window_and_says_so():
 
 
 @pytest.mark.parametrize("plan", PLANS)
-def test_the_end_of_an_order_says_what_the_whole_says(plan, monkeypatch):
+def test_the_end_of_an_order_has_the_same_notes_as_the_whole(plan, monkeypatch):
     """Only the last steps of a long order are shown, with the states, reasons and places of the whole order."""
     rng = random.Random(f"late {plan}")
     compared = 0

@@ -1,4 +1,4 @@
-"""Power failures of single nodes, which lose unflushed data, lose no acknowledged record.
+"""No acknowledged record is lost by power failures of single nodes, although each loses the node's unflushed data.
 
 The next failure follows when all replicas are in sync again, because acks=all without fsync promises no more.
 """
