@@ -176,8 +176,8 @@ def read_row_groups(
     """
     texts = [column for column in columns if pa.types.is_string(SCHEMAS[name].field(column).type)]
     try:
-        # Not pq.read_table, which treats `NAME=VALUE` folders above the file as columns. Texts are read as dictionaries,
-        # so that a repeated text is in memory once while `check_text_bytes` counts the bytes of all.
+        # Not pq.read_table, which treats `NAME=VALUE` folders above the file as columns. Texts are read as
+        # dictionaries, so that a repeated text is in memory once while `check_text_bytes` counts the bytes of all.
         with pq.ParquetFile(path, metadata=metadata, read_dictionary=texts) as file:
             for batch in file.iter_batches(BATCH_ROWS, row_groups=row_groups, columns=list(columns)):
                 table = pa.Table.from_batches([batch]).select(list(columns))
