@@ -1,7 +1,7 @@
 """The faults of a run as the promise table distinguishes them: which of them lost content, and on which nodes.
 
 Content is lost by `power` (unless every message was flushed), by `wipe`, and by disk faults except those that only
-fail or delay requests (EIO, ENOSPC, slow). If the argument does not tell the kind of disk fault, it is assumed to have
+fail or delay requests (EIO, ENOSPC, slow). If the argument does not name the kind of disk fault, it is assumed to have
 lost content. If that is wrong, a violation is reported as permitted; the opposite error would be a false alarm.
 """
 
