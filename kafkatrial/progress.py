@@ -118,7 +118,8 @@ def banner(event: RunStarted) -> Text:
 def ready_line(event: TargetStarted) -> Text:
     """Return the line for a started cluster: its versions and its start time."""
     versions = ", ".join(f"{name} {version}" for name, version in event.versions.items())
-    return Text(f"{event.target} is ready after {event.seconds:.1f} s ({_nodes(event.nodes)}; {versions})")
+    facts = "; ".join(filter(None, (_nodes(event.nodes), versions)))
+    return Text(f"{event.target} is ready after {event.seconds:.1f} s ({facts})")
 
 
 def verdict_line(finding: Finding) -> Text:
