@@ -21,6 +21,7 @@ from conformance.sequential.expectation import Expectation, Satisfies, mismatche
 from conformance.sequential.frames import request_unknown_version, request_with_unknown_tags
 from conformance.sequential.layout import build
 from conformance.sequential.model import expected
+from conformance.sequential.model.groups import METADATA_LENGTH_MAX
 from conformance.sequential.pinned import pinned
 from conformance.sequential.response import CLOSED, SILENT, Response, malformed
 from conformance.sequential.responses import normalise
@@ -36,6 +37,7 @@ from conformance.sequential.steps import (
     ListOffsets,
     LongPoll,
     Metadata,
+    OffsetCommit,
     OffsetFetch,
     On,
     OnEveryBroker,
@@ -49,7 +51,7 @@ from conformance.sequential.steps import (
     WithUnknownTags,
 )
 from conformance.sequential.symbols import ScriptSymbols
-from fixtures.clients.broker_defaults import settings_to_pin
+from fixtures.clients.broker_defaults import broker_settings, settings_to_pin
 from fixtures.clients.messages import ApiKey, api_name, request_schema
 from fixtures.clients.raw import (
     ConnectionClosed,
@@ -70,6 +72,9 @@ CLOSE_TIMEOUT_S: Final = 2.0
 NO_LEADER: Final = "no_leader"
 """Field of the response to a CreateTopic: the time for which a partition had no leader."""
 _RETRY_DELAY_S: Final = 0.02
+_METADATA_MAX: Final = "offset.metadata.max.bytes"
+_LONG_METADATA: Final = 10
+"""Metadata from this length on may be longer than a broker permits."""
 _CLIENT_SOFTWARE: Final = {"client_software_name": "kafkatrial", "client_software_version": "1"}
 _SHOWN_BYTES_MAX: Final = 40
 
@@ -145,9 +150,20 @@ class Session:
                 self._pinned_settings = settings_to_pin(client, self._connections.nodes[0].id)
         return pinned(script, self._pinned_settings)
 
+    def _require_metadata_limit(self, script: Script) -> None:
+        """Raise `UnsupportedApi` if the script commits long metadata, and the limit is not Kafka's default."""
+        commits = (step for step in script.steps if isinstance(step, OffsetCommit))
+        if all(len(step.metadata) < _LONG_METADATA for step in commits):
+            return
+        node, limit = self._connections.nodes[0].id, str(METADATA_LENGTH_MAX)
+        found = broker_settings(self._connections.client(), node, (_METADATA_MAX,)).get(_METADATA_MAX) or limit
+        if found != limit:
+            raise UnsupportedApi(f"{_METADATA_MAX} is {found}, and the scripts are written for {limit}")
+
     def run(self, script: Script) -> tuple[Response, ...]:
         """Send the steps in order; return one response for each. Raises `TargetDown`, `NotReady`, `UnsupportedApi`."""
         script = self.pinned(script)
+        self._require_metadata_limit(script)
         self._scripts_run += 1
         run = _ScriptRun(self._connections, f"{self._unique}-{self._scripts_run}")
         try:

@@ -30,7 +30,7 @@ COMBINATIONS: list[Mapping[str, str]] = [
     {"compression.type": "zstd", "min.insync.replicas": "2"},
     {"log.cleanup.policy": "compact,delete"},
     {"log.cleanup.policy": "compact", "compression.type": "lz4", "log.message.timestamp.type": "LogAppendTime"},
-    {"message.max.bytes": "20000"},
+    {"message.max.bytes": "20000", "offset.metadata.max.bytes": "100"},
     {"message.max.bytes": "5000000", "compression.type": "gzip"},
     {"log.message.timestamp.before.max.ms": "60000", "compression.type": "snappy"},
     {"log.message.timestamp.after.max.ms": "1000"},
@@ -118,3 +118,12 @@ def test_scripts_that_remove_settings_set_the_pinned_ones_again():
     assert dict(replaced.configs) == {**settings, "retention.ms": "1"}
     assert described == script.steps[3]
     assert pinned(script, {}) is script
+
+
+def test_oversize_metadata_is_not_judged_with_another_limit(tmp_path):
+    chosen = [each for each in SEQUENTIAL if each.area == "groups"]
+    findings = judged("reference", {"offset.metadata.max.bytes": "100"}, chosen, tmp_path)
+    assert_silent(findings)
+    (oversize,) = (each for each in findings if each.requirement == "groups/oversize-metadata-is-rejected")
+    assert oversize.verdict == "not-applicable"
+    assert oversize.reason.startswith("offset.metadata.max.bytes is 100")
