@@ -8,12 +8,12 @@
     POST        /restore
     POST        /stop
 
-Starlette on uvicorn's h11. Checks that they do not make are made here, because a client that reaches the port can stop
-the cluster, and a browser lets every web page send requests to it:
+Starlette on uvicorn's h11, with further checks, because any client that reaches the port can stop the cluster, and a
+browser lets every web page send requests to the port:
 
 - `_Gate` reads the body before anything else looks at a request, so that none of it can run as a next request, and
   rejects what comes from a web page: a page cannot forge `Host`, nor omit `Origin` in a POST.
-- Every error closes its connection, and is `{"error": LINE}`, those that uvicorn itself responds with included.
+- Every error closes its connection, and is `{"error": LINE}`, even the errors of uvicorn.
 - `_Connection` bounds the number of connections, and the time in which a request has to arrive.
 """
 

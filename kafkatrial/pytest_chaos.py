@@ -111,7 +111,7 @@ class _Ran:
 
 
 def _traceback_named_in(output: Sequence[str]) -> Iterator[str]:
-    """Yield the lines of a traceback that a command saved to a file, which in CI does not outlive the machine."""
+    """Yield the lines of a traceback that a command saved to a file: in CI the file is deleted with the machine."""
     for line in output:
         if named := _TRACEBACK.search(line):
             with suppress(OSError):

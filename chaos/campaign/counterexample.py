@@ -11,8 +11,8 @@ SIMULATION: Final = "simulation"
 FILE_NAME: Final = "failure.json"
 _WIDTH: Final = 118
 _CONFIRMATIONS: Final = {
-    True: "It has shown it twice.",
-    False: "It has not shown it again: flaky.",
+    True: "The result occurred twice.",
+    False: "The result did not recur: flaky.",
     None: "It ran once.",
 }
 

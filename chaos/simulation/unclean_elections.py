@@ -1,9 +1,9 @@
 """Record of elections that may lose acknowledged records without a violation.
 
-They were unclean, as permitted by a setting or requested by an administrator. Or a replica that lost content while it
-was in sync stays in the ISR of the controller until its broker registers again; without KIP-966 it may be elected
-before that, or be the last member. The invariants detect such an election (`Ledger.void_below_epoch`); here it is
-recorded in the history for its checkers.
+Some are unclean, as permitted by a setting or requested by an administrator. In others, a replica has lost content
+while it was in sync. It stays in the ISR of the controller until its broker registers again; without KIP-966 it may be
+elected before that, or be the last member. The invariants detect such an election (`Ledger.void_below_epoch`); here it
+is recorded in the history for its checkers.
 """
 
 from linearizability.history.recorder import Recorder

@@ -1,8 +1,8 @@
 """Positions of reads derived from records and operations, for a history without them.
 
 A read starts where the process's last read in that partition ended, if the process had no assign, seek or assignment
-event since; otherwise at its own first record. It ends after its last record. A move during the last read or this one
-counts as since, because its order relative to the records is unknown: the derived read then starts later and covers
+event since; otherwise at its own first record. It ends after its last record. A move during one of the two reads counts
+as one between them, because its order relative to the records is unknown: the derived read then starts later and covers
 less, which can hide an anomaly but never invent one.
 """
 

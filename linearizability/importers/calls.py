@@ -13,9 +13,9 @@ or events, in their order:
 They have the members of `Operation` and `Event`, with the same defaults.
 
 In a log of Jepsen `f` is the operation's name and `value` its argument, or a vector of its arguments; if it is ok,
-`value` is the result. A compare-and-set that is ok was written, one that failed is left out. In a log of independent
-keys each `value` is a pair of the key and the value, also for an operation without an argument (`[0 nil]`). Such pairs
-identify the log, and its inputs are those of `models.each_key`.
+`value` is the result. A compare-and-set that is ok wrote its value; one that failed is left out. In a log of
+independent keys each `value` is a pair of the key and the value, also for an operation without an argument (`[0 nil]`).
+Such pairs identify the log, and its inputs are those of `models.each_key`.
 """
 
 import json

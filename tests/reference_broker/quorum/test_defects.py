@@ -13,7 +13,7 @@ from tests.reference_broker.quorum.simulation.simulation import simulate
 
 SEEDS = range(80)
 DETECTIONS = 3
-"""If a defect is detected in a fifth of its scenarios, fewer detections have a probability of one in 100,000."""
+"""A defect that is detected in a fifth of its scenarios has fewer detections with a probability of one in 100,000."""
 
 
 @pytest.mark.parametrize("defect", SCENARIOS, ids=lambda defect: defect.name)
