@@ -326,11 +326,15 @@ class QuorumState:
             raise InconsistentMessageError(f"epoch {epoch} is too far above epoch {self.state.epoch}")
 
     def _check_consistent_leader(self, epoch: int, leader_id: int) -> None:
-        """Check that an epoch has one leader, and that this node leads it if it is named (`hasConsistentLeader`)."""
+        """Check that an epoch has one leader, and that this node leads it if it is named.
+
+        This is Kafka's `hasConsistentLeader`, and the check of `QuorumState.transitionToFollower` that a node which is
+        named as the leader of a newer epoch does not follow itself.
+        """
         state = self.state
         if epoch == state.epoch and NO_LEADER not in {leader_id, state.leader_id} and leader_id != state.leader_id:
             raise InconsistentMessageError(f"the leader of epoch {epoch} is {state.leader_id}, not {leader_id}")
-        if leader_id == self.local.id and epoch >= state.epoch and state.leader_id != leader_id:
+        if leader_id == self.local.id and (epoch > state.epoch or (epoch == state.epoch and state.leader_id != leader_id)):
             raise InconsistentMessageError(f"this node, {leader_id}, does not lead epoch {epoch}")
 
     def transition_to_unattached(self, trigger: Trigger, epoch: int, leader_id: int, now: Now) -> None:

@@ -93,6 +93,15 @@ def test_a_peer_cannot_make_a_node_the_leader(cluster, api):
         assert cluster.nodes[follower].quorum.state is before
 
 
+@pytest.mark.parametrize("api", ["BeginQuorumEpoch", "EndQuorumEpoch"])
+def test_a_peer_cannot_make_the_leader_the_leader_of_a_newer_epoch(cluster, api):
+    leader = cluster.active_controller
+    before = cluster.nodes[leader].quorum.state
+    assert send(cluster, leader, api, "next", leader_id=leader) is ErrorCode.invalid_request
+    assert send(cluster, leader, api, "current", leader_id=leader) is ErrorCode.none
+    assert cluster.nodes[leader].quorum.state is before
+
+
 def test_a_second_leader_of_an_epoch_is_rejected(cluster):
     leader = cluster.active_controller
     follower, other = (node_id for node_id in cluster.nodes if node_id != leader)
