@@ -7,6 +7,8 @@ malformed request closes its connection and has no other effect. Only ApiVersion
 version, from which a newer client learns the supported ones.
 """
 
+from collections.abc import Generator
+
 from reference_broker.core.api import Part, ServingNode
 from reference_broker.core.apis import BROKER_APIS, CONTROLLER_APIS
 from reference_broker.core.clock import Now
@@ -70,7 +72,11 @@ def serve(
     )
     part = node if api.part is Part.NODE else node.broker if api.part is Part.BROKER else node.controller
     connection.busy = True
-    node.runtime.complete(request, api.handle(part, request, now))
+    outcome = api.handle(part, request, now)
+    if isinstance(outcome, Generator):
+        node.runtime.work.run(request, outcome, lambda result, _: node.runtime.complete(request, result), now)
+    else:
+        node.runtime.complete(request, outcome)
 
 
 def _reject_version(node: ServingNode, connection: Connection, header: RequestHeader) -> None:

@@ -9,7 +9,9 @@ A commit is appended with acks=all; the response is sent when it is committed. E
 errors of the coordinator, which clients retry (`_COORDINATOR_ERRORS`).
 """
 
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import mul
 from types import MappingProxyType
 
 from reference_broker.core.clock import Now
@@ -46,12 +48,18 @@ _COORDINATOR_ERRORS: Mapping[ErrorCode, ErrorCode] = MappingProxyType(
 """The client's error for an error of the partition. The last one is none: the records are committed."""
 
 
+_POWERS_OF_31 = [31**exponent & 0xFFFFFFFF for exponent in reversed(range(256))]
+_UTF_16 = f"utf-16-{sys.byteorder[0]}e"
+
+
 def java_hash(text: str) -> int:
     """Return Java's `String.hashCode`, over UTF-16 units, which determines the partition of a group."""
-    units = text.encode("utf-16-be", "surrogatepass")
+    units = memoryview(text.encode(_UTF_16, "surrogatepass")).cast("H")
     value = 0
-    for position in range(0, len(units), 2):
-        value = (31 * value + int.from_bytes(units[position : position + 2], "big")) & 0xFFFFFFFF
+    for start in range(0, len(units), len(_POWERS_OF_31)):
+        part = units[start : start + len(_POWERS_OF_31)]
+        powers = _POWERS_OF_31[-len(part) :]
+        value = (value * 31 ** len(part) + sum(map(mul, part, powers))) & 0xFFFFFFFF
     return value - 2**32 if value >= 2**31 else value
 
 

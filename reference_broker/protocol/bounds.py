@@ -5,8 +5,9 @@ kio's reader differs from Kafka's in these points, which a walk over the bytes c
 - kio allocates memory for the claimed length of an array, and a length of 2^31 ends the process. The walk rejects an
   array with more elements than remaining bytes, a string or tagged field that is longer, and a string of more than
   32,767 bytes, as Kafka's readers do.
-- kio reads any number of elements. The walk allows `ELEMENTS_MAX` per request, because a node handles one request at a
-  time. Kafka only bounds the bytes (`socket.request.max.bytes`) and has several request handler threads.
+- kio reads any number of elements. The walk allows `ELEMENTS_MAX` per request, because a node decodes a request and
+  encodes its response at once. Kafka only bounds the bytes (`socket.request.max.bytes`), as several threads handle
+  requests, and the records of one request to the controller (10,000).
 - kio rejects unknown tagged fields, which a newer client may send and a server must skip (KIP-482). The walk records
   where they are, and `bounds_checker` removes them.
 - kio reads null in a field that is not nullable. The walk rejects it, as Kafka's readers do.
@@ -24,8 +25,9 @@ from reference_broker.protocol.errors import MalformedRequestError
 
 Cut = tuple[int, int, bytes]
 """Start, end and replacement of a range of bytes; the replacement is mostly empty."""
-ELEMENTS_MAX = 20_000
-"""Limit of the elements of all arrays of a request: each one takes time in the decoder and in the handler."""
+ELEMENTS_MAX = 10_000
+"""Limit of the elements of all arrays of a request: Kafka's limit of the records that a request to the controller may
+write (`QuorumController.MAX_RECORDS_PER_USER_OP`). Work of more than 50 ms is done in steps (`protocol.steps`)."""
 STRING_MAX_BYTES = 0x7FFF
 """Limit of a string in Kafka's readers, in flexible versions too."""
 

@@ -34,6 +34,7 @@ from reference_broker.core.runtime import Runtime
 from reference_broker.core.tracer import ControllerActivated, RequestDecided
 from reference_broker.protocol.errors import ErrorCode
 from reference_broker.protocol.metadata_records import MetadataRecord
+from reference_broker.protocol.steps import Steps, finish
 
 CommitHandler = Callable[[Now], None]
 MAX_RECORDS_PER_USER_OP = 10_000
@@ -90,6 +91,11 @@ class Controller:
     def next_offset(self) -> int:
         """Offset of the next record, which becomes the epoch of a broker that registers now."""
         return self._log.end_offset
+
+    @property
+    def image_version(self) -> tuple[int | None, int]:
+        """Version of the image, which changes with the epoch and with every record."""
+        return self._epoch, self._log.end_offset
 
     # The quorum
 
@@ -153,12 +159,17 @@ class Controller:
         Raises `ControllerError` with POLICY_VIOLATION if there are more records than one request may write.
         """
         self.runtime.trace(RequestDecided(request, records, response))
-        if len(records) > MAX_RECORDS_PER_USER_OP:
-            raise ControllerError(ErrorCode.policy_violation, TOO_MANY_RECORDS)
+        check_record_count(records)
         if not records and not self._waiting:
             return response
         self.write(records, lambda _: self.runtime.respond(request, response), now, request=request)
         return RequestOutcome.DEFERRED
+
+
+def check_record_count(records: Sequence[MetadataRecord]) -> None:
+    """Raise `ControllerError` with POLICY_VIOLATION if there are more records than one request may write."""
+    if len(records) > MAX_RECORDS_PER_USER_OP:
+        raise ControllerError(ErrorCode.policy_violation, TOO_MANY_RECORDS)
 
 
 Handle = Callable[[Controller, Request, Now], Any]
@@ -177,3 +188,46 @@ def require_active(handle: Handle) -> Handle:
             return error_response(request, error.code, error.message)
 
     return handle_if_active
+
+
+Decision = tuple[Sequence[MetadataRecord], Any]
+"""Records and response of a request."""
+Decide = Callable[[Controller, Request], Steps[Decision]]
+"""Decides about a request in steps, and changes nothing. Raises `ControllerError`."""
+
+
+def decide_in_steps(decide: Decide) -> Handle:
+    """Return a handler that decides in steps, and again in one step if the image has changed in between."""
+
+    @wraps(decide)
+    def handle(controller: Controller, request: Request, now: Now) -> Any:
+        version = controller.image_version
+
+        def conclude(decision: Decision | ControllerError, later: Now) -> None:
+            if controller.image_version != version:
+                decision = finish(_decision(controller, request, decide))
+            controller.runtime.complete(request, _conclude(controller, request, decision, later))
+
+        controller.runtime.work.run(request, _decision(controller, request, decide), conclude, now)
+        return RequestOutcome.DEFERRED
+
+    return handle
+
+
+def _decision(controller: Controller, request: Request, decide: Decide) -> Steps[Decision | ControllerError]:
+    if not controller.is_active:
+        return ControllerError(ErrorCode.not_controller)
+    try:
+        return (yield from decide(controller, request))
+    except ControllerError as error:
+        return error
+
+
+def _conclude(controller: Controller, request: Request, decision: Decision | ControllerError, now: Now) -> Any:
+    try:
+        if isinstance(decision, ControllerError):
+            raise decision
+        records, response = decision
+        return controller.respond_when_committed(request, records, response, now)
+    except ControllerError as error:
+        return error_response(request, error.code, error.message)

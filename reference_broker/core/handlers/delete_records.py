@@ -24,6 +24,7 @@ from reference_broker.core.request import Request, RequestOutcome
 from reference_broker.core.topic_names import INTERNAL_TOPICS
 from reference_broker.protocol.durations import milliseconds
 from reference_broker.protocol.errors import ErrorCode
+from reference_broker.protocol.steps import Pace, Steps
 
 _HIGH_WATERMARK = -1
 _UNKNOWN_OFFSET = -1
@@ -41,11 +42,15 @@ class _Result:
     required_offset: int | None = None
 
 
-def handle(broker: Broker, request: Request, now: Now) -> Any:
+def handle(broker: Broker, request: Request, now: Now) -> Steps[Any]:
     """Delete records, and respond when all live replicas have done so."""
-    results = [
-        _delete(broker, topic, requested, now) for topic in request.body.topics for requested in topic.partitions
-    ]
+    results = []
+    pace = Pace()
+    for topic in request.body.topics:
+        for requested in topic.partitions:
+            if pace.is_due():
+                yield
+            results.append(_delete(broker, topic, requested, now))
     waiting = _DelayedDeleteRecords(broker, request, results)
     if waiting.is_settled():
         return waiting.response()

@@ -14,7 +14,7 @@ Follows: kafka.server.ConfigHelper (KIP-133, KIP-226, KIP-569).
 Gaps: no documentation texts; groups, client metrics and loggers have no properties.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 from reference_broker.core.broker import Broker
@@ -27,6 +27,7 @@ from reference_broker.core.controller.errors import ControllerError
 from reference_broker.core.request import Request
 from reference_broker.core.topic_names import illegal_topic_name
 from reference_broker.protocol.errors import ErrorCode
+from reference_broker.protocol.steps import Pace, Steps
 
 _WITHOUT_PROPERTIES = {8, 16, 32}
 """Loggers, client metrics and groups."""
@@ -38,27 +39,27 @@ _MALFORMED = (
 _REPEATED = "Each resource must appear at most once."
 
 
-def handle(broker: Broker, request: Request, now: Now) -> Any:
-    """Describe the properties of each resource."""
+def handle(broker: Broker, request: Request, now: Now) -> Steps[Any]:
+    """Describe the properties of each resource, and reject resources that have occurred before."""
     resources = request.body.resources
-    if any(resource.resource_type not in {*ResourceType, *_WITHOUT_PROPERTIES} for resource in resources):
-        error = ControllerError(ErrorCode.invalid_request, _MALFORMED)
-        results = tuple(_error_result(request, resource, error) for resource in resources)
-    else:
-        results = tuple(_describe_once(broker, request, resources))
-    return request.replies.DescribeConfigsResponse(results=results)
-
-
-def _describe_once(broker: Broker, request: Request, resources: Iterable[Any]) -> Iterator[Any]:
-    """Describe each resource, and reject those that have occurred before."""
+    known_types = {*ResourceType, *_WITHOUT_PROPERTIES}
+    is_malformed = any(resource.resource_type not in known_types for resource in resources)
     described: set[tuple[int, str]] = set()
+    results = []
+    pace = Pace()
     for resource in resources:
+        if pace.is_due():
+            yield
         key = resource.resource_type, resource.resource_name
-        if key in described:
-            yield _error_result(request, resource, ControllerError(ErrorCode.invalid_request, _REPEATED))
+        if is_malformed or key in described:
+            message = _MALFORMED if is_malformed else _REPEATED
+            result = _error_result(request, resource, ControllerError(ErrorCode.invalid_request, message))
         else:
             described.add(key)
-            yield _describe(broker, request, resource)
+            result = _describe(broker, request, resource)
+            pace.elements += len(result.configs)
+        results.append(result)
+    return request.replies.DescribeConfigsResponse(results=tuple(results))
 
 
 def _describe(broker: Broker, request: Request, resource: Any) -> Any:

@@ -18,11 +18,12 @@ from reference_broker.core.metadata.image import TopicImage
 from reference_broker.core.request import Request
 from reference_broker.core.topic_names import INTERNAL_TOPICS, illegal_topic_name
 from reference_broker.protocol.errors import ErrorCode
+from reference_broker.protocol.steps import Pace, Steps
 
 _PARTITIONS_MAX = 2000
 
 
-def handle(broker: Broker, request: Request, now: Now) -> Any:
+def handle(broker: Broker, request: Request, now: Now) -> Steps[Any]:
     """Return one page of partitions, and the cursor of the next."""
     new, cursor = request.replies, request.body.cursor
     view = ClusterView(broker.image, request.connection.listener)
@@ -37,7 +38,10 @@ def handle(broker: Broker, request: Request, now: Now) -> Any:
     remaining = max(min(_PARTITIONS_MAX, request.body.response_partition_limit), 1)
     topics = []
     next_cursor = None
+    pace = Pace()
     for name in names:
+        if pace.is_due():
+            yield
         if not remaining:
             next_cursor = new.Cursor(topic_name=name, partition_index=0)
             break
@@ -48,6 +52,7 @@ def handle(broker: Broker, request: Request, now: Now) -> Any:
             next_cursor = new.Cursor(topic_name=name, partition_index=indexes.stop)
             break
         remaining -= len(indexes)
+        pace.elements += len(indexes)
         first = 0
     return new.DescribeTopicPartitionsResponse(topics=tuple(topics), next_cursor=next_cursor)
 

@@ -20,9 +20,12 @@ from reference_broker.core.handlers.cluster_view import BrokerView, ClusterView
 from reference_broker.core.request import Request
 from reference_broker.core.topic_names import CONSUMER_OFFSETS_TOPIC
 from reference_broker.protocol.errors import ErrorCode
+from reference_broker.protocol.steps import Pace, Steps
 
 _GROUP = 0
 _SEVERAL_VERSION = 4
+_CHARACTERS_PER_ELEMENT = 256
+"""Characters of a key whose hash takes as long as the rest of its lookup."""
 _MESSAGES = {
     ErrorCode.none: "NONE",
     ErrorCode.coordinator_not_available: "The coordinator is not available.",
@@ -34,7 +37,7 @@ _MESSAGES = {
 """Kafka's error messages; from version 4 they are empty."""
 
 
-def handle(broker: Broker, request: Request, now: Now) -> Any:
+def handle(broker: Broker, request: Request, now: Now) -> Steps[Any]:
     """Find the coordinator of each key."""
     new, body = request.replies, request.body
     brokers = {listed.node_id: listed for listed in ClusterView(broker.image, request.connection.listener).brokers()}
@@ -42,12 +45,14 @@ def handle(broker: Broker, request: Request, now: Now) -> Any:
     if request.api_version < _SEVERAL_VERSION:
         found = _find(broker, brokers, key_type, body.key, now)
         return new.FindCoordinatorResponse(error_message=_MESSAGES[found["error_code"]], **found)
-    return new.FindCoordinatorResponse(
-        coordinators=tuple(
-            new.Coordinator(key=key, error_message="", **_find(broker, brokers, key_type, key, now))
-            for key in body.coordinator_keys
-        )
-    )
+    coordinators = []
+    pace = Pace()
+    for key in body.coordinator_keys:
+        if pace.is_due():
+            yield
+        coordinators.append(new.Coordinator(key=key, error_message="", **_find(broker, brokers, key_type, key, now)))
+        pace.elements += len(key) // _CHARACTERS_PER_ELEMENT
+    return new.FindCoordinatorResponse(coordinators=tuple(coordinators))
 
 
 def _find(broker: Broker, brokers: Mapping[int, BrokerView], key_type: int, key: str, now: Now) -> dict[str, Any]:

@@ -29,16 +29,20 @@ from reference_broker.core.controller.errors import ControllerError
 from reference_broker.core.request import Request
 from reference_broker.protocol.errors import ErrorCode
 from reference_broker.protocol.messages import client_codec
+from reference_broker.protocol.steps import Pace, Steps
 
 _INCREMENTAL = 44
 
 
-def handle(broker: Broker, request: Request, now: Now) -> Any:
+def handle(broker: Broker, request: Request, now: Now) -> Steps[Any]:
     """Reject invalid resources, and forward the others."""
     resources = request.body.resources
     count = Counter((resource.resource_type, resource.resource_name) for resource in resources)
     rejected: dict[int, ControllerError] = {}
+    pace = Pace()
     for position, resource in enumerate(resources):
+        if pace.is_due():
+            yield
         try:
             _check(broker, request, resource, repeated=count[resource.resource_type, resource.resource_name] > 1)
         except ControllerError as error:

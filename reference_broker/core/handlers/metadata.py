@@ -15,6 +15,8 @@ Follows: kafka.server.KafkaApis (KIP-430, KIP-516, KIP-590).
 - Authorized operations are all operations, since there is no authorizer (KIP-430).
 """
 
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 from reference_broker.core.broker import Broker
@@ -26,11 +28,12 @@ from reference_broker.core.topic_names import INTERNAL_TOPICS, illegal_topic_nam
 from reference_broker.protocol.errors import ErrorCode
 from reference_broker.protocol.messages import Replies
 from reference_broker.protocol.metadata_records import PartitionRecord
+from reference_broker.protocol.steps import Pace, Steps
 
 _OPERATIONS_NOT_REQUESTED = -(2**31)
 
 
-def handle(broker: Broker, request: Request, now: Now) -> Any:
+def handle(broker: Broker, request: Request, now: Now) -> Steps[Any]:
     """Return the cluster and the requested topics."""
     new, body = request.replies, request.body
     if 10 <= request.api_version < 12 and any(topic.name is None or topic.topic_id for topic in body.topics or ()):
@@ -38,6 +41,7 @@ def handle(broker: Broker, request: Request, now: Now) -> Any:
         return new.MetadataResponse(brokers=(), topics=tuple(errors))
     view = ClusterView(broker.image, request.connection.listener)
     cluster_operations = getattr(body, "include_cluster_authorized_operations", False)
+    topics = yield from _topics(broker, request, view, now)
     return new.MetadataResponse(
         brokers=tuple(
             new.MetadataResponseBroker(node_id=node.node_id, host=node.host, port=node.port, rack=node.rack)
@@ -45,22 +49,33 @@ def handle(broker: Broker, request: Request, now: Now) -> Any:
         ),
         cluster_id=broker.identity.cluster_id,
         controller_id=view.controller(broker.identity.node_id),
-        topics=_topics(broker, request, view, now),
+        topics=topics,
         cluster_authorized_operations=CLUSTER_OPERATIONS if cluster_operations else _OPERATIONS_NOT_REQUESTED,
         error_code=ErrorCode.none,
     )
 
 
-def _topics(broker: Broker, request: Request, view: ClusterView, now: Now) -> tuple[Any, ...]:
+def _topics(broker: Broker, request: Request, view: ClusterView, now: Now) -> Steps[tuple[Any, ...]]:
     requested = request.body.topics
     if requested is None or (not requested and request.api_version == 0):
-        return tuple(_topic(request, view, topic) for topic in view.image.topics.values())
+        return (yield from _in_steps(partial(_topic, request, view), tuple(view.image.topics.values())))
     topic_ids = dict.fromkeys(topic.topic_id for topic in requested if getattr(topic, "topic_id", None))
     if topic_ids:  # then names are ignored
-        return tuple(_topic_by_id(request, view, topic_id) for topic_id in topic_ids)
+        return (yield from _in_steps(partial(_topic_by_id, request, view), topic_ids))
     names = dict.fromkeys(topic.name for topic in requested)
     _create_missing(broker, request, names, now)
-    return tuple(_topic_by_name(request, view, name) for name in names)
+    return (yield from _in_steps(partial(_topic_by_name, request, view), names))
+
+
+def _in_steps(describe: Callable[[Any], Any], requested: Iterable[Any]) -> Steps[tuple[Any, ...]]:
+    topics = []
+    pace = Pace()
+    for topic in requested:
+        if pace.is_due():
+            yield
+        topics.append(describe(topic))
+        pace.elements += len(topics[-1].partitions)
+    return tuple(topics)
 
 
 def _create_missing(broker: Broker, request: Request, names: dict[str | None, None], now: Now) -> None:

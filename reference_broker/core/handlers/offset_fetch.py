@@ -25,6 +25,7 @@ from reference_broker.core.replication.partition import NO_EPOCH
 from reference_broker.core.request import Request, RequestOutcome
 from reference_broker.protocol.errors import ErrorCode
 from reference_broker.protocol.group_records import OffsetCommitValue
+from reference_broker.protocol.steps import Pace, Steps
 
 _NO_OFFSET = -1
 _SEVERAL_GROUPS_VERSION = 8
@@ -39,8 +40,11 @@ def handle(broker: Broker, request: Request, now: Now) -> Any:
         return _response(broker, request, {})
     groups = [broker.groups.find(group.group_id) for group in _requested_groups(request)]
 
-    def on_stable(errors: Mapping[int, ErrorCode], _: Now) -> None:
-        broker.runtime.respond(request, _response(broker, request, errors))
+    def on_stable(errors: Mapping[int, ErrorCode], later: Now) -> None:
+        broker.runtime.work.run(request, _response(broker, request, errors), respond, later)
+
+    def respond(response: Any, _: Now) -> None:
+        broker.runtime.respond(request, response)
 
     broker.groups.await_stable([group for group in groups if isinstance(group, GroupOffsets)], on_stable, now)
     return RequestOutcome.DEFERRED
@@ -51,7 +55,7 @@ def _requested_groups(request: Request) -> Any:
     return request.body.groups if request.api_version >= _SEVERAL_GROUPS_VERSION else (request.body,)
 
 
-def _response(broker: Broker, request: Request, unstable: Mapping[int, ErrorCode]) -> Any:
+def _response(broker: Broker, request: Request, unstable: Mapping[int, ErrorCode]) -> Steps[Any]:
     """Return the response.
 
     :param unstable: the errors of the wait for stable offsets, by partition of `__consumer_offsets`.
@@ -59,7 +63,10 @@ def _response(broker: Broker, request: Request, unstable: Mapping[int, ErrorCode
     new = request.replies
     fetched: set[str] = set()
     results = []
+    pace = Pace()
     for group in _requested_groups(request):
+        if pace.is_due():
+            yield
         is_repeated = group.group_id in fetched
         results.append(_REPEATED if is_repeated else _group(broker, request, group, unstable))
         fetched.add(group.group_id)

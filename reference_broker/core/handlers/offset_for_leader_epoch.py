@@ -16,20 +16,22 @@ from reference_broker.core.handlers.lookup import find_partition, find_topic
 from reference_broker.core.replication.partition import Partition
 from reference_broker.core.request import Request
 from reference_broker.protocol.errors import ErrorCode
+from reference_broker.protocol.steps import Pace, Steps
 
 
-def handle(broker: Broker, request: Request, now: Now) -> Any:
+def handle(broker: Broker, request: Request, now: Now) -> Steps[Any]:
     """Return the end offset of an epoch in each partition."""
     new = request.replies
-    return new.OffsetForLeaderEpochResponse(
-        topics=tuple(
-            new.OffsetForLeaderTopicResult(
-                topic=topic.topic,
-                partitions=tuple(_partition(broker, request, topic, requested) for requested in topic.partitions),
-            )
-            for topic in request.body.topics
-        )
-    )
+    topics = []
+    pace = Pace()
+    for topic in request.body.topics:
+        partitions = []
+        for requested in topic.partitions:
+            if pace.is_due():
+                yield
+            partitions.append(_partition(broker, request, topic, requested))
+        topics.append(new.OffsetForLeaderTopicResult(topic=topic.topic, partitions=tuple(partitions)))
+    return new.OffsetForLeaderEpochResponse(topics=tuple(topics))
 
 
 def _partition(broker: Broker, request: Request, topic: Any, requested: Any) -> Any:

@@ -34,7 +34,7 @@ from reference_broker.core.topic_names import INTERNAL_TOPICS
 from reference_broker.protocol.durations import milliseconds
 from reference_broker.protocol.errors import ErrorCode, error_code
 from reference_broker.protocol.record_batch import HEADER_SIZE_BYTES, BatchHeader, Codec
-from reference_broker.protocol.steps import BYTES_PER_STEP, Steps
+from reference_broker.protocol.steps import BYTES_PER_STEP, Pace, Steps
 
 _ACKS = frozenset({ACKS_ALL, 0, 1})
 _ADMIN_CLIENT_ID = "__admin_client"
@@ -104,11 +104,12 @@ def _complete(broker: Broker, request: Request, results: list[_Result], now: Now
 def _validate_all(broker: Broker, request: Request, now: Now) -> Steps[list[_Result]]:
     results: list[_Result] = []
     unpaused_bytes = 0
+    pace = Pace()
     for topic in request.body.topic_data:
         found = find_topic(broker, topic)
         for data in topic.partition_data:
             unpaused_bytes += len(data.records or b"")
-            if unpaused_bytes > BYTES_PER_STEP and results:
+            if pace.is_due() or (unpaused_bytes > BYTES_PER_STEP and results):
                 unpaused_bytes = 0
                 yield
             result = _Result(topic, data.index, None if isinstance(found, ErrorCode) else (found.name, data.index))

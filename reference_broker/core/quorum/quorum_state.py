@@ -334,7 +334,9 @@ class QuorumState:
         state = self.state
         if epoch == state.epoch and NO_LEADER not in {leader_id, state.leader_id} and leader_id != state.leader_id:
             raise InconsistentMessageError(f"the leader of epoch {epoch} is {state.leader_id}, not {leader_id}")
-        if leader_id == self.local.id and (epoch > state.epoch or (epoch == state.epoch and state.leader_id != leader_id)):
+        if leader_id == self.local.id and (
+            epoch > state.epoch or (epoch == state.epoch and state.leader_id != leader_id)
+        ):
             raise InconsistentMessageError(f"this node, {leader_id}, does not lead epoch {epoch}")
 
     def transition_to_unattached(self, trigger: Trigger, epoch: int, leader_id: int, now: Now) -> None:

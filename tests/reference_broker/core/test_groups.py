@@ -159,6 +159,15 @@ def test_java_hash(text, hashed):
     assert java_hash(text) == hashed
 
 
+@given(st.text(max_size=5), st.integers(0, 300))
+def test_the_hash_of_a_long_group_is_the_hash_of_its_units(text, times):
+    units = (text * times).encode("utf-16-be", "surrogatepass")
+    value = 0
+    for high, low in zip(units[::2], units[1::2], strict=True):
+        value = (31 * value + 256 * high + low) % 2**32
+    assert java_hash(text * times) % 2**32 == value
+
+
 @given(st.text(), st.integers(1, 100))
 def test_every_group_has_a_partition(group, partitions):
     assert 0 <= partition_for_group(group, partitions) < partitions

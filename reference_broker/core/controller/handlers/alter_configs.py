@@ -9,37 +9,44 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from reference_broker.core.clock import Now
 from reference_broker.core.configuration.resource import ResourceType
 from reference_broker.core.controller.configs import Resource, config_records, replace_properties
-from reference_broker.core.controller.controller import Controller, require_active
+from reference_broker.core.controller.controller import Controller, Decision, check_record_count, decide_in_steps
 from reference_broker.core.controller.errors import ControllerError
 from reference_broker.core.request import Request
 from reference_broker.protocol.errors import ErrorCode
 from reference_broker.protocol.metadata_records import ConfigRecord
+from reference_broker.protocol.steps import Pace, Steps
 
 Values = Callable[[Resource, Any], dict[str, str | None]]
 """Function from a resource and its element of the request to the new values. Raises `ControllerError`."""
 
 
-@require_active
-def handle(controller: Controller, request: Request, now: Now) -> Any:
+@decide_in_steps
+def handle(controller: Controller, request: Request) -> Steps[Decision]:
     """Replace the properties of each resource."""
 
     def values(resource: Resource, element: Any) -> dict[str, str | None]:
         new = {config.name: config.value for config in element.configs}
         return replace_properties(new, controller.image.overrides(resource.type, resource.name))
 
-    return alter(controller, request, request.replies.AlterConfigsResponse, values, now)
+    return alter(controller, request, request.replies.AlterConfigsResponse, values)
 
 
-def alter(controller: Controller, request: Request, make_response: Callable[..., Any], values: Values, now: Now) -> Any:
+def alter(
+    controller: Controller, request: Request, make_response: Callable[..., Any], values: Values
+) -> Steps[Decision]:
     """Set the values that `values` computes for each resource, and return its error or success."""
     elements = {(element.resource_type, element.resource_name): element for element in request.body.resources}
     count = Counter((element.resource_type, element.resource_name) for element in request.body.resources)
     records: list[ConfigRecord] = []
     responses = []
+    pace = Pace()
     for key, element in elements.items():
+        if pace.is_due():
+            yield
+        if not request.body.validate_only:
+            check_record_count(records)
         code, message = ErrorCode.none, None
         try:
             resource = _resource(element, repeated=count[key] > 1)
@@ -56,7 +63,7 @@ def alter(controller: Controller, request: Request, make_response: Callable[...,
             )
         )
     response = make_response(responses=tuple(responses))
-    return controller.respond_when_committed(request, () if request.body.validate_only else records, response, now)
+    return () if request.body.validate_only else records, response
 
 
 def _resource(element: Any, *, repeated: bool) -> Resource:

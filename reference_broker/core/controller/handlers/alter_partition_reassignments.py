@@ -9,27 +9,30 @@ Follows: org.apache.kafka.controller.ReplicationControlManager (KIP-455, KIP-860
 
 from typing import Any
 
-from reference_broker.core.clock import Now
-from reference_broker.core.controller.controller import Controller, require_active
+from reference_broker.core.controller.controller import Controller, Decision, decide_in_steps
 from reference_broker.core.controller.elections import Elections
 from reference_broker.core.controller.errors import ControllerError
 from reference_broker.core.controller.reassignments import Reassignment, alter_partition_reassignment
 from reference_broker.core.request import Request
 from reference_broker.protocol.errors import ErrorCode
 from reference_broker.protocol.metadata_records import PartitionChangeRecord
+from reference_broker.protocol.steps import Pace, Steps
 
 
-@require_active
-def handle(controller: Controller, request: Request, now: Now) -> Any:
+@decide_in_steps
+def handle(controller: Controller, request: Request) -> Steps[Decision]:
     """Reassign each partition, and return its error or success."""
     new = request.replies
     allowed = getattr(request.body, "allow_replication_factor_change", True)
     elections = controller.elections
     records: list[PartitionChangeRecord] = []
     responses = []
+    pace = Pace()
     for topic in request.body.topics:
         partitions = []
         for partition in topic.partitions:
+            if pace.is_due():
+                yield
             reassignment = Reassignment(
                 topic.name, partition.partition_index, partition.replicas, keep_replication_factor=not allowed
             )
@@ -46,7 +49,7 @@ def handle(controller: Controller, request: Request, now: Now) -> Any:
         error_message=None,
         responses=tuple(responses),
     )
-    return controller.respond_when_committed(request, records, response, now)
+    return records, response
 
 
 def _reassign(

@@ -14,22 +14,23 @@ Gaps: no controller mutation quota (KIP-599).
 from collections import Counter
 from typing import Any
 
-from reference_broker.core.clock import Now
 from reference_broker.core.controller.controller import (
     MAX_RECORDS_PER_USER_OP,
     TOO_MANY_RECORDS,
     Controller,
-    require_active,
+    Decision,
+    decide_in_steps,
 )
 from reference_broker.core.controller.errors import ControllerError
 from reference_broker.core.controller.partitions import add_partitions
 from reference_broker.core.request import Request
 from reference_broker.protocol.errors import ErrorCode
 from reference_broker.protocol.metadata_records import MetadataRecord
+from reference_broker.protocol.steps import Pace, Steps
 
 
-@require_active
-def handle(controller: Controller, request: Request, now: Now) -> Any:
+@decide_in_steps
+def handle(controller: Controller, request: Request) -> Steps[Decision]:
     """Add partitions to each topic, and return its error or success."""
     if _count_new(controller, request) > MAX_RECORDS_PER_USER_OP:
         raise ControllerError(ErrorCode.policy_violation, TOO_MANY_RECORDS)
@@ -37,7 +38,10 @@ def handle(controller: Controller, request: Request, now: Now) -> Any:
     topics = {topic.name: topic for topic in request.body.topics}
     records: list[MetadataRecord] = []
     results = []
+    pace = Pace()
     for name, topic in topics.items():
+        if pace.is_due():
+            yield
         try:
             if count[name] > 1:
                 raise ControllerError(ErrorCode.invalid_request, "Duplicate topic name.")
@@ -47,7 +51,7 @@ def handle(controller: Controller, request: Request, now: Now) -> Any:
         else:
             results.append(_result(request, name, ErrorCode.none, None))
     response = request.replies.CreatePartitionsResponse(results=tuple(results))
-    return controller.respond_when_committed(request, () if request.body.validate_only else records, response, now)
+    return () if request.body.validate_only else records, response
 
 
 def _count_new(controller: Controller, request: Request) -> int:

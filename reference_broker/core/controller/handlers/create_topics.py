@@ -17,18 +17,24 @@ from collections import Counter
 from functools import cache, partial
 from typing import Any
 
-from reference_broker.core.clock import Now
 from reference_broker.core.configuration.configuration import BrokerConfiguration
-from reference_broker.core.controller.controller import MAX_RECORDS_PER_USER_OP, Controller, require_active
+from reference_broker.core.controller.controller import (
+    MAX_RECORDS_PER_USER_OP,
+    Controller,
+    Decision,
+    check_record_count,
+    decide_in_steps,
+)
 from reference_broker.core.controller.errors import ControllerError
 from reference_broker.core.controller.topics import USE_DEFAULT, CreationContext, NewTopic, PlannedTopic, create_topic
 from reference_broker.core.request import Request
 from reference_broker.protocol.errors import ErrorCode
 from reference_broker.protocol.metadata_records import MetadataRecord
+from reference_broker.protocol.steps import Pace, Steps
 
 
-@require_active
-def handle(controller: Controller, request: Request, now: Now) -> Any:
+@decide_in_steps
+def handle(controller: Controller, request: Request) -> Steps[Decision]:
     """Create each topic, and return its error or its properties."""
     if _count_partitions(controller, request) > MAX_RECORDS_PER_USER_OP:
         raise ControllerError(ErrorCode.policy_violation, "Excessively large number of partitions per request.")
@@ -39,7 +45,12 @@ def handle(controller: Controller, request: Request, now: Now) -> Any:
     records: list[MetadataRecord] = []
     results = []
     configs = cache(partial(_configs, request, runtime.configuration))
+    pace = Pace()
     for name, topic in topics.items():
+        if pace.is_due():
+            yield
+        if not request.body.validate_only:
+            check_record_count(records)
         try:
             if count[name] > 1:
                 raise ControllerError(ErrorCode.invalid_request, "Duplicate topic name.")
@@ -48,9 +59,10 @@ def handle(controller: Controller, request: Request, now: Now) -> Any:
             results.append(_rejected(request, name, error))
         else:
             records += planned.records
+            pace.elements += planned.num_partitions
             results.append(_created(request, name, planned, configs(tuple(planned.overrides.items()))))
     response = request.replies.CreateTopicsResponse(topics=tuple(results))
-    return controller.respond_when_committed(request, () if request.body.validate_only else records, response, now)
+    return () if request.body.validate_only else records, response
 
 
 def _count_partitions(controller: Controller, request: Request) -> int:

@@ -12,20 +12,20 @@ The brokers remove the log directories when they apply the record.
 from collections import Counter
 from typing import Any
 
-from reference_broker.core.clock import Now
-from reference_broker.core.controller.controller import Controller, require_active
+from reference_broker.core.controller.controller import Controller, Decision, decide_in_steps
 from reference_broker.core.controller.errors import ControllerError
 from reference_broker.core.metadata.image import MetadataImage, TopicImage
 from reference_broker.core.request import Request
 from reference_broker.protocol.errors import ErrorCode
 from reference_broker.protocol.metadata_records import RemoveTopicRecord
+from reference_broker.protocol.steps import Pace, Steps
 
 _TopicKey = tuple[str | None, Any]
 """Name and id of a requested topic; normally one of them is null."""
 
 
-@require_active
-def handle(controller: Controller, request: Request, now: Now) -> Any:
+@decide_in_steps
+def handle(controller: Controller, request: Request) -> Steps[Decision]:
     """Delete each topic, and return its error or success."""
     if not controller.runtime.configuration.value("delete.topic.enable"):
         code = ErrorCode.invalid_request if request.api_version < 3 else ErrorCode.topic_deletion_disabled
@@ -34,7 +34,10 @@ def handle(controller: Controller, request: Request, now: Now) -> Any:
     by_id = {topic_id for name, topic_id in count if name is None}
     rejected: list[Any] = []
     found: dict[Any, Any] = {}
+    pace = Pace()
     for name, topic_id in count:
+        if pace.is_due():
+            yield
         try:
             topic = _find(controller.image, name, topic_id, repeated=count[name, topic_id] > 1)
         except ControllerError as error:
@@ -48,7 +51,7 @@ def handle(controller: Controller, request: Request, now: Now) -> Any:
             found[topic.topic_id] = _result(request, topic.name, topic.topic_id, ErrorCode.none, None)
     records = [RemoveTopicRecord(topic_id=topic_id) for topic_id in found]
     response = request.replies.DeleteTopicsResponse(responses=(*rejected, *found.values()))
-    return controller.respond_when_committed(request, records, response, now)
+    return records, response
 
 
 def _requested_topics(request: Request) -> list[_TopicKey]:

@@ -14,24 +14,24 @@ Gaps: no properties of groups, client metrics and loggers; no alter-config polic
 
 from typing import Any
 
-from reference_broker.core.clock import Now
 from reference_broker.core.controller.configs import Change, Operation, Resource, apply_changes
-from reference_broker.core.controller.controller import Controller, require_active
+from reference_broker.core.controller.controller import Controller, Decision, decide_in_steps
 from reference_broker.core.controller.errors import ControllerError
 from reference_broker.core.controller.handlers.alter_configs import alter
 from reference_broker.core.request import Request
 from reference_broker.protocol.errors import ErrorCode
+from reference_broker.protocol.steps import Steps
 
 
-@require_active
-def handle(controller: Controller, request: Request, now: Now) -> Any:
+@decide_in_steps
+def handle(controller: Controller, request: Request) -> Steps[Decision]:
     """Change each resource, and return its error or success."""
 
     def values(resource: Resource, element: Any) -> dict[str, str | None]:
         changes = [Change(config.name, _operation(config), config.value) for config in element.configs]
         return apply_changes(resource, changes, controller.image.overrides(resource.type, resource.name))
 
-    return alter(controller, request, request.replies.IncrementalAlterConfigsResponse, values, now)
+    return alter(controller, request, request.replies.IncrementalAlterConfigsResponse, values)
 
 
 def _operation(config: Any) -> Operation:
