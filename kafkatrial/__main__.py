@@ -3,7 +3,8 @@
 `broker` goes past Typer, which takes 0.3 s to load: that is a third of what a test waits for a cluster.
 
 `python -m` puts the working directory first on the import path. It is removed before anything else is imported, since a
-user may have a `linearizability` or a `struct.py` there.
+user may have a `linearizability` or a `struct.py` there. What Python imports before this module still comes from there:
+a `types.py`, or a package `kafkatrial`. Neither the command `kafkatrial` nor `python -P -m kafkatrial` is affected.
 """
 
 import os
@@ -18,13 +19,17 @@ from collections.abc import Sequence  # noqa: E402
 from kafkatrial import suite  # noqa: E402
 from kafkatrial.errors import complain, report, require_memory  # noqa: E402
 from kafkatrial.exit_codes import ExitCode  # noqa: E402
-from kafkatrial.output import accept_any_text, flushed, is_reader_gone  # noqa: E402
+from kafkatrial.output import accept_any_text, flushed, is_reader_gone, output_problem  # noqa: E402
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one command and leave with its exit code."""
     suite.activate()
     accept_any_text()
+    problem = output_problem()
+    if problem is not None:
+        complain(problem)
+        sys.exit(ExitCode.INTERNAL)
     sys.exit(flushed(exit_code(sys.argv[1:] if arguments is None else arguments)))
 
 

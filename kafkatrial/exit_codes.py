@@ -12,7 +12,7 @@ class ExitCode(IntEnum):
     """A violation, or an expected one that did not occur."""
     INTERRUPTED = 2
     INTERNAL = 3
-    """An internal error, a target that did not start, a full disk."""
+    """An internal error, a target that did not start, a full disk, a standard output that cannot be written."""
     USAGE = 4
     """Wrong usage, something not installed, or input that cannot be read: no run directory, a damaged history."""
     NOTHING_RAN = 5

@@ -5,6 +5,7 @@ the exit code that a shell shows for SIGPIPE. The signal itself stays ignored, b
 connection would cause it too.
 """
 
+import fcntl
 import io
 import os
 import select
@@ -15,12 +16,31 @@ from pathlib import Path
 from kafkatrial.errors import complain
 from kafkatrial.exit_codes import ExitCode
 
+_STDIN, _STDOUT, _STDERR = range(3)
+
 
 def accept_any_text() -> None:
     """Make both streams escape characters outside of their encoding instead of raising UnicodeEncodeError."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+
+
+def output_problem() -> str | None:
+    """Return why standard output cannot be written, null if it can. Closed streams become the null device.
+
+    Otherwise the next file that is opened takes the place of a closed stream, and receives what child processes and
+    libraries write to it.
+    """
+    modes = {}
+    for descriptor in (_STDIN, _STDOUT, _STDERR):
+        try:
+            modes[descriptor] = fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_ACCMODE
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # which takes the lowest free descriptor: this one
+    if sys.stdout is None or _STDOUT not in modes:
+        return "cannot write: standard output is closed"
+    return "cannot write: standard output is open for reading only" if modes[_STDOUT] == os.O_RDONLY else None
 
 
 def is_reader_gone() -> bool:

@@ -13,6 +13,7 @@ from fixtures.disk.kinds import DiskKind, why_not
 from fixtures.targets.catalogue import target_kinds
 from fixtures.targets.machine import Prerequisite, why_no_mesh
 from fixtures.targets.probe import BrokerFacts
+from linearizability.printable import in_cell
 
 
 def render_kinds() -> RenderableType:
@@ -50,7 +51,7 @@ def render_probe(facts: BrokerFacts) -> RenderableType:
     head = Text(f"cluster {facts.cluster_id or 'without an id'}, controller {controller}")
     nodes = _table("Node", "Address")
     for node in facts.brokers:
-        nodes.add_row(str(node.id), f"{node.host}:{node.port}")
+        nodes.add_row(str(node.id), in_cell(f"{node.host}:{node.port}"))
     apis = _table("API", "Versions")
     for name, (lowest, highest) in facts.apis.items():
         apis.add_row(name, f"{lowest}-{highest}")

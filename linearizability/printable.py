@@ -44,6 +44,11 @@ def one_line(text: object, length_max: int | None = TEXT_MAX) -> str:
     return printable(joined + " " * left_out if left_out else joined, length_max)
 
 
+def in_cell(text: object, length_max: int | None = TEXT_MAX) -> str:
+    r"""Return printable text (see `printable`) for a table's cell: with `\n` and `\t` for line feeds and tabs."""
+    return printable(text, length_max).replace("\n", "\\n").replace("\t", "\\t")
+
+
 def _escaped(found: re.Match[str]) -> str:
     code = ord(found[0])
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

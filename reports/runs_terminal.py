@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from linearizability.judgement import Anomaly, in_report_order
-from linearizability.printable import printable
+from linearizability.printable import in_cell
 from reports.charts import figure
 from reports.jobs.comparison import Moved
 from reports.jobs.figures import FIGURES
@@ -45,7 +45,7 @@ def _figures(report: Report, rows: Sequence[Mapping[str, Any]]) -> Table:
     left_out = len(report.runs) - len(rows)
     table.add_column(f"{left_out} earlier runs left out" if left_out else "", overflow="fold")
     for row in rows:
-        table.add_column(Text(printable(row["run_id"])), justify="right", overflow="fold")
+        table.add_column(Text(in_cell(row["run_id"])), justify="right", overflow="fold")
     if len(rows) > 1:
         table.add_column("last compared with the one before")
     table.add_row("verdict", *(Text(row["verdict"], _VERDICT_STYLES[row["verdict"]]) for row in rows))
@@ -81,5 +81,5 @@ def _moved(row: Mapping[str, Any]) -> Text:
 
 
 def _change(row: Mapping[str, Any]) -> Text:
-    before, after = ("not set" if row[name] is None else printable(row[name]) for name in ("before", "after"))
-    return Text(f"{printable(row['run_id'])}: {printable(row['setting'])} {before} → {after}", "dim")
+    before, after = ("not set" if row[name] is None else in_cell(row[name]) for name in ("before", "after"))
+    return Text(f"{in_cell(row['run_id'])}: {in_cell(row['setting'])} {before} → {after}", "dim")

@@ -18,7 +18,7 @@ from rich.text import Text
 
 from linearizability.finding import Difference, Finding, Standing
 from linearizability.judgement import Anomaly, Judgement, Verdict, in_report_order
-from linearizability.printable import printable
+from linearizability.printable import in_cell, printable
 from reports.console import DataConsole
 from reports.program import render_command, render_program
 from reports.results import RequirementInfo, Results
@@ -141,13 +141,13 @@ def _anomalies(anomalies: Sequence[Anomaly]) -> Table:
         head = (anomaly.name, Text(str(anomaly.verdict), style), f"{anomaly.count:,}")
         for number, row in enumerate(anomaly.evidence[:_EVIDENCE_SHOWN] or (None,)):
             where = "" if row is None else place(row.topic, row.partition, row.offset)
-            table.add_row(*(head if number == 0 else ("", "", "")), where, Text(printable(row.text) if row else ""))
+            table.add_row(*(head if number == 0 else ("", "", "")), where, Text(in_cell(row.text) if row else ""))
     return table
 
 
 def place(topic: str | None, partition: int | None, offset: int | None) -> str:
     """Return a place such as `topic-0@42`, without the parts that are unknown."""
-    where = printable(topic or "", _TOPIC_SHOWN)
+    where = in_cell(topic or "", _TOPIC_SHOWN)
     if partition is not None:
         where += f"-{partition}"
     return where if offset is None else f"{where}@{offset}"

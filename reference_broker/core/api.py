@@ -17,7 +17,7 @@ from reference_broker.protocol.messages import RequestHeader
 
 Handler = Callable[[Any, Request, Now], Any]
 """Takes the part of the node that the entry names, and returns the response, kio's dataclass of the request's version,
-or a `RequestOutcome`. A handler of many elements is a generator of steps (`protocol.steps`) and returns one of them at the end."""
+or a `RequestOutcome`. A handler of many elements returns a generator of steps (`protocol.steps`) that returns it."""
 
 
 class Part(Enum):

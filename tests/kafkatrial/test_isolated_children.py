@@ -206,6 +206,25 @@ def test_a_spark_job(history, monkeypatch):
     assert '"violation"' in run(submit, "--py-files", "kafkatrial.zip", "kafkatrial_job.py", history, expected=1)
 
 
+@pytest.mark.parametrize("command", [[BIN / "kafkatrial"], [sys.executable, "-P", "-m", "kafkatrial"]], ids=str)
+def test_no_module_of_the_working_directory_is_imported(tmp_path, monkeypatch, command):
+    (tmp_path / "kafkatrial").mkdir()
+    for name in ("types.py", "typer.py", "rich/__init__.py", "kafkatrial/__init__.py"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("raise RuntimeError")
+    monkeypatch.chdir(tmp_path)
+    assert run(*command, "--version").startswith("kafkatrial ")
+
+
+def test_python_m_imports_no_other_package_of_the_working_directory(tmp_path, monkeypatch):
+    for name in ("kafkatrial", "rich", "typer"):
+        (tmp_path / name).mkdir()
+    for name in ("typer/__init__.py", "rich/__init__.py", "struct.py", "reference_broker.py"):
+        (tmp_path / name).write_text("raise RuntimeError")
+    monkeypatch.chdir(tmp_path)
+    assert run(sys.executable, "-m", "kafkatrial", "--version").startswith("kafkatrial ")
+
+
 def test_directories_of_pythonpath_come_last(tmp_path, monkeypatch):
     """Some installations have their dependencies there; they do not replace installed packages."""
     (tmp_path / "only_there.py").write_text("")

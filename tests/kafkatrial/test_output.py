@@ -242,6 +242,21 @@ def test_a_picture_is_not_written_to_a_fifo(tmp_path, capsys):
     assert "a FIFO, not a regular file" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("arguments", [["--version"], ["doctor"], ["check", "nowhere"], ["broker", "--nodes", "1"]])
+@pytest.mark.parametrize(("streams", "problem"), [(">&-", "closed"), ("1</dev/null <&-", "open for reading only")])
+def test_a_standard_output_that_cannot_be_written_is_one_line(arguments, streams, problem):
+    command = ["sh", "-c", f'exec "$@" {streams}', "sh", *COMMAND, *arguments]
+    found = subprocess.run(command, stderr=subprocess.PIPE, check=False, timeout=300)
+    assert found.returncode == ExitCode.INTERNAL
+    assert found.stderr.decode().splitlines() == [f"kafkatrial: cannot write: standard output is {problem}"]
+
+
+def test_no_file_takes_the_place_of_a_closed_standard_error(tmp_path):
+    code = "import os; from kafkatrial.output import output_problem as p; print(p(), os.readlink('/proc/self/fd/2'))"
+    command = ["sh", "-c", 'exec "$@" 2>&- <&-', "sh", sys.executable, "-c", code]
+    assert subprocess.run(command, capture_output=True, check=True, timeout=60).stdout == b"None /dev/null\n"
+
+
 @pytest.mark.parametrize(
     "arguments", [["check", "--json", str(EXAMPLES / "clean")], ["broker", "--help"], ["--version"]]
 )

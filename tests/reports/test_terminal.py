@@ -46,6 +46,15 @@ def test_place(known, shown):
     assert place(*known) == shown
 
 
+def test_no_text_of_a_history_breaks_the_line_of_its_cell():
+    text = "a\nforged-row  violation  1\tb|c"
+    anomaly = Anomaly("lost-write", Verdict.VIOLATION, 1, (Evidence((1,), text, 0, 1, 2, text),))
+    shown = as_text(render_judgement(Judgement(1, 1, (anomaly,), ())), width=300).splitlines()
+    [line] = [line for line in shown if "forged-row" in line]
+    assert line.startswith("lost-write")
+    assert line.count(text.replace("\n", "\\n").replace("\t", "\\t")) == 2
+
+
 def test_reproduce_line_is_never_broken(results):
     outcome = results.outcomes[2]
     text = as_text(render_finding(outcome, results.requirement(outcome.requirement)), width=40)

@@ -11,6 +11,7 @@ from tests.reference_broker.scripted import ScriptedBroker, request
 
 COUNT = 1_000
 NAMES = [f"{number:05d}".ljust(249, "x") for number in range(COUNT)]
+BATCHES = [{"index": number, "records": b""} for number in range(COUNT)]
 
 
 def partitions(**fields):
@@ -41,14 +42,7 @@ LARGE = [
         4,
         {"topics": [{"topic": "orders", "partitions": [{"partition": number} for number in range(COUNT)]}]},
     ),
-    (
-        "Produce",
-        12,
-        {
-            "acks": -1,
-            "topic_data": [{"name": "orders", "partition_data": [{"index": at, "records": b""} for at in range(COUNT)]}],
-        },
-    ),
+    ("Produce", 12, {"acks": -1, "topic_data": [{"name": "orders", "partition_data": BATCHES}]}),
 ]
 
 

@@ -7,8 +7,6 @@ Follows: org.apache.kafka.controller.ReplicationControlManager (KIP-455, KIP-860
 - Version 1 can forbid a change of the replication factor: INVALID_REPLICATION_FACTOR(38) (KIP-860).
 """
 
-from typing import Any
-
 from reference_broker.core.controller.controller import Controller, Decision, decide_in_steps
 from reference_broker.core.controller.elections import Elections
 from reference_broker.core.controller.errors import ControllerError
