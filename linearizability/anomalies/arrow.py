@@ -103,7 +103,15 @@ def operation_columns(
 def not_served(table: pa.Table) -> npt.NDArray[np.bool_]:
     """Whether each row of `operations` failed because no broker served it, according to its error."""
     failed = pc.and_(pc.not_equal(table["outcome"], "ok"), pc.is_valid(table["complete_ns"]))
-    return _flags(pc.and_(failed, pc.is_in(table["error"], value_set=_NOT_SERVED_ERRORS)))
+    return _flags(pc.and_(failed, is_in(table["error"], _NOT_SERVED_ERRORS)))
+
+
+def is_in(column: pa.ChunkedArray, values: pa.Array) -> pa.ChunkedArray:
+    """Return whether each value is one of these. Arrow would expand a dictionary, whose values may be of any length."""
+    if not pa.types.is_dictionary(column.type):
+        return pc.is_in(column, value_set=values)
+    parts = [pc.is_in(chunk.dictionary, value_set=values).take(chunk.indices) for chunk in column.chunks]
+    return pa.chunked_array(parts, pa.bool_()).fill_null(False)
 
 
 def record_columns(table: pa.Table, operation: Int32s, key: Int32s) -> RecordColumns:

@@ -11,6 +11,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from linearizability.anomalies.arrow import is_in
 from linearizability.anomalies.faults import NEVER_NS
 
 GROUP_FIELDS: Final = ("process", "f", "invoke_ns", "complete_ns", "outcome", "error", "group")
@@ -54,7 +55,7 @@ class Groups:
 
 def groups_of(table: pa.Table) -> Groups:
     """Return the groups of rows of `operations` (GROUP_FIELDS)."""
-    gone = pc.or_(pc.is_in(table["error"], value_set=_FENCED), pc.is_in(table["f"], value_set=_LEAVES))
+    gone = pc.or_(is_in(table["error"], _FENCED), pc.is_in(table["f"], value_set=_LEAVES))
     deletes = pc.and_(pc.match_substring_regex(table["f"], DELETES_OFFSETS), pc.not_equal(table["outcome"], "fail"))
     seen = pa.table([table["process"], pc.coalesce(table["complete_ns"], table["invoke_ns"])], names=["process", "at"])
     return Groups(

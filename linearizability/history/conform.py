@@ -15,6 +15,7 @@ ROWS_PER_BYTE_MAX: Final = 10_000
 """Rows differ in op_id, fault_id or time, so that delta encoding and zstd reach at most some hundred rows per byte."""
 BATCH_TEXT_BYTES_MAX: Final = 256 * 2**20
 """The maximum size of the texts of one column in a batch of rows."""
+_RESERVED_BYTES_MAX: Final = 64 * 2**20
 _UNKNOWN: Final = {
     name: {column.name: column.unknown for column in columns if column.unknown is not None}
     for name, columns in COLUMNS.items()
@@ -123,7 +124,7 @@ def _is_list(given: pa.DataType) -> bool:
 def _cast(name: str, path: Path, table: pa.Table, field: pa.Field, first_row: int) -> pa.ChunkedArray:
     column = table[field.name]
     if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
+        column = _decoded(column)
     try:
         return column.cast(field.type)
     except pa.ArrowException as error:
@@ -132,6 +133,19 @@ def _cast(name: str, path: Path, table: pa.Table, field: pa.Field, first_row: in
     row = _first_misfit(column, field.type)
     where = f"{path}: table {name}, row {first_row + row}: column {field.name}"
     raise HistoryError(f"{where}: {column[row].as_py()} does not fit {field.type}")
+
+
+def _decoded(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return the values of dictionary rows, a slice at a time.
+
+    Arrow reserves the mean length of the dictionary's values for every row, null rows too.
+    """
+    parts: list[pa.Array] = []
+    for chunk in column.chunks:
+        mean_bytes = chunk.dictionary.nbytes // max(len(chunk.dictionary), 1)
+        rows = _RESERVED_BYTES_MAX // (mean_bytes + 1) + 1
+        parts += (chunk.slice(start, rows).dictionary_decode() for start in range(0, len(chunk), rows))
+    return pa.chunked_array(parts if len(parts) < 2 else [pa.concat_arrays(parts)], column.type.value_type)
 
 
 def _first_misfit(column: pa.ChunkedArray, wanted: pa.DataType) -> int:

@@ -203,3 +203,20 @@ def test_unreadable_parquet_is_bad_input_for_every_command(run, capsys, monkeypa
     assert exit_code([*command, str(run), *more]) is ExitCode.USAGE
     (line,) = capsys.readouterr().err.splitlines()
     assert "records" in line
+
+
+def test_a_long_error_reserves_no_memory_for_other_rows(run):
+    """Arrow reserves the mean length of a dictionary's values for each row: here five gigabytes."""
+    path = next((run / "history").glob("operations*.parquet"), None) or next((run / "history/operations").iterdir())
+    table = pq.read_table(path, partitioning=None)
+    errors = table["error"].to_pylist()
+    errors[-1] = "x" * (5_000_000_000 // len(errors))
+    place = table.schema.get_field_index("error")
+    pq.write_table(table.set_column(place, "error", pa.array(errors, pa.string())), path)
+    pool, normal = pa.proxy_memory_pool(pa.default_memory_pool()), pa.default_memory_pool()
+    pa.set_memory_pool(pool)
+    try:
+        assert judge(run).operations >= len(errors)
+    finally:
+        pa.set_memory_pool(normal)
+    assert pool.max_memory() < 1_000_000_000
