@@ -71,10 +71,10 @@ def _create_partitions(_step: Step, response: Any, _symbols: Symbols) -> Respons
     return _only_result(response.results)
 
 
-def _alter_reassignment(_step: Step, response: Any, _symbols: Symbols) -> Response:
+def _alter_reassignment(step: Step, response: Any, symbols: Symbols) -> Response:
     if error_of(response.error_code) != "NONE":
         return {"error": error_of(response.error_code)}
-    partition = only_partition(response.responses)
+    partition = only_partition(step, response.responses, symbols)
     return MISSING if partition is None else {"error": error_of(partition.error_code)}
 
 
@@ -94,10 +94,10 @@ def _list_reassignments(_step: Step, response: Any, symbols: Symbols) -> Respons
     }
 
 
-def _elect_leaders(_step: Step, response: Any, _symbols: Symbols) -> Response:
+def _elect_leaders(step: Step, response: Any, symbols: Symbols) -> Response:
     if hasattr(response, "error_code") and error_of(response.error_code) != "NONE":
         return {"error": error_of(response.error_code)}
-    partition = only_partition(response.replica_election_results, "partition_result")
+    partition = only_partition(step, response.replica_election_results, symbols, "partition_result")
     return MISSING if partition is None else {"error": error_of(partition.error_code)}
 
 
@@ -152,10 +152,10 @@ def _describe_log_dirs(_step: Step, response: Any, _symbols: Symbols) -> Respons
     }
 
 
-def _describe_quorum(_step: Step, response: Any, _symbols: Symbols) -> Response:
+def _describe_quorum(step: Step, response: Any, symbols: Symbols) -> Response:
     if error_of(response.error_code) != "NONE":
         return {"error": error_of(response.error_code)}
-    partition = only_partition(response.topics)
+    partition = only_partition(step, response.topics, symbols)
     if partition is None:
         return MISSING
     if error_of(partition.error_code) != "NONE":

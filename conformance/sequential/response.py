@@ -9,6 +9,7 @@ If there was no response, the only field is `connection`: closed or silent. Byte
 `malformed`.
 """
 
+import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeAlias
@@ -38,6 +39,14 @@ class ReadRecord:
 
 class Symbols(Protocol):
     """The symbols of values that differ between runs."""
+
+    def real(self, name: str) -> str:
+        """Return the name on the wire of the script's topic or group."""
+        ...
+
+    def topic_id(self, name: str) -> uuid.UUID:
+        """Return the id of the script's topic; the zero id while unknown."""
+        ...
 
     def script_name(self, name: str) -> str | None:
         """Return the script's name of a topic or group; null for one that is not the script's."""
@@ -84,10 +93,31 @@ def plain_fields(source: Any, *names: str) -> dict[str, Any]:
     return {name: int(getattr(source, name)) for name in names if hasattr(source, name)}
 
 
-def only_partition(topics: Any, partitions: str = "partitions") -> Any | None:
-    """Return the one partition that was requested; null if the response does not have it."""
-    found = [partition for topic in topics for partition in getattr(topic, partitions)]
-    return found[0] if len(found) == 1 else None
+def only_partition(step: Any, topics: Any, symbols: Symbols, partitions: str = "partitions") -> Any | None:
+    """Return the partition that a step requested; null if the response has another one, none or several."""
+    found = [(topic, partition) for topic in topics for partition in getattr(topic, partitions)]
+    if len(found) != 1:
+        return None
+    topic, partition = found[0]
+    is_requested = _is_topic(step.topic, topic, symbols) and _first_field(partition, _INDEXES) == step.partition
+    return partition if is_requested else None
+
+
+_TOPIC_NAMES: Final = ("name", "topic", "topic_name")
+_INDEXES: Final = ("partition_index", "index", "partition", "partition_id")
+"""The names that responses have for the name of a topic and for the index of a partition."""
+
+
+def _is_topic(name: str, topic: Any, symbols: Symbols) -> bool:
+    """Whether an entry has the name or the id of the script's topic; an id that is not known may be any."""
+    if real := _first_field(topic, _TOPIC_NAMES):
+        return bool(real == symbols.real(name))
+    known = symbols.topic_id(name)
+    return known.int == 0 or topic.topic_id == known
+
+
+def _first_field(source: Any, names: tuple[str, ...]) -> Any:
+    return next((getattr(source, name) for name in names if hasattr(source, name)), None)
 
 
 MISSING: Final[Response] = {"malformed": "the response does not have the one partition that was requested"}

@@ -45,8 +45,8 @@ def normalise(step: Step, response: Any, symbols: Symbols) -> Response:
     return _NORMALISERS[type(step)](step, response, symbols)
 
 
-def _produce(_step: Produce, response: Any, symbols: Symbols) -> Response:
-    partition = only_partition(response.responses, "partition_responses")
+def _produce(step: Produce, response: Any, symbols: Symbols) -> Response:
+    partition = only_partition(step, response.responses, symbols, "partition_responses")
     if partition is None:
         return MISSING
     values = {"error": error_of(partition.error_code)} | plain_fields(partition, "base_offset", "log_start_offset")
@@ -56,11 +56,11 @@ def _produce(_step: Produce, response: Any, symbols: Symbols) -> Response:
     return values | _current_leader(response, partition, symbols)
 
 
-def _fetch(_step: Fetch, response: Any, symbols: Symbols) -> Response:
+def _fetch(step: Fetch, response: Any, symbols: Symbols) -> Response:
     top_level = error_of(response.error_code) if hasattr(response, "error_code") else "NONE"
     if top_level != "NONE":
         return {"error": top_level}
-    partition = only_partition(response.responses)
+    partition = only_partition(step, response.responses, symbols)
     if partition is None:
         return MISSING
     data = partition.records or b""
@@ -101,22 +101,22 @@ def _records(batches: tuple[RecordBatch, ...]) -> tuple[ReadRecord, ...]:
     )
 
 
-def _list_offsets(_step: ListOffsets, response: Any, _symbols: Symbols) -> Response:
-    partition = only_partition(response.topics)
+def _list_offsets(step: ListOffsets, response: Any, symbols: Symbols) -> Response:
+    partition = only_partition(step, response.topics, symbols)
     if partition is None:
         return MISSING
     return {"error": error_of(partition.error_code)} | plain_fields(partition, "timestamp", "offset", "leader_epoch")
 
 
-def _offset_for_leader_epoch(_step: OffsetForLeaderEpoch, response: Any, _symbols: Symbols) -> Response:
-    partition = only_partition(response.topics)
+def _offset_for_leader_epoch(step: OffsetForLeaderEpoch, response: Any, symbols: Symbols) -> Response:
+    partition = only_partition(step, response.topics, symbols)
     if partition is None:
         return MISSING
     return {"error": error_of(partition.error_code)} | plain_fields(partition, "leader_epoch", "end_offset")
 
 
-def _delete_records(_step: DeleteRecords, response: Any, _symbols: Symbols) -> Response:
-    partition = only_partition(response.topics)
+def _delete_records(step: DeleteRecords, response: Any, symbols: Symbols) -> Response:
+    partition = only_partition(step, response.topics, symbols)
     if partition is None:
         return MISSING
     return {"error": error_of(partition.error_code)} | plain_fields(partition, "low_watermark")
@@ -200,8 +200,8 @@ def _metadata_by_id(_step: MetadataById, response: Any, symbols: Symbols) -> Res
     return {"error": error_of(topic.error_code), "name": symbols.script_name(topic.name) if topic.name else None}
 
 
-def _offset_commit(_step: OffsetCommit, response: Any, _symbols: Symbols) -> Response:
-    partition = only_partition(response.topics)
+def _offset_commit(step: OffsetCommit, response: Any, symbols: Symbols) -> Response:
+    partition = only_partition(step, response.topics, symbols)
     return MISSING if partition is None else {"error": error_of(partition.error_code)}
 
 
@@ -211,7 +211,7 @@ def _offset_fetch(step: OffsetFetch, response: Any, symbols: Symbols) -> Respons
         return {"error": error_of(group.error_code)}
     if step.topic is None:
         return {"error": "NONE", "committed": _committed_offsets(group.topics, symbols)}
-    partition = only_partition(group.topics)
+    partition = only_partition(step, group.topics, symbols)
     if partition is None:
         return MISSING
     values = {"error": error_of(partition.error_code), "metadata": partition.metadata or ""}

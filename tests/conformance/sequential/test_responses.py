@@ -2,7 +2,7 @@
 
 import datetime as dt
 import uuid
-from dataclasses import fields
+from dataclasses import fields, replace
 from types import SimpleNamespace
 
 import pytest
@@ -72,7 +72,7 @@ STEPS = [
     DescribeConfigs(("retention.ms",)),
     DescribeTopicPartitions(cursor=("trial", 1)),
     DescribeLogDirs(),
-    DescribeQuorum(),
+    DescribeQuorum("trial"),
     DescribeCluster(),
 ]
 UNIQUE = "run-1"
@@ -247,6 +247,22 @@ def test_the_brokers_own_time_is_not_compared():
 def test_a_response_with_other_partitions_is_malformed(topics):
     found = normalise(Fetch(), response(Fetch(), 12, responses=topics), ScriptSymbols(UNIQUE))
     assert found.keys() == {"malformed"}
+
+
+OF_ONE_PARTITION = [
+    step for step in STEPS if hasattr(step, "partition") and not isinstance(step, ListReassignments | DescribeLogDirs)
+]
+
+
+@pytest.mark.parametrize("step", OF_ONE_PARTITION, ids=kinds(OF_ONE_PARTITION))
+def test_a_response_for_another_partition_or_topic_is_malformed(step):
+    """The responses have partition 0 of the topic `trial`; the steps request another one."""
+    symbols = ScriptSymbols(UNIQUE)
+    symbols.saw_topic_id("trial-other", uuid.UUID(int=78))
+    for version in known_versions(requests.api_key(step)):
+        for requested in (replace(step, partition=1), replace(step, topic="trial-other")):
+            found = normalise(requested, response(step, version), symbols)
+            assert found.keys() == {"malformed"}, (version, requested)
 
 
 def test_damaged_records_are_malformed():
