@@ -84,8 +84,12 @@ def milliseconds(value: int) -> dt.timedelta:
 def one_topic(step: Any, names: Names, partition: dict[str, Any], **parts: str) -> dict[str, Any]:
     """Return a topic with one partition, under the names that the versions of an API have for them."""
     name = names.real(step.topic)
-    other_id = getattr(step, "topic_id", None)
-    topic_id = names.topic_id(step.topic) if other_id is None else names.nth_topic_id(other_id)
-    topic = {"name": name, "topic": name, "topic_id": topic_id}
+    topic = {"name": name, "topic": name, "topic_id": topic_id(step, names)}
     index = {"index": step.partition, "partition": step.partition, "partition_index": step.partition}
     return topic | {parts.get("partitions", "partitions"): [index | partition]}
+
+
+def topic_id(step: Any, names: Names) -> uuid.UUID:
+    """Return the topic id in a step's request: that of its topic, if the step has no other one."""
+    other_id = getattr(step, "topic_id", None)
+    return names.topic_id(step.topic) if other_id is None else names.nth_topic_id(other_id)

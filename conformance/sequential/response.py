@@ -9,10 +9,11 @@ If there was no response, the only field is `connection`: closed or silent. Byte
 `malformed`.
 """
 
-import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeAlias
+
+from conformance.sequential.layout import Names, topic_id
 
 Response: TypeAlias = Mapping[str, Any]
 """Field name to plain value: numbers, strings, tuples of `ReadRecord`."""
@@ -37,16 +38,8 @@ class ReadRecord:
     headers: tuple[tuple[str, bytes | None], ...] = ()
 
 
-class Symbols(Protocol):
+class Symbols(Names, Protocol):
     """The symbols of values that differ between runs."""
-
-    def real(self, name: str) -> str:
-        """Return the name on the wire of the script's topic or group."""
-        ...
-
-    def topic_id(self, name: str) -> uuid.UUID:
-        """Return the id of the script's topic; the zero id while unknown."""
-        ...
 
     def script_name(self, name: str) -> str | None:
         """Return the script's name of a topic or group; null for one that is not the script's."""
@@ -99,7 +92,7 @@ def only_partition(step: Any, topics: Any, symbols: Symbols, partitions: str = "
     if len(found) != 1:
         return None
     topic, partition = found[0]
-    is_requested = _is_topic(step.topic, topic, symbols) and _first_field(partition, _INDEXES) == step.partition
+    is_requested = _is_topic(step, topic, symbols) and _first_field(partition, _INDEXES) == step.partition
     return partition if is_requested else None
 
 
@@ -108,11 +101,11 @@ _INDEXES: Final = ("partition_index", "index", "partition", "partition_id")
 """The names that responses have for the name of a topic and for the index of a partition."""
 
 
-def _is_topic(name: str, topic: Any, symbols: Symbols) -> bool:
-    """Whether an entry has the name or the id of the script's topic; an id that is not known may be any."""
+def _is_topic(step: Any, topic: Any, symbols: Symbols) -> bool:
+    """Whether an entry has the name or the id that a step requested; where the id is not known, any may be there."""
     if real := _first_field(topic, _TOPIC_NAMES):
-        return bool(real == symbols.real(name))
-    known = symbols.topic_id(name)
+        return bool(real == symbols.real(step.topic))
+    known = topic_id(step, symbols)
     return known.int == 0 or topic.topic_id == known
 
 

@@ -150,7 +150,12 @@ class Group:
         identity = Identity(
             node, "cluster", (Endpoint(LISTENER, f"b{node}", 9092),), UUID(int=1), UUID(int=self._broker_epoch)
         )
-        properties = {"replica.lag.time.max.ms": str(LAG_MAX_MS), "log.dirs": "/data", "node.id": str(node)}
+        properties = {
+            "replica.lag.time.max.ms": str(LAG_MAX_MS),
+            "initial.broker.registration.timeout.ms": "600000",
+            "log.dirs": "/data",
+            "node.id": str(node),
+        }
         runtime = Runtime(identity, BrokerConfiguration(properties), self.disks[node], lambda: UUID(int=9), lambda _: 0)
         metadata = Metadata()
         self.members[node] = Member(Broker(runtime, metadata, lambda: (99, "controller", 9093), self.now), metadata)

@@ -126,7 +126,7 @@ class Run:
         if self.group.state.leader == NO_LEADER:
             self.group.elect(self.group.state.isr[0])
         self.group.publish_metadata()
-        self.group.run(for_ms=20_000)
+        self.group.run(for_ms=50_000)  # an AlterPartition request that was lost times out after 30 s
         self.check()
         first, *others = (self.group.log(node) for node in NODES)
         assert all(other == first for other in others)
