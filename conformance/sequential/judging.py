@@ -80,6 +80,8 @@ class Deviation:
 
     def __str__(self) -> str:
         actual, wanted = _short(self.mismatch.actual), _short(self.mismatch.expected)
+        if self.mismatch.field == "malformed":
+            return f"{self.where}: malformed response: {actual}"
         return f"{self.where}: {self.mismatch.field} was {actual}, not {wanted}"
 
 

@@ -389,7 +389,7 @@ class _ScriptRun:
         response = client.request(build(client.schema_for(ApiKey.API_VERSIONS, 3).ApiVersionsRequest, _CLIENT_SOFTWARE))
         enabled = {feature.name for feature in response.finalized_features if feature.max_version_level > 0}
         if _FEATURES[key] not in enabled:
-            raise UnsupportedApi(f"{client.host}:{client.port} has not enabled {_FEATURES[key]} for {api_name(key)}")
+            raise UnsupportedApi(f"the broker has not enabled {_FEATURES[key]} for {api_name(key)}")
 
     def _transaction_coordinator(self, transactional_id: str) -> int:
         """Return the coordinator of a transactional id; the requests themselves wait until it is loaded."""
