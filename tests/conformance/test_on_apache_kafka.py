@@ -20,7 +20,7 @@ KNOWN_DIFFERENCES = {"log_append_time"}
 
 
 SEQUENTIAL = [requirement for requirement in REQUIREMENTS if requirement.id in TAMPERINGS]
-SAMPLE = 25
+SAMPLE = 15
 
 
 def test_a_sample_of_the_requirements_side_by_side(tmp_path):

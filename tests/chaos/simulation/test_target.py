@@ -39,7 +39,7 @@ def judged(run_dir, *names, profile=SHORT):
     return {event.finding.requirement: event.finding for event in events if isinstance(event, RequirementJudged)}
 
 
-SAMPLE = 40
+SAMPLE = 25
 
 
 @pytest.mark.slow

@@ -14,6 +14,7 @@ from fixtures.targets.cluster import Cluster
 from fixtures.targets.reference import Reference
 from linearizability.judgement import Verdict
 from tests.conformance.fuzz.broken_broker import FRAGILE_API
+from tests.sampling import part
 
 
 def broken_reference(fault, work_dir):
@@ -21,9 +22,15 @@ def broken_reference(fault, work_dir):
     return Cluster(recipe, 3, work_dir=work_dir, mesh=False)
 
 
-@pytest.mark.slow
+SYMPTOMS = [Symptom.NODE_ENDED, Symptom.LATE_RESPONSE, Symptom.MEMORY, Symptom.TRACEBACK]
+TODAY = part(SYMPTOMS, 2)
+
+
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("symptom", [Symptom.NODE_ENDED, Symptom.LATE_RESPONSE, Symptom.MEMORY, Symptom.TRACEBACK])
+@pytest.mark.parametrize(
+    "symptom",
+    [pytest.param(each, marks=pytest.mark.slow if each in TODAY else pytest.mark.nightly) for each in SYMPTOMS],
+)
 def test_a_broken_broker_is_detected_and_the_request_is_found(symptom, tmp_path):
     plan = SessionPlan(seed=1, seconds=120, limits=REFERENCE_LIMITS)
     with broken_reference(symptom, tmp_path / "cluster") as target:
