@@ -16,6 +16,11 @@ from typing import Protocol
 class Disk(Protocol):
     """One log directory."""
 
+    @property
+    def opened_per_event(self) -> int:
+        """Number of new logs that one event creates, before other events are processed: each needs several flushes."""
+        ...
+
     def exists(self, path: str) -> bool:
         """Whether a file or directory is there."""
         ...
@@ -104,6 +109,11 @@ class MemoryDisk:
         self._files = FileTable({})
         self._directories: dict[str, set[str]] = {"": set()}
         """Names of the subdirectories by path."""
+
+    @property
+    def opened_per_event(self) -> int:
+        """Number of new logs that one event creates."""
+        return 8
 
     @property
     def files(self) -> MutableMapping[str, bytearray]:

@@ -29,6 +29,11 @@ class FileDisk:
         self._open_files_max = open_files_max
         self._descriptors: OrderedDict[str, int] = OrderedDict()
 
+    @property
+    def opened_per_event(self) -> int:
+        """Number of new logs that one event creates: some 10 ms each on a disk that other nodes flush, too."""
+        return 2
+
     def exists(self, path: str) -> bool:
         """Whether a file or directory exists."""
         return self._at(path).exists()

@@ -37,8 +37,6 @@ from reference_broker.protocol.metadata_records import PartitionRecord
 from reference_broker.protocol.record_batch import Bytes
 from reference_broker.protocol.steps import finish
 
-_OPENED_PER_EVENT = 8
-"""Logs that one event opens: a few milliseconds each, mostly for flushes."""
 _APPLIED_PER_EVENT = 200
 """Replicas that one event applies the metadata to, without opening a log: some 50 µs each."""
 
@@ -181,7 +179,7 @@ class ReplicaManager:
     def _apply_next(self, now: Now) -> None:
         """Apply the latest metadata to the next replicas, and schedule the rest."""
         opened = applied = 0
-        while self._unapplied and opened < _OPENED_PER_EVENT and applied < _APPLIED_PER_EVENT:
+        while self._unapplied and opened < self._runtime.disk.opened_per_event and applied < _APPLIED_PER_EVENT:
             key = next(iter(self._unapplied))
             del self._unapplied[key]
             known = len(self._partitions)
