@@ -33,6 +33,7 @@ from kafkatrial.errors import UsageError, complain
 from kafkatrial.exit_codes import ExitCode
 from kafkatrial.run_directory import make_run_directory
 from kafkatrial.saved_histories import SUMMARY_FILE
+from linearizability.drafts import draft_of
 from linearizability.history.run import RUN_FILE
 from linearizability.printable import printable
 from linearizability.temporary_folder import TemporaryFolder
@@ -150,10 +151,8 @@ class Breaking:
         return ExitCode.INTERNAL if companions.failed and not results.exit_code else results.exit_code
 
     def _write_summary(self) -> None:
-        path = self._plan.out / SUMMARY_FILE
-        draft = path.with_suffix(".json.new")
-        draft.write_text(json.dumps(self._results.as_json(), indent=1) + "\n", encoding="utf-8")
-        draft.replace(path)
+        with draft_of(self._plan.out / SUMMARY_FILE) as draft:
+            draft.write_text(json.dumps(self._results.as_json(), indent=1) + "\n", encoding="utf-8")
 
     def _interrupted(self) -> str:
         if not any(self._plan.out.glob(f"*/{RUN_FILE}")):

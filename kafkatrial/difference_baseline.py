@@ -13,6 +13,7 @@ from typing import Annotated, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from kafkatrial.errors import CommandError, UsageError
+from linearizability.drafts import draft_of
 from linearizability.history.errors import HistoryError
 from linearizability.history.files import read_bounded
 
@@ -56,9 +57,8 @@ def updated_baseline(known: Mapping[str, str], found: Collection[str], *, is_who
 def write_baseline(file: Path, known: Mapping[str, str]) -> None:
     """Replace a file. Raises CommandError."""
     entries = [{"id": name, "reason": reason} for name, reason in known.items()]
-    draft = file.with_name(f".{file.name}.new")
     try:
-        draft.write_text(json.dumps({"format": _FORMAT, "differences": entries}, indent=1) + "\n", encoding="utf-8")
-        draft.replace(file)
+        with draft_of(file) as draft:
+            draft.write_text(json.dumps({"format": _FORMAT, "differences": entries}, indent=1) + "\n", encoding="utf-8")
     except OSError as error:
         raise CommandError(f"{file}: cannot be written: {error.strerror or error}") from error

@@ -20,6 +20,7 @@ from kafkatrial.console import show, stdout_console
 from kafkatrial.errors import CommandError, UsageError
 from kafkatrial.exit_codes import ExitCode
 from kafkatrial.selection import did_you_mean, ids
+from linearizability.drafts import draft_of
 from linearizability.printable import printable
 from reports.results import Results, read_results
 
@@ -88,11 +89,10 @@ def _read(target: str, file: Path, results: Results) -> tuple[str, Update]:
 
 
 def _write(file: Path, text: str) -> None:
-    draft = file.with_name(f".{file.name}.new")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        draft.write_text(text, encoding="utf-8")
-        draft.replace(file)
+        with draft_of(file) as draft:
+            draft.write_text(text, encoding="utf-8")
     except OSError as error:
         raise CommandError(f"{file}: cannot be written: {error.strerror or error}") from error
 

@@ -19,12 +19,13 @@ from kafkatrial.console import show, stdout_console
 from kafkatrial.errors import CommandError, UsageError
 from kafkatrial.exit_codes import ExitCode
 from kafkatrial.run_directory import make_report_directory
+from linearizability.drafts import draft_of
 from linearizability.finding import Finding
 from linearizability.history.errors import HistoryError
 from linearizability.history.files import read_bounded
 from linearizability.printable import printable
 from reports import matrix_markdown, matrix_page
-from reports.matrix import WORST_FIRST, Matrix, merge
+from reports.matrix import Matrix, merge
 from reports.results import FILE_NAME as RESULTS_FILE
 from reports.results import Results, read_results
 
@@ -105,9 +106,8 @@ def _write(contents: dict[str, str], out: Path | None) -> Path:
         raise UsageError(f"cannot make the directory {place}: {error.strerror}") from error
     try:
         for name, content in contents.items():
-            draft = place / f".{name}.new"
-            draft.write_text(content, encoding="utf-8")
-            draft.replace(place / name)
+            with draft_of(place / name) as draft:
+                draft.write_text(content, encoding="utf-8")
     except OSError as error:
         raise CommandError(f"{place}: the matrix cannot be written: {error.strerror or error}") from error
     return place
@@ -117,6 +117,6 @@ def _summary(matrix: Matrix) -> Iterator[str]:
     width = max(len(column.name) for column in matrix.columns)
     for number, column in enumerate(matrix.columns):
         for level in matrix.levels:
-            counted = matrix.counts(number, level)
-            parts = [f"{counted[standing]} {standing}" for standing in WORST_FIRST if counted[standing]]
+            counted = matrix.counts(number, level).items()
+            parts = [f"{count} {standing}" for standing, count in counted if standing is not None]
             yield f"{column.name:{width}}  {level}: {', '.join(parts) or 'not run'}"

@@ -47,6 +47,11 @@ class Column:
         return self.infos[0].versions.get(BROKER, "")
 
     @property
+    def title(self) -> str:
+        """The name with the version of the broker, if the name does not have it."""
+        return self.name if self.version in self.name else f"{self.name} {self.version}"
+
+    @property
     def versions(self) -> tuple[str, ...]:
         """All versions of the latest run, such as `java 17.0.15`."""
         return tuple(f"{name} {version}" for name, version in self.infos[0].versions.items())
@@ -98,9 +103,10 @@ class Matrix:
             yield level, area, tuple(found)
 
     def counts(self, column: int, level: str) -> Counter[Standing | None]:
-        """Return the number of cells of a column by standing; None counts those that no run has judged."""
-        found = (self.cell(requirement.id, column) for requirement in self.at_level(level))
-        return Counter(None if finding is None else finding.standing for finding in found)
+        """Return the number of cells of a column by standing, the worst first; None, the last, is for no judgement."""
+        cells = (self.cell(requirement.id, column) for requirement in self.at_level(level))
+        found = Counter(None if finding is None else finding.standing for finding in cells)
+        return Counter({standing: found[standing] for standing in (*WORST_FIRST, None) if found[standing]})
 
     def failing(self, column: int) -> tuple[Finding, ...]:
         """Return the violations of a column, expected ones included, in the order of the requirements."""

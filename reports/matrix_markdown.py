@@ -11,7 +11,7 @@ from typing import Final
 from linearizability.finding import Finding, Standing
 from linearizability.printable import one_line
 from reports.html import SIGNS
-from reports.matrix import WORST_FIRST, Column, Matrix, days
+from reports.matrix import WORST_FIRST, Matrix, days
 from reports.results import RequirementInfo
 
 FILE_NAME: Final = "matrix.md"
@@ -92,9 +92,7 @@ def _targets(matrix: Matrix) -> Iterator[str]:
 
 
 def _counts(matrix: Matrix, number: int, level: str) -> str:
-    counted = matrix.counts(number, level)
-    parts = [f"{counted[standing]} {standing}" for standing in WORST_FIRST if counted[standing]]
-    return ", ".join([*parts, *([f"{counted[None]} not run"] if counted[None] else [])])
+    return ", ".join(f"{count} {standing or 'not run'}" for standing, count in matrix.counts(number, level).items())
 
 
 def _legend(matrix: Matrix) -> Iterator[str]:
@@ -110,15 +108,11 @@ def _legend(matrix: Matrix) -> Iterator[str]:
 
 def _table(matrix: Matrix, level: str) -> Iterator[str]:
     yield f"## {level}\n"
-    yield _row(["Requirement", *map(_title, matrix.columns)])
+    yield _row(["Requirement", *(code(column.title) for column in matrix.columns)])
     yield _row(["---", *[":-:"] * len(matrix.columns)])
     for requirement in matrix.at_level(level):
         found = [matrix.cell(requirement.id, number) for number in range(len(matrix.columns))]
         yield _row([code(requirement.id), *map(_sign, found)])
-
-
-def _title(column: Column) -> str:
-    return code(column.name if column.version in column.name else f"{column.name} {column.version}")
 
 
 def _sign(finding: Finding | None) -> str:
@@ -132,7 +126,7 @@ def _reasons(matrix: Matrix, number: int) -> Iterator[str]:
     others = _by_reason([(info, finding) for info, finding in found if finding and not _is_wrong(finding)])
     if not wrong and not others:
         return
-    yield f"## {_title(matrix.columns[number])}\n"
+    yield f"## {code(matrix.columns[number].title)}\n"
     for info, finding in wrong:
         flaky = ", flaky" if finding.flaky else ""
         yield f"- {SIGNS[finding.standing]} {finding.standing}{flaky}: {code(info.id)} ({info.level}): {_text(finding)}"
@@ -165,16 +159,12 @@ def badges(matrix: Matrix) -> dict[str, str]:
     """
     found: dict[str, str] = {}
     for number, column in enumerate(matrix.columns):
-        name = re.sub(r"[^A-Za-z0-9._-]+", "-", _badge_title(column))
+        name = re.sub(r"[^A-Za-z0-9._-]+", "-", column.title)
         file_name = f"badge-{name}.json"
         if file_name in found:
             file_name = f"badge-{name}-{number + 1}.json"
         found[file_name] = json.dumps(_badge(matrix, number), ensure_ascii=False, indent=1) + "\n"
     return found
-
-
-def _badge_title(column: Column) -> str:
-    return column.name if column.version in column.name else f"{column.name}-{column.version}"
 
 
 def _badge(matrix: Matrix, number: int) -> dict[str, object]:

@@ -87,12 +87,11 @@ def _target(matrix: Matrix, number: int, anchors: dict[tuple[str, int], str]) ->
 
 
 def _counts(matrix: Matrix, number: int, level: str) -> Iterator[tuple[str, str, str, int]]:
-    counted = matrix.counts(number, level)
-    for standing in WORST_FIRST:
-        if counted[standing]:
-            yield str(standing), SIGNS[standing], css_class(standing), counted[standing]
-    if counted[None]:
-        yield _NOT_JUDGED.word, _NOT_JUDGED.sign, _NOT_JUDGED.css, counted[None]
+    for standing, count in matrix.counts(number, level).items():
+        if standing is None:
+            yield _NOT_JUDGED.word, _NOT_JUDGED.sign, _NOT_JUDGED.css, count
+        else:
+            yield str(standing), SIGNS[standing], css_class(standing), count
 
 
 def _sections(matrix: Matrix, number: int, anchors: dict[tuple[str, int], str]) -> Iterator[tuple[FindingSection, str]]:

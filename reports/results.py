@@ -12,6 +12,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, PlainSerializer, TypeAdapter, ValidationError
 
+from linearizability.drafts import draft_of
 from linearizability.finding import Difference, Finding, Standing
 from linearizability.history.errors import HistoryError
 from linearizability.history.files import read_bounded
@@ -155,9 +156,8 @@ _RESULTS = TypeAdapter(Results)
 def write_results(results: Results, run_dir: Path) -> Path:
     """Replace `run_dir/results.json` atomically, so that an interrupted run leaves a readable one."""
     path = run_dir / FILE_NAME
-    temporary = path.with_suffix(".json.new")
-    temporary.write_bytes(_RESULTS.dump_json(results, indent=1) + b"\n")
-    temporary.replace(path)
+    with draft_of(path) as draft:
+        draft.write_bytes(_RESULTS.dump_json(results, indent=1) + b"\n")
     return path
 
 

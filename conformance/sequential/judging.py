@@ -25,6 +25,7 @@ from linearizability.judgement import Verdict
 
 Judges: TypeAlias = dict[type[Step], frozenset[str]]
 """Response fields that a requirement judges, by kind of step."""
+_Steps: TypeAlias = Sequence[tuple[Step, Response, Expectation]]
 
 _ABSENT_ON_ERROR: Final = frozenset(
     {
@@ -95,22 +96,27 @@ def judge(
 
     :param ranks: the ranks of deviations that are violations.
     """
-    found = deviations(script, responses, judged)
+    steps = tuple(_steps(script, responses))
+    unusable = _unusable(steps, judged)
+    found = _deviations(steps, judged, unusable)
     if worst := next((each for each in found if each.rank in ranks), None):
         return _violation(worst, [each for each in found if each is not worst])
-    unusable = _unusable(script, responses, judged)
     return Finding(Verdict.OK) if unusable is None else Finding(Verdict.UNKNOWN, unusable[1])
 
 
 def deviations(script: Script, responses: Sequence[Response], judged: Judges) -> list[Deviation]:
     """Return the judged fields that are not as expected, the worst first, then in the order of the script."""
+    steps = tuple(_steps(script, responses))
+    return _deviations(steps, judged, _unusable(steps, judged))
+
+
+def _deviations(steps: _Steps, judged: Judges, unusable: tuple[int, str] | None) -> list[Deviation]:
     found = (
         Deviation(_rank(mismatch.field, expectation, response), number, kind_of(step), mismatch)
-        for number, (step, response, expectation) in enumerate(_steps(script, responses), start=1)
+        for number, (step, response, expectation) in enumerate(steps, start=1)
         if kind_of(step) in judged
         for mismatch in mismatches(expectation, response, judged[kind_of(step)])
     )
-    unusable = _unusable(script, responses, judged)
     shown = [each for each in found if unusable is None or each.rank is Rank.FATAL or each.step < unusable[0]]
     return sorted(shown, key=lambda each: (each.rank, each.step, each.mismatch.field != "error"))
 
@@ -132,9 +138,9 @@ def _rank(field: str, expectation: Expectation, response: Response) -> Rank:
     return Rank.COSMETIC if is_cosmetic else Rank.SEMANTIC
 
 
-def _unusable(script: Script, responses: Sequence[Response], judged: Judges) -> tuple[int, str] | None:
+def _unusable(steps: _Steps, judged: Judges) -> tuple[int, str] | None:
     """Return the first step after which a topic cannot be used, and the reason; null if all can."""
-    for number, (step, response, expectation) in enumerate(_steps(script, responses), start=1):
+    for number, (step, response, expectation) in enumerate(steps, start=1):
         here = where(number, kind_of(step))
         wrong = mismatches(expectation, response, frozenset({"error"}))
         if isinstance(step, CreateTopic) and CreateTopic not in judged and wrong:

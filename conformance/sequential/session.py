@@ -13,7 +13,7 @@ Rules:
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from conformance.sequential import admin_responses, requests
 from conformance.sequential.connections import Connections, TargetDown, version_for
@@ -72,6 +72,7 @@ CLOSE_TIMEOUT_S: Final = 2.0
 NO_LEADER: Final = "no_leader"
 """Field of the response to a CreateTopic: the time for which a partition had no leader."""
 _RETRY_DELAY_S: Final = 0.02
+_Condition = TypeVar("_Condition")
 _METADATA_MAX: Final = "offset.metadata.max.bytes"
 _LONG_METADATA: Final = 10
 """Metadata from this length on may be longer than a broker permits."""
@@ -393,11 +394,9 @@ class _ScriptRun:
 
     def _transaction_coordinator(self, transactional_id: str) -> int:
         """Return the coordinator of a transactional id; the requests themselves wait until it is loaded."""
-        deadline = self._transport.monotonic() + READY_TIMEOUT_S
-        while (found := self._coordinator_of(transactional_id, key_type=1)) is None:
-            if self._transport.monotonic() > deadline:
-                raise NotReady(f"no coordinator of a transactional id for {READY_TIMEOUT_S:g} s")
-            self._transport.sleep(_RETRY_DELAY_S)
+        found = self._wait_until(partial(self._coordinator_of, transactional_id, key_type=1))
+        if found is None:
+            raise NotReady(f"no coordinator of a transactional id for {READY_TIMEOUT_S:g} s")
         return int(found.node_id)
 
     def _coordinator_of(self, name: str, key_type: int) -> Any | None:
@@ -477,11 +476,9 @@ class _ScriptRun:
             return False
         return True
 
-    def _wait_until(self, condition: Callable[[], bool]) -> bool:
-        """Wait until the condition is true; return false on timeout."""
+    def _wait_until(self, condition: Callable[[], _Condition]) -> _Condition:
+        """Wait until the condition is true, and return its value; on timeout the last one, which is not true."""
         deadline = self._transport.monotonic() + READY_TIMEOUT_S
-        while not condition():
-            if self._transport.monotonic() > deadline:
-                return False
+        while not (found := condition()) and self._transport.monotonic() <= deadline:
             self._transport.sleep(_RETRY_DELAY_S)
-        return True
+        return found

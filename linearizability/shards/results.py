@@ -19,10 +19,10 @@ from typing import Any, Final
 import pyarrow as pa
 
 from linearizability.anomalies.catalogue import FACTS, ShardJudgement
+from linearizability.drafts import draft_of
 from linearizability.history.errors import HistoryError
 from linearizability.history.files import read_bounded
 from linearizability.judgement import Anomaly, Evidence, Verdict
-from linearizability.shards.drafts import draft_of
 from linearizability.shards.manifest import Layout
 
 RESULT: Final = "judgement.json"

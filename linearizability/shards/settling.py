@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 
 from linearizability.anomalies.arrow import numbers
 from linearizability.anomalies.columns import Flags, Indexes, Int64s
+from linearizability.drafts import draft_of
 from linearizability.shards import tables
-from linearizability.shards.drafts import draft_of
 from linearizability.shards.manifest import Layout, Shard
 from linearizability.shards.rules import Span, values_repeat
 from linearizability.shards.runs import LOWEST, Dealt, gathered

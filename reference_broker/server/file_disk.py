@@ -31,7 +31,7 @@ class FileDisk:
 
     @property
     def opened_per_event(self) -> int:
-        """Number of new logs that one event creates: some 10 ms each on a disk that other nodes flush, too."""
+        """Number of new logs that one event creates: more than 10 ms each while three nodes do so at once."""
         return 2
 
     def exists(self, path: str) -> bool:

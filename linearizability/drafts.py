@@ -1,4 +1,4 @@
-"""Atomic files for tasks that Spark may run twice at the same time: each attempt writes its own draft."""
+"""Atomic files: each writer has its own draft, since Spark may run a task twice at the same time."""
 
 import uuid
 from collections.abc import Iterator
