@@ -123,6 +123,11 @@ class Recorder:
         self._op_ids = itertools.count(1)
         self._fault_ids = itertools.count(1)
         self._invoked: dict[int, _Invoked] = {}
+        self._acknowledged_ends: dict[tuple[str, int], int] = {}
+
+    def acknowledged_end(self, topic: str, partition: int) -> int:
+        """Return the offset after the highest one that was acknowledged to a producer; 0 if none was."""
+        return self._acknowledged_ends.get((topic, partition), 0)
 
     def invoke(self, process: int, f: str, sends: Sequence[Sent] = (), **operation_columns: Any) -> int:
         """Record the invocation of an operation, which is about to be called. Return its op_id.
@@ -172,6 +177,7 @@ class Recorder:
             if offsets is None and base_offset is not None:
                 offsets = range(base_offset, base_offset + len(invoked.sends))
             rows.append(_send_block(row, invoked.sends, offsets, leader_epoch))
+            self._note_acknowledged((row["topic"], row["partition"]), offsets or ())
         if reads:
             rows.append(_read_block(op_id, reads))
         if positions:
@@ -216,6 +222,11 @@ class Recorder:
     def client(self, process: int, properties: Mapping[str, str]) -> None:
         """Record a client and its properties, for `run.json`."""
         self._writer.set_client(process, properties)
+
+    def _note_acknowledged(self, place: tuple[str, int], offsets: Sequence[int | None]) -> None:
+        with self._lock:
+            ends = (offset + 1 for offset in offsets if offset is not None)
+            self._acknowledged_ends[place] = max(self._acknowledged_ends.get(place, 0), *ends, 0)
 
     def _append(self, table: str, rows: Sequence[Row]) -> None:
         known = SCHEMAS[table].names

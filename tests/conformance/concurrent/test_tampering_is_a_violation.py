@@ -150,6 +150,14 @@ def test_a_correct_broker_has_no_violation(requirement, broker, tmp_path):
     assert finding.scripts == 2
 
 
+def test_records_above_an_end_offset_that_is_too_low_are_not_lost(broker, tmp_path):
+    too_low = altered_responses("ListOffsets", lambda _, part: replace(part, offset=max(0, part.offset // 2)))
+    with CuttableProxy(broker, too_low) as proxy:
+        finding = check(BY_ID["produce/acknowledged-records-are-read-back"], proxy, tmp_path)
+    violations = {each.name for each in finding.judgement.anomalies if each.verdict is Verdict.VIOLATION}
+    assert violations == {"stale-end-offset", "read-above-watermark"}, finding.reason
+
+
 def test_every_requirement_of_one_node_has_a_tampering():
     assert TAMPERINGS.keys() == {requirement.id for requirement in ON_ONE_NODE}
 
