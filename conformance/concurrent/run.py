@@ -151,7 +151,7 @@ class HistoryRun:
     def drain(self, context: TrialContext, settings: TopicSettings, admin: RecordedClient) -> None:
         """Read every record back. Records that are not read before the timeout are `unseen` in the history.
 
-        An end offset may be too low, which is an anomaly of its own: acknowledged records above it are read as well,
+        An end offset that is too low is a separate anomaly (stale-end-offset): acknowledged records above it are read too,
         unless a poll returns none.
         """
         topic, transport = context.topic, self.target.transport
