@@ -151,8 +151,8 @@ class HistoryRun:
     def drain(self, context: TrialContext, settings: TopicSettings, admin: RecordedClient) -> None:
         """Read every record back. Records that are not read before the timeout are `unseen` in the history.
 
-        An end offset that is too low is a separate anomaly (stale-end-offset): acknowledged records above it are read too,
-        unless a poll returns none.
+        An end offset that is too low is a separate anomaly (stale-end-offset). Acknowledged records above it are read
+        too, unless a poll returns none.
         """
         topic, transport = context.topic, self.target.transport
         replicas = await_full_isr(admin, topic, settings, self.target.transport) or context.replicas
