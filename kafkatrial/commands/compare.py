@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from kafkatrial.exit_codes import ExitCode
-from kafkatrial.recipes import TARGETS_HELP, use_recipes
+from kafkatrial.recipes import CLIENT_SETTINGS_HELP, TARGETS_HELP, use_client_settings, use_recipes
 
 EXAMPLES = (
     "kafkatrial compare --target apache-kafka:3.9.2 --target apache-kafka:4.3.1",
@@ -26,6 +26,9 @@ def compare(  # noqa: PLR0917  a parameter is an option
         list[str] | None, typer.Option(metavar="KIND[:VERSION]", help="Cluster to compare; give it twice.")
     ] = None,
     recipes: Annotated[Path | None, typer.Option("--targets", metavar="FILE", help=TARGETS_HELP)] = None,
+    client_settings: Annotated[
+        Path | None, typer.Option("--client-settings", metavar="FILE", help=CLIENT_SETTINGS_HELP)
+    ] = None,
     nodes: Annotated[
         int | None,
         typer.Option(
@@ -54,6 +57,7 @@ def compare(  # noqa: PLR0917  a parameter is an option
     from kafkatrial.comparing import compare_targets, plan_comparison
 
     use_recipes(recipes)
+    use_client_settings(client_settings)
     plan = plan_comparison(
         tuple(target or ()),
         tuple(requirement or ()),
