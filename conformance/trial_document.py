@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from conformance.value_json import NotAValueError, from_json, printed, to_json
+from conformance.version_1 import upgraded
 
-VERSION: Final = 1
+VERSION: Final = 2
 """Version of the values in a trial. It is raised by a change that alters the meaning of an older document."""
 _VERSION: Final = "trial_version"
 _TRIAL: Final = "trial"
@@ -29,6 +30,6 @@ def trial_of(found: object, wanted: Any) -> Any:
     if not isinstance(found, Mapping) or _TRIAL not in found:
         raise NotAValueError("not a saved trial: an object with the field trial is expected")
     version = found.get(_VERSION)
-    if version != VERSION or type(version) is not int:
-        raise NotAValueError(f"{_VERSION}: {printed(version)}; this kafkatrial reads version {VERSION}")
-    return from_json(wanted, found[_TRIAL])
+    if version not in {1, VERSION} or type(version) is not int:
+        raise NotAValueError(f"{_VERSION}: {printed(version)}; this kafkatrial reads versions 1 and {VERSION}")
+    return from_json(wanted, upgraded(found[_TRIAL]) if version == 1 else found[_TRIAL])

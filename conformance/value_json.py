@@ -14,7 +14,7 @@ from types import NoneType, UnionType
 from typing import Any, Final, TypeAlias, Union, get_args, get_origin, get_type_hints
 
 Json: TypeAlias = Any
-_TYPE: Final = "type"
+TYPE: Final = "type"
 _PRINTED_MAX: Final = 60
 
 
@@ -27,7 +27,7 @@ def to_json(value: object) -> Json:
     if is_dataclass(value) and not isinstance(value, type):
         given = ((field.name, getattr(value, field.name)) for field in fields(value) if field.init)
         defaults = {field.name: field.default for field in fields(value)}
-        return {_TYPE: type(value).__name__} | {name: to_json(part) for name, part in given if part != defaults[name]}
+        return {TYPE: type(value).__name__} | {name: to_json(part) for name, part in given if part != defaults[name]}
     if isinstance(value, tuple):
         return [to_json(part) for part in value]
     return value.name if isinstance(value, Enum) else value
@@ -90,15 +90,15 @@ def _dataclass(types: tuple[Any, ...], given: Json, at: str) -> Any:
     named = {each.__name__: each for each in types}
     if not isinstance(given, Mapping):
         raise _unexpected(given, at, " or ".join(named))
-    wanted = named.get(str(given.get(_TYPE)))
+    wanted = named.get(str(given.get(TYPE)))
     if wanted is None:
-        raise NotAValueError(f"{at}: type {printed(given.get(_TYPE))} is not one of {', '.join(named)}")
+        raise NotAValueError(f"{at}: type {printed(given.get(TYPE))} is not one of {', '.join(named)}")
     hints = _hints(wanted)
     values: dict[str, Any] = {}
     for name, part in given.items():
         if name in hints:
             values[name] = from_json(hints[name], part, f"{at}.{name}")
-        elif name != _TYPE:
+        elif name != TYPE:
             raise NotAValueError(f"{at}: {wanted.__name__} has no field {printed(name)}")
     for field in fields(wanted):
         if field.init and field.name not in values and field.default is field.default_factory is MISSING:

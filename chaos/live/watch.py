@@ -18,6 +18,7 @@ from conformance.concurrent.trial_context import TrialContext
 from fixtures.clients.recorded import RecordedClient
 from fixtures.clients.stage import Event, Task
 from fixtures.faults import Node, Role
+from fixtures.faults.places import FindNode
 
 PERIOD_S: Final = 0.2
 """Between two requests of a kind to a node."""
@@ -65,10 +66,12 @@ class View:
 
     :param topics: minimum number of partitions of each; 0 for a topic that may not exist. Roles of replicas refer to
         partition 0 of the first topic.
+    :param find_initial: returns the node that has a role of the moment at which the trial started.
     :ivar on_change: called with every newer state of a partition.
     """
 
-    def __init__(self, topics: Mapping[str, int]) -> None:
+    def __init__(self, topics: Mapping[str, int], find_initial: FindNode = lambda _: None) -> None:
+        self._find_initial = find_initial
         self._lock = threading.Lock()
         self._partitions_min = dict(topics)
         self._partitions: dict[TopicPartition, PartitionSeen] = {}
@@ -138,7 +141,7 @@ class View:
             case Role.COORDINATOR:
                 return self._coordinator
             case _:
-                return None
+                return self._find_initial(name)
 
     def is_whole(self, nodes: Iterable[int], since_ns: int) -> bool:
         """Whether the cluster has recovered, by responses to requests that were sent after a time.
@@ -169,7 +172,7 @@ class Watch:
     """
 
     def __init__(self, context: TrialContext, topics: Mapping[str, int], group: str | None = None) -> None:
-        self.view = View(topics)
+        self.view = View(topics, context.find_initial)
         self._context = context
         self._group = group
         self._over: Event = context.target.stage.event()

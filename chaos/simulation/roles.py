@@ -1,6 +1,7 @@
 """Nodes by role in a simulated cluster at this moment, from the state of the simulation, without requests."""
 
 from fixtures.faults import Node, Role
+from fixtures.faults.places import InitialRoles
 from reference_broker.core.metadata.image import MetadataImage
 from reference_broker.core.topic_names import CONSUMER_OFFSETS_TOPIC
 from reference_broker.protocol.metadata_records import PartitionRecord
@@ -13,6 +14,12 @@ class Roles:
     def __init__(self, cluster: SimulatedCluster, topic: str) -> None:
         self._cluster = cluster
         self._topic = topic
+        self._initial = InitialRoles()
+
+    def note_initial(self) -> None:
+        """Note the roles of this moment, at which the trial starts."""
+        partition = self._partition(self._topic)
+        self._initial = InitialRoles(() if partition is None else tuple(partition.replicas), self.brokers)
 
     def node(self, name: Node) -> int | None:
         """Return the node that has a role at this moment; None if there is none."""
@@ -38,6 +45,8 @@ class Roles:
                 return next((node_id for node_id in voters if node_id != self._controller()), None)
             case Role.CLIENTS:
                 return None
+            case _:
+                return self._initial.node(name, self._cluster.machines)
 
     @property
     def brokers(self) -> tuple[int, ...]:

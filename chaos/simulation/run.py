@@ -229,6 +229,7 @@ class _Run:
         assert image is not None
         topic_ids = {topic.name: topic.topic_id for topic in image.topics.values()}
         self.context = replace(self.context, topic_ids=topic_ids)
+        self.roles.note_initial()
 
     def _break(self) -> None:
         trial = self.trial

@@ -15,8 +15,6 @@ from conformance.concurrent.script import (
     AwaitNodeFault,
     Client,
     Consumer,
-    Flush,
-    Idle,
     MetadataWatcher,
     OneShotProducer,
     Phase,
@@ -30,6 +28,7 @@ from conformance.concurrent.script import (
 from conformance.concurrent.trial_context import TrialContext
 from fixtures.clients.responses import ProducerIdentity
 from fixtures.clients.stage import Event
+from fixtures.clients.steps import Flush, Idle
 from linearizability.operation import Outcome
 
 PRODUCE_TIMEOUT_MS = 30_000

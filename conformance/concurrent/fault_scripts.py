@@ -9,38 +9,28 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from conformance.concurrent.moves import (
-    AddBroker,
     AwaitBrokers,
     AwaitController,
     AwaitIsr,
     AwaitLeader,
-    Cut,
-    DamageDisk,
+    Begin,
     DeleteRecordsToEnd,
     ElectLeader,
     FetchFromEnd,
     Heal,
-    InitialRole,
-    Kill,
     Move,
-    PauseNode,
     ProbeLeaderEpochs,
     Produce,
     Reassign,
-    RemoveBroker,
-    Restart,
-    Resume,
-    ShutDown,
+    StartBroker,
+    StopBroker,
     Unregister,
-    Wait,
 )
 from conformance.concurrent.script import (
     AwaitNodeFault,
     Client,
     ConcurrentScript,
     Consumer,
-    Flush,
-    Idle,
     MetadataWatcher,
     OneShotProducer,
     PipelinedProducer,
@@ -51,13 +41,13 @@ from conformance.concurrent.script import (
     Trickle,
 )
 from fixtures.clients.administration import Election
-from fixtures.faults.damage import Damage
-from fixtures.targets.controls import Lost
+from fixtures.clients.steps import Flush, Idle
+from fixtures.faults import CutConnections, Damage, DamageDisk, Kill, Lost, Node, Pause, Role, ShutDown
 from fixtures.targets.target import Target
 
 _COUNT = st.integers(1, 40)
 _LAG_TIME_MAX_MS_DEFAULT = 30_000
-_LEADER, _FOLLOWER, _LAST = InitialRole.LEADER, InitialRole.FOLLOWER, InitialRole.LAST_FOLLOWER
+_LEADER, _FOLLOWER, _LAST = Role.FIRST_REPLICA, Role.SECOND_REPLICA, Role.THIRD_REPLICA
 _TWO_IN_SYNC = (("min.insync.replicas", "2"),)
 _ONE_IN_SYNC = (("min.insync.replicas", "1"),)
 
@@ -100,11 +90,11 @@ def followers_cut_off(target: Target) -> SearchStrategy[ConcurrentScript]:
             MetadataWatcher(),
         ]
         nemesis: tuple[Move, ...] = (
-            Cut(_FOLLOWER, _LEADER),
+            Begin(CutConnections(_FOLLOWER, _LEADER)),
             AwaitIsr(2),
-            Wait(1_000),
-            Cut(_LAST, _LEADER),
-            Wait(1_000),
+            Idle(1_000),
+            Begin(CutConnections(_LAST, _LEADER)),
+            Idle(1_000),
             Produce(_LEADER, alone, timeout_ms=1_000),
             AwaitIsr(1),
             Produce(
@@ -113,7 +103,7 @@ def followers_cut_off(target: Target) -> SearchStrategy[ConcurrentScript]:
             Produce(_LEADER, alone),
             Produce(_LEADER, alone, acks=1),
             FetchFromEnd(_LEADER),
-            Wait(1_000),
+            Idle(1_000),
             FetchFromEnd(_LEADER),
             Heal(),
             AwaitIsr(3),
@@ -134,31 +124,31 @@ def leaders_fail_over(_: Target) -> SearchStrategy[ConcurrentScript]:
 
     def build(counts: tuple[int, int]) -> ConcurrentScript:
         records, alone = counts
-        unreplicated = (Cut(_FOLLOWER, _LEADER, Lost.ANSWERS), Cut(_LAST, _LEADER, Lost.ANSWERS))
+        unreplicated = (Begin(CutConnections(node, _LEADER, Lost.ANSWERS)) for node in (_FOLLOWER, _LAST))
         damages = (Damage.TORN_TAIL, Damage.CHECKPOINTS, Damage.SNAPSHOTS, Damage.INDEXES)
         nemesis: tuple[Move, ...] = (
-            Wait(300),
+            Idle(300),
             *unreplicated,
             Produce(_LEADER, alone, acks=1),
-            Kill(_LEADER),
+            Begin(Kill(_LEADER)),
             Heal(),
-            *(DamageDisk(_LEADER, what) for what in damages),
+            *(Begin(DamageDisk(_LEADER, what)) for what in damages),
             AwaitController(_LEADER),
             AwaitLeader(_FOLLOWER),
             AwaitBrokers(2),
             ElectLeader(),
-            Cut(_LEADER, _FOLLOWER, Lost.ANSWERS),
-            Restart(_LEADER),
+            Begin(CutConnections(_LEADER, _FOLLOWER, Lost.ANSWERS)),
+            Heal(_LEADER),
             AwaitBrokers(3),
-            Cut(_LAST, _FOLLOWER, Lost.ANSWERS),
+            Begin(CutConnections(_LAST, _FOLLOWER, Lost.ANSWERS)),
             Produce(_FOLLOWER, alone + 1, acks=1),
-            ShutDown(_FOLLOWER),
+            Begin(ShutDown(_FOLLOWER)),
             Heal(),
             AwaitLeader(_LAST),
             AwaitIsr(2),
             Produce(_LAST, records),
             ProbeLeaderEpochs(_LAST),
-            Restart(_FOLLOWER),
+            Heal(_FOLLOWER),
             AwaitIsr(3),
             ElectLeader(),
             AwaitLeader(_LEADER),
@@ -181,8 +171,13 @@ def rolling_bounce(_: Target) -> SearchStrategy[ConcurrentScript]:
     """
 
     def build(records: int) -> ConcurrentScript:
-        def bounce(node: InitialRole, *damages: Damage) -> tuple[Move, ...]:
-            return (ShutDown(node), *(DamageDisk(node, what) for what in damages), Restart(node), AwaitIsr(3))
+        def bounce(node: Node, *damages: Damage) -> tuple[Move, ...]:
+            return (
+                Begin(ShutDown(node)),
+                *(Begin(DamageDisk(node, what)) for what in damages),
+                Heal(node),
+                AwaitIsr(3),
+            )
 
         nemesis = (
             *bounce(_LEADER, Damage.REPLICA),
@@ -205,17 +200,17 @@ def last_in_sync_replica_lost(_: Target) -> SearchStrategy[ConcurrentScript]:
 
     def build(counts: tuple[int, int]) -> ConcurrentScript:
         records, alone = counts
-        offline = (ShutDown(_LEADER), AwaitLeader(None), Wait(1_000))
+        offline = (Begin(ShutDown(_LEADER)), AwaitLeader(None), Idle(1_000))
         nemesis: tuple[Move, ...] = (
-            Cut(_FOLLOWER, _LEADER, Lost.ANSWERS),
-            Wait(100),
+            Begin(CutConnections(_FOLLOWER, _LEADER, Lost.ANSWERS)),
+            Idle(100),
             Produce(_LEADER, alone),
             AwaitIsr(1),
             Produce(_LEADER, records),
             *offline,
             Produce(_FOLLOWER, alone),
             ElectLeader(),
-            Restart(_LEADER),
+            Heal(_LEADER),
             AwaitLeader(_LEADER),
             Produce(_LEADER, alone),
             FetchFromEnd(_LEADER),
@@ -224,13 +219,13 @@ def last_in_sync_replica_lost(_: Target) -> SearchStrategy[ConcurrentScript]:
             AwaitLeader(_FOLLOWER),
             Produce(_FOLLOWER, records),
             Heal(),
-            Restart(_LEADER),
+            Heal(_LEADER),
             AwaitIsr(2),
         )
         clients = (
             OneShotProducer(idempotent=True, steady=(SendRecords(records),)),
             Consumer(),
-            MetadataWatcher(InitialRole.OUTSIDER, period_ms=100),
+            MetadataWatcher(Role.OUTSIDER, period_ms=100),
         )
         return ConcurrentScript(TopicSettings(1, 2, _ONE_IN_SYNC), clients, nemesis)
 
@@ -243,22 +238,22 @@ def unclean_election_enabled(_: Target) -> SearchStrategy[ConcurrentScript]:
     def build(counts: tuple[int, int]) -> ConcurrentScript:
         records, alone = counts
         nemesis: tuple[Move, ...] = (
-            Cut(_FOLLOWER, _LEADER, Lost.ANSWERS),
-            Wait(100),
+            Begin(CutConnections(_FOLLOWER, _LEADER, Lost.ANSWERS)),
+            Idle(100),
             Produce(_LEADER, alone),
             AwaitIsr(1),
             Produce(_LEADER, records),
-            ShutDown(_LEADER),
+            Begin(ShutDown(_LEADER)),
             AwaitLeader(_FOLLOWER),
             Produce(_FOLLOWER, records),
             Heal(),
-            Restart(_LEADER),
+            Heal(_LEADER),
             AwaitIsr(2),
         )
         properties = (*_ONE_IN_SYNC, ("unclean.leader.election.enable", "true"))
         clients = (
             OneShotProducer(idempotent=True, steady=(SendRecords(records),)),
-            MetadataWatcher(InitialRole.OUTSIDER, period_ms=100),
+            MetadataWatcher(Role.OUTSIDER, period_ms=100),
         )
         return ConcurrentScript(TopicSettings(1, 2, properties), clients, nemesis)
 
@@ -270,12 +265,12 @@ def leader_paused(_: Target) -> SearchStrategy[ConcurrentScript]:
 
     def build(records: int) -> ConcurrentScript:
         nemesis: tuple[Move, ...] = (
-            Wait(300),
-            PauseNode(_LEADER),
+            Idle(300),
+            Begin(Pause(_LEADER)),
             AwaitLeader(_FOLLOWER),
             Produce(_FOLLOWER, records),
             ProbeLeaderEpochs(_FOLLOWER),
-            Resume(_LEADER),
+            Heal(_LEADER),
             AwaitIsr(3),
         )
         deposed = OneShotProducer(
@@ -294,21 +289,21 @@ def reassigned_under_load(_: Target) -> SearchStrategy[ConcurrentScript]:
 
     def build(records: int) -> ConcurrentScript:
         nemesis: tuple[Move, ...] = (
-            Wait(200),
+            Idle(200),
             DeleteRecordsToEnd(),
-            Reassign((_FOLLOWER, InitialRole.OUTSIDER)),
-            Wait(200),
-            AddBroker(),
+            Reassign((_FOLLOWER, Role.OUTSIDER)),
+            Idle(200),
+            StartBroker(),
             AwaitBrokers(4),
-            Reassign((InitialRole.NEWCOMER, _LEADER)),
-            Wait(200),
+            Reassign((Role.NEWCOMER, _LEADER)),
+            Idle(200),
             Reassign((_LEADER, _FOLLOWER)),
-            RemoveBroker(),
+            StopBroker(),
             AwaitBrokers(3),
             Unregister(),
             Unregister(),
         )
-        clients = (*_load(records), MetadataWatcher(InitialRole.OUTSIDER, period_ms=100, cluster=True))
+        clients = (*_load(records), MetadataWatcher(Role.OUTSIDER, period_ms=100, cluster=True))
         return ConcurrentScript(TopicSettings(1, 2, _ONE_IN_SYNC), clients, nemesis)
 
     return _COUNT.map(build)

@@ -1,120 +1,51 @@
-"""Moves of the nemesis in the faulty phase of a script: faults, waits and requests.
+"""Moves of the nemesis in the faulty phase of a script: begins and ends of faults, waits and requests.
 
 Moves run one after the other. One that waits for the cluster (`AwaitIsr`) ends when every node that is up reports the
 state, or after a timeout without an error: the history checks judge what a cluster does not do. All faults still in
 force after the last move are healed. Moves are plain values and print as Python.
 
-Nodes are named by their role for partition 0 when the script starts, so that a script means the same on every cluster:
-its replicas in the order of the assignment, of which the first leads.
+Scripts name nodes by the roles of the moment at which the script starts (`Role.FIRST_REPLICA`), so that a script means
+the same on every cluster.
 """
 
 from dataclasses import dataclass
-from enum import StrEnum
 
 from fixtures.clients.administration import Election
-from fixtures.faults.damage import Damage
+from fixtures.clients.steps import Idle
+from fixtures.faults import AnyFault, Node
 from fixtures.python_source import AsPython
-from fixtures.targets.controls import Listener, Lost
-
-
-class InitialRole(StrEnum):
-    """A node by its role for partition 0 when the script starts, or the clients."""
-
-    CLIENT = "client"
-    LEADER = "leader"
-    """The first replica."""
-    FOLLOWER = "follower"
-    """The second replica."""
-    LAST_FOLLOWER = "last-follower"
-    """The third replica."""
-    OUTSIDER = "outsider"
-    """A node without a replica."""
-    NEWCOMER = "newcomer"
-    """A broker that joined after the start."""
-
 
 # --- faults
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Cut(AsPython):
-    """Lose one direction of a link until it is healed.
+class Begin(AsPython):
+    """Inject a fault. It is in force until it is healed; a shutdown is awaited."""
 
-    Between two nodes only the traffic of `listener` is cut: heartbeats and metadata still pass if it is replication.
-    """
-
-    source: InitialRole
-    destination: InitialRole
-    lost: Lost = Lost.REQUESTS
-    listener: Listener = Listener.REPLICATION
+    fault: AnyFault
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Heal(AsPython):
-    """Heal every link."""
+    """Heal all faults of a node, and wait until it listens if it was down; null: heal all other faults, those of links.
+
+    A node is the one that was named at the beginning of the faults.
+    """
+
+    node: Node | None = None
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Kill(AsPython):
-    """Send SIGKILL. The node stays down until it is restarted."""
-
-    node: InitialRole
+class StartBroker(AsPython):
+    """Start a broker that joins the cluster, and wait until it listens. It leaves after the last move at the latest."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class ShutDown(AsPython):
-    """Send SIGTERM for a controlled shutdown, and wait for the process to end. The node stays down until restarted."""
-
-    node: InitialRole
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class DamageDisk(AsPython):
-    """Damage the disk of a node that is down."""
-
-    node: InitialRole
-    what: Damage
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class Restart(AsPython):
-    """Start a node that is down, and wait until it listens."""
-
-    node: InitialRole
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class PauseNode(AsPython):
-    """Send SIGSTOP. The node is paused until it is resumed."""
-
-    node: InitialRole
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class Resume(AsPython):
-    """Send SIGCONT."""
-
-    node: InitialRole
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class AddBroker(AsPython):
-    """Add a broker to the cluster, and wait until it listens. It is removed after the last move at the latest."""
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class RemoveBroker(AsPython):
+class StopBroker(AsPython):
     """Shut down the broker that joined."""
 
 
 # --- waiting
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class Wait(AsPython):
-    """Wait for a fixed time."""
-
-    duration_ms: int
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -128,7 +59,7 @@ class AwaitIsr(AsPython):
 class AwaitLeader(AsPython):
     """Wait until this node leads partition 0, or until it has no leader (None)."""
 
-    node: InitialRole | None
+    node: Node | None
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -142,7 +73,7 @@ class AwaitBrokers(AsPython):
 class AwaitController(AsPython):
     """Wait until a node other than this one is the active controller."""
 
-    other_than: InitialRole
+    other_than: Node
 
 
 # --- requests, each sent once to one node
@@ -152,7 +83,7 @@ class AwaitController(AsPython):
 class Produce(AsPython):
     """Send one batch to partition 0 of a node, and wait for its response."""
 
-    to: InitialRole
+    to: Node
     records: int
     acks: int = -1
     timeout_ms: int = 10_000
@@ -162,7 +93,7 @@ class Produce(AsPython):
 class FetchFromEnd(AsPython):
     """Send ListOffsets for the end of partition 0 to a node, and a Fetch from that offset."""
 
-    to: InitialRole
+    to: Node
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -172,7 +103,7 @@ class ProbeLeaderEpochs(AsPython):
     Waits until the node returns the epoch in which it leads.
     """
 
-    to: InitialRole
+    to: Node
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -196,17 +127,16 @@ class DeleteRecordsToEnd(AsPython):
 class Reassign(AsPython):
     """Reassign partition 0 to these nodes, and wait until it is complete and every node that is up reports the ISR."""
 
-    replicas: tuple[InitialRole, ...]
+    replicas: tuple[Node, ...]
 
 
-Break = Cut | Heal | Kill | ShutDown | DamageDisk | Restart | PauseNode | Resume
-"""Moves that inject or heal faults."""
 Await = AwaitIsr | AwaitLeader | AwaitBrokers | AwaitController
 Move = (
-    Break
-    | AddBroker
-    | RemoveBroker
-    | Wait
+    Begin
+    | Heal
+    | StartBroker
+    | StopBroker
+    | Idle
     | Await
     | Produce
     | FetchFromEnd

@@ -12,14 +12,17 @@ from itertools import takewhile
 from typing import Any, TypeVar
 
 from conformance.concurrent import moves
-from conformance.concurrent.moves import Await, Break, InitialRole, Move
+from conformance.concurrent.moves import Await, Begin, Move
 from conformance.concurrent.scripted_faults import ScriptedFaults
 from conformance.concurrent.trial_context import ScriptNotRunError, TrialContext
 from fixtures import faults
 from fixtures.clients import administration
 from fixtures.clients.administration import Election
 from fixtures.clients.recorded import RecordedClient
-from fixtures.faults.fault import NodeFault
+from fixtures.clients.steps import Idle
+from fixtures.faults import Node, Role
+from fixtures.faults.fault import Fault
+from fixtures.faults.network import AnyNetworkFault
 from fixtures.targets.controls import MembershipControl
 from fixtures.targets.target import TargetError
 
@@ -40,12 +43,12 @@ class Moves:
 
     def __init__(self, context: TrialContext, all_moves: Sequence[Move]) -> None:
         self._context = context
-        self.first = list(takewhile(lambda move: isinstance(move, moves.Cut), all_moves))
+        self.first = list(takewhile(_begins_link_fault, all_moves))
         self._others = all_moves[len(self.first) :]
         self._holds = context.target.stage.event()
 
     def await_hold(self) -> None:
-        """Return once the cuts at the start of the moves are in force."""
+        """Return once the faults of links at the start of the moves are in force."""
         self._holds.wait()
 
     def __call__(self) -> None:
@@ -72,7 +75,7 @@ class Nemesis:
     _clients: dict[int, RecordedClient] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._faults = ScriptedFaults(self.context)
+        self._faults = ScriptedFaults(self.context, self._node)
 
     def __enter__(self) -> "Nemesis":
         return self
@@ -95,13 +98,15 @@ class Nemesis:
 
     def _make(self, move: Move) -> None:
         match move:
-            case _ if isinstance(move, Break):
-                self._break(move)
-            case moves.AddBroker():
+            case moves.Begin(fault):
+                self._begin(fault)
+            case moves.Heal(node):
+                self._heal(node)
+            case moves.StartBroker():
                 self._newcomer = self._membership.add_broker().id
-            case moves.RemoveBroker():
+            case moves.StopBroker():
                 self._remove_newcomer()
-            case moves.Wait():
+            case Idle():
                 self.context.target.transport.sleep(move.duration_ms / 1000)
             case _ if isinstance(move, Await):
                 self._await(move)
@@ -110,29 +115,16 @@ class Nemesis:
 
     # --- faults
 
-    def _break(self, move: Break) -> None:
-        match move:
-            case moves.Cut(source, destination, lost, listener):
-                end = faults.Role.CLIENTS if source is InitialRole.CLIENT else self._node(source)
-                self._faults.cut(faults.CutConnections(end, self._node(destination), lost, listener))
-            case moves.Heal():
-                self._faults.heal_links()
-            case moves.ShutDown(name):
-                self._faults.shut_down(self._node(name))
-            case moves.DamageDisk(name, what):
-                self._break_node(name, lambda node: faults.DamageDisk(node, what))
-            case moves.Kill(name):
-                self._break_node(name, faults.Kill)
-                self.context.node_failed.set()
-            case moves.PauseNode(name):
-                self._break_node(name, faults.Pause)
-                self.context.node_failed.set()
-            case moves.Restart(name) | moves.Resume(name):
-                self._faults.heal(self._node(name))
+    def _begin(self, fault: Fault) -> None:
+        self._faults.begin(fault)
+        if isinstance(fault, faults.Kill | faults.Pause):
+            self.context.node_failed.set()
 
-    def _break_node(self, name: InitialRole, fault: Callable[[int], NodeFault]) -> None:
-        node = self._node(name)
-        self._faults.apply(node, fault(node))
+    def _heal(self, name: Node | None) -> None:
+        if name is None:
+            self._faults.heal_others()
+        else:
+            self._faults.heal(self._node(name))
 
     def _remove_newcomer(self) -> None:
         if self._newcomer is not None and self._newcomer in self._nodes:
@@ -197,7 +189,7 @@ class Nemesis:
             case moves.ElectLeader():
                 self._elect(move.election)
             case moves.Unregister():
-                self._any_client().administer(administration.unregister_broker(self._node(InitialRole.NEWCOMER)))
+                self._any_client().administer(administration.unregister_broker(self._node(Role.NEWCOMER)))
             case moves.DeleteRecordsToEnd():
                 self._delete_records()
             case moves.Reassign():
@@ -244,8 +236,8 @@ class Nemesis:
 
     # --- nodes
 
-    def _node(self, role: InitialRole) -> int:
-        if role is InitialRole.NEWCOMER and self._newcomer is not None:
+    def _node(self, role: Node) -> int:
+        if role is Role.NEWCOMER and self._newcomer is not None:
             return self._newcomer
         return self.context.node_of(role)
 
@@ -269,6 +261,10 @@ class Nemesis:
         if node not in self._clients:
             self._clients[node] = self.context.raw_client(node, timeout_s=RESPONSE_TIMEOUT_S)
         return self._clients[node]
+
+
+def _begins_link_fault(move: Move) -> bool:
+    return isinstance(move, Begin) and isinstance(move.fault, AnyNetworkFault)
 
 
 def _brokers(node: RecordedClient) -> Sequence[Any]:

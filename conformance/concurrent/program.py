@@ -13,6 +13,7 @@ kafkatrial.suite.activate()
 
 import chaos.targets  # registers the targets `simulation` and `defective:NAME`
 from conformance.concurrent.replay import run_program
+from fixtures.faults import *
 from conformance.concurrent.moves import *
 from conformance.concurrent.script import *
 

@@ -23,6 +23,7 @@ from fixtures.clients.responses import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from fixtures.clients.stage import Event, Stage, Task
 from fixtures.clients.topic_ids import TopicIds
 from fixtures.clients.transport import Transport
+from fixtures.faults.places import InitialRoles
 from fixtures.targets.target import Target
 from linearizability.check import LARGE_ROWS
 from linearizability.history.recorder import Recorder
@@ -127,6 +128,7 @@ class HistoryRun:
             topic=topic,
             topic_ids=self._topic_ids,
             replicas=replicas,
+            initial_roles=InitialRoles(replicas[0].nodes, tuple(node.id for node in self.target.nodes)),
             processes=self._processes,
             values=self._values,
             node_failed=self.target.stage.event(),

@@ -12,8 +12,10 @@ in all phases, and afterwards new consumers read everything back.
 from dataclasses import dataclass
 from enum import StrEnum
 
-from conformance.concurrent.moves import InitialRole, Move
+from conformance.concurrent.moves import Move
 from fixtures.clients.payload import SIZE_MIN
+from fixtures.clients.steps import Flush, Idle
+from fixtures.faults import Node, Role
 from fixtures.python_source import AsPython
 
 
@@ -54,18 +56,6 @@ class SendRecords:
 
     records: int
     size: int = SIZE_MIN
-
-
-@dataclass(frozen=True, slots=True)
-class Idle:
-    """Send nothing for a fixed time; outcomes are still received."""
-
-    duration_ms: int
-
-
-@dataclass(frozen=True, slots=True)
-class Flush:
-    """Send nothing until every record sent so far has its outcome."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +129,7 @@ class WatermarkReader:
 class MetadataWatcher(AsPython):
     """Sends Metadata for the topic (leader, epoch, ISR) to one node every `period_ms`."""
 
-    node: InitialRole = InitialRole.LEADER
+    node: Node = Role.FIRST_REPLICA
     period_ms: int = 200
     cluster: bool = False
     """Also send DescribeCluster and DescribeQuorum."""
@@ -152,7 +142,7 @@ class TopicCreator(AsPython):
     At most `topics_max` topics before the nemesis has killed or paused a node, and as many afterwards.
     """
 
-    node: InitialRole
+    node: Node
     topics_max: int
     pause_ms: int
 
@@ -167,4 +157,4 @@ class ConcurrentScript:
     topic: TopicSettings
     clients: tuple[Client, ...]
     nemesis: tuple[Move, ...] = ()
-    """Moves of the faulty phase. Cuts at their start are in force before any writer's first step of that phase."""
+    """Moves of the faulty phase. Faults of links at their start are in force before any writer's first step in it."""

@@ -1,4 +1,4 @@
-"""Faults of a script: one move injects a fault, another heals it; each waits for the effect on the node.
+"""Faults of a script: one move begins a fault, another heals it; each waits for the effect on the node.
 
 Rows in `faults` are those of the faults (`fixtures.faults`), but for a shutdown, which has two: `shutdown` until the
 process has ended, and `down` from then until the node is up.
@@ -9,9 +9,9 @@ from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 
 from conformance.concurrent.trial_context import TrialContext
-from fixtures import faults
-from fixtures.faults.context import FaultContext, FaultControls, Heal, Row
+from fixtures.faults.context import FaultContext, FaultControls
 from fixtures.faults.fault import Fault, NodeFault
+from fixtures.faults.places import FindNode
 from fixtures.faults.replica_files import LogDirectoryFiles
 from fixtures.targets.controls import (
     LogDirectories,
@@ -23,31 +23,29 @@ from fixtures.targets.controls import (
 )
 from fixtures.targets.target import Target, TargetError
 
-_DOWN: Row = ("down", None)
-
 
 class ScriptedFaults:
     """Faults that are in force on the target of one script.
 
-    Every method raises `TargetError` for a fault that the target does not support.
+    Methods raise `TargetError` for a fault that the target does not support.
 
     :ivar lost: nodes that did not restart. Their rows have no end.
     """
 
-    def __init__(self, context: TrialContext) -> None:
+    def __init__(self, context: TrialContext, find_node: FindNode) -> None:
         target = context.target
-        self._recorder = context.recorder
         self._controls = _Controls(target)
         self._fault_context = FaultContext(
             target=self._controls,
             recorder=context.recorder,
             topic=context.topic,
             list_nodes=lambda: [node.id for node in target.nodes],
-            find_node=lambda node: node if isinstance(node, int) else None,
+            find_node=find_node,
             files=LogDirectoryFiles(self._controls.log_directories),
+            awaits_shutdowns=True,
         )
-        self._links = ExitStack()
         self._nodes: dict[int, ExitStack] = {}
+        self._others = ExitStack()
         self.lost: set[int] = set()
 
     @property
@@ -55,27 +53,23 @@ class ScriptedFaults:
         """Nodes that are down or paused."""
         return {*self._nodes, *self.lost}
 
-    def cut(self, fault: faults.CutConnections) -> None:
-        """Cut connections until all links are healed."""
-        self._links.callback(self._apply(fault))
+    def begin(self, fault: Fault) -> None:
+        """Apply a fault until its node, or every link, is healed; return when a shutdown has ended the process."""
+        node = self._fault_context.find(fault.node) if isinstance(fault, NodeFault) else None
+        healing = self._others if node is None else self._nodes.setdefault(node, ExitStack())
+        try:
+            heal = fault.apply(self._fault_context)
+        except TargetError:
+            if node is not None:
+                healing.callback(self._fault_context.start, node)  # its process may end after the timeout of a shutdown
+            raise
+        if heal is None:
+            raise TargetError(f"{fault!r} has no effect on this target")
+        healing.callback(heal)
 
-    def heal_links(self) -> None:
-        """Heal every link."""
-        self._links.close()
-
-    def apply(self, node: int, fault: NodeFault) -> None:
-        """Apply a fault that is in force until its node is healed."""
-        heal = self._apply(fault)
-        self._nodes.setdefault(node, ExitStack()).callback(heal)
-
-    def shut_down(self, node: int) -> None:
-        """Shut a node down until it is healed; return when its process has ended."""
-        healing = self._nodes.setdefault(node, ExitStack())
-        healing.callback(self._fault_context.start, node)  # its process may end after the timeout of the shutdown
-        kind, argument = faults.ShutDown(node).row
-        with self._recorder.fault(kind, str(node), argument):
-            self._controls.processes.send_sigterm(node)
-        healing.callback(self._fault_context.keep_down(_DOWN, node, lambda _: None))
+    def heal_others(self) -> None:
+        """Heal all faults that are not of one node: those of links."""
+        self._others.close()
 
     def heal(self, node: int) -> None:
         """Heal all faults of a node; if it was down, return once it listens or is `lost`."""
@@ -87,16 +81,10 @@ class ScriptedFaults:
     def end(self) -> None:
         """Heal all faults that are in force; paused nodes first, because the start of another may need them."""
         try:
-            self.heal_links()
+            self.heal_others()
         finally:
             for node in sorted(self._nodes, key=lambda node: node in self._controls.processes.ended()):
                 self.heal(node)
-
-    def _apply(self, fault: Fault) -> Heal:
-        heal = fault.apply(self._fault_context)
-        if heal is None:
-            raise TargetError(f"{fault!r} has no effect on this target")
-        return heal
 
 
 class _Controls(FaultControls):

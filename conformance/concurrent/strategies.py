@@ -7,13 +7,11 @@ of milliseconds. All shrink towards one client that sends one record.
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from conformance.concurrent.moves import Cut, Heal, InitialRole, Move, Wait
+from conformance.concurrent.moves import Begin, Heal, Move
 from conformance.concurrent.script import (
     Client,
     ConcurrentScript,
     Consumer,
-    Flush,
-    Idle,
     OneShotProducer,
     PipelinedProducer,
     SendRecords,
@@ -21,7 +19,8 @@ from conformance.concurrent.script import (
     TopicSettings,
 )
 from fixtures.clients.payload import SIZE_MIN
-from fixtures.targets.controls import Lost
+from fixtures.clients.steps import Flush, Idle
+from fixtures.faults import CutConnections, Lost, Role
 
 COMPRESSIONS = ("none", "gzip", "snappy", "lz4", "zstd")
 
@@ -99,16 +98,19 @@ def scripts(
 def client_cuts() -> SearchStrategy[tuple[Move, ...]]:
     """Return a strategy for one or two consecutive short cuts of requests or responses between clients and leader."""
     cut = st.builds(
-        Cut, st.just(InitialRole.CLIENT), st.just(InitialRole.LEADER), st.sampled_from((Lost.ANSWERS, Lost.REQUESTS))
-    )
+        CutConnections,
+        st.just(Role.CLIENTS),
+        st.just(Role.FIRST_REPLICA),
+        st.sampled_from((Lost.ANSWERS, Lost.REQUESTS)),
+    ).map(Begin)
 
-    def one(pause: SearchStrategy[Wait]) -> SearchStrategy[tuple[Move, ...]]:
+    def one(pause: SearchStrategy[Idle]) -> SearchStrategy[tuple[Move, ...]]:
         return st.tuples(pause, cut, waits(100, 500), st.just(Heal()))
 
     first = one(waits(0, 100))
     return st.one_of(first, st.tuples(first, one(waits(300, 1_000))).map(lambda both: both[0] + both[1]))
 
 
-def waits(shortest_ms: int, longest_ms: int) -> SearchStrategy[Wait]:
+def waits(shortest_ms: int, longest_ms: int) -> SearchStrategy[Idle]:
     """Return a strategy for pauses of the nemesis."""
-    return st.builds(Wait, st.integers(shortest_ms, longest_ms))
+    return st.builds(Idle, st.integers(shortest_ms, longest_ms))

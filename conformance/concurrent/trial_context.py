@@ -4,19 +4,18 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice, takewhile
 
-from conformance.concurrent.moves import InitialRole
 from conformance.concurrent.script import Trickle
 from fixtures.clients.payload import SIZE_MIN, to_record
 from fixtures.clients.record_batch import Record
 from fixtures.clients.recorded import RecordedClient
 from fixtures.clients.stage import THREADS, Event
 from fixtures.clients.topic_ids import TopicIds
+from fixtures.faults.places import InitialRoles, Node
 from fixtures.targets.target import Target
 from linearizability.history.recorder import Recorder
 
 _RESPONSE_TIMEOUT_S = 10.0
 _TOMBSTONE_EVERY = 7
-_REPLICA_ROLES = (InitialRole.LEADER, InitialRole.FOLLOWER, InitialRole.LAST_FOLLOWER)
 
 
 class ScriptNotRunError(Exception):
@@ -41,6 +40,7 @@ class TrialContext:
     topic_ids: TopicIds
     replicas: Mapping[int, Replicas]
     """Replicas of each partition when the script started."""
+    initial_roles: InitialRoles
     processes: Iterator[int]
     """Unused process numbers."""
     values: Iterator[int]
@@ -65,14 +65,16 @@ class TrialContext:
             timeout_s=timeout_s,
         )
 
-    def node_of(self, role: InitialRole) -> int:
-        """Return the node with this role for partition 0. Raises `ScriptNotRunError`."""
-        replicas = self.replicas[0].nodes
-        outsiders = (node.id for node in self.target.nodes if node.id not in replicas)
-        is_outsider = role is InitialRole.OUTSIDER
-        node = next(outsiders, None) if is_outsider else dict(zip(_REPLICA_ROLES, replicas, strict=False)).get(role)
+    def find_initial(self, name: Node) -> int | None:
+        """Return a node by its id or by its role when the script starts; None if there is none."""
+        present = [node.id for node in self.target.nodes]
+        return name if isinstance(name, int) else self.initial_roles.node(name, present)
+
+    def node_of(self, name: Node) -> int:
+        """Return a node by its id or by its role when the script starts. Raises `ScriptNotRunError`."""
+        node = self.find_initial(name)
         if node is None:
-            raise ScriptNotRunError(f"no node has the role {role} for the topic")
+            raise ScriptNotRunError(f"no node has the role {getattr(name, 'value', name)} for the topic")
         return node
 
     def new_topic(self) -> str:

@@ -19,7 +19,6 @@ from conformance.concurrent.run import HistoryRun, run_phase
 from conformance.concurrent.script import (
     Client,
     Consumer,
-    Flush,
     Phase,
     PipelinedProducer,
     TopicSettings,
@@ -32,6 +31,7 @@ from conformance.fuzz.generator import FuzzRequest, Generator
 from conformance.fuzz.health import Health, Limits
 from conformance.fuzz.probe import Probing, Responses
 from conformance.fuzz.world import World
+from fixtures.clients.steps import Flush
 from fixtures.targets.target import TargetError
 from linearizability.check import judge_history
 from linearizability.history.reader import open_history

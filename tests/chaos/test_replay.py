@@ -30,9 +30,7 @@ from chaos.trial import (
 from chaos.trial import SendBatches as StepSend
 from chaos.trial.saved import SavedTrial, load_trial
 from chaos.trial.trial import ClusterSettings
-from conformance.concurrent.moves import InitialRole as MoveRole
-from conformance.concurrent.moves import Kill as KillMove
-from conformance.concurrent.moves import Restart
+from conformance.concurrent.moves import Begin, Heal
 from conformance.concurrent.saved import RequirementTrial
 from conformance.concurrent.script import ConcurrentScript, OneShotProducer, SendRecords, TopicSettings
 from conformance.trial_document import document
@@ -56,7 +54,7 @@ OF_REQUIREMENT = RequirementTrial(
     ConcurrentScript(
         TopicSettings(replication_factor=3),
         (OneShotProducer(steady=(SendRecords(2),), healed=(SendRecords(2),)),),
-        (KillMove(MoveRole.LAST_FOLLOWER), Restart(MoveRole.LAST_FOLLOWER)),
+        (Begin(Kill(Role.THIRD_REPLICA)), Heal(Role.THIRD_REPLICA)),
     ),
 )
 OF_SIMULATION = "keep-the-log-under-a-snapshot"
@@ -181,3 +179,12 @@ def test_a_target_that_cannot_run_a_trial_is_named_before_anything_starts(trial,
         replay(SavedTrial(trial), target, tmp_path / "run")
     assert "\n" not in str(rejected.value)
     assert not (tmp_path / "run").exists()
+
+
+def test_roles_of_the_start_are_those_of_the_assignment(tmp_path):
+    trial = Trial(
+        topics=(Topic(replication_factor=2),),
+        schedule=(Timed(5, Kill(Role.SECOND_REPLICA), 50), Timed(9, Kill(Role.THIRD_REPLICA), 50)),
+    )
+    replayed = replay(SavedTrial(trial), "simulation", tmp_path / "run")
+    assert [idle.timed.fault for idle in replayed.without_effect] == [Kill(Role.THIRD_REPLICA)]

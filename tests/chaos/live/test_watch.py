@@ -46,7 +46,9 @@ def test_roles_are_about_the_first_partition_the_quorum_and_the_group():
     assert view.node(Role.COORDINATOR) is None
     view.update_coordinator(2)
     found = {role: view.node(role) for role in Role}
+    initial = (Role.FIRST_REPLICA, Role.SECOND_REPLICA, Role.THIRD_REPLICA, Role.OUTSIDER, Role.NEWCOMER)
     assert found == {
+        **dict.fromkeys(initial),
         Role.LEADER: 2,
         Role.FOLLOWER: 3,
         Role.LAST_FOLLOWER: 1,

@@ -10,18 +10,20 @@ from chaos.live.strategies import round_of
 from chaos.simulation.seeds import trial_of_seed
 from chaos.trial import Trial
 from chaos.trial.saved import NotATrialError, load_trial
-from conformance.concurrent.moves import AwaitIsr, InitialRole, Kill, Restart
+from conformance.concurrent.moves import AwaitIsr, Begin, Heal, Reassign, StartBroker, StopBroker
 from conformance.concurrent.saved import RequirementTrial
 from conformance.concurrent.script import ConcurrentScript, MetadataWatcher, OneShotProducer, SendRecords, TopicSettings
 from conformance.trial_document import document
+from fixtures.clients.steps import Idle
+from fixtures.faults import CutConnections, Damage, DamageDisk, Kill, Lost, Pause, Role, ShutDown
 
 SCRIPT = ConcurrentScript(
     TopicSettings(replication_factor=3, properties=(("min.insync.replicas", "2"),)),
     (
         OneShotProducer(steady=(SendRecords(2),), faulty=(SendRecords(3),)),
-        MetadataWatcher(InitialRole.FOLLOWER, cluster=True),
+        MetadataWatcher(Role.SECOND_REPLICA, cluster=True),
     ),
-    (Kill(InitialRole.LEADER), AwaitIsr(2), Restart(InitialRole.LEADER)),
+    (Begin(Kill(Role.FIRST_REPLICA)), AwaitIsr(2), Heal(Role.FIRST_REPLICA)),
 )
 
 
@@ -42,6 +44,35 @@ def test_trials_of_findings_and_requirements_come_back(tmp_path):
     of_requirement = RequirementTrial("durability/acknowledged-writes-survive", 3, SCRIPT)
     for trial in (*(finding.trial for finding in FINDINGS.values()), of_requirement):
         assert loaded(tmp_path, document(trial, {})).trial == trial
+
+
+def test_a_requirements_trial_of_version_1_is_read(tmp_path):
+    moves = """[
+        {"type": "Cut", "source": "CLIENT", "destination": "LEADER", "lost": "ANSWERS"},
+        {"type": "PauseNode", "node": "FOLLOWER"},
+        {"type": "Resume", "node": "FOLLOWER"},
+        {"type": "ShutDown", "node": "OUTSIDER"},
+        {"type": "DamageDisk", "node": "OUTSIDER", "what": "INDEXES"},
+        {"type": "Wait", "duration_ms": 5},
+        {"type": "Heal"},
+        {"type": "AddBroker"},
+        {"type": "Reassign", "replicas": ["NEWCOMER", "LEADER"]},
+        {"type": "RemoveBroker"}
+    ]"""
+    script = f'{{"type": "ConcurrentScript", "topic": {{"type": "TopicSettings"}}, "clients": [], "nemesis": {moves}}}'
+    trial = f'{{"type": "RequirementTrial", "requirement": "a/b", "nodes": 4, "script": {script}}}'
+    assert loaded(tmp_path, f'{{"trial_version": 1, "trial": {trial}}}').trial.script.nemesis == (
+        Begin(CutConnections(Role.CLIENTS, Role.FIRST_REPLICA, Lost.ANSWERS)),
+        Begin(Pause(Role.SECOND_REPLICA)),
+        Heal(Role.SECOND_REPLICA),
+        Begin(ShutDown(Role.OUTSIDER)),
+        Begin(DamageDisk(Role.OUTSIDER, Damage.INDEXES)),
+        Idle(5),
+        Heal(),
+        StartBroker(),
+        Reassign((Role.NEWCOMER, Role.FIRST_REPLICA)),
+        StopBroker(),
+    )
 
 
 def test_every_saved_counterexample_is_a_saved_trial():
@@ -74,7 +105,7 @@ def moves(replicas):
         ("[]", "not a saved trial"),
         ("{}", "not a saved trial"),
         ("[" * 100_000, "nested too deeply"),
-        (changed(trial_version=2), "trial_version: 2; this kafkatrial reads version 1"),
+        (changed(trial_version=3), "trial_version: 3; this kafkatrial reads versions 1 and 2"),
         (changed(trial_version=True), "trial_version: true"),
         (changed(trial=[]), "is not of type Trial"),
         (changed(trial={"type": "Topic"}), 'type "Topic" is not one of Trial, RequirementTrial'),
@@ -118,7 +149,7 @@ def test_numbers_of_a_requirements_trial_have_limits_too(tmp_path):
             "partition is 1; the topic has 1",
         ),
         (
-            '"type": "MetadataWatcher", "node": "FOLLOWER", "cluster": true',
+            '"type": "MetadataWatcher", "node": "SECOND_REPLICA", "cluster": true',
             '"type": "Consumer", "isolation": "x"',
             '"x"',
         ),

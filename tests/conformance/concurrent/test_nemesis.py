@@ -7,31 +7,26 @@ from types import SimpleNamespace
 import pytest
 
 from conformance.concurrent.moves import (
-    AddBroker,
     AwaitBrokers,
-    Cut,
-    DamageDisk,
+    Begin,
     ElectLeader,
     Heal,
-    InitialRole,
-    Kill,
-    PauseNode,
     ProbeLeaderEpochs,
-    RemoveBroker,
-    Restart,
-    Resume,
-    ShutDown,
-    Wait,
+    StartBroker,
+    StopBroker,
 )
 from conformance.concurrent.nemesis import Moves, Nemesis
 from conformance.concurrent.trial_context import Replicas, ScriptNotRunError, TrialContext
 from fixtures.clients.call_results import CallResult
 from fixtures.clients.stage import THREADS
+from fixtures.clients.steps import Idle
 from fixtures.clients.transport import SOCKETS
-from fixtures.faults.damage import Damage
-from fixtures.targets.controls import Lost
+from fixtures.faults import CutConnections, Damage, DamageDisk, Kill, Lost, Pause, Role, ShutDown
+from fixtures.faults.places import InitialRoles
 from fixtures.targets.target import Node, TargetError
 from linearizability.operation import Outcome
+
+LEADER, FOLLOWER = Role.FIRST_REPLICA, Role.SECOND_REPLICA
 
 
 class Target:
@@ -111,6 +106,7 @@ def context_on(target):
         topic="t",
         topic_ids={},
         replicas={0: Replicas(2, (2, 3))},
+        initial_roles=InitialRoles((2, 3), (1, 2, 3)),
         processes=itertools.count(1),
         values=itertools.count(1),
     )
@@ -124,10 +120,10 @@ def make(target, *moves):
 def test_a_fault_begins_before_and_ends_after_its_actions(target):
     make(
         target,
-        Cut(InitialRole.FOLLOWER, InitialRole.LEADER),
+        Begin(CutConnections(FOLLOWER, LEADER)),
         Heal(),
-        PauseNode(InitialRole.OUTSIDER),
-        Resume(InitialRole.OUTSIDER),
+        Begin(Pause(Role.OUTSIDER)),
+        Heal(Role.OUTSIDER),
     )
     assert target.done == [
         *("[cut 3->2", "cut 3->2", "heal 3->2", "cut 3->2]"),
@@ -138,10 +134,10 @@ def test_a_fault_begins_before_and_ends_after_its_actions(target):
 def test_a_node_is_down_until_it_is_started(target):
     make(
         target,
-        Kill(InitialRole.LEADER),
-        Restart(InitialRole.LEADER),
-        ShutDown(InitialRole.FOLLOWER),
-        Restart(InitialRole.FOLLOWER),
+        Begin(Kill(LEADER)),
+        Heal(LEADER),
+        Begin(ShutDown(FOLLOWER)),
+        Heal(FOLLOWER),
     )
     assert target.done == [
         *("[kill 2", "kill 2", "restart 2", "kill 2]"),
@@ -150,12 +146,12 @@ def test_a_node_is_down_until_it_is_started(target):
 
 
 def test_a_node_without_a_fault_is_not_started(target):
-    make(target, Restart(InitialRole.LEADER), Resume(InitialRole.FOLLOWER))
+    make(target, Heal(LEADER), Heal(FOLLOWER))
     assert target.done == []
 
 
 def test_a_node_that_was_killed_and_then_shut_down_is_started_once(target):
-    make(target, Kill(InitialRole.LEADER), ShutDown(InitialRole.LEADER), Restart(InitialRole.LEADER))
+    make(target, Begin(Kill(LEADER)), Begin(ShutDown(LEADER)), Heal(LEADER))
     assert target.done[-3:] == ["restart 2", "down 2]", "kill 2]"]
     assert target.done.count("restart 2") == 1
     assert not target.down
@@ -163,53 +159,69 @@ def test_a_node_that_was_killed_and_then_shut_down_is_started_once(target):
 
 def test_a_disk_is_damaged_until_the_node_is_started(target):
     (target.log_directory / "t-0").mkdir()
-    make(target, Kill(InitialRole.LEADER), DamageDisk(InitialRole.LEADER, Damage.REPLICA), Restart(InitialRole.LEADER))
+    make(
+        target,
+        Begin(Kill(LEADER)),
+        Begin(DamageDisk(LEADER, Damage.REPLICA)),
+        Heal(LEADER),
+    )
     assert target.done == ["[kill 2", "kill 2", "[wipe 2", "restart 2", "wipe 2]", "kill 2]"]
     assert not (target.log_directory / "t-0").exists()
 
 
 def test_remaining_faults_are_healed_at_the_end(target):
-    make(target, Kill(InitialRole.LEADER), PauseNode(InitialRole.FOLLOWER), Cut(InitialRole.CLIENT, InitialRole.LEADER))
+    make(
+        target,
+        Begin(Kill(LEADER)),
+        Begin(Pause(FOLLOWER)),
+        Begin(CutConnections(Role.CLIENTS, LEADER)),
+    )
     assert {"restart 2", "resume 3", "heal client->2"} <= set(target.done)
 
 
 def test_a_broker_that_joined_leaves_once(target):
-    make(target, AddBroker())
-    make(target, AddBroker(), RemoveBroker())
+    make(target, StartBroker())
+    make(target, StartBroker(), StopBroker())
     assert target.done == ["add 4", "remove 4"] * 2
 
 
 def test_faults_are_healed_if_a_move_cannot_be_made(target):
-    with pytest.raises(ScriptNotRunError, match="no node has the role last-follower for the topic"):
-        make(target, Kill(InitialRole.LEADER), PauseNode(InitialRole.LAST_FOLLOWER))
+    with pytest.raises(ScriptNotRunError, match="no node has the role third-replica for the topic"):
+        make(target, Begin(Kill(LEADER)), Begin(Pause(Role.THIRD_REPLICA)))
     assert target.done[-2:] == ["restart 2", "kill 2]"]
 
 
 def test_a_move_that_the_target_rejects_ends_the_script(target):
     target.fails_to_shut_down = True
     with pytest.raises(ScriptNotRunError, match="it did not end"):
-        make(target, ShutDown(InitialRole.LEADER))
+        make(target, Begin(ShutDown(LEADER)))
 
 
 def test_a_request_without_a_running_node_ends_the_script(target):
     with pytest.raises(ScriptNotRunError, match="no node is up"):
-        make(target, *map(Kill, (InitialRole.LEADER, InitialRole.FOLLOWER, InitialRole.OUTSIDER)), ElectLeader())
+        make(target, *(Begin(Kill(node)) for node in (1, 2, 3)), ElectLeader())
 
 
 def test_a_node_that_does_not_start_leaves_its_fault_open(target):
     target.fails_to_start = True
-    make(target, Kill(InitialRole.LEADER), Restart(InitialRole.LEADER), Cut(InitialRole.FOLLOWER, InitialRole.LEADER))
+    make(
+        target,
+        Begin(Kill(LEADER)),
+        Heal(LEADER),
+        Begin(CutConnections(FOLLOWER, LEADER)),
+    )
     assert "kill 2]" not in target.done
     assert target.done[-1] == "cut 3->2]"
 
 
 def test_the_first_cuts_hold_before_the_clients_begin(target):
     moves = Moves(
-        context_on(target), (Cut(InitialRole.FOLLOWER, InitialRole.LEADER), Wait(0), Kill(InitialRole.LEADER))
+        context_on(target),
+        (Begin(CutConnections(FOLLOWER, LEADER)), Idle(0), Begin(Kill(LEADER))),
     )
     moves()
     moves.await_hold()
-    assert moves.first == [Cut(InitialRole.FOLLOWER, InitialRole.LEADER)]
+    assert moves.first == [Begin(CutConnections(FOLLOWER, LEADER))]
 
 
 def test_clients_that_trickle_end_with_the_nemesis(target):
@@ -222,16 +234,16 @@ def test_clients_that_trickle_end_with_the_nemesis(target):
 def test_clients_end_even_if_a_move_cannot_be_made(target):
     context = context_on(target)
     with pytest.raises(ScriptNotRunError):
-        Moves(context, (Kill(InitialRole.LAST_FOLLOWER),))()
+        Moves(context, (Begin(Kill(Role.THIRD_REPLICA)),))()
     assert context.nemesis_done.is_set()
 
 
 def test_clients_that_wait_for_a_node_fault_continue_after_it(target):
     context = context_on(target)
     with Nemesis(context) as nemesis:
-        nemesis.make([Cut(InitialRole.FOLLOWER, InitialRole.LEADER), ShutDown(InitialRole.OUTSIDER)])
+        nemesis.make([Begin(CutConnections(FOLLOWER, LEADER)), Begin(ShutDown(Role.OUTSIDER))])
         assert not context.node_failed.is_set()
-        nemesis.make([PauseNode(InitialRole.LEADER)])
+        nemesis.make([Begin(Pause(LEADER))])
         assert context.node_failed.is_set()
 
 
@@ -280,10 +292,10 @@ def test_a_wait_lasts_until_every_running_node_reports_it(target, slow_nodes):
 
 
 def test_nodes_that_are_down_are_not_waited_for(target, slow_nodes):
-    make(target, Kill(InitialRole.LEADER), AwaitBrokers(3))
+    make(target, Begin(Kill(LEADER)), AwaitBrokers(3))
     assert slow_nodes[2].requests == 0
 
 
 def test_a_leader_without_a_known_epoch_is_queried_until_it_has_one(target, slow_nodes):
-    make(target, ProbeLeaderEpochs(InitialRole.LEADER))
+    make(target, ProbeLeaderEpochs(LEADER))
     assert slow_nodes[2].probes == [(3, "in_old_epoch"), (5, "in_epoch_to_come")]

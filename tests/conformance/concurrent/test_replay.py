@@ -6,10 +6,11 @@ import sys
 
 import pytest
 
-from conformance.concurrent.moves import Cut, InitialRole
+from conformance.concurrent.moves import Begin
 from conformance.concurrent.program import program_of
 from conformance.concurrent.replay import run_program
 from conformance.concurrent.script import ConcurrentScript, OneShotProducer, SendRecords, TopicSettings
+from fixtures.faults import CutConnections, Role
 
 REQUIREMENT_ID = "produce/acknowledged-records-are-read-back"
 SCRIPT = ConcurrentScript(TopicSettings(), (OneShotProducer(steady=(SendRecords(3),)),))
@@ -58,7 +59,7 @@ def test_another_target_starts_with_its_own_number_of_nodes(capsys, monkeypatch)
 
 
 def test_a_script_that_cannot_run_there_is_one_line(capsys):
-    script = ConcurrentScript(SCRIPT.topic, SCRIPT.clients, (Cut(InitialRole.FOLLOWER, InitialRole.LEADER),))
+    script = ConcurrentScript(SCRIPT.topic, SCRIPT.clients, (Begin(CutConnections(Role.SECOND_REPLICA, 1)),))
     assert run_program(script, REQUIREMENT_ID, "reference", nodes=1) == 3
     _, reason = capsys.readouterr().err.splitlines()
-    assert reason == "no node has the role follower for the topic"
+    assert reason == "no node has the role second-replica for the topic"

@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 import conformance.concurrent.moves as moves_module
 import conformance.concurrent.script as script_module
 from conformance.concurrent import strategies
-from conformance.concurrent.moves import AwaitLeader, Cut, DamageDisk, ElectLeader, InitialRole, Reassign
+from conformance.concurrent.moves import AwaitLeader, Begin, ElectLeader, Reassign
 from conformance.concurrent.program import program_of
 from conformance.concurrent.requirements import HISTORY_CHECKS, REQUIREMENTS, ROWS
 from conformance.concurrent.script import ConcurrentScript, PipelinedProducer, SendRecords, TopicSettings
 from conformance.registry import REQUIREMENTS as REGISTERED
 from conformance.search import scripts_of, smallest
+from fixtures import faults
 from fixtures.clients.administration import Election
-from fixtures.faults.damage import Damage
-from fixtures.targets.controls import Lost
+from fixtures.faults import CutConnections, Damage, DamageDisk, Lost, Role
 from fixtures.targets.target import Capability
 
 
@@ -79,17 +79,17 @@ def test_every_class_of_a_script_is_there_in_a_printed_program():
 
 
 MOVES = [
-    Cut(InitialRole.CLIENT, InitialRole.LEADER, Lost.ANSWERS),
+    Begin(CutConnections(Role.CLIENTS, Role.FIRST_REPLICA, Lost.ANSWERS)),
     AwaitLeader(None),
     ElectLeader(Election.UNCLEAN),
-    DamageDisk(InitialRole.OUTSIDER, Damage.TORN_TAIL),
-    Reassign((InitialRole.FOLLOWER, InitialRole.OUTSIDER)),
+    Begin(DamageDisk(Role.OUTSIDER, Damage.TORN_TAIL)),
+    Reassign((Role.SECOND_REPLICA, Role.OUTSIDER)),
 ]
 
 
 @pytest.mark.parametrize("move", MOVES)
 def test_a_move_prints_as_python(move):
-    assert eval(repr(move), vars(moves_module)) == move
+    assert eval(repr(move), vars(faults) | vars(moves_module)) == move
 
 
 def test_ids_are_unique_and_each_has_its_history_checks():
