@@ -7,6 +7,8 @@ are pure functions; the module's IO is the targets and the run directory. It doe
 - The check runs in a separate thread, so that its progress is reported while it works.
 - A target that has died is started again before the next requirement; if that fails, its remaining verdicts are
   *unknown*.
+- So is a verdict whose check raised an error, a bug of kafkatrial. The other requirements are checked first, then the
+  error is raised.
 - KeyboardInterrupt ends the run: the targets are stopped, and the last event marks the run as not complete.
 """
 
@@ -43,7 +45,9 @@ from fixtures.targets.connection_settings import client_settings_option
 from fixtures.targets.recipe_file import targets_option
 from fixtures.targets.target import Target, TargetError
 from linearizability.finding import Finding
+from linearizability.history.errors import HistoryError
 from linearizability.judgement import Verdict
+from linearizability.printable import one_line
 
 Expectations = Mapping[str, Mapping[str, ExpectedViolation]]
 """Expected violations by target name and requirement id."""
@@ -71,7 +75,8 @@ def run_requirements(
         has the same scripts.
     :param expectations: known violations; an expected one that does not happen is reported as such.
 
-    Raises `TargetError` if a target does not start; those already started are stopped.
+    Raises `TargetError` if a target does not start; those already started are stopped. Raises at the end what the first
+    failed check raised.
     """
     remove_local_constants()
     run = _Run(tuple(targets), tuple(requirements), seed, profile, run_dir, expectations or {})
@@ -89,6 +94,8 @@ def run_requirements(
         for index, requirement in enumerate(requirements, start=1):
             yield RequirementStarted(requirement.id, index, len(requirements))
             yield from run.check(requirement)
+        if run.errors:
+            raise run.errors[0]
         complete = True
     except KeyboardInterrupt:
         run.interrupt()
@@ -135,6 +142,8 @@ class _Run:
     """Why a target could not be started again, by name."""
     basic_failures: dict[BasicFailure, str] = field(default_factory=dict)
     """The requirement that reported the failure of a plain request."""
+    errors: list[Exception] = field(default_factory=list)
+    """What checks raised: bugs of kafkatrial."""
     interrupted: threading.Event = field(default_factory=threading.Event)
     checking: threading.Thread | None = None
 
@@ -180,7 +189,14 @@ class _Run:
         began = time.monotonic()
         findings: dict[str, Finding] = {}
         if applicable:
-            findings = yield from self._run_check(requirement, applicable)
+            try:
+                findings = yield from self._run_check(requirement, applicable)
+            except (TargetError, HistoryError, OSError):
+                raise
+            except Exception as error:  # noqa: BLE001 - it is raised when the other requirements are checked
+                self.errors.append(error)
+                reason = f"internal error: {type(error).__name__}: {one_line(str(error))}"
+                findings = {target.name: Finding(Verdict.UNKNOWN, reason) for target in applicable}
         seconds = time.monotonic() - began
         for target in self.targets:
             finding = findings.get(target.name)

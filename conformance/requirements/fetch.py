@@ -158,6 +158,25 @@ REQUIREMENTS: Final = (
         needs=_TOPICS,
     ),
     Requirement(
+        id="fetch/without-wait-returns-what-is-there",
+        level=Level.MUST,
+        text="A fetch with max_wait_ms 0 returns the requested partition at once, with its records, even if they are "
+        "fewer than min_bytes.",
+        sources=(sources.PROTOCOL_FETCH,),
+        check=sequential(
+            script(
+                CreateTopic(),
+                many(produces(), at_most=2),
+                st.builds(
+                    Fetch, offset=st.integers(0, 1), max_wait_ms=st.just(0), min_bytes=st.sampled_from([1, 1 << 20])
+                ),
+                Fetch(max_wait_ms=0),
+            ),
+            _RECORDS,
+        ),
+        needs=_TOPICS,
+    ),
+    Requirement(
         id="fetch/waiting-fetch-completes-when-data-arrives",
         level=Level.MUST,
         text="A fetch that finds fewer than min_bytes waits, and returns as soon as that number of bytes is available, "

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from conformance.sequential.response import MISSING, NO_OPERATIONS, Response, Symbols, error_of, only_partition
+from conformance.sequential.response import NO_OPERATIONS, Response, Symbols, error_of, only_partition
 from conformance.sequential.steps import (
     AlterConfigs,
     AlterReassignment,
@@ -75,7 +75,7 @@ def _alter_reassignment(step: Step, response: Any, symbols: Symbols) -> Response
     if error_of(response.error_code) != "NONE":
         return {"error": error_of(response.error_code)}
     partition = only_partition(step, response.responses, symbols)
-    return MISSING if partition is None else {"error": error_of(partition.error_code)}
+    return {"error": error_of(partition.error_code)}
 
 
 def _list_reassignments(_step: Step, response: Any, symbols: Symbols) -> Response:
@@ -98,7 +98,7 @@ def _elect_leaders(step: Step, response: Any, symbols: Symbols) -> Response:
     if hasattr(response, "error_code") and error_of(response.error_code) != "NONE":
         return {"error": error_of(response.error_code)}
     partition = only_partition(step, response.replica_election_results, symbols, "partition_result")
-    return MISSING if partition is None else {"error": error_of(partition.error_code)}
+    return {"error": error_of(partition.error_code)}
 
 
 def _alter_configs(_step: Step, response: Any, _symbols: Symbols) -> Response:
@@ -156,8 +156,6 @@ def _describe_quorum(step: Step, response: Any, symbols: Symbols) -> Response:
     if error_of(response.error_code) != "NONE":
         return {"error": error_of(response.error_code)}
     partition = only_partition(step, response.topics, symbols)
-    if partition is None:
-        return MISSING
     if error_of(partition.error_code) != "NONE":
         return {"error": error_of(partition.error_code)}
     voters = {int(voter.replica_id): int(voter.log_end_offset) for voter in partition.current_voters}

@@ -37,7 +37,7 @@ _MAGIC_AT: Final = 16
 """Offset of the magic byte in a batch."""
 _DURATIONS: Final = {
     "timeout": milliseconds(REQUEST_TIMEOUT_MS),
-    "max_wait": milliseconds(0),
+    "max_wait": milliseconds(1),
     "transaction_timeout": milliseconds(60_000),
     "retention_time": milliseconds(-1),
     "session_timeout": milliseconds(30_000),

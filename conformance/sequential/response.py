@@ -71,6 +71,10 @@ class Symbols(Names, Protocol):
         ...
 
 
+class WrongPartitionsError(ValueError):
+    """A response without the one partition that was requested. The message says what it has."""
+
+
 def malformed(error: Exception) -> Response:
     """Return the response for bytes that cannot be decoded."""
     return {"malformed": str(error)}
@@ -86,14 +90,17 @@ def plain_fields(source: Any, *names: str) -> dict[str, Any]:
     return {name: int(getattr(source, name)) for name in names if hasattr(source, name)}
 
 
-def only_partition(step: Any, topics: Any, symbols: Symbols, partitions: str = "partitions") -> Any | None:
-    """Return the partition that a step requested; null if the response has another one, none or several."""
+def only_partition(step: Any, topics: Any, symbols: Symbols, partitions: str = "partitions") -> Any:
+    """Return the partition that a step requested. Raises `WrongPartitionsError`: there is another, none, or several."""
     found = [(topic, partition) for topic in topics for partition in getattr(topic, partitions)]
     if len(found) != 1:
-        return None
+        raise WrongPartitionsError(
+            f"the response has {len(found) or 'no'} partition{'s' if found else ''}; one was requested"
+        )
     topic, partition = found[0]
-    is_requested = _is_topic(step, topic, symbols) and _first_field(partition, _INDEXES) == step.partition
-    return partition if is_requested else None
+    if not _is_topic(step, topic, symbols) or _first_field(partition, _INDEXES) != step.partition:
+        raise WrongPartitionsError("the response has another partition or topic than the requested one")
+    return partition
 
 
 _TOPIC_NAMES: Final = ("name", "topic", "topic_name")
@@ -102,15 +109,16 @@ _INDEXES: Final = ("partition_index", "index", "partition", "partition_id")
 
 
 def _is_topic(step: Any, topic: Any, symbols: Symbols) -> bool:
-    """Whether an entry has the name or the id that a step requested; where the id is not known, any may be there."""
-    if real := _first_field(topic, _TOPIC_NAMES):
-        return bool(real == symbols.real(step.topic))
+    """Whether an entry has the name or the id that a step requested; where the id is not known, any may be there.
+
+    A name may be empty, as that of a topic that a broker has created against the rules.
+    """
+    name = _first_field(topic, _TOPIC_NAMES)
+    if name or not hasattr(topic, "topic_id"):
+        return bool(name == symbols.real(step.topic))
     known = topic_id(step, symbols)
     return known.int == 0 or topic.topic_id == known
 
 
 def _first_field(source: Any, names: tuple[str, ...]) -> Any:
     return next((getattr(source, name) for name in names if hasattr(source, name)), None)
-
-
-MISSING: Final[Response] = {"malformed": "the response does not have the one partition that was requested"}

@@ -8,11 +8,11 @@ from kio.schema.errors import ErrorCode
 
 from conformance.sequential import admin_responses
 from conformance.sequential.response import (
-    MISSING,
     NO_OPERATIONS,
     ReadRecord,
     Response,
     Symbols,
+    WrongPartitionsError,
     error_of,
     malformed,
     only_partition,
@@ -42,13 +42,14 @@ _INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state"
 
 def normalise(step: Step, response: Any, symbols: Symbols) -> Response:
     """Return the response to a step as plain values."""
-    return _NORMALISERS[type(step)](step, response, symbols)
+    try:
+        return _NORMALISERS[type(step)](step, response, symbols)
+    except WrongPartitionsError as error:
+        return malformed(error)
 
 
 def _produce(step: Produce, response: Any, symbols: Symbols) -> Response:
     partition = only_partition(step, response.responses, symbols, "partition_responses")
-    if partition is None:
-        return MISSING
     values = {"error": error_of(partition.error_code)} | plain_fields(partition, "base_offset", "log_start_offset")
     values["log_append_time"] = "none" if partition.log_append_time is None else "set"
     if hasattr(partition, "record_errors"):
@@ -61,8 +62,6 @@ def _fetch(step: Fetch, response: Any, symbols: Symbols) -> Response:
     if top_level != "NONE":
         return {"error": top_level}
     partition = only_partition(step, response.responses, symbols)
-    if partition is None:
-        return MISSING
     data = partition.records or b""
     try:
         batches = tuple(decode_batches(data))
@@ -103,22 +102,16 @@ def _records(batches: tuple[RecordBatch, ...]) -> tuple[ReadRecord, ...]:
 
 def _list_offsets(step: ListOffsets, response: Any, symbols: Symbols) -> Response:
     partition = only_partition(step, response.topics, symbols)
-    if partition is None:
-        return MISSING
     return {"error": error_of(partition.error_code)} | plain_fields(partition, "timestamp", "offset", "leader_epoch")
 
 
 def _offset_for_leader_epoch(step: OffsetForLeaderEpoch, response: Any, symbols: Symbols) -> Response:
     partition = only_partition(step, response.topics, symbols)
-    if partition is None:
-        return MISSING
     return {"error": error_of(partition.error_code)} | plain_fields(partition, "leader_epoch", "end_offset")
 
 
 def _delete_records(step: DeleteRecords, response: Any, symbols: Symbols) -> Response:
     partition = only_partition(step, response.topics, symbols)
-    if partition is None:
-        return MISSING
     return {"error": error_of(partition.error_code)} | plain_fields(partition, "low_watermark")
 
 
@@ -202,7 +195,7 @@ def _metadata_by_id(_step: MetadataById, response: Any, symbols: Symbols) -> Res
 
 def _offset_commit(step: OffsetCommit, response: Any, symbols: Symbols) -> Response:
     partition = only_partition(step, response.topics, symbols)
-    return MISSING if partition is None else {"error": error_of(partition.error_code)}
+    return {"error": error_of(partition.error_code)}
 
 
 def _offset_fetch(step: OffsetFetch, response: Any, symbols: Symbols) -> Response:
@@ -212,8 +205,6 @@ def _offset_fetch(step: OffsetFetch, response: Any, symbols: Symbols) -> Respons
     if step.topic is None:
         return {"error": "NONE", "committed": _committed_offsets(group.topics, symbols)}
     partition = only_partition(step, group.topics, symbols)
-    if partition is None:
-        return MISSING
     values = {"error": error_of(partition.error_code), "metadata": partition.metadata or ""}
     return values | plain_fields(partition, "committed_offset", "committed_leader_epoch")
 

@@ -388,7 +388,8 @@ class _ScriptRun:
         if key not in _FEATURES:
             return
         response = client.request(build(client.schema_for(ApiKey.API_VERSIONS, 3).ApiVersionsRequest, _CLIENT_SOFTWARE))
-        enabled = {feature.name for feature in response.finalized_features if feature.max_version_level > 0}
+        finalized = getattr(response, "finalized_features", ())  # absent in versions below 3
+        enabled = {feature.name for feature in finalized if feature.max_version_level > 0}
         if _FEATURES[key] not in enabled:
             raise UnsupportedApi(f"the broker has not enabled {_FEATURES[key]} for {api_name(key)}")
 

@@ -240,6 +240,10 @@ def _does_not_wait(request: Any) -> Any:
     return replace(request, max_wait=dt.timedelta(0))
 
 
+def _fetches_without_wait_are_empty(request: Any, part: Any) -> Any:
+    return part if request.max_wait else replace(part, records=b"")
+
+
 def _old_fetches_are_empty(request: Any, part: Any) -> Any:
     return replace(part, records=b"") if request.__version__ < 12 else part
 
@@ -374,6 +378,7 @@ TAMPERINGS: dict[str, Planted] = {
     "fetch/unknown-session-is-rejected": Planted(
         altered_requests("Fetch", lambda request: replace(request, session_id=0, session_epoch=-1))
     ),
+    "fetch/without-wait-returns-what-is-there": Planted(altered_responses("Fetch", _fetches_without_wait_are_empty)),
     "fetch/waiting-fetch-completes-when-data-arrives": Planted(altered_requests("Fetch", _does_not_wait)),
     "produce/errors-have-no-offset": _fills_errors("Produce", "base_offset"),
     "fetch/errors-have-no-watermarks": _fills_errors("Fetch", "high_watermark"),

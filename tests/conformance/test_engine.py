@@ -185,8 +185,16 @@ def test_an_error_in_a_check_is_raised_and_the_targets_are_stopped(tmp_path):
     def check(context):
         raise ZeroDivisionError("a bug")
 
+    events = run_requirements(
+        [target], [requirement(check), requirement(finds(OK), "x/y")], seed=7, profile=PROFILE, run_dir=tmp_path
+    )
+    seen = []
     with pytest.raises(ZeroDivisionError):
-        run([requirement(check)], tmp_path, [target])
+        seen.extend(events)
+    assert [(found.verdict, found.reason) for found in judged(seen)] == [
+        (Verdict.UNKNOWN, "internal error: ZeroDivisionError: a bug"),
+        (Verdict.OK, ""),
+    ]
     assert target.stops == 1
 
 

@@ -71,14 +71,18 @@ class Produce(Step):
 
 @dataclass(frozen=True, slots=True)
 class Fetch(Step):
-    """Fetch without a session (KIP-227) from one partition. `topic_id` is as in `Produce`."""
+    """Fetch without a session (KIP-227) from one partition. `topic_id` is as in `Produce`.
+
+    It may wait for a millisecond, although with these `min_bytes` it never does: a fetch that must not wait has a
+    requirement of its own, and a broker that violates it can still be tested by all others.
+    """
 
     offset: int = 0
     topic: str = TOPIC
     partition: int = 0
     partition_max_bytes: int = 1 << 20
     max_bytes: int = 1 << 22
-    max_wait_ms: int = 0
+    max_wait_ms: int = 1
     min_bytes: int = 0
     leader_epoch: int = -1
     """The current leader epoch of the client (KIP-320); -1 for none."""

@@ -265,6 +265,20 @@ def test_a_response_for_another_partition_or_topic_is_malformed(step):
             assert found.keys() == {"malformed"}, (version, requested)
 
 
+def test_the_name_of_a_topic_may_be_empty():
+    """A broker may create such a topic against the rules; the id of the topic is not in every response."""
+    symbols = ScriptSymbols(UNIQUE)
+    symbols.saw_topic_id("", TOPIC_ID)
+    listed = {**PARTITION, "error_code": ErrorCode.none, "partition_index": 0}
+    for version in known_versions(requests.api_key(ListOffsets())):
+        found = normalise(
+            ListOffsets(topic=""),
+            response(ListOffsets(), version, topics=[{"name": "", "partitions": [listed]}]),
+            symbols,
+        )
+        assert found["error"] == "NONE"
+
+
 def test_damaged_records_are_malformed():
     damaged = RECORDS[:-1] + bytes([RECORDS[-1] ^ 1])
     topic = {**TOPIC, "partitions": [{**PARTITION, "records": damaged}]}
