@@ -72,7 +72,7 @@ class Symbols(Names, Protocol):
 
 
 class WrongPartitionsError(ValueError):
-    """A response without the one partition that was requested. The message says what it has."""
+    """A response without the one partition that was requested. The message has their number."""
 
 
 def malformed(error: Exception) -> Response:
