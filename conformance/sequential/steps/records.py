@@ -73,8 +73,8 @@ class Produce(Step):
 class Fetch(Step):
     """Fetch without a session (KIP-227) from one partition. `topic_id` is as in `Produce`.
 
-    It may wait for a millisecond, although with these `min_bytes` it never does: a separate requirement is about a fetch
-    that must not wait, and a broker that violates it can still be tested by all others.
+    It may wait for a millisecond, although with these `min_bytes` it never does. A separate requirement is about a
+    fetch that must not wait, so that a broker that violates it can still be tested by all others.
     """
 
     offset: int = 0
