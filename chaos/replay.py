@@ -23,6 +23,7 @@ from conformance.targets import starts_nodes
 from fixtures.disk.kinds import DiskKind
 from fixtures.faults import Timed
 from fixtures.targets.catalogue import parse_target
+from fixtures.targets.target import reasons_for_lacking
 from linearizability.history.saving import save as save_history
 from linearizability.judgement import Verdict
 
@@ -198,7 +199,11 @@ def _replay_requirement(trial: RequirementTrial, target: str, run_dir: Path) -> 
         raise TrialNotApplicableError(f"there is no concurrent requirement {trial.requirement} in this version")
     cluster = parse_target(target, nodes=trial.nodes if starts_nodes(target) else None)
     lacking = missing(
-        requirement, capabilities=cluster.capabilities, version=cluster.version, nodes=cluster.node_count or trial.nodes
+        requirement,
+        capabilities=cluster.capabilities,
+        version=cluster.version,
+        nodes=cluster.node_count or trial.nodes,
+        reasons=reasons_for_lacking(cluster),
     )
     if lacking is not None:
         raise TrialNotApplicableError(f"{target} cannot run {requirement.id}: {lacking}")

@@ -1,22 +1,30 @@
 """Applicability of requirements, decided from the target's declaration before anything runs."""
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from conformance.requirements.requirement import Requirement
 from fixtures.targets.target import Capability
 
 
 def missing(
-    requirement: Requirement, *, capabilities: Collection[Capability], version: str | None, nodes: int
+    requirement: Requirement,
+    *,
+    capabilities: Collection[Capability],
+    version: str | None,
+    nodes: int,
+    reasons: Mapping[Capability, str],
 ) -> str | None:
     """Return what the target lacks, in one line; null if the requirement applies.
 
     Every requirement applies to a target of unknown version (null).
+
+    :param reasons: why the target lacks capabilities, as far as it describes that.
     """
     lacking = sorted(requirement.needs - set(capabilities))
     if lacking:
-        return f"needs {', '.join(lacking)}"
+        explained = dict.fromkeys(reasons[each] for each in lacking if each in reasons)
+        return f"needs {', '.join(lacking)}" + (f" ({'; '.join(explained)})" if explained else "")
     if nodes < requirement.nodes_min:
         return f"needs {requirement.nodes_min} nodes, there are {nodes} (--nodes {requirement.nodes_min})"
     if version is None:

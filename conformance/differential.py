@@ -38,7 +38,7 @@ from conformance.sequential.session import NO_LEADER, NotReady, Session
 from conformance.sequential.steps import RawRequest, Script, Step
 from fixtures.clients.messages import api_name
 from fixtures.clients.raw import UnsupportedApi
-from fixtures.targets.target import Target
+from fixtures.targets.target import Target, reasons_for_lacking
 
 _BROKER: Final = "broker"
 """Field of a difference in which a broker goes down."""
@@ -193,7 +193,13 @@ class Comparer:
 
 
 def _lacks(requirement: Requirement, target: Target) -> str:
-    lacking = missing(requirement, capabilities=target.capabilities, version=None, nodes=len(target.nodes))
+    lacking = missing(
+        requirement,
+        capabilities=target.capabilities,
+        version=None,
+        nodes=len(target.nodes),
+        reasons=reasons_for_lacking(target),
+    )
     return f"{target.name} {lacking}" if lacking else ""
 
 

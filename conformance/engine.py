@@ -43,7 +43,7 @@ from conformance.requirements.requirement import Requirement
 from conformance.targets import starts_nodes
 from fixtures.targets.connection_settings import client_settings_option
 from fixtures.targets.recipe_file import targets_option
-from fixtures.targets.target import Target, TargetError
+from fixtures.targets.target import Interfering, Target, TargetError, reasons_for_lacking
 from linearizability.finding import Finding
 from linearizability.history.errors import HistoryError
 from linearizability.judgement import Verdict
@@ -140,6 +140,8 @@ class _Run:
     failures: int = 0
     down: dict[str, str] = field(default_factory=dict)
     """Why a target could not be started again, by name."""
+    interference: dict[str, str] = field(default_factory=dict)
+    """What happened on the links of a target, by name, before it was started again."""
     basic_failures: dict[BasicFailure, str] = field(default_factory=dict)
     """The requirement that reported the failure of a plain request."""
     errors: list[Exception] = field(default_factory=list)
@@ -166,6 +168,7 @@ class _Run:
             return False
         if responds(target):
             return True
+        self.interference.setdefault(target.name, interference_with(target))
         target.stop()
         try:
             target.start()
@@ -203,13 +206,18 @@ class _Run:
             if finding is None:
                 yield self._not_run(requirement, target, lacks[target.name] or "")
             else:
-                yield self._judged(requirement, target, finding, seconds)
+                interference = self.interference.pop(target.name, "") or interference_with(target)
+                yield self._judged(requirement, target, attributed(finding, interference), seconds)
         for target in applicable:
             self.revive(target)
 
     def _lacks(self, requirement: Requirement, target: Target) -> str | None:
         return self.down.get(target.name) or missing(
-            requirement, capabilities=target.capabilities, version=target.version, nodes=len(target.nodes)
+            requirement,
+            capabilities=target.capabilities,
+            version=target.version,
+            nodes=len(target.nodes),
+            reasons=reasons_for_lacking(target),
         )
 
     def _run_check(self, requirement: Requirement, targets: list[Target]) -> Generator[Event, None, dict[str, Finding]]:
@@ -292,6 +300,18 @@ class _Run:
         names = (tried.name, finding.beside)
         nodes = {target.name: len(target.nodes) for target in self.targets if target.name in names}
         return reproduce_command(nodes, self.seed, self.profile.name, requirement.id)
+
+
+def interference_with(target: Target) -> str:
+    """Return what happened on the links to a target since the last call that brokers are not to blame for."""
+    return target.interference if isinstance(target, Interfering) else ""
+
+
+def attributed(finding: Finding, interference: str) -> Finding:
+    """Return a violation as unknown, with the cause, if something on the links may have caused it."""
+    if finding.verdict not in {Verdict.VIOLATION, Verdict.UNKNOWN} or not interference:
+        return finding
+    return Finding(Verdict.UNKNOWN, f"{interference}; meanwhile: {finding.reason}", scripts=finding.scripts)
 
 
 def reason_of(finding: Finding, known: ExpectedViolation | None) -> str:

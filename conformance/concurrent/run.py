@@ -2,6 +2,7 @@
 
 A `HistoryRun` is one run directory. Each script gets its own topic, new processes and new values. After its phases the
 topic is drained: once everything is healed, a new consumer reads every partition from its start to its end offset.
+On a cluster that continues after the run, all topics are deleted in the end.
 """
 
 import itertools
@@ -24,7 +25,7 @@ from fixtures.clients.stage import Event, Stage, Task
 from fixtures.clients.topic_ids import TopicIds
 from fixtures.clients.transport import Transport
 from fixtures.faults.places import InitialRoles
-from fixtures.targets.target import Target
+from fixtures.targets.target import ExistingCluster, Target
 from linearizability.check import LARGE_ROWS
 from linearizability.history.recorder import Recorder
 from linearizability.history.run import RunInfo
@@ -61,6 +62,9 @@ class HistoryRun:
         self._processes = itertools.count(1)
         self._values = itertools.count(1)
         self._numbers = itertools.count(1)
+        self._contexts: list[TrialContext] = []
+        self._topics: list[str] = []
+        """Topics that were created, and those of scripts, whose creation may have failed after it took effect."""
         self._exits = ExitStack()
 
     def __enter__(self) -> Self:
@@ -78,11 +82,17 @@ class HistoryRun:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._exits.__exit__(kind, error, trace)
+        try:
+            self._exits.__exit__(kind, error, trace)
+        finally:
+            if isinstance(self.target, ExistingCluster):
+                created = [name for context in self._contexts for name in context.other_topics]
+                self.target.delete_topics(list(dict.fromkeys([*self._topics, *created])))
 
     def run(self, script: ConcurrentScript) -> str:
         """Run one script, and return the name of its topic. Raises `ScriptNotRunError`."""
         topic = f"script-{next(self._numbers)}-{self.target.transport.monotonic_ns()}"
+        self._topics.append(topic)
         with self.raw_client() as admin:
             context = self.make_topic(topic, script.topic, admin)
             actors: list[Actor] = []
@@ -119,10 +129,11 @@ class HistoryRun:
         if created.outcome is not Outcome.OK:
             raise ScriptNotRunError(f"CreateTopics failed with {created.error}")
         self._recorder.topic(topic, properties)
+        self._topics.append(topic)
         replicas = await_full_isr(admin, topic, settings, self.target.transport)
         if replicas is None:
             raise ScriptNotRunError(f"after {READY_TIMEOUT_S:g} s not every partition of a new topic has a full ISR")
-        return TrialContext(
+        context = TrialContext(
             target=self.target,
             recorder=self._recorder,
             topic=topic,
@@ -134,6 +145,8 @@ class HistoryRun:
             node_failed=self.target.stage.event(),
             nemesis_done=self.target.stage.event(),
         )
+        self._contexts.append(context)
+        return context
 
     def _assignments(self, settings: TopicSettings, admin: RecordedClient) -> Sequence[Sequence[int]]:
         """Return the replicas of each partition; empty if the cluster places them."""

@@ -1,18 +1,21 @@
-"""Scripts on brokers whose defaults for new topics differ from Apache Kafka's.
+"""Scripts on brokers whose defaults for new topics differ from Apache Kafka's, or that create topics automatically.
 
 The settings that differ are set explicitly in every step that creates a topic or removes settings, so that the model,
 which knows Kafka's defaults, and the broker start from the same topic. Scripts are printed without them.
+
+The model never creates a topic automatically. Before version 4, Metadata cannot forbid that.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from conformance.sequential.steps import (
     AlterConfigs,
     CreateTopic,
     Eventually,
     IncrementalAlterConfigs,
+    Metadata,
     On,
     OnEveryBroker,
     Operation,
@@ -21,6 +24,25 @@ from conformance.sequential.steps import (
     Step,
     WithUnknownTags,
 )
+
+_FORBIDDING_VERSION: Final = 4
+"""Lowest version of Metadata with `allow_auto_topic_creation`."""
+
+
+def without_automatic_creation(script: Script) -> Script:
+    """Return the script with Metadata of unknown topics only in versions that do not create them."""
+    created = {step.topic for step in script.steps if isinstance(step, CreateTopic)}
+    return Script(tuple(_forbidding(step, created) for step in script.steps))
+
+
+def _forbidding(step: Step, created: Collection[str]) -> Step:
+    match step:
+        case Metadata(topics=topics, version=int(version)) if version < _FORBIDDING_VERSION:
+            is_known = created and {*(topics or ())} <= {*created}
+            return step if is_known else replace(step, version=_FORBIDDING_VERSION)
+        case On() | OnEveryBroker() | Eventually() | WithUnknownTags():
+            return replace(step, step=_forbidding(step.step, created))
+    return step
 
 
 def pinned(script: Script, settings: Mapping[str, str]) -> Script:

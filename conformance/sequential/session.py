@@ -11,7 +11,7 @@ Rules:
 - Bytes that are not a request, and requests beside others, use a separate connection.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -22,7 +22,7 @@ from conformance.sequential.frames import request_unknown_version, request_with_
 from conformance.sequential.layout import build
 from conformance.sequential.model import expected
 from conformance.sequential.model.groups import METADATA_LENGTH_MAX
-from conformance.sequential.pinned import pinned
+from conformance.sequential.pinned import pinned, without_automatic_creation
 from conformance.sequential.response import CLOSED, SILENT, Response, malformed
 from conformance.sequential.responses import normalise
 from conformance.sequential.steps import (
@@ -61,7 +61,7 @@ from fixtures.clients.raw import (
     ResponseTimeout,
     UnsupportedApi,
 )
-from fixtures.targets.target import Node, Target
+from fixtures.targets.target import ExistingCluster, Node, Target
 
 READY_TIMEOUT_S: Final = 15.0
 """Timeout for a topic to have a leader, a group to have a coordinator, a broker to accept connections again."""
@@ -109,6 +109,7 @@ _TRANSACTION_REQUESTS: Final = frozenset(
 )
 _FEATURES: Final = dict.fromkeys((ApiKey.CONSUMER_GROUP_HEARTBEAT, ApiKey.CONSUMER_GROUP_DESCRIBE), "group.version")
 """The feature (KIP-584) without which a broker rejects an API that it advertises."""
+_CREATES: Final = "auto.create.topics.enable"
 _LOADING: Final = "COORDINATOR_LOAD_IN_PROGRESS"
 _NOT_READY: Final = frozenset({_LOADING, "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR"})
 
@@ -124,10 +125,12 @@ class Session:
     """
 
     def __init__(self, target: Target, unique: str) -> None:
+        self._target = target
         self._connections = Connections(target)
         self._unique = unique
         self._scripts_run = 0
         self._pinned_settings: Mapping[str, str] | None = None
+        self._creates_topics = False
         self._unfinished: list[_ScriptRun] = []
         """Runs whose topics could not be deleted, because the target did not respond."""
 
@@ -135,10 +138,15 @@ class Session:
         return self
 
     def __exit__(self, *exc_info: object) -> None:
-        """Delete the topics that are left, up to the first that cannot be deleted now either."""
+        """Delete the topics that are left, up to the first that cannot be deleted now either.
+
+        A cluster that continues after the run can be reached even if the target has stopped.
+        """
         self._connections.close()
         all(run.delete_topics() for run in self._unfinished)
         self._connections.close()
+        if isinstance(self._target, ExistingCluster):
+            self._target.delete_topics([topic for run in self._unfinished for topic in run.topics])
 
     def reconnect(self) -> None:
         """Close the connections: the target was started again, perhaps on other ports."""
@@ -148,7 +156,10 @@ class Session:
         """Return the script as this session sends it: with Kafka's defaults set where the target has others."""
         if self._pinned_settings is None:
             with self._connections.fresh_client() as client:
-                self._pinned_settings = settings_to_pin(client, self._connections.nodes[0].id)
+                node = self._connections.nodes[0].id
+                self._pinned_settings = settings_to_pin(client, node)
+                self._creates_topics = broker_settings(client, node, (_CREATES,)).get(_CREATES) == "true"
+        script = without_automatic_creation(script) if self._creates_topics else script
         return pinned(script, self._pinned_settings)
 
     def _require_metadata_limit(self, script: Script) -> None:
@@ -463,6 +474,11 @@ class _ScriptRun:
         partitions = [partition for name, partition in self._leaders if name == topic]
         responses = [self._request(ListOffsets(topic=topic, partition=partition)) for partition in partitions]
         return all(response.get("error") != "NONE" for response in responses)
+
+    @property
+    def topics(self) -> Sequence[str]:
+        """The names on the wire of the topics that may exist."""
+        return [self._symbols.real(topic) for topic in sorted(self._created)]
 
     def delete_topics(self) -> bool:
         """Delete the script's topics. Returns whether the target responded; never raises."""

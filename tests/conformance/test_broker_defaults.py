@@ -9,13 +9,14 @@ from conformance.events import RequirementJudged, RunEnded
 from conformance.profiles import Profile
 from conformance.registry import REQUIREMENTS
 from conformance.sequential import session
-from conformance.sequential.pinned import pinned
+from conformance.sequential.pinned import pinned, without_automatic_creation
 from conformance.sequential.steps import (
     AlterConfigs,
     CreateTopic,
     DescribeConfigs,
     Eventually,
     IncrementalAlterConfigs,
+    Metadata,
     Operation,
     Script,
 )
@@ -35,7 +36,7 @@ COMBINATIONS: list[Mapping[str, str]] = [
     {"log.message.timestamp.before.max.ms": "60000", "compression.type": "snappy"},
     {"log.message.timestamp.after.max.ms": "1000"},
     {"log.retention.bytes": "100", "log.retention.ms": "1000", "log.retention.check.interval.ms": "1000"},
-    {"num.partitions": "4", "auto.create.topics.enable": "false", "compression.type": "uncompressed"},
+    {"num.partitions": "4", "auto.create.topics.enable": "true", "compression.type": "uncompressed"},
     {"log.roll.ms": "1000", "log.segment.bytes": "1048576", "log.index.interval.bytes": "1"},
     {"unclean.leader.election.enable": "true", "log.preallocate": "true", "min.insync.replicas": "3"},
 ]
@@ -118,6 +119,16 @@ def test_scripts_that_remove_settings_set_the_pinned_ones_again():
     assert dict(replaced.configs) == {**settings, "retention.ms": "1"}
     assert described == script.steps[3]
     assert pinned(script, {}) is script
+
+
+def test_metadata_of_an_unknown_topic_creates_none(tmp_path):
+    """Versions below 4 cannot forbid it; those of known topics are requested."""
+    chosen = [each for each in SEQUENTIAL if each.id == "negotiation/every-version-is-served"]
+    assert_silent(judged("reference", {"auto.create.topics.enable": "true"}, chosen, tmp_path))
+    known, unknown = Metadata(version=1), Metadata(("trial", "trial-none"), version=1)
+    script = Script((CreateTopic(), known, unknown, Metadata(("trial-none",), version=7)))
+    steps = without_automatic_creation(script).steps
+    assert steps == (CreateTopic(), known, Metadata(("trial", "trial-none"), version=4), script.steps[3])
 
 
 def test_oversize_metadata_is_not_judged_with_another_limit(tmp_path):

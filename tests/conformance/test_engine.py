@@ -97,6 +97,29 @@ def test_a_violation_is_saved_with_the_files_that_reproduce_it(tmp_path):
     )
 
 
+@pytest.mark.parametrize(
+    ("finding", "interference", "verdict", "reason"),
+    [
+        (VIOLATION, "", Verdict.VIOLATION, "it was 1, not 2"),
+        (VIOLATION, "a link is cut", Verdict.UNKNOWN, "a link is cut; meanwhile: it was 1, not 2"),
+        (OK, "a link is cut", Verdict.OK, ""),
+    ],
+)
+def test_a_broker_is_not_to_blame_for_broken_links(finding, interference, verdict, reason, tmp_path):
+    target = FakeTarget()
+    target.interference = interference
+    (event,) = judged(run([requirement(finds(finding))], tmp_path, [target]))
+    assert (event.verdict, event.reason, bool(event.failure_dir)) == (verdict, reason, verdict == "violation")
+
+
+def test_a_missing_capability_has_the_reason_of_the_target(tmp_path):
+    target = FakeTarget()
+    target.lacking = {Capability.LINK_FAULTS: "it has one node", Capability.DISK_FAULTS: "it has no disk"}
+    row = requirement(finds(OK), needs=frozenset({Capability.LINK_FAULTS, Capability.TOPIC_ADMIN}))
+    (event,) = judged(run([row], tmp_path, [target]))
+    assert (event.verdict, event.reason) == (Verdict.NOT_APPLICABLE, "needs link-faults (it has one node)")
+
+
 def test_reproduce_has_no_number_of_nodes_for_an_existing_cluster():
     assert (
         reproduce_command({"bootstrap:h:1": 3}, 5, "ci", "a/b") == "kafkatrial run --target bootstrap:h:1 --seed 5 a/b"

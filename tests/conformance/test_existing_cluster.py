@@ -1,0 +1,114 @@
+"""Requirements on an existing cluster: they break its links, are not deceived by broken ones, and leave no topic."""
+
+from contextlib import ExitStack, suppress
+
+import pytest
+from confluent_kafka.admin import AdminClient
+
+from conformance.concurrent.requirements import REQUIREMENTS as CONCURRENT
+from conformance.concurrent.run import HistoryRun
+from conformance.concurrent.script import ConcurrentScript, TopicSettings
+from conformance.concurrent.trial_context import ScriptNotRunError
+from conformance.engine import run_requirements
+from conformance.events import RequirementJudged
+from conformance.profiles import Profile
+from conformance.registry import REQUIREMENTS
+from conformance.sequential.connections import TargetDown
+from conformance.sequential.session import Session
+from conformance.sequential.steps import Batch, CreateTopic, Fetch, Produce, Record, Script
+from fixtures.targets.catalogue import parse_target
+from fixtures.targets.controls import Direction
+from linearizability.history.reader import open_history
+from linearizability.judgement import Verdict
+from tests.conformance.tampering_proxy import TamperingProxy, api
+
+pytestmark = pytest.mark.toxiproxy
+
+FEW = Profile("few", scripts_max=2, shrink_seconds=0.5)
+RETRIES = "idempotence/no-duplicates-on-retry"
+
+
+@pytest.fixture(scope="module", params=["reference", pytest.param("apache-kafka:4.3.1", marks=pytest.mark.java)])
+def cluster(request):
+    with parse_target(request.param, nodes=1, mesh=False) as cluster:
+        yield cluster
+
+
+def existing(cluster, **options):
+    return parse_target(f"bootstrap:{cluster.bootstrap_servers}", **options)
+
+
+def topics(cluster):
+    """Return the topics of the cluster that are not Kafka's own."""
+    found = AdminClient({"bootstrap.servers": cluster.bootstrap_servers, "log_level": 0}).list_topics(timeout=10).topics
+    return {name for name in found if not name.startswith("__")}
+
+
+def judged(target, ids, run_dir):
+    chosen = [each for each in (*REQUIREMENTS, *CONCURRENT) if each.id in ids]
+    events = run_requirements([target], dict.fromkeys(chosen), seed=7, profile=FEW, run_dir=run_dir)
+    return [event.finding for event in events if isinstance(event, RequirementJudged)]
+
+
+def test_requirements_cut_its_links_and_leave_no_topic(cluster, tmp_path):
+    before = topics(cluster)
+    (finding,) = judged(existing(cluster), {RETRIES}, tmp_path)
+    assert finding.verdict is Verdict.OK
+    (history,) = {path.parent for path in tmp_path.rglob("run.json")}
+    assert "cut" in open_history(history).table("faults")["kind"].to_pylist()
+    assert topics(cluster) == before
+
+
+def test_a_broken_link_is_no_violation(cluster, tmp_path):
+    """The links are repaired before the next requirement, which holds."""
+    target, faults = existing(cluster), ExitStack()
+
+    def start():
+        type(target).start(target)
+        if not (tmp_path / "broken").exists():
+            (tmp_path / "broken").mkdir()
+            faults.enter_context(target.links.reject_connections(Direction("client", target.nodes[0].id)))
+
+    def stop():
+        faults.close()
+        type(target).stop(target)
+
+    target.start, target.stop = start, stop
+    broken, whole = judged(target, {"produce/offsets-are-dense", "produce/corrupt-batch-is-rejected"}, tmp_path)
+    assert broken.verdict is Verdict.UNKNOWN
+    assert "faults of links are in force: client-" in broken.reason
+    assert whole.verdict is Verdict.OK
+
+
+def test_a_script_that_fails_leaves_no_topic(cluster, tmp_path):
+    before = topics(cluster)
+    with existing(cluster) as target:
+        with suppress(KeyError), HistoryRun(target, tmp_path / "first", 1) as run:
+            run.run(ConcurrentScript(clients=(), topic=TopicSettings()))
+            assert topics(cluster) > before
+            raise KeyError
+        assert topics(cluster) == before
+        with pytest.raises(ScriptNotRunError), HistoryRun(target, tmp_path / "second", 1) as run:
+            run.run(ConcurrentScript(clients=(), topic=TopicSettings(replication_factor=9)))
+    assert topics(cluster) == before
+
+
+def test_an_interrupted_run_leaves_no_topic(cluster, tmp_path):
+    """The target has stopped, and its links with it; the cluster still responds."""
+    before = topics(cluster)
+    target = existing(cluster)
+
+    def stop(request, forward):
+        response = forward(request)
+        if api(request) == "Produce":
+            target.stop()
+        return response
+
+    with target, HistoryRun(target, tmp_path / "run", 1) as run:
+        run.run(ConcurrentScript(clients=(), topic=TopicSettings()))
+        with TamperingProxy(target, stop) as proxy:
+            proxy.delete_topics = target.delete_topics
+            with pytest.raises(TargetDown), Session(proxy, "interrupted") as session:
+                session.run(Script((CreateTopic(), Produce((Batch((Record(b"x"),)),)), Fetch())))
+        assert len(topics(cluster)) == len(before) + 1
+    assert topics(cluster) == before
