@@ -192,13 +192,16 @@ REQUIREMENTS: Final = (
                 CreatePartitions(7),
                 AwaitTopic(),
                 CreatePartitions(8, topic="trial-none"),
+                CreatePartitions(9, validate_only=True),
                 produces(partition=st.integers(0, 6)),
+                Fetch(),
                 ListOffsets(),
                 ListOffsets(partition=6),
                 Metadata(),
             ),
             judges("error", of=CreatePartitions)
             | judges("error", "base_offset", of=Produce)
+            | judges("error", "records", of=Fetch)
             | judges("error", "offset", of=ListOffsets)
             | _PRESENCE,
             cost=5,

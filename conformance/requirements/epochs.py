@@ -12,6 +12,8 @@ from conformance.requirements import sources
 from conformance.requirements.requirement import Level, Requirement
 from conformance.sequential.check import judges, sequential
 from conformance.sequential.steps import (
+    EARLIEST,
+    LATEST,
     AlterReassignment,
     AwaitTopic,
     CreateTopic,
@@ -23,7 +25,7 @@ from conformance.sequential.steps import (
     OffsetForLeaderEpoch,
     Step,
 )
-from conformance.sequential.strategies import many, placed, produces, script
+from conformance.sequential.strategies import BASE_TIMESTAMP_MS, many, placed, produces, script
 from fixtures.targets.target import Capability
 
 _TOPICS: Final = frozenset({Capability.TOPIC_ADMIN})
@@ -34,6 +36,12 @@ _EPOCHS: Final = st.sampled_from([-1, 0, 1, 7, 2**31 - 1])
 def _led_by(*order: int) -> tuple[Step, ...]:
     """Return the steps that reorder the replicas and elect the first, which begins a new epoch."""
     return AlterReassignment(order), ElectLeaders(), AwaitTopic()
+
+
+def _with_epoch(epoch: int) -> tuple[Step, ...]:
+    """Return each request that has a current leader epoch."""
+    offsets = (ListOffsets(timestamp, leader_epoch=epoch) for timestamp in (LATEST, EARLIEST, BASE_TIMESTAMP_MS))
+    return Fetch(leader_epoch=epoch), *offsets, OffsetForLeaderEpoch(leader_epoch=epoch)
 
 
 _TWO_EPOCHS_MORE: Final = (*_led_by(2, 1), *_led_by(1, 2))
@@ -77,9 +85,7 @@ REQUIREMENTS: Final = (
                     | st.builds(ListOffsets, leader_epoch=_EPOCHS)
                     | st.builds(OffsetForLeaderEpoch, leader_epoch=_EPOCHS)
                 ),
-                Fetch(leader_epoch=1),
-                ListOffsets(leader_epoch=1),
-                OffsetForLeaderEpoch(leader_epoch=1),
+                *_with_epoch(1),
             ),
             judges("error", "records", of=Fetch)
             | judges("error", "offset", of=ListOffsets)
@@ -112,10 +118,7 @@ REQUIREMENTS: Final = (
                 produces(),
                 *_TWO_EPOCHS_MORE,
                 many(_REQUESTS_WITH_EPOCHS, at_least=3),
-                Fetch(leader_epoch=1),
-                ListOffsets(leader_epoch=1),
-                OffsetForLeaderEpoch(leader_epoch=1),
-                Fetch(leader_epoch=3),
+                *(step for epoch in (0, 1, 3) for step in _with_epoch(epoch)),
             ),
             judges("error", "records", of=Fetch)
             | judges("error", "offset", of=ListOffsets)

@@ -152,7 +152,7 @@ REQUIREMENTS: Final = (
         text="A fetch in a session that the broker does not have returns FETCH_SESSION_ID_NOT_FOUND.",
         sources=(sources.KIP_227,),
         check=sequential(
-            script(CreateTopic(), many(produces(), at_most=2), rejections.UNKNOWN_SESSION),
+            script(CreateTopic(), many(produces(), at_most=2), *rejections.UNKNOWN_SESSIONS),
             judges("errors", of=RawRequest),
         ),
         needs=_TOPICS,

@@ -115,7 +115,7 @@ REQUIREMENTS: Final = (
                     | st.builds(OffsetCommit, _OFFSETS, generation=st.integers(0, 3), member=st.just("unknown")),
                     at_most=4,
                 ),
-                OffsetCommit(9, generation=1, member="unknown"),
+                *every_version(OffsetCommit(9, generation=1, member="unknown")),
                 OffsetFetch(),
             ),
             _JUDGED,

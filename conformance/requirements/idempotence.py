@@ -22,7 +22,7 @@ from conformance.sequential.steps import (
     RawRequest,
     Record,
 )
-from conformance.sequential.strategies import batches, many, moves, producer, script, several
+from conformance.sequential.strategies import batches, every_version, many, moves, producer, script, several
 from fixtures.targets.target import Capability
 
 _TOPICS: Final = frozenset({Capability.TOPIC_ADMIN})
@@ -33,6 +33,12 @@ _AGAIN: Final = tuple(f"again {back}" for back in range(1, BATCHES_REMEMBERED + 
 
 _OLDEST: Final = "again 1000"
 """The first accepted batch again."""
+
+
+def _fifth(sequence: int) -> Produce:
+    """Return a batch of one record in a topic of its own, for each batch that a broker recognises."""
+    return Produce((Batch((Record(b"%d" % sequence),), producer=0, sequence=sequence),), topic="trial-five")
+
 
 REQUIREMENTS: Final = (
     Requirement(
@@ -47,8 +53,12 @@ REQUIREMENTS: Final = (
                 InitProducerId(),
                 producer(several("next", *_AGAIN, at_most=10), moves("next"), moves("again 1")),
                 Fetch(),
+                CreateTopic("trial-five"),
+                *(_fifth(sequence) for sequence in (*range(7), *range(2, 7))),
+                Fetch(topic="trial-five"),
             ),
             _JUDGED,
+            cost=2,
         ),
         needs=_TOPICS,
     ),
@@ -136,7 +146,11 @@ REQUIREMENTS: Final = (
         "epoch 0.",
         sources=(sources.KIP_98, sources.KIP_730),
         check=sequential(
-            script(InitProducerId(), many(st.builds(InitProducerId, version=st.sampled_from([None, 4, 3, 2, 1, 0])))),
+            script(
+                InitProducerId(),
+                many(st.builds(InitProducerId, version=st.sampled_from([None, 4, 3, 2, 1, 0]))),
+                *every_version(InitProducerId()),
+            ),
             judges("error", "producer", "producer_epoch", of=InitProducerId),
         ),
     ),

@@ -13,6 +13,7 @@ from conformance.sequential.check import judges, sequential
 from conformance.sequential.steps import (
     AlterReassignment,
     AwaitTopic,
+    Batch,
     DeleteRecords,
     ElectionType,
     ElectLeaders,
@@ -22,6 +23,7 @@ from conformance.sequential.steps import (
     On,
     Produce,
     RawRequest,
+    Record,
     Step,
 )
 from conformance.sequential.strategies import many, placed, produces, script
@@ -30,6 +32,13 @@ from fixtures.targets.target import Capability
 _REPLICATION: Final = frozenset({Capability.TOPIC_ADMIN, Capability.REPLICATION})
 _ELSEWHERE: Final = st.sampled_from([2, 3])
 """Broker 2 is the follower of a topic on the first two brokers, and broker 3 has no replica of it."""
+_FOR_THE_LEADER: Final = (
+    Produce((Batch((Record(b"x"),)),)),
+    Fetch(version=10),
+    ListOffsets(),
+    OffsetForLeaderEpoch(0),
+    DeleteRecords(1),
+)
 _PARTITION_ERRORS: Final = (
     judges("error", "base_offset", of=Produce)
     | judges("error", "records", of=Fetch)
@@ -66,8 +75,7 @@ REQUIREMENTS: Final = (
                         ),
                     )
                 ),
-                On(2, Fetch(version=10)),
-                On(3, ListOffsets()),
+                *(On(broker, step) for broker in (2, 3) for step in _FOR_THE_LEADER),
                 *(
                     On(2, step)
                     for epoch in (-1, 0)
@@ -94,6 +102,9 @@ REQUIREMENTS: Final = (
                 st.sampled_from([(), _moved(2, 1), (*_moved(2, 1), *_moved(1, 2))]),
                 On(3, Fetch()),
                 st.builds(On, st.just(3), produces()),
+                *_moved(2, 1),
+                On(3, Fetch()),
+                On(3, Produce((Batch((Record(b"x"),)),))),
             ),
             judges("error", "current_leader", "endpoints", of=Produce)
             | judges("error", "current_leader", "endpoints", of=Fetch),
@@ -124,6 +135,9 @@ REQUIREMENTS: Final = (
                 ),
                 *_moved(2, 3, 1),
                 ElectLeaders(),
+                ElectLeaders(election=ElectionType.UNCLEAN),
+                ElectLeaders("trial-none"),
+                *_moved(3, 1, 2),
             ),
             judges("error", of=ElectLeaders)
             | judges("partitions", "leader_epochs", "all_agree", of=AwaitTopic)

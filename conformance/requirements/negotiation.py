@@ -56,6 +56,8 @@ _IN_EVERY_VERSION: Final = tuple(
 )
 """Generated steps cover few of the versions."""
 
+_CLIENT_NAMES: Final = ("kafkatrial", "a.b-c", "", "-a", "a-", "a b", "a\nb", "größe", ".")
+_CLIENT_VERSIONS: Final = ("1", "1.2.3-rc1", "", ".1", "1 ")
 _REQUEST_BYTES_MAX: Final = 100 * 1024 * 1024
 """Kafka's default of `socket.request.max.bytes`."""
 
@@ -155,11 +157,13 @@ REQUIREMENTS: Final = (
                     st.builds(
                         ApiVersions,
                         st.sampled_from([3, 4]),
-                        st.sampled_from(["kafkatrial", "a.b-c", "", "-a", "a-", "a b", "a\nb", "größe", "."]),
-                        st.sampled_from(["1", "1.2.3-rc1", "", ".1", "1 "]),
+                        st.sampled_from(_CLIENT_NAMES),
+                        st.sampled_from(_CLIENT_VERSIONS),
                     )
                 ),
                 ApiVersions(3, software_name="no name!"),
+                *(ApiVersions(3, software_name=name) for name in _CLIENT_NAMES),
+                *(ApiVersions(3, software_version=version) for version in _CLIENT_VERSIONS),
             ),
             judges("error", of=ApiVersions),
         ),

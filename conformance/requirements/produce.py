@@ -18,8 +18,10 @@ from conformance.sequential.steps import (
     ListOffsets,
     Produce,
     Record,
+    Step,
 )
 from conformance.sequential.strategies import batches, many, produces, records, script, timestamps_ms, values
+from fixtures.clients.record_batch import RecordBatch, encode_batch
 from fixtures.targets.target import Capability
 
 _TOPICS: Final = frozenset({Capability.TOPIC_ADMIN})
@@ -37,6 +39,23 @@ _REJECTED: Final = st.one_of(
     produces(batches(compression=st.just(Compression.ZSTD)), version=st.just(6)),
 )
 """Requests with invalid acks, with a malformed batch, and with a codec that their version does not support."""
+
+
+def _of_exact_size(topic: str, difference: int) -> tuple[Step, ...]:
+    """Return a batch for a topic whose max.message.bytes is the size of the batch plus a difference."""
+    batch = Batch((Record(b"x" * 50, b"key"),))
+    limit = len(encode_batch(RecordBatch(records=batch.records))) + difference
+    settings = (_FOREVER, ("max.message.bytes", f"{limit}"))
+    return CreateTopic(topic, configs=settings), Produce((batch,), topic), Fetch(topic=topic)
+
+
+def _stored_as(codec: str) -> tuple[Step, ...]:
+    """Return a compressed batch for a topic with another codec."""
+    topic = f"trial-{codec}"
+    batch = Batch((Record(b"x" * 50),), Compression.LZ4 if codec == "gzip" else Compression.GZIP)
+    settings = (_FOREVER, ("compression.type", codec))
+    return CreateTopic(topic, configs=settings), Produce((batch,), topic), Fetch(topic=topic)
+
 
 REQUIREMENTS: Final = (
     Requirement(
@@ -142,8 +161,11 @@ REQUIREMENTS: Final = (
                 ),
                 produces(batches(st.just(Record(b"x" * 160)))),
                 Fetch(),
+                *_of_exact_size("trial-exact", 0),
+                *_of_exact_size("trial-less", -1),
             ),
             _PRODUCED | _LOG,
+            cost=2,
         ),
         needs=_TOPICS,
     ),
@@ -298,8 +320,10 @@ REQUIREMENTS: Final = (
                 many(produces(batches(compression=_CODECS))),
                 produces(batches(compression=st.sampled_from([Compression.NONE, Compression.LZ4]))),
                 Fetch(),
+                *(step for codec in ("uncompressed", "gzip", "snappy", "lz4", "zstd") for step in _stored_as(codec)),
             ),
             judges("error", of=Produce) | judges("error", "records", "codecs", of=Fetch),
+            cost=4,
         ),
         needs=_TOPICS,
     ),

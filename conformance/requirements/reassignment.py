@@ -54,7 +54,7 @@ REQUIREMENTS: Final = (
         "broker's metadata, and is no longer listed; a leader that is not among them is replaced by the first.",
         sources=(sources.KIP_455,),
         check=sequential(
-            script(placed(1, 2), produces(), many(_TARGETS.map(_moved), at_most=3), *_moved((3,))),
+            script(placed(1, 2), produces(), many(_TARGETS.map(_moved), at_most=3), *_moved((3,)), *_moved((1, 2))),
             _CHANGE | _STATE | judges("error", "ongoing", of=ListReassignments),
             cost=7,
         ),

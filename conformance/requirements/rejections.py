@@ -163,18 +163,21 @@ UNKNOWN_TIMESTAMPS: Final = (
     _ends(-3, error="NONE", version=7),
 )
 """Special timestamps that no version has, that only a newer version has, and that the version has."""
-UNKNOWN_SESSION: Final = RawRequest(
-    ApiKey.FETCH,
-    {
-        "replica_id": -1,
-        "min_bytes": 0,
-        "topics": (),
-        "session_id": 7,
-        "session_epoch": 3,
-        "forgotten_topics_data": (),
-    },
-    ("FETCH_SESSION_ID_NOT_FOUND",),
-    version=12,
+UNKNOWN_SESSIONS: Final = tuple(
+    RawRequest(
+        ApiKey.FETCH,
+        {
+            "replica_id": -1,
+            "min_bytes": 0,
+            "topics": (),
+            "session_id": session_id,
+            "session_epoch": epoch,
+            "forgotten_topics_data": (),
+        },
+        ("FETCH_SESSION_ID_NOT_FOUND",),
+        version,
+    )
+    for session_id, epoch, version in ((7, 3, 12), (7, 1, 12), (2**30, 1, 7), (7, 3, None))
 )
 
 
@@ -193,11 +196,11 @@ INCOMPLETE_PRODUCERS: Final = tuple(
 UNKNOWN_COORDINATORS: Final = tuple(
     RawRequest(
         ApiKey.FIND_COORDINATOR,
-        {"key": "trial", "key_type": 9, "coordinator_keys": ("trial",)},
+        {"key": "trial", "key_type": key_type, "coordinator_keys": ("trial",)},
         ("INVALID_REQUEST",),
         version,
     )
-    for version in (1, 3, 4)
+    for version, key_type in ((1, 9), (3, 9), (4, 9), (4, 100), (4, -1))
 )
 
 

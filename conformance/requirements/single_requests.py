@@ -41,9 +41,11 @@ REQUIREMENTS: Final = (
     _requirement(
         "groups/session-timeout-out-of-bounds-is-rejected",
         "JoinGroup with a session timeout outside group.min.session.timeout.ms and group.max.session.timeout.ms "
-        "returns INVALID_SESSION_TIMEOUT.",
+        "returns INVALID_SESSION_TIMEOUT, and with one inside it does not.",
         (sources.PROTOCOL_ERRORS,),
+        _join("UNKNOWN_MEMBER_ID", member_id="unknown"),
         _join("INVALID_SESSION_TIMEOUT", session_timeout=1),
+        _join("INVALID_SESSION_TIMEOUT", session_timeout=0),
         _join("INVALID_SESSION_TIMEOUT", session_timeout=2**31 - 1),
     ),
     _requirement(
@@ -56,17 +58,19 @@ REQUIREMENTS: Final = (
     _requirement(
         "transactions/too-long-timeout-is-rejected",
         "InitProducerId with a transaction timeout above transaction.max.timeout.ms, or not above 0, returns "
-        "INVALID_TRANSACTION_TIMEOUT.",
+        "INVALID_TRANSACTION_TIMEOUT, and with one between them NONE.",
         (sources.KIP_98, sources.PROTOCOL_ERRORS),
         _END_TXN,
         _begin("INVALID_TRANSACTION_TIMEOUT", transaction_timeout=2**31 - 1),
         _begin("INVALID_TRANSACTION_TIMEOUT", transaction_timeout=0),
+        _begin("NONE", transaction_timeout=1_000),
     ),
     _requirement(
         "transactions/empty-id-is-rejected",
-        "InitProducerId with an empty transactional id returns INVALID_REQUEST.",
+        "InitProducerId with an empty transactional id returns INVALID_REQUEST, and with any other one NONE.",
         (sources.KIP_98, sources.PROTOCOL_ERRORS),
         _END_TXN,
         _begin("INVALID_REQUEST", transactional_id=""),
+        _begin("NONE"),
     ),
 )

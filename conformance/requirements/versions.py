@@ -1,8 +1,8 @@
-"""Requirements of each API's range of versions: the oldest and the newest one that a broker advertises are served.
+"""Requirements of each API's range of versions: every version that a broker advertises is served.
 
 One row for each API: a request that is valid in every version, its nullable fields and lists null, empty and set, and
-the outcome, which does not depend on the version. Each is sent in the oldest version, in the newest one, and in that
-with tagged fields that the broker does not know (KIP-482). A broker that does not advertise the API is not judged.
+the outcome, which does not depend on the version. Each is sent in every version, the newest also with tagged fields
+that the broker does not know (KIP-482). A broker that does not advertise the API is not judged.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ from conformance.sequential.check import judges, sequential
 from conformance.sequential.model.topics import UNKNOWN_BROKER
 from conformance.sequential.steps import ApiKey, CreateTopic, RawRequest, Step, WithUnknownTags
 from conformance.sequential.strategies import script
-from fixtures.clients.messages import api_name
+from fixtures.clients.messages import api_name, known_versions
 from fixtures.clients.record_batch import Record, RecordBatch, encode_batch
 from fixtures.targets.target import Capability
 
@@ -28,6 +28,8 @@ class _Row:
 
     :ivar variants: fields that replace those of the request in the newest version: null or empty instead of set.
     :ivar newest: the newest version with this outcome; null for the newest of all.
+    :ivar names: the names of the request that a response has, in versions with fields for them; null if that is open.
+    :ivar has_elements: whether a response without such names must have elements.
     """
 
     api: ApiKey
@@ -35,8 +37,11 @@ class _Row:
     error: str = ""
     variants: tuple[Fields, ...] = ()
     newest: int | None = None
+    names: tuple[str, ...] | None = None
+    has_elements: bool = False
 
 
+_TRIAL: Final = ("trial",)
 _BATCH: Final = encode_batch(RecordBatch(records=(Record(b"a"),)))
 _NO_TOPIC: Final = "UNKNOWN_TOPIC_OR_PARTITION"
 _NO_MEMBER: Final = "UNKNOWN_MEMBER_ID"
@@ -65,6 +70,7 @@ _ROWS: Final = (
             "acks": -1,
             "topic_data": _topics(partitions="partition_data", records=_BATCH),
         },
+        names=_TRIAL,
     ),
     _Row(
         ApiKey.FETCH,
@@ -76,11 +82,13 @@ _ROWS: Final = (
             "forgotten_topics_data": (),
         },
         variants=({"topics": ()},),
+        names=_TRIAL,
     ),
     _Row(
         ApiKey.LIST_OFFSETS,
         {"replica_id": -1, "isolation_level": 0, "topics": _topics(timestamp=-1)},
         variants=({"topics": ()},),
+        names=_TRIAL,
     ),
     _Row(
         ApiKey.METADATA,
@@ -91,6 +99,7 @@ _ROWS: Final = (
             "include_topic_authorized_operations": False,
         },
         variants=({"topics": None}, {"topics": ()}),
+        names=_TRIAL,
     ),
     _Row(
         ApiKey.OFFSET_COMMIT,
@@ -102,6 +111,7 @@ _ROWS: Final = (
             "topics": _topics(committed_offset=1, committed_metadata=""),
         },
         variants=({"topics": _topics(committed_offset=1, committed_metadata=None)},),
+        names=_TRIAL,
     ),
     _Row(
         ApiKey.OFFSET_FETCH,
@@ -111,9 +121,12 @@ _ROWS: Final = (
             "groups": ({"group_id": "trial", "topics": _indexes(field="partition_indexes")},),
         },
         variants=({"topics": None, "groups": ({"group_id": "trial", "topics": None},)},),
+        names=_TRIAL,
     ),
-    _Row(ApiKey.FIND_COORDINATOR, {"key": "trial", "key_type": 0, "coordinator_keys": ("trial",)}),
-    _Row(ApiKey.API_VERSIONS, {"client_software_name": "kafkatrial", "client_software_version": "1"}),
+    _Row(ApiKey.FIND_COORDINATOR, {"key": "trial", "key_type": 0, "coordinator_keys": ("trial",)}, names=_TRIAL),
+    _Row(
+        ApiKey.API_VERSIONS, {"client_software_name": "kafkatrial", "client_software_version": "1"}, has_elements=True
+    ),
     _Row(
         ApiKey.CREATE_TOPICS,
         {
@@ -122,18 +135,21 @@ _ROWS: Final = (
             ),
             "validate_only": True,
         },
+        names=("trial-new",),
     ),
     _Row(
         ApiKey.DELETE_TOPICS,
         {"topic_names": ("trial-none",), "topics": ({"name": "trial-none", "topic_id": None},)},
         _NO_TOPIC,
+        names=("trial-none",),
     ),
-    _Row(ApiKey.DELETE_RECORDS, {"topics": _topics(offset=0)}, variants=({"topics": ()},)),
+    _Row(ApiKey.DELETE_RECORDS, {"topics": _topics(offset=0)}, variants=({"topics": ()},), names=_TRIAL),
     _Row(ApiKey.INIT_PRODUCER_ID, {"transactional_id": None}),
     _Row(
         ApiKey.OFFSET_FOR_LEADER_EPOCH,
         {"replica_id": -1, "topics": _topics(leader_epoch=0)},
         variants=({"topics": ()},),
+        names=_TRIAL,
     ),
     _Row(
         ApiKey.DESCRIBE_CONFIGS,
@@ -143,6 +159,7 @@ _ROWS: Final = (
             "include_documentation": False,
         },
         variants=({"resources": ({"resource_type": 2, "resource_name": "trial", "configuration_keys": None},)},),
+        names=("trial", "retention.ms"),
     ),
     _Row(
         ApiKey.ALTER_CONFIGS,
@@ -157,6 +174,7 @@ _ROWS: Final = (
             "validate_only": True,
         },
         variants=({"resources": ()},),
+        names=_TRIAL,
     ),
     _Row(
         ApiKey.INCREMENTAL_ALTER_CONFIGS,
@@ -171,18 +189,28 @@ _ROWS: Final = (
             "validate_only": True,
         },
         variants=({"resources": ()},),
+        names=_TRIAL,
     ),
-    _Row(ApiKey.DESCRIBE_LOG_DIRS, {"topics": _indexes()}, variants=({"topics": None}, {"topics": ()})),
+    _Row(
+        ApiKey.DESCRIBE_LOG_DIRS, {"topics": _indexes()}, variants=({"topics": None}, {"topics": ()}), has_elements=True
+    ),
     _Row(
         ApiKey.CREATE_PARTITIONS,
         {"topics": ({"name": "trial", "count": 2, "assignments": None},), "validate_only": True},
         variants=({"topics": ()},),
+        names=_TRIAL,
     ),
-    _Row(ApiKey.ELECT_LEADERS, {"election_type": 0, "topic_partitions": _indexes("trial-none")}, _NO_TOPIC),
+    _Row(
+        ApiKey.ELECT_LEADERS,
+        {"election_type": 0, "topic_partitions": _indexes("trial-none")},
+        _NO_TOPIC,
+        names=("trial-none",),
+    ),
     _Row(
         ApiKey.ALTER_PARTITION_REASSIGNMENTS,
         {"topics": ({"name": "trial-none", "partitions": ({"partition_index": 0, "replicas": None},)},)},
         _NO_TOPIC,
+        names=("trial-none",),
     ),
     _Row(
         ApiKey.LIST_PARTITION_REASSIGNMENTS,
@@ -192,13 +220,19 @@ _ROWS: Final = (
     _Row(
         ApiKey.DESCRIBE_QUORUM,
         {"topics": ({"topic_name": "__cluster_metadata", "partitions": ({"partition_index": 0},)},)},
+        names=("__cluster_metadata",),
     ),
-    _Row(ApiKey.DESCRIBE_CLUSTER, {"include_cluster_authorized_operations": False, "include_fenced_brokers": False}),
+    _Row(
+        ApiKey.DESCRIBE_CLUSTER,
+        {"include_cluster_authorized_operations": False, "include_fenced_brokers": False},
+        has_elements=True,
+    ),
     _Row(ApiKey.UNREGISTER_BROKER, {"broker_id": UNKNOWN_BROKER}, "BROKER_ID_NOT_REGISTERED"),
     _Row(
         ApiKey.DESCRIBE_TOPIC_PARTITIONS,
         {"topics": ({"name": "trial"},), "cursor": None},
         variants=({"cursor": {"topic_name": "trial", "partition_index": 0}},),
+        names=_TRIAL,
     ),
     # --- groups
     _Row(
@@ -212,22 +246,29 @@ _ROWS: Final = (
         _NO_MEMBER,
     ),
     _Row(ApiKey.HEARTBEAT, _MEMBER, _NO_MEMBER),
-    _Row(ApiKey.LEAVE_GROUP, {**_MEMBER, "members": ({"member_id": "unknown"},)}, _NO_MEMBER),
+    _Row(ApiKey.LEAVE_GROUP, {**_MEMBER, "members": ({"member_id": "unknown"},)}, _NO_MEMBER, names=("unknown",)),
     _Row(
         ApiKey.SYNC_GROUP,
         {**_MEMBER, "assignments": (), "protocol_type": "consumer", "protocol_name": "range"},
         _NO_MEMBER,
     ),
-    _Row(ApiKey.DESCRIBE_GROUPS, {"groups": ("trial",), "include_authorized_operations": False}, newest=5),
+    _Row(
+        ApiKey.DESCRIBE_GROUPS, {"groups": ("trial",), "include_authorized_operations": False}, newest=5, names=_TRIAL
+    ),
     _Row(ApiKey.LIST_GROUPS, {}, variants=({"states_filter": ("Empty", "no such state")},)),
-    _Row(ApiKey.DELETE_GROUPS, {"groups_names": ("trial",)}, _NO_GROUP),
+    _Row(ApiKey.DELETE_GROUPS, {"groups_names": ("trial",)}, _NO_GROUP, names=_TRIAL),
     _Row(ApiKey.OFFSET_DELETE, {"group_id": "trial", "topics": _topics()}, _NO_GROUP),
     _Row(
         ApiKey.CONSUMER_GROUP_HEARTBEAT,
         {"group_id": "trial", "member_id": "unknown", "member_epoch": 5, "topic_partitions": None},
         _NO_GROUP,
     ),
-    _Row(ApiKey.CONSUMER_GROUP_DESCRIBE, {"group_ids": ("trial",), "include_authorized_operations": False}, _NO_GROUP),
+    _Row(
+        ApiKey.CONSUMER_GROUP_DESCRIBE,
+        {"group_ids": ("trial",), "include_authorized_operations": False},
+        _NO_GROUP,
+        names=_TRIAL,
+    ),
     # --- transactions
     _Row(
         ApiKey.ADD_PARTITIONS_TO_TXN,
@@ -239,6 +280,7 @@ _ROWS: Final = (
         },
         _NO_PRODUCER,
         newest=3,
+        names=_TRIAL,
     ),
     _Row(ApiKey.ADD_OFFSETS_TO_TXN, {**_TRANSACTION, "group_id": "trial"}, _NO_PRODUCER),
     _Row(ApiKey.END_TXN, {**_TRANSACTION, "committed": True}, _NO_PRODUCER, variants=({"committed": False},)),
@@ -246,9 +288,15 @@ _ROWS: Final = (
         ApiKey.DESCRIBE_TRANSACTIONS,
         {"transactional_ids": ("trial",)},
         "TRANSACTIONAL_ID_NOT_FOUND",
+        names=_TRIAL,
     ),
     _Row(ApiKey.LIST_TRANSACTIONS, {"state_filters": (), "producer_id_filters": ()}),
-    _Row(ApiKey.DESCRIBE_PRODUCERS, {"topics": _indexes(field="partition_indexes")}, variants=({"topics": ()},)),
+    _Row(
+        ApiKey.DESCRIBE_PRODUCERS,
+        {"topics": _indexes(field="partition_indexes")},
+        variants=({"topics": ()},),
+        names=_TRIAL,
+    ),
     # --- administration
     _Row(ApiKey.DESCRIBE_CLIENT_QUOTAS, {"components": (), "strict": False}),
     _Row(
@@ -263,17 +311,20 @@ _ROWS: Final = (
             "validate_only": True,
         },
         "INVALID_REQUEST",
+        names=("trial", "user"),
     ),
-    _Row(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, {"users": ({"name": "trial"},)}, "RESOURCE_NOT_FOUND"),
+    _Row(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, {"users": ({"name": "trial"},)}, "RESOURCE_NOT_FOUND", names=_TRIAL),
     _Row(
         ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
         {"deletions": ({"name": "trial", "mechanism": 1},), "upsertions": ()},
         "RESOURCE_NOT_FOUND",
+        names=_TRIAL,
     ),
     _Row(
         ApiKey.ALTER_REPLICA_LOG_DIRS,
         {"dirs": ({"path": "/no/such/directory", "topics": _indexes()},)},
         "LOG_DIR_NOT_FOUND",
+        names=_TRIAL,
     ),
     _Row(ApiKey.LIST_CONFIG_RESOURCES, {}),
     _Row(
@@ -298,18 +349,17 @@ def _names_topic(value: Any) -> bool:
 def _steps(row: _Row) -> Sequence[Step]:
     errors = (row.error,) if row.error else ()
 
-    def request(version: int | None, fields: Fields) -> RawRequest:
-        return RawRequest(row.api, {**row.request, **fields}, errors, version, distinct=True)
+    def request(version: int | None) -> RawRequest:
+        return RawRequest(
+            row.api, row.request, errors, version, distinct=True, names=row.names, has_elements=row.has_elements
+        )
 
-    newest = request(row.newest, {})
+    def variant(fields: Fields) -> RawRequest:
+        return RawRequest(row.api, {**row.request, **fields}, errors, row.newest, distinct=True)
+
     created = (CreateTopic(),) if _names_topic(row.request) else ()
-    return (
-        *created,
-        request(0, {}),
-        newest,
-        WithUnknownTags(newest),
-        *(request(row.newest, fields) for fields in row.variants),
-    )
+    versions = [version for version in known_versions(row.api) if row.newest is None or version <= row.newest]
+    return *created, *map(request, versions), WithUnknownTags(request(row.newest)), *map(variant, row.variants)
 
 
 def _requirement(row: _Row) -> Requirement:
@@ -319,10 +369,10 @@ def _requirement(row: _Row) -> Requirement:
     return Requirement(
         id=f"versions/{row.api.name.lower().replace('_', '-')}",
         level=Level.MUST,
-        text=f"{name} has a well-formed response, {outcome}, in the oldest and in the newest version that ApiVersions "
-        f"lists{variants}; tagged fields that the broker does not know are ignored.",
+        text=f"{name} has a well-formed response about what was requested, {outcome}, in every version that "
+        f"ApiVersions lists{variants}; tagged fields that the broker does not know are ignored.",
         sources=(sources.KIP_35, sources.KIP_482, sources.PROTOCOL),
-        check=sequential(script(*_steps(row)), judges("errors", of=RawRequest)),
+        check=sequential(script(*_steps(row)), judges("errors", "names", "has_elements", of=RawRequest)),
         needs=frozenset({Capability.TOPIC_ADMIN} if _names_topic(row.request) else ()),
     )
 

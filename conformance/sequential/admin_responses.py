@@ -120,10 +120,14 @@ def _describe_configs(_step: Step, response: Any, _symbols: Symbols) -> Response
 
 
 def _synonyms_in_order(config: Any) -> bool:
-    """Whether the effective value is the first synonym, and the others follow by precedence (KIP-226)."""
+    """Whether the effective value is the first synonym, and the others follow by precedence (KIP-226).
+
+    A setting without any value in the broker's configuration has no synonyms, unless the topic sets it.
+    """
     sources = [synonym.source for synonym in config.synonyms]
-    first = config.synonyms[0] if config.synonyms else config
-    return first.value == config.value and sources == sorted(sources)
+    if not sources:
+        return bool(config.config_source != _TOPIC_CONFIG)
+    return config.synonyms[0].value == config.value and sources == sorted(sources)
 
 
 def _describe_topic_partitions(_step: Step, response: Any, symbols: Symbols) -> Response:

@@ -2,7 +2,7 @@
 
 | rank | meaning |
 |---|---|
-| fatal | no response: the connection was closed or silent, or the bytes cannot be decoded |
+| fatal | no response: the connection was closed or silent, the bytes cannot be decoded or are about something else |
 | semantic | other records, offsets or state; a valid request that failed, or an invalid one that succeeded |
 | error code | another error than the expected one |
 | cosmetic | an offset, epoch or time beside an error, on which no client acts |
@@ -19,7 +19,7 @@ from conformance.sequential.expectation import Expectation, Mismatch, mismatches
 from conformance.sequential.model import expected
 from conformance.sequential.response import NO_RESPONSE_FIELDS, Response
 from conformance.sequential.session import NO_LEADER
-from conformance.sequential.steps import CreateTopic, Eventually, On, Script, Step, WithUnknownTags
+from conformance.sequential.steps import CreateTopic, Eventually, Metadata, On, Script, Step, WithUnknownTags
 from linearizability.finding import Finding
 from linearizability.judgement import Verdict
 
@@ -47,6 +47,8 @@ _ABSENT_ON_ERROR: Final = frozenset(
     }
 )
 """Fields that have no meaning beside an error; others, such as the current leader (KIP-951), have."""
+_NOT_ABOUT_THE_REQUEST: Final = frozenset({"names", "has_elements"})
+"""Fields that differ only if the response is not about what was requested, whatever the cluster's state."""
 _OTHERS_MAX: Final = 3
 """Maximum number of deviations that a finding lists beside the worst one."""
 
@@ -92,7 +94,7 @@ def judge(
     """Compare responses with the model. Pure. The worst deviation is named, and the finding lists the others.
 
     If a topic was not created, or got no leader, the verdict is unknown, unless creation is judged, an earlier step
-    deviates, or a later one has no response.
+    deviates, or a later one has no response. Where leaders are judged, a topic without one is a violation.
 
     :param ranks: the ranks of deviations that are violations.
     """
@@ -118,7 +120,17 @@ def _deviations(steps: _Steps, judged: Judges, unusable: tuple[int, str] | None)
         for mismatch in mismatches(expectation, response, judged[kind_of(step)])
     )
     shown = [each for each in found if unusable is None or each.rank is Rank.FATAL or each.step < unusable[0]]
+    if "leaders" in judged.get(Metadata, ()):
+        shown += _without_leader(steps)
     return sorted(shown, key=lambda each: (each.rank, each.step, each.mismatch.field != "error"))
+
+
+def _without_leader(steps: _Steps) -> Iterator[Deviation]:
+    """Yield the new topics for which no leader was described that serves: a deviation where leaders are judged."""
+    for number, (step, response, _) in enumerate(steps, start=1):
+        if NO_LEADER in response:
+            wanted = "a leader of each partition, described by every broker, that serves"
+            yield Deviation(Rank.SEMANTIC, number, kind_of(step), Mismatch("leaders", wanted, f"none {response[NO_LEADER]}"))
 
 
 def _steps(script: Script, responses: Sequence[Response]) -> Iterator[tuple[Step, Response, Expectation]]:
@@ -126,7 +138,7 @@ def _steps(script: Script, responses: Sequence[Response]) -> Iterator[tuple[Step
 
 
 def _rank(field: str, expectation: Expectation, response: Response) -> Rank:
-    if field in NO_RESPONSE_FIELDS and field not in expectation:
+    if field in _NOT_ABOUT_THE_REQUEST or (field in NO_RESPONSE_FIELDS and field not in expectation):
         return Rank.FATAL
     if field == "errors":
         succeeded = [tuple(errors).count("NONE") for errors in (expectation[field], response[field])]
@@ -146,7 +158,7 @@ def _unusable(steps: _Steps, judged: Judges) -> tuple[int, str] | None:
         if isinstance(step, CreateTopic) and CreateTopic not in judged and wrong:
             return number, f"{here}: the topic was not created: {wrong[0].actual}"
         if NO_LEADER in response:
-            return number + 1, f"{here}: a partition had no leader, {response[NO_LEADER]}"
+            return number + 1, f"{here}: a partition had no leader {response[NO_LEADER]}"
     return None
 
 

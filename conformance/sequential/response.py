@@ -45,6 +45,10 @@ class Symbols(Names, Protocol):
         """Return the script's name of a topic or group; null for one that is not the script's."""
         ...
 
+    def name_of_topic(self, topic_id: Any) -> str | None:
+        """Return the script's name of the topic that has the id; null for no or another one."""
+        ...
+
     def saw_topic_id(self, name: str | None, topic_id: Any) -> int | None:
         """Return the place of a topic id in the order in which ids were seen; null for the zero id."""
         ...

@@ -1,12 +1,10 @@
 """Responses as plain values that can be compared across targets and versions."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import fields, is_dataclass
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
-from kio.schema.errors import ErrorCode
-
 from conformance.sequential import admin_responses
+from conformance.sequential.raw_responses import raw_response
 from conformance.sequential.response import (
     NO_OPERATIONS,
     ReadRecord,
@@ -220,22 +218,6 @@ def _committed_offsets(topics: Any, symbols: Symbols) -> tuple[tuple[str | None,
     )
 
 
-def _raw_request(step: RawRequest, response: Any, _symbols: Symbols) -> Response:
-    errors = _errors(response)
-    return {"errors": tuple(sorted({*errors} - {"NONE"} if step.distinct else errors))}
-
-
-def _errors(response: Any) -> Iterator[str]:
-    """Yield all error codes of a response, at every depth."""
-    for item in fields(response):
-        value = getattr(response, item.name)
-        if isinstance(value, ErrorCode):
-            yield error_of(value)
-        elif isinstance(value, tuple):
-            for inner in filter(is_dataclass, value):
-                yield from _errors(inner)
-
-
 _NORMALISERS: Final[Mapping[type[Step], Callable[[Any, Any, Symbols], Response]]] = {
     Produce: _produce,
     Fetch: _fetch,
@@ -250,6 +232,6 @@ _NORMALISERS: Final[Mapping[type[Step], Callable[[Any, Any, Symbols], Response]]
     MetadataById: _metadata_by_id,
     OffsetCommit: _offset_commit,
     OffsetFetch: _offset_fetch,
-    RawRequest: _raw_request,
+    RawRequest: raw_response,
     **admin_responses.NORMALISERS,
 }

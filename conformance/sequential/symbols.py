@@ -67,7 +67,10 @@ class ScriptSymbols:
 
     def topic_name(self, n: int) -> str | None:
         """Return the script's name of the topic that has the nth id; null after its deletion."""
-        topic_id = self.nth_topic_id(n)
+        return self.name_of_topic(self.nth_topic_id(n))
+
+    def name_of_topic(self, topic_id: uuid.UUID | None) -> str | None:
+        """Return the script's name of the topic that has the id; null for no or another one."""
         return next((name for name, known in self._topic_id_by_name.items() if known == topic_id), None)
 
     def saw_cluster_id(self, cluster_id: str | None) -> int | None:

@@ -26,5 +26,8 @@ def raw_bytes(_cluster: object, _step: RawBytes) -> Expectation:
 
 
 def raw_request(_cluster: object, step: RawRequest) -> Expectation:
-    """Return the errors that the step has, independent of the model's state."""
-    return {"errors": tuple(sorted(step.errors))}
+    """Return the outcome that the step has, independent of the model's state."""
+    outcome: dict[str, object] = {"errors": tuple(sorted(step.errors))}
+    if step.names is not None:
+        outcome["names"] = tuple(sorted(step.names))
+    return outcome | {"has_elements": True} if step.has_elements else outcome

@@ -4,7 +4,7 @@ from typing import Final
 
 from conformance.sequential.expectation import Expectation
 from conformance.sequential.model.cluster import CommittedOffset, ModelCluster
-from conformance.sequential.model.unknown import UNKNOWN_TOPIC
+from conformance.sequential.model.unknown import unknown_partition
 from conformance.sequential.steps import OffsetCommit, OffsetFetch
 
 METADATA_LENGTH_MAX: Final = 4096
@@ -14,7 +14,7 @@ METADATA_LENGTH_MAX: Final = 4096
 def offset_commit(cluster: ModelCluster, step: OffsetCommit) -> Expectation:
     """Store the offset in place of the previous one; a rejected commit changes nothing."""
     if cluster.partition(step.topic, step.partition) is None:
-        return {"error": UNKNOWN_TOPIC}
+        return {"error": unknown_partition(cluster, step)}
     if step.generation >= 0 or step.member:
         return {"error": "UNKNOWN_MEMBER_ID"}
     if len(step.metadata) > METADATA_LENGTH_MAX:

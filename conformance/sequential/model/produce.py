@@ -17,7 +17,7 @@ from conformance.sequential.model.cluster import (
     StoredBatch,
     Topic,
 )
-from conformance.sequential.model.unknown import UNKNOWN_TOPIC
+from conformance.sequential.model.unknown import unknown_partition
 from conformance.sequential.response import ReadRecord
 from conformance.sequential.steps import Batch, Flaw, InitProducerId, Produce
 from fixtures.clients.record_batch import Compression, RecordBatch, encode_batch
@@ -64,7 +64,7 @@ def produce(cluster: ModelCluster, step: Produce) -> Expectation:
 def _response(cluster: ModelCluster, step: Produce) -> Expectation:
     partition = cluster.partition(step.topic, step.partition, step.topic_id)
     if partition is None:
-        return _rejected(UNKNOWN_TOPIC)
+        return _rejected(unknown_partition(cluster, step))
     if error := _malformed(step.batches):
         return _rejected(error)
     if step.acks not in _VALID_ACKS:

@@ -4,7 +4,7 @@ from typing import Final
 
 from conformance.sequential.expectation import Expectation, OneOf, Satisfies
 from conformance.sequential.model.cluster import ModelCluster, Partition, StoredBatch
-from conformance.sequential.model.unknown import UNKNOWN_TOPIC
+from conformance.sequential.model.unknown import unknown_partition
 from conformance.sequential.response import ReadRecord
 from conformance.sequential.steps import (
     EARLIEST,
@@ -32,7 +32,7 @@ def _epoch_error(partition: Partition, client_epoch: int) -> str | None:
 def fetch(cluster: ModelCluster, step: Fetch) -> Expectation:
     """Return whole batches from the one that has the offset; no high watermark with an error."""
     partition = cluster.partition(step.topic, step.partition, step.topic_id)
-    error = UNKNOWN_TOPIC if partition is None else _epoch_error(partition, step.leader_epoch)
+    error = unknown_partition(cluster, step) if partition is None else _epoch_error(partition, step.leader_epoch)
     if partition is None or error is not None:
         return {"error": error, "records": ()}
     end = partition.log_end_offset
@@ -76,7 +76,7 @@ def _whole_batches(batches: list[StoredBatch], limit: int) -> tuple[ReadRecord, 
 def list_offsets(cluster: ModelCluster, step: ListOffsets) -> Expectation:
     """Return an offset by timestamp, or by one of the special timestamps."""
     partition = cluster.partition(step.topic, step.partition)
-    error = UNKNOWN_TOPIC if partition is None else _epoch_error(partition, step.leader_epoch)
+    error = unknown_partition(cluster, step) if partition is None else _epoch_error(partition, step.leader_epoch)
     if partition is None or error is not None:
         return {"error": error, "timestamp": _NONE, "offset": _NONE}
     return {"error": "NONE", **_found(partition, step.timestamp)}
@@ -116,7 +116,7 @@ def _newest(partition: Partition) -> Expectation:
 def offset_for_leader_epoch(cluster: ModelCluster, step: OffsetForLeaderEpoch) -> Expectation:
     """Return the end offset of the newest epoch up to the requested one."""
     partition = cluster.partition(step.topic, step.partition)
-    error = UNKNOWN_TOPIC if partition is None else _epoch_error(partition, step.leader_epoch)
+    error = unknown_partition(cluster, step) if partition is None else _epoch_error(partition, step.leader_epoch)
     if partition is None or error is not None:
         return {"error": error, "leader_epoch": _NONE, "end_offset": _NONE}
     epoch, end = partition.end_of_epoch(step.epoch)
@@ -127,7 +127,7 @@ def delete_records(cluster: ModelCluster, step: DeleteRecords) -> Expectation:
     """Advance the log start offset, never back; beyond the high watermark nothing is deleted."""
     partition = cluster.partition(step.topic, step.partition)
     if partition is None:
-        return {"error": UNKNOWN_TOPIC, "low_watermark": _NONE}
+        return {"error": unknown_partition(cluster, step), "low_watermark": _NONE}
     if "delete" not in cluster.topics[step.topic].properties.get("cleanup.policy", "delete"):
         return {"error": "POLICY_VIOLATION", "low_watermark": _NONE}
     before = partition.log_end_offset if step.offset == _NONE else step.offset

@@ -59,6 +59,8 @@ class RawRequest(Step):
 
     :ivar errors: all error codes of the response, in any order, NONE included.
     :ivar distinct: whether `errors` has each error once and no NONE, since versions differ in the number of codes.
+    :ivar names: the names of the request that the response repeats, if its version can; null if that is open.
+    :ivar has_elements: whether one of the response's lists must have an element.
     """
 
     api: ApiKey
@@ -68,3 +70,5 @@ class RawRequest(Step):
     topic: str = TOPIC
     partition: int = 0
     distinct: bool = False
+    names: tuple[str, ...] | None = None
+    has_elements: bool = False

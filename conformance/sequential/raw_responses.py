@@ -1,0 +1,101 @@
+"""Responses to requests that are given field by field: their errors, and what else holds in every version of an API."""
+
+import typing
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from functools import cache
+from typing import Any, Final
+
+from kio.schema.errors import ErrorCode
+
+from conformance.sequential.response import Response, Symbols, error_of
+from conformance.sequential.steps import RawRequest
+
+_NAME_FIELDS: Final = frozenset(
+    {
+        "name",
+        "topic",
+        "topic_name",
+        "topic_id",
+        "resource_name",
+        "group_id",
+        "transactional_id",
+        "member_id",
+        "key",
+        "user",
+        "entity_name",
+    }
+)
+"""Fields of the elements of a response that name what was requested."""
+
+
+def raw_response(step: RawRequest, response: Any, symbols: Symbols) -> Response:
+    """Return the errors, the requested names that are present, and whether there are elements at all.
+
+    The last two are absent if the version has no fields for them.
+    """
+    errors = [error_of(value) for _, value in _leaves(response) if isinstance(value, ErrorCode)]
+    values: dict[str, Any] = {"errors": tuple(sorted({*errors} - {"NONE"} if step.distinct else errors))}
+    if _has_names(type(response)):
+        found = {*_texts(response), *map(symbols.real, _named_by_id(response, symbols))}
+        values["names"] = tuple(sorted({name for name in _requested(step.fields) if symbols.real(name) in found}))
+    lists = [value for item in fields(response) if isinstance(value := getattr(response, item.name), tuple)]
+    return values | ({"has_elements": any(lists)} if lists else {})
+
+
+def _texts(response: Any) -> Iterator[str]:
+    return (value for _, value in _leaves(response) if isinstance(value, str))
+
+
+def _named_by_id(value: Any, symbols: Symbols) -> Iterator[str]:
+    """Yield the names of the script's topics that elements without names have by id."""
+    if isinstance(value, tuple):
+        for inner in value:
+            yield from _named_by_id(inner, symbols)
+    elif is_dataclass(value):
+        has_name = getattr(value, "name", None) or getattr(value, "topic", None)
+        if not has_name and (name := symbols.name_of_topic(getattr(value, "topic_id", None))):
+            yield name
+        for item in fields(value):
+            yield from _named_by_id(getattr(value, item.name), symbols)
+
+
+def _leaves(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the plain values of a message with the names of their fields, at every depth."""
+    if is_dataclass(value):
+        for item in fields(value):
+            yield from _leaves(getattr(value, item.name), item.name)
+    elif isinstance(value, tuple):
+        for inner in value:
+            yield from _leaves(inner, name)
+    else:
+        yield name, value
+
+
+def _requested(value: Any) -> Iterator[str]:
+    """Yield the texts of a request, at every depth."""
+    if isinstance(value, Mapping):
+        value = tuple(value.values())
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, tuple | list):
+        for inner in value:
+            yield from _requested(inner)
+
+
+@cache
+def _has_names(message: type[Any], *, is_element: bool = False) -> bool:
+    """Whether the elements of a message, at any depth, have names."""
+    hints = typing.get_type_hints(message)
+    if is_element and not _NAME_FIELDS.isdisjoint(hints):
+        return True
+    nested = (part for kind in hints.values() for part in _parts(kind) if is_dataclass(part))
+    return any(_has_names(typing.cast("type[Any]", part), is_element=True) for part in nested)
+
+
+def _parts(kind: Any) -> Iterator[Any]:
+    inner = typing.get_args(kind)
+    if not inner:
+        yield kind
+    for part in inner:
+        yield from _parts(part)
