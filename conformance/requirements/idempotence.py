@@ -35,8 +35,8 @@ _OLDEST: Final = "again 1000"
 """The first accepted batch again."""
 
 
-def _fifth(sequence: int) -> Produce:
-    """Return a batch of one record in a topic of its own, for each batch that a broker recognises."""
+def _numbered(sequence: int) -> Produce:
+    """Return a batch of one record in another topic: a broker recognises the last five."""
     return Produce((Batch((Record(b"%d" % sequence),), producer=0, sequence=sequence),), topic="trial-five")
 
 
@@ -54,7 +54,7 @@ REQUIREMENTS: Final = (
                 producer(several("next", *_AGAIN, at_most=10), moves("next"), moves("again 1")),
                 Fetch(),
                 CreateTopic("trial-five"),
-                *(_fifth(sequence) for sequence in (*range(7), *range(2, 7))),
+                *(_numbered(sequence) for sequence in (*range(7), *range(2, 7))),
                 Fetch(topic="trial-five"),
             ),
             _JUDGED,

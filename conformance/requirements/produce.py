@@ -41,7 +41,7 @@ _REJECTED: Final = st.one_of(
 """Requests with invalid acks, with a malformed batch, and with a codec that their version does not support."""
 
 
-def _of_exact_size(topic: str, difference: int) -> tuple[Step, ...]:
+def _sized_exactly(topic: str, difference: int) -> tuple[Step, ...]:
     """Return a batch for a topic whose max.message.bytes is the size of the batch plus a difference."""
     batch = Batch((Record(b"x" * 50, b"key"),))
     limit = len(encode_batch(RecordBatch(records=batch.records))) + difference
@@ -161,8 +161,8 @@ REQUIREMENTS: Final = (
                 ),
                 produces(batches(st.just(Record(b"x" * 160)))),
                 Fetch(),
-                *_of_exact_size("trial-exact", 0),
-                *_of_exact_size("trial-less", -1),
+                *_sized_exactly("trial-exact", 0),
+                *_sized_exactly("trial-less", -1),
             ),
             _PRODUCED | _LOG,
             cost=2,

@@ -130,7 +130,8 @@ def _without_leader(steps: _Steps) -> Iterator[Deviation]:
     for number, (step, response, _) in enumerate(steps, start=1):
         if NO_LEADER in response:
             wanted = "a leader of each partition, described by every broker, that serves"
-            yield Deviation(Rank.SEMANTIC, number, kind_of(step), Mismatch("leaders", wanted, f"none {response[NO_LEADER]}"))
+            mismatch = Mismatch("leaders", wanted, f"none {response[NO_LEADER]}")
+            yield Deviation(Rank.SEMANTIC, number, kind_of(step), mismatch)
 
 
 def _steps(script: Script, responses: Sequence[Response]) -> Iterator[tuple[Step, Response, Expectation]]:

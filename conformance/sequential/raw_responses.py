@@ -36,7 +36,7 @@ def raw_response(step: RawRequest, response: Any, symbols: Symbols) -> Response:
     """
     errors = [error_of(value) for _, value in _leaves(response) if isinstance(value, ErrorCode)]
     values: dict[str, Any] = {"errors": tuple(sorted({*errors} - {"NONE"} if step.distinct else errors))}
-    if _has_names(type(response)):
+    if _has_names(type(response)):  # type: ignore[arg-type]  # mypy: a class is hashable, type[Any] is not
         found = {*_texts(response), *map(symbols.real, _named_by_id(response, symbols))}
         values["names"] = tuple(sorted({name for name in _requested(step.fields) if symbols.real(name) in found}))
     lists = [value for item in fields(response) if isinstance(value := getattr(response, item.name), tuple)]
@@ -90,7 +90,7 @@ def _has_names(message: type[Any], *, is_element: bool = False) -> bool:
     if is_element and not _NAME_FIELDS.isdisjoint(hints):
         return True
     nested = (part for kind in hints.values() for part in _parts(kind) if is_dataclass(part))
-    return any(_has_names(typing.cast("type[Any]", part), is_element=True) for part in nested)
+    return any(_has_names(typing.cast("type[Any]", part), is_element=True) for part in nested)  # type: ignore[arg-type]
 
 
 def _parts(kind: Any) -> Iterator[Any]:
