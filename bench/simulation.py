@@ -24,7 +24,7 @@ from kio.schema.produce.v9 import request as produce
 
 from chaos.simulation.run import run
 from chaos.simulation.seeds import trial_of_seed
-from chaos.trial import Consumer, Poll, Producer, SendBatches, Topic, Trial
+from conformance.trial import Consumer, Poll, Producer, SendBatches, Topic, Trial
 from fixtures.clients.raw import encode_request
 from fixtures.clients.record_batch import Record, RecordBatch, encode_batch
 from fixtures.faults import Isolate, Kill, Pause, Role, Timed

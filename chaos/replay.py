@@ -13,13 +13,12 @@ import chaos.targets  # noqa: F401  registers the simulation
 from chaos.campaign.counterexample import SIMULATION
 from chaos.simulation.computing_time import EndlessTrialError, bounded
 from chaos.simulation.seeding import seeded
-from chaos.trial.saved import SavedTrial
-from chaos.trial.trial import Trial
 from conformance.applicability import missing
-from conformance.concurrent.replay import judged_script
+from conformance.concurrent.replay import judged_trial
 from conformance.concurrent.requirements import REQUIREMENTS as CONCURRENT
-from conformance.concurrent.saved import RequirementTrial
 from conformance.targets import starts_nodes
+from conformance.trial.saved import SavedTrial
+from conformance.trial.trial import Trial
 from fixtures.disk.kinds import DiskKind
 from fixtures.faults import Timed
 from fixtures.targets.catalogue import parse_target
@@ -82,8 +81,10 @@ def replay(saved: SavedTrial, target: str, run_dir: Path, disk: DiskKind | None 
         ScriptNotRunError: the topic was not created.
     """
     trial = saved.trial
-    if isinstance(trial, RequirementTrial):
+    if trial.requirement:
         return _replay_requirement(trial, target, run_dir)
+    if trial.moves or trial.phased:
+        raise TrialNotApplicableError("moves, and clients with phases, run for a requirement, and the trial names none")
     if target == SIMULATION:
         return _simulate(trial, saved.defect, run_dir)
     return _replay_live(trial, target, run_dir, disk)
@@ -193,21 +194,26 @@ def _check_topology(trial: Trial, target: str) -> None:
         )
 
 
-def _replay_requirement(trial: RequirementTrial, target: str, run_dir: Path) -> Replayed:
+def _replay_requirement(trial: Trial, target: str, run_dir: Path) -> Replayed:
     requirement = next((each for each in CONCURRENT if each.id == trial.requirement), None)
     if requirement is None:
         raise TrialNotApplicableError(f"there is no concurrent requirement {trial.requirement} in this version")
-    cluster = parse_target(target, nodes=trial.nodes if starts_nodes(target) else None)
+    if trial.schedule or trial.stepping or len(trial.topics) > 1:
+        raise TrialNotApplicableError(
+            f"the trial of {requirement.id} has one topic, moves in place of a schedule, and clients with phases"
+        )
+    nodes = trial.cluster.nodes
+    cluster = parse_target(target, nodes=nodes if starts_nodes(target) else None)
     lacking = missing(
         requirement,
         capabilities=cluster.capabilities,
         version=cluster.version,
-        nodes=cluster.node_count or trial.nodes,
+        nodes=cluster.node_count or nodes,
         reasons=reasons_for_lacking(cluster),
     )
     if lacking is not None:
         raise TrialNotApplicableError(f"{target} cannot run {requirement.id}: {lacking}")
-    result = judged_script(trial.script, requirement.id, cluster, run_dir)
+    result = judged_trial(trial, cluster, run_dir)
     return Replayed(
         target,
         run_dir,

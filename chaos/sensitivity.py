@@ -29,12 +29,12 @@ from chaos.simulation.run import run
 from chaos.simulation.seeds import trial_of_seed
 from chaos.simulation.target import Simulation
 from chaos.simulation.work import ENDLESS, run_seed, working
-from chaos.trial import Trial
 from conformance.engine import run_requirements
 from conformance.events import Event, RequirementJudged
 from conformance.profiles import Profile
 from conformance.registry import select
 from conformance.requirements.requirement import Level
+from conformance.trial import Trial
 from fixtures.targets.target import TargetError
 from linearizability.judgement import Verdict
 from linearizability.temporary_folder import TemporaryFolder

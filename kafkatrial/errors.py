@@ -51,7 +51,7 @@ KNOWN_ERRORS = {
     "chaos.live.findings.UnknownFindingError": ExitCode.USAGE,
     "conformance.fuzz.finding.NotAFindingError": ExitCode.USAGE,
     "chaos.replay.TrialNotApplicableError": ExitCode.USAGE,
-    "chaos.trial.saved.NotATrialError": ExitCode.USAGE,
+    "conformance.trial.saved.NotATrialError": ExitCode.USAGE,
     "chaos.campaign.saved.SavedFailureError": ExitCode.USAGE,
     "conformance.concurrent.trial_context.ScriptNotRunError": ExitCode.INTERNAL,
     "chaos.campaign.workers.WorkerError": ExitCode.INTERNAL,

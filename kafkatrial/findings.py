@@ -11,7 +11,7 @@ from chaos.campaign.interruption import interruptible
 from chaos.live.failure import describe
 from chaos.live.findings import FINDINGS, ChaosFinding, finding
 from chaos.live.session import fitted, run_on
-from chaos.trial.source import printed
+from conformance.trial.source import printed
 from fixtures.disk.kinds import DiskKind
 from kafkatrial.breaking import CHAOS
 from kafkatrial.console import show, stdout_console

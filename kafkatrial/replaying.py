@@ -6,7 +6,7 @@ from pathlib import Path
 
 from chaos.campaign.interruption import interruptible
 from chaos.replay import Replayed, lines_of, replay
-from chaos.trial.saved import load_trial
+from conformance.trial.saved import load_trial
 from kafkatrial.console import show, stdout_console
 from kafkatrial.errors import complain
 from kafkatrial.exit_codes import ExitCode

@@ -13,8 +13,8 @@ from chaos.simulation.campaign_events import (
     Standing,
 )
 from chaos.simulation.seeds import trial_of_seed
-from chaos.trial.source import printed
 from conformance.events import Event
+from conformance.trial.source import printed
 from kafkatrial.live_line import LiveLine
 from kafkatrial.simulation_results import SimulationResults
 

@@ -67,7 +67,7 @@ class Finding:
     """The command line that shows the violation again."""
     failure_dir: str = ""
     trial: str = ""
-    """The document of the script as a saved trial (`conformance.trial_document`), for a script that can be replayed."""
+    """The document of the script as a saved trial (`conformance.trial.document`), for a script that can be replayed."""
     steps: str = ""
     """Each request of the shortest script with its decoded response, for a script of single requests."""
     beside: str = ""

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from textwrap import fill
 from typing import Final
 
-from chaos.trial import Client, Poll, SendBatches, SteppingClient, Trial
-from chaos.trial.source import printed
+from conformance.trial import Client, Poll, SendBatches, SteppingClient, Trial
+from conformance.trial.source import printed
 
 SIMULATION: Final = "simulation"
 FILE_NAME: Final = "failure.json"
@@ -78,7 +78,7 @@ import kafkatrial.suite
 kafkatrial.suite.activate()
 
 from chaos.campaign.program import run_program
-from chaos.trial import *
+from conformance.trial import *
 from fixtures.faults import *
 
 trial = {trial}

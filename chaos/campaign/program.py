@@ -6,8 +6,8 @@ from pathlib import Path
 from chaos.campaign.counterexample import SIMULATION
 from chaos.campaign.saved import load_failure
 from chaos.replay import lines_of, replay
-from chaos.trial.saved import SavedTrial
-from chaos.trial.trial import Trial
+from conformance.trial.saved import SavedTrial
+from conformance.trial.trial import Trial
 from linearizability.printable import PROGRAM_MAX, printable
 from linearizability.temporary_folder import TemporaryFolder
 

@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Final
 
 from chaos.campaign.counterexample import FILE_NAME, SIMULATION, Counterexample, saved_program_of
-from chaos.trial.saved import NotATrialError, SavedTrial, load_trial
-from chaos.trial.trial import Trial
-from conformance.trial_document import document
+from conformance.trial.document import document
+from conformance.trial.saved import NotATrialError, SavedTrial, load_trial
 
 PROGRAM_NAME: Final = "program.py"
 
@@ -48,7 +47,7 @@ def load_failure(directory: Path) -> SavedTrial:
         found = load_trial(file)
     except NotATrialError as error:
         raise SavedFailureError(f"{error}; delete its directory") from None
-    if not isinstance(found.trial, Trial) or not found.name:
+    if found.trial.requirement or not found.name:
         raise SavedFailureError(f"{file}: not a failure of simulate or chaos; delete its directory")
     return found
 

@@ -12,7 +12,7 @@ from chaos.defects.live.registry import LIVE_DEFECTS
 from chaos.defects.live.rounds import ROUNDS
 from chaos.defects.registry import DEFECTS
 from chaos.defects.saved import saved_counterexample
-from chaos.trial.source import printed
+from conformance.trial.source import printed
 
 _SHOWN = ("truncate-to-high-watermark", "see-no-divergence", "let-the-last-in-sync-go")
 """Defects of which the page prints the whole counterexample."""

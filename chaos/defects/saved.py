@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from chaos.campaign.counterexample import Counterexample
-from chaos.trial import Trial
-from conformance.trial_document import document, trial_of
+from conformance.trial import Trial
+from conformance.trial.document import document, trial_of
 
 COUNTEREXAMPLES: Final = Path(__file__).parent / "counterexamples"
 

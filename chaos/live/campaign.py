@@ -32,9 +32,9 @@ from chaos.live.report import Report
 from chaos.live.session import fitted, run_on
 from chaos.live.shrinking import smallest
 from chaos.live.strategies import round_of
-from chaos.trial import Trial
 from conformance.concurrent.trial_context import ScriptNotRunError
 from conformance.events import Event
+from conformance.trial import Trial
 from fixtures.disk.kinds import DiskKind
 from fixtures.targets.target import NotInstalledError, TargetError, UnknownTargetError
 

@@ -10,7 +10,9 @@ from typing import Final
 
 from chaos.live.leader import FollowingClient, coordinator_client, leader_client
 from chaos.live.retrying import RetryingProducer
-from chaos.trial import (
+from conformance.concurrent.actors import Actor, actor_of
+from conformance.concurrent.trial_context import TrialContext
+from conformance.trial import (
     Administrator,
     Committer,
     Keyed,
@@ -21,11 +23,8 @@ from chaos.trial import (
     Tail,
     Workload,
 )
-from chaos.trial.workloads import DELIVERY_TIMEOUT_MS
-from conformance.concurrent import script
-from conformance.concurrent.actors import Actor, actor_of
-from conformance.concurrent.script import Phase
-from conformance.concurrent.trial_context import TrialContext
+from conformance.trial.phased_clients import Phase
+from conformance.trial.workloads import DELIVERY_TIMEOUT_MS
 from fixtures.clients import administration
 from fixtures.clients.drivers import Producer
 from fixtures.clients.recorded import RecordedClient
@@ -52,7 +51,7 @@ def clients_of(workload: Workload, context: TrialContext) -> Iterator[Actor]:
         case Keyed():
             yield from (_Keyed(workload, context, partition) for partition in partitions)
         case Tail():
-            yield actor_of(script.Consumer(), context)
+            yield actor_of(workload, context)
         case LeaderReader():
             yield from (_LeaderReader(workload, context, partition) for partition in partitions)
         case Committer():

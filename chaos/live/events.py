@@ -6,8 +6,8 @@ from typing import ClassVar
 from chaos.campaign.counterexample import Counterexample
 from chaos.live.injector import Injected
 from chaos.live.report import Report
-from chaos.trial import Trial
 from conformance.events import Event
+from conformance.trial import Trial
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from chaos.live.leader import leader_client
-from chaos.trial import Retrying
-from conformance.concurrent.script import Phase
 from conformance.concurrent.trial_context import TrialContext
+from conformance.trial import Retrying
+from conformance.trial.phased_clients import Phase
 from fixtures.clients.call_results import Produced
 from fixtures.clients.core.client import Exchange
 from fixtures.clients.outcomes import REQUEST_TIMED_OUT

@@ -17,12 +17,12 @@ from chaos.live.injector import BreakableTarget, Injected, Injector
 from chaos.live.report import Report, Worked, report_of
 from chaos.live.stepping import SteppingClients
 from chaos.live.watch import PERIOD_S, PartitionSeen, View, Watch
-from chaos.trial import Topic, Trial
 from conformance.concurrent.actors import Actor
 from conformance.concurrent.replica_reads import record_replicas
 from conformance.concurrent.run import HistoryRun, run_phase
-from conformance.concurrent.script import Phase, TopicSettings
 from conformance.concurrent.trial_context import Replicas, TrialContext
+from conformance.trial import Topic, Trial
+from conformance.trial.phased_clients import Phase
 from fixtures.faults import Unregister
 from fixtures.targets.replica_logs import Divergence, find_divergences
 from fixtures.targets.target import Capability, Target
@@ -49,11 +49,11 @@ def run_round(target: LiveTarget, run_dir: Path, trial: Trial, on_injected: OnIn
     """
     clock = target.transport
     with HistoryRun(target, run_dir, trial.seed) as run, run.raw_client() as admin:
-        settings = _settings(trial.topic)
+        settings = trial.topic
         made = run.make_topic(trial.topic.name, settings, admin)
         context = replace(made, keeps_timestamps=not trial.may_replace_timestamps)
         for topic in trial.topics[1:]:
-            run.make_topic(topic.name, _settings(topic), admin)
+            run.make_topic(topic.name, topic, admin)
         for step in trial.created_topics:
             context.recorder.topic(step.topic, dict(step.properties))
         began_s = clock.monotonic()
@@ -176,10 +176,6 @@ class _Healing:
             self.injector.nodes.start_all()  # a disk fault may end a node shortly after it is healed
 
 
-def _settings(topic: Topic) -> TopicSettings:
-    return TopicSettings(topic.partitions, topic.replication_factor, topic.properties)
-
-
 def _watched_topics(trial: Trial) -> dict[str, int]:
     """Return the minimum number of partitions of every topic that is not deleted; 0 if a client may not create it."""
     existing = {topic.name: topic.partitions for topic in trial.topics}
@@ -214,7 +210,7 @@ def _replicas(view: View, context: TrialContext) -> dict[int, Replicas]:
     }
 
 
-def _settled(settings: TopicSettings, seen: Mapping[int, PartitionSeen]) -> TopicSettings:
+def _settled(settings: Topic, seen: Mapping[int, PartitionSeen]) -> Topic:
     """Return the settings with the current number of partitions, and of replicas of the partition with the fewest."""
     return replace(
         settings,

@@ -9,8 +9,8 @@ from chaos.live.injector import Injected
 from chaos.live.report import Report
 from chaos.live.run import LiveTarget, run_round
 from chaos.live.unsupported import required_capabilities, unsupported_faults
-from chaos.trial import Trial
 from conformance.concurrent.trial_context import ScriptNotRunError
+from conformance.trial import Trial
 from fixtures.disk.kinds import DiskKind
 from fixtures.faults import AnyFault
 from fixtures.targets.catalogue import parse_target

@@ -14,7 +14,7 @@ from typing import Final
 
 from chaos.campaign import shrinking
 from chaos.campaign.shrinking import Shrinker, Smallest
-from chaos.trial import Keyed, OneByOne, Pipelined, Producer, RequestClient, Retrying, Trial
+from conformance.trial import Keyed, OneByOne, Pipelined, Producer, RequestClient, Retrying, Trial
 
 _SHORT_MS: Final = 1_000
 """A duration that is not shortened."""

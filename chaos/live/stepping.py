@@ -9,11 +9,11 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from chaos.campaign.violation import Violation
-from chaos.trial import CLIENTS_MS, RequestClient, SendBatches, SteppingClient, Trial
-from chaos.trial import Consumer as ConsumerSteps
-from chaos.trial import Producer as ProducerSteps
-from conformance.concurrent.script import Phase
 from conformance.concurrent.trial_context import TrialContext
+from conformance.trial import CLIENTS_MS, RequestClient, SendBatches, SteppingClient, Trial
+from conformance.trial import Consumer as ConsumerSteps
+from conformance.trial import Producer as ProducerSteps
+from conformance.trial.phased_clients import Phase
 from fixtures.clients.core.client import Client, ClientContext, Steps
 from fixtures.clients.core.consumer import Consumer
 from fixtures.clients.core.process import Behaviour, Process, Sleep

@@ -19,7 +19,7 @@ from hypothesis.strategies import SearchStrategy
 from chaos.live.fault_kinds import KINDS, LASTING, schedules
 from chaos.simulation.choice import chosen
 from chaos.simulation.shape import Shape
-from chaos.trial import (
+from conformance.trial import (
     STEADY_MS,
     Administrator,
     ClusterSettings,

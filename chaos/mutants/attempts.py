@@ -13,12 +13,12 @@ from chaos.simulation.post_run_checks import CHECKS_PER_RUN, POST_RUN_CHECKS
 from chaos.simulation.run import run
 from chaos.simulation.seeds import trial_of_seed
 from chaos.simulation.target import Simulation
-from chaos.trial import Topic, Trial
 from conformance.engine import run_requirements
 from conformance.events import RequirementJudged
 from conformance.profiles import Profile
 from conformance.registry import REQUIREMENTS
 from conformance.requirements.requirement import Requirement
+from conformance.trial import Topic, Trial
 from linearizability.judgement import Verdict
 from linearizability.temporary_folder import TemporaryFolder
 

@@ -26,8 +26,8 @@ from chaos.simulation.campaign_events import (
 )
 from chaos.simulation.seeds import trial_of_seed
 from chaos.simulation.work import ENDLESS, run_saved, run_seed, shrink_seed, working
-from chaos.trial.saved import SavedTrial
 from conformance.events import Event
+from conformance.trial.saved import SavedTrial
 
 SEED_SECONDS_MAX: Final = 120.0
 """Limit for one trial, which takes a tenth of a second."""

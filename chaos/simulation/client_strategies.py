@@ -13,7 +13,7 @@ from hypothesis.strategies import SearchStrategy
 
 from chaos.simulation.choice import chosen
 from chaos.simulation.shape import Shape
-from chaos.trial import (
+from conformance.trial import (
     AlterTopicConfig,
     ApiVersions,
     Client,

@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from chaos.simulation.stage import SimulatedStage
 from chaos.simulation.transport import PLACE
-from chaos.trial import Consumer as ConsumerSteps
-from chaos.trial import Producer as ProducerSteps
+from conformance.trial import Consumer as ConsumerSteps
+from conformance.trial import Producer as ProducerSteps
 from fixtures.clients import drivers
 from fixtures.clients.confluent import Properties
 from fixtures.clients.core.client import ClientContext

@@ -30,11 +30,11 @@ from chaos.simulation.post_run_checks import checks_of_seed, cluster_state, perf
 from chaos.simulation.recording import ChangeRecorder, Record, RecordingTrace
 from chaos.simulation.roles import Roles
 from chaos.simulation.unclean_elections import UncleanElections
-from chaos.trial import CLIENTS_MS, CreateTopic, RequestClient, SendBatches, Trial
-from chaos.trial import Client as ClientScript
-from chaos.trial import Consumer as ConsumerSteps
-from chaos.trial import Producer as ProducerSteps
-from chaos.trial.unrolled import unrolled
+from conformance.trial import CLIENTS_MS, CreateTopic, RequestClient, SendBatches, Trial
+from conformance.trial import Client as ClientScript
+from conformance.trial import Consumer as ConsumerSteps
+from conformance.trial import Producer as ProducerSteps
+from conformance.trial.unrolled import unrolled
 from fixtures.clients.administration import AdminRequest
 from fixtures.clients.core.client import ClientContext
 from fixtures.clients.core.consumer import Consumer

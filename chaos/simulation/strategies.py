@@ -21,7 +21,7 @@ from chaos.simulation.choice import chosen
 from chaos.simulation.client_strategies import CLIENT_KINDS, client_lists
 from chaos.simulation.fault_strategies import SIMULATED_KINDS, schedules
 from chaos.simulation.shape import Shape
-from chaos.trial import Client, ClusterSettings, Producer, SendBatches, Topic, Trial
+from conformance.trial import Client, ClusterSettings, Producer, SendBatches, Topic, Trial
 
 _SEED_MAX: Final = 2**32 - 1
 

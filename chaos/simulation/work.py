@@ -11,8 +11,8 @@ from chaos.simulation.campaign_events import SeedRan
 from chaos.simulation.run import SimulatedRun, run
 from chaos.simulation.seeding import seeded
 from chaos.simulation.seeds import trial_of_seed
-from chaos.trial import Trial
-from chaos.trial.saved import SavedTrial
+from conformance.trial import Trial
+from conformance.trial.saved import SavedTrial
 
 _COLLECTED_AFTER = 20_000, 10, 10
 """Thresholds for `gc.set_threshold`. Garbage arises at the end of a run; collecting it every few runs is enough."""
@@ -43,7 +43,6 @@ def run_seed(seed: int) -> SeedRan:
 
 def run_saved(saved: SavedTrial) -> tuple[str, str]:
     """Run a saved trial; return the name and text of its violation, or two empty strings."""
-    assert isinstance(saved.trial, Trial)
     violation = run(saved.trial).violation
     return ("", "") if violation is None else (violation.name, violation.text)
 

@@ -11,24 +11,24 @@ from collections.abc import Sequence
 from itertools import takewhile
 from typing import Protocol
 
-from conformance.concurrent.script import (
+from conformance.concurrent.trial_context import ScriptNotRunError, TrialContext
+from conformance.trial import (
     AwaitNodeFault,
     Client,
-    Consumer,
+    Flush,
+    Idle,
     MetadataWatcher,
     OneShotProducer,
-    Phase,
     PipelinedProducer,
     SendRecords,
-    Step,
+    Tail,
     TopicCreator,
     Trickle,
     WatermarkReader,
 )
-from conformance.concurrent.trial_context import TrialContext
+from conformance.trial.phased_clients import Phase, Step
 from fixtures.clients.responses import ProducerIdentity
 from fixtures.clients.stage import Event
-from fixtures.clients.steps import Flush, Idle
 from linearizability.operation import Outcome
 
 PRODUCE_TIMEOUT_MS = 30_000
@@ -62,13 +62,13 @@ class Actor(Protocol):
 
 
 def actor_of(client: Client, context: TrialContext) -> Actor:
-    """Return the actor for a script's client."""
+    """Return the actor of a client with phases, or of a consumer. Raises `ScriptNotRunError` for other clients."""
     match client:
         case PipelinedProducer():
             return _Pipelined(client, context)
         case OneShotProducer():
             return _OneShot(client, context)
-        case Consumer():
+        case Tail():
             return _Consuming(client, context)
         case WatermarkReader():
             return _WatermarkReading(client, context)
@@ -76,6 +76,8 @@ def actor_of(client: Client, context: TrialContext) -> Actor:
             return _Watching(client, context)
         case TopicCreator():
             return _Creating(client, context)
+        case _:
+            raise ScriptNotRunError(f"{type(client).__name__} is no client of a requirement's trial")
 
 
 def _steps(client: PipelinedProducer | OneShotProducer, phase: Phase) -> Sequence[Step]:
@@ -192,7 +194,7 @@ class _OneShot:
 class _Consuming:
     is_writer = False
 
-    def __init__(self, client: Consumer, context: TrialContext) -> None:
+    def __init__(self, client: Tail, context: TrialContext) -> None:
         self._client = client
         self._consumer = context.target.drivers.consumer(
             context.recorder,

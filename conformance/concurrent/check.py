@@ -9,7 +9,7 @@ violation, because it was in the history.
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count, takewhile
 from pathlib import Path
 
@@ -19,11 +19,10 @@ from conformance.check_context import Check, CheckContext
 from conformance.concurrent.history_checks import HistoryCheck, HistoryFinding
 from conformance.concurrent.program import program_of
 from conformance.concurrent.run import HistoryRun
-from conformance.concurrent.saved import RequirementTrial
-from conformance.concurrent.script import ConcurrentScript
 from conformance.concurrent.trial_context import ScriptNotRunError
 from conformance.search import scripts_of, smallest
-from conformance.trial_document import document
+from conformance.trial import ClusterSettings, Trial
+from conformance.trial.document import document
 from fixtures.targets.target import Target
 from linearizability.check import judge
 from linearizability.finding import Finding
@@ -83,7 +82,7 @@ def judge_history(run_dir: Path, history_checks: Sequence[HistoryCheck] = ()) ->
 
 
 HistoryChecks = Callable[[Target], Sequence[HistoryCheck]]
-Scripts = Callable[[Target], SearchStrategy[ConcurrentScript]]
+Scripts = Callable[[Target], SearchStrategy[Trial]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +91,7 @@ class Ran:
 
     run_dir: Path
     requirement_id: str
-    scripts: Mapping[str, ConcurrentScript]
+    scripts: Mapping[str, Trial]
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +115,7 @@ class Family:
         """Return the maximum number of scripts of a context."""
         return max(1, context.scripts_max // self.divisor)
 
-    def drawn(self, context: CheckContext, target: Target) -> list[ConcurrentScript]:
+    def drawn(self, context: CheckContext, target: Target) -> list[Trial]:
         """Return the scripts of a context on a target."""
         scripts_max = self.drawn_max(context)
         return scripts_of(self.scripts(target), seed_value=context.seed, scripts_max=scripts_max)
@@ -130,9 +129,9 @@ class Family:
             ran = self._ran[key] = Ran(run_dir, context.requirement_id, self._run(context, target, run_dir))
         return ran
 
-    def _run(self, context: CheckContext, target: Target, run_dir: Path) -> Mapping[str, ConcurrentScript]:
+    def _run(self, context: CheckContext, target: Target, run_dir: Path) -> Mapping[str, Trial]:
         drawn = self.drawn(context, target)
-        topics: dict[str, ConcurrentScript] = {}
+        topics: dict[str, Trial] = {}
         with HistoryRun(target, run_dir, context.seed) as run:
             for done, script in enumerate(drawn, start=1):
                 topics[run.run(script)] = script
@@ -173,26 +172,27 @@ class _Case:
         pointed_to = [script for topic, script in ran.scripts.items() if topic in result.topics]
         return self._explain(result, pointed_to or list(ran.scripts.values()), len(ran.scripts))
 
-    def _explain(self, result: HistoryVerdict, suspects: Sequence[ConcurrentScript], scripts_run: int) -> Finding:
+    def _explain(self, result: HistoryVerdict, suspects: Sequence[Trial], scripts_run: int) -> Finding:
         deadline = time.monotonic() + self.context.shrink_seconds
         culprit = next((script for script in suspects if self._violates_again(script, deadline)), None)
         shown = suspects[0]
         if culprit is not None:
             shown = self._smallest(culprit, deadline)
-        saved = RequirementTrial(self.context.requirement_id, len(self.target.nodes), shown)
+        cluster = ClusterSettings(len(self.target.nodes))
+        saved = replace(shown, cluster=cluster, requirement=self.context.requirement_id)
         return Finding(
             Verdict.VIOLATION,
             result.reason,
             scripts=scripts_run,
             expected="a history without this violation",
             actual=result.reason,
-            program=program_of(shown, self.context.requirement_id, self.target.name, len(self.target.nodes)),
+            program=program_of(saved, self.target.name),
             trial=document(saved, {"name": self.context.requirement_id, "text": result.reason}),
             flaky=culprit is None,
             judgement=result.judgement,
         )
 
-    def _smallest(self, culprit: ConcurrentScript, deadline: float) -> ConcurrentScript:
+    def _smallest(self, culprit: Trial, deadline: float) -> Trial:
         """Return the smallest violating script found in time. The scripts generated before the culprit do not run."""
         drawn = self.family.drawn(self.context, self.target)
         return smallest(
@@ -205,7 +205,7 @@ class _Case:
             time_is_up=lambda: time.monotonic() >= deadline,
         )
 
-    def _violates_again(self, script: ConcurrentScript, deadline: float) -> bool:
+    def _violates_again(self, script: Trial, deadline: float) -> bool:
         for attempt in range(RERUNS_MAX):
             if attempt and time.monotonic() >= deadline:
                 return False
@@ -213,7 +213,7 @@ class _Case:
                 return True
         return False
 
-    def _violates(self, script: ConcurrentScript) -> bool:
+    def _violates(self, script: Trial) -> bool:
         """Run one script in a new run directory below the requirement's."""
         run_dir = self.context.history_dirs[self.target.name] / "again" / str(next(self._numbers))
         try:

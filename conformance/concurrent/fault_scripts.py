@@ -8,41 +8,42 @@ that is pending at the leader would deliver them otherwise.
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from conformance.concurrent.moves import (
+from conformance.trial import (
     AwaitBrokers,
     AwaitController,
     AwaitIsr,
     AwaitLeader,
+    AwaitNodeFault,
     Begin,
+    Client,
     DeleteRecordsToEnd,
+    Election,
     ElectLeader,
     FetchFromEnd,
+    Flush,
     Heal,
-    Move,
-    ProbeLeaderEpochs,
-    Produce,
-    Reassign,
-    StartBroker,
-    StopBroker,
-    Unregister,
-)
-from conformance.concurrent.script import (
-    AwaitNodeFault,
-    Client,
-    ConcurrentScript,
-    Consumer,
+    Idle,
     MetadataWatcher,
+    Move,
+    MoveReplicas,
+    Node,
     OneShotProducer,
     PipelinedProducer,
     Placement,
+    ProbeLeaderEpochs,
+    ProduceBatch,
+    Role,
     SendRecords,
+    StartBroker,
+    StopBroker,
+    Tail,
+    Topic,
     TopicCreator,
-    TopicSettings,
+    Trial,
     Trickle,
+    UnregisterNewcomer,
 )
-from fixtures.clients.administration import Election
-from fixtures.clients.steps import Flush, Idle
-from fixtures.faults import CutConnections, Damage, DamageDisk, Kill, Lost, Node, Pause, Role, ShutDown
+from fixtures.faults import CutConnections, Damage, DamageDisk, Kill, Lost, Pause, ShutDown
 from fixtures.targets.target import Target
 
 _COUNT = st.integers(1, 40)
@@ -71,14 +72,14 @@ def _load(records: int, partition: int = 0) -> tuple[Client, ...]:
         faulty=(Trickle(pause_ms=50),),
         healed=(SendRecords(records),),
     )
-    return (producer, Consumer())
+    return (producer, Tail())
 
 
-def followers_cut_off(target: Target) -> SearchStrategy[ConcurrentScript]:
+def followers_cut_off(target: Target) -> SearchStrategy[Trial]:
     """One follower's fetches are lost, then the other's too; the leader stays. Partition 1 is idle all the time."""
     lag_ms = lag_time_max_ms(target)
 
-    def build(counts: tuple[int, int, int]) -> ConcurrentScript:
+    def build(counts: tuple[int, int, int]) -> Trial:
         first, held, alone = counts
         faulty = (Idle(100), SendRecords(held), Idle(lag_ms), SendRecords(held), Flush())
         clients: list[Client] = [
@@ -89,32 +90,32 @@ def followers_cut_off(target: Target) -> SearchStrategy[ConcurrentScript]:
             OneShotProducer(partition=1, steady=(SendRecords(first),)),
             MetadataWatcher(),
         ]
-        nemesis: tuple[Move, ...] = (
+        moves: tuple[Move, ...] = (
             Begin(CutConnections(_FOLLOWER, _LEADER)),
             AwaitIsr(2),
             Idle(1_000),
             Begin(CutConnections(_LAST, _LEADER)),
             Idle(1_000),
-            Produce(_LEADER, alone, timeout_ms=1_000),
+            ProduceBatch(_LEADER, alone, timeout_ms=1_000),
             AwaitIsr(1),
-            Produce(
+            ProduceBatch(
                 _LEADER, alone
             ),  # a leader that does not know its new ISR yet may append this one, and not acknowledge it
-            Produce(_LEADER, alone),
-            Produce(_LEADER, alone, acks=1),
+            ProduceBatch(_LEADER, alone),
+            ProduceBatch(_LEADER, alone, acks=1),
             FetchFromEnd(_LEADER),
             Idle(1_000),
             FetchFromEnd(_LEADER),
             Heal(),
             AwaitIsr(3),
         )
-        settings = TopicSettings(2, 3, _TWO_IN_SYNC, Placement.ONE_LEADER)
-        return ConcurrentScript(settings, tuple(clients), nemesis)
+        settings = Topic(partitions=2, properties=_TWO_IN_SYNC, placement=Placement.ONE_LEADER)
+        return Trial(topics=(settings,), clients=tuple(clients), moves=moves)
 
     return st.tuples(_COUNT, _COUNT, st.integers(1, 5)).map(build)
 
 
-def leaders_fail_over(_: Target) -> SearchStrategy[ConcurrentScript]:
+def leaders_fail_over(_: Target) -> SearchStrategy[Trial]:
     """Two leaders stop, each with records that are not replicated, and restart one after the other (KIP-101, KIP-279).
 
     The first, also the active controller, is killed while topics are created. It restarts with a torn log and without
@@ -122,14 +123,14 @@ def leaders_fail_over(_: Target) -> SearchStrategy[ConcurrentScript]:
     epoch that follows one unknown to the first. Partition 1 is led by a node other than the controller.
     """
 
-    def build(counts: tuple[int, int]) -> ConcurrentScript:
+    def build(counts: tuple[int, int]) -> Trial:
         records, alone = counts
         unreplicated = (Begin(CutConnections(node, _LEADER, Lost.ANSWERS)) for node in (_FOLLOWER, _LAST))
         damages = (Damage.TORN_TAIL, Damage.CHECKPOINTS, Damage.SNAPSHOTS, Damage.INDEXES)
-        nemesis: tuple[Move, ...] = (
+        moves: tuple[Move, ...] = (
             Idle(300),
             *unreplicated,
-            Produce(_LEADER, alone, acks=1),
+            ProduceBatch(_LEADER, alone, acks=1),
             Begin(Kill(_LEADER)),
             Heal(),
             *(Begin(DamageDisk(_LEADER, what)) for what in damages),
@@ -141,12 +142,12 @@ def leaders_fail_over(_: Target) -> SearchStrategy[ConcurrentScript]:
             Heal(_LEADER),
             AwaitBrokers(3),
             Begin(CutConnections(_LAST, _FOLLOWER, Lost.ANSWERS)),
-            Produce(_FOLLOWER, alone + 1, acks=1),
+            ProduceBatch(_FOLLOWER, alone + 1, acks=1),
             Begin(ShutDown(_FOLLOWER)),
             Heal(),
             AwaitLeader(_LAST),
             AwaitIsr(2),
-            Produce(_LAST, records),
+            ProduceBatch(_LAST, records),
             ProbeLeaderEpochs(_LAST),
             Heal(_FOLLOWER),
             AwaitIsr(3),
@@ -156,21 +157,21 @@ def leaders_fail_over(_: Target) -> SearchStrategy[ConcurrentScript]:
         )
         watchers = tuple(MetadataWatcher(node, cluster=True) for node in (_FOLLOWER, _LAST))
         creator = TopicCreator(_FOLLOWER, topics_max=10, pause_ms=200)
-        settings = TopicSettings(2, 3, _TWO_IN_SYNC, Placement.CONTROLLER_LEADS)
+        settings = Topic(partitions=2, properties=_TWO_IN_SYNC, placement=Placement.CONTROLLER_LEADS)
         clients = (*_load(records), *_load(records, partition=1)[:1], creator, *watchers)
-        return ConcurrentScript(settings, clients, nemesis)
+        return Trial(topics=(settings,), clients=clients, moves=moves)
 
     return st.tuples(_COUNT, st.integers(1, 5)).map(build)
 
 
-def rolling_bounce(_: Target) -> SearchStrategy[ConcurrentScript]:
+def rolling_bounce(_: Target) -> SearchStrategy[Trial]:
     """Every node is restarted, the next one when the ISR is full; one restarts empty, one without indexes.
 
     Producer snapshots stay: without them Kafka assumes that a cleanly closed log has no idempotent producers, and does
     not detect their retries (4.3.1: a duplicate). After a crash it rebuilds them.
     """
 
-    def build(records: int) -> ConcurrentScript:
+    def build(records: int) -> Trial:
         def bounce(node: Node, *damages: Damage) -> tuple[Move, ...]:
             return (
                 Begin(ShutDown(node)),
@@ -179,7 +180,7 @@ def rolling_bounce(_: Target) -> SearchStrategy[ConcurrentScript]:
                 AwaitIsr(3),
             )
 
-        nemesis = (
+        moves = (
             *bounce(_LEADER, Damage.REPLICA),
             *bounce(_FOLLOWER, Damage.INDEXES),
             *bounce(_LAST),
@@ -187,65 +188,65 @@ def rolling_bounce(_: Target) -> SearchStrategy[ConcurrentScript]:
             AwaitLeader(_LEADER),
         )
         watchers = tuple(MetadataWatcher(node, period_ms=100) for node in (_LEADER, _FOLLOWER, _LAST))
-        return ConcurrentScript(TopicSettings(1, 3, _TWO_IN_SYNC), (*_load(records), *watchers), nemesis)
+        return Trial(topics=(Topic(properties=_TWO_IN_SYNC),), clients=(*_load(records), *watchers), moves=moves)
 
     return _COUNT.map(build)
 
 
-def last_in_sync_replica_lost(_: Target) -> SearchStrategy[ConcurrentScript]:
+def last_in_sync_replica_lost(_: Target) -> SearchStrategy[Trial]:
     """One of two replicas lags, and the leader shuts down twice: until its restart, then until an unclean election.
 
     With `min.insync.replicas` 1 the leader alone acknowledges. The follower's link is cut until the end.
     """
 
-    def build(counts: tuple[int, int]) -> ConcurrentScript:
+    def build(counts: tuple[int, int]) -> Trial:
         records, alone = counts
         offline = (Begin(ShutDown(_LEADER)), AwaitLeader(None), Idle(1_000))
-        nemesis: tuple[Move, ...] = (
+        moves: tuple[Move, ...] = (
             Begin(CutConnections(_FOLLOWER, _LEADER, Lost.ANSWERS)),
             Idle(100),
-            Produce(_LEADER, alone),
+            ProduceBatch(_LEADER, alone),
             AwaitIsr(1),
-            Produce(_LEADER, records),
+            ProduceBatch(_LEADER, records),
             *offline,
-            Produce(_FOLLOWER, alone),
+            ProduceBatch(_FOLLOWER, alone),
             ElectLeader(),
             Heal(_LEADER),
             AwaitLeader(_LEADER),
-            Produce(_LEADER, alone),
+            ProduceBatch(_LEADER, alone),
             FetchFromEnd(_LEADER),
             *offline,
             ElectLeader(Election.UNCLEAN),
             AwaitLeader(_FOLLOWER),
-            Produce(_FOLLOWER, records),
+            ProduceBatch(_FOLLOWER, records),
             Heal(),
             Heal(_LEADER),
             AwaitIsr(2),
         )
         clients = (
             OneShotProducer(idempotent=True, steady=(SendRecords(records),)),
-            Consumer(),
+            Tail(),
             MetadataWatcher(Role.OUTSIDER, period_ms=100),
         )
-        return ConcurrentScript(TopicSettings(1, 2, _ONE_IN_SYNC), clients, nemesis)
+        return Trial(topics=(Topic(replication_factor=2, properties=_ONE_IN_SYNC),), clients=clients, moves=moves)
 
     return st.tuples(_COUNT, st.integers(1, 5)).map(build)
 
 
-def unclean_election_enabled(_: Target) -> SearchStrategy[ConcurrentScript]:
+def unclean_election_enabled(_: Target) -> SearchStrategy[Trial]:
     """One of two replicas lags, the leader shuts down, and unclean leader election is enabled."""
 
-    def build(counts: tuple[int, int]) -> ConcurrentScript:
+    def build(counts: tuple[int, int]) -> Trial:
         records, alone = counts
-        nemesis: tuple[Move, ...] = (
+        moves: tuple[Move, ...] = (
             Begin(CutConnections(_FOLLOWER, _LEADER, Lost.ANSWERS)),
             Idle(100),
-            Produce(_LEADER, alone),
+            ProduceBatch(_LEADER, alone),
             AwaitIsr(1),
-            Produce(_LEADER, records),
+            ProduceBatch(_LEADER, records),
             Begin(ShutDown(_LEADER)),
             AwaitLeader(_FOLLOWER),
-            Produce(_FOLLOWER, records),
+            ProduceBatch(_FOLLOWER, records),
             Heal(),
             Heal(_LEADER),
             AwaitIsr(2),
@@ -255,20 +256,20 @@ def unclean_election_enabled(_: Target) -> SearchStrategy[ConcurrentScript]:
             OneShotProducer(idempotent=True, steady=(SendRecords(records),)),
             MetadataWatcher(Role.OUTSIDER, period_ms=100),
         )
-        return ConcurrentScript(TopicSettings(1, 2, properties), clients, nemesis)
+        return Trial(topics=(Topic(replication_factor=2, properties=properties),), clients=clients, moves=moves)
 
     return st.tuples(_COUNT, st.integers(1, 5)).map(build)
 
 
-def leader_paused(_: Target) -> SearchStrategy[ConcurrentScript]:
+def leader_paused(_: Target) -> SearchStrategy[Trial]:
     """The leader of partition 0, not the active controller, is paused until another leader is elected, and resumed."""
 
-    def build(records: int) -> ConcurrentScript:
-        nemesis: tuple[Move, ...] = (
+    def build(records: int) -> Trial:
+        moves: tuple[Move, ...] = (
             Idle(300),
             Begin(Pause(_LEADER)),
             AwaitLeader(_FOLLOWER),
-            Produce(_FOLLOWER, records),
+            ProduceBatch(_FOLLOWER, records),
             ProbeLeaderEpochs(_FOLLOWER),
             Heal(_LEADER),
             AwaitIsr(3),
@@ -278,32 +279,32 @@ def leader_paused(_: Target) -> SearchStrategy[ConcurrentScript]:
         )
         unsafe = OneShotProducer(acks=1, steady=(SendRecords(1),), faulty=(Trickle(pause_ms=100),))
         clients = (deposed, unsafe, *_load(records), *_load(records, partition=1)[:1], MetadataWatcher(_LAST))
-        settings = TopicSettings(2, 3, _TWO_IN_SYNC, Placement.CONTROLLER_FOLLOWS)
-        return ConcurrentScript(settings, clients, nemesis)
+        settings = Topic(partitions=2, properties=_TWO_IN_SYNC, placement=Placement.CONTROLLER_FOLLOWS)
+        return Trial(topics=(settings,), clients=clients, moves=moves)
 
     return _COUNT.map(build)
 
 
-def reassigned_under_load(_: Target) -> SearchStrategy[ConcurrentScript]:
+def reassigned_under_load(_: Target) -> SearchStrategy[Trial]:
     """Replicas are reassigned under load, also to a broker that joins the cluster and leaves it again."""
 
-    def build(records: int) -> ConcurrentScript:
-        nemesis: tuple[Move, ...] = (
+    def build(records: int) -> Trial:
+        moves: tuple[Move, ...] = (
             Idle(200),
             DeleteRecordsToEnd(),
-            Reassign((_FOLLOWER, Role.OUTSIDER)),
+            MoveReplicas((_FOLLOWER, Role.OUTSIDER)),
             Idle(200),
             StartBroker(),
             AwaitBrokers(4),
-            Reassign((Role.NEWCOMER, _LEADER)),
+            MoveReplicas((Role.NEWCOMER, _LEADER)),
             Idle(200),
-            Reassign((_LEADER, _FOLLOWER)),
+            MoveReplicas((_LEADER, _FOLLOWER)),
             StopBroker(),
             AwaitBrokers(3),
-            Unregister(),
-            Unregister(),
+            UnregisterNewcomer(),
+            UnregisterNewcomer(),
         )
         clients = (*_load(records), MetadataWatcher(Role.OUTSIDER, period_ms=100, cluster=True))
-        return ConcurrentScript(TopicSettings(1, 2, _ONE_IN_SYNC), clients, nemesis)
+        return Trial(topics=(Topic(replication_factor=2, properties=_ONE_IN_SYNC),), clients=clients, moves=moves)
 
     return _COUNT.map(build)

@@ -1,4 +1,4 @@
-"""Nemesis: makes the moves of a script's faulty phase on a cluster, and heals every fault at the end.
+"""Nemesis: makes the moves of a trial's faulty phase on a cluster, and heals every fault at the end.
 
 Every fault is a row of the history that begins before the fault does and ends when it is over: kinds `cut`, `pause`,
 `kill` (until the node is up again), `shutdown` (SIGTERM until the process has ended), `down` (from then until the node
@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Any, TypeVar
 
-from conformance.concurrent import moves
-from conformance.concurrent.moves import Await, Begin, Move
 from conformance.concurrent.scripted_faults import ScriptedFaults
 from conformance.concurrent.trial_context import ScriptNotRunError, TrialContext
+from conformance.trial import moves
+from conformance.trial.moves import Await, Begin, Move
 from fixtures import faults
 from fixtures.clients import administration
 from fixtures.clients.administration import Election
@@ -175,7 +175,7 @@ class Nemesis:
     def _send_request(self, move: Move) -> None:
         topic = self.context.topic
         match move:
-            case moves.Produce():
+            case moves.ProduceBatch():
                 records = self.context.records(move.records)
                 self._client(self._node(move.to)).produce(
                     topic, _PARTITION, records, acks=move.acks, timeout_ms=move.timeout_ms, bracket=move.acks == -1
@@ -188,11 +188,11 @@ class Nemesis:
                 self._probe_epochs(self._client(self._node(move.to)))
             case moves.ElectLeader():
                 self._elect(move.election)
-            case moves.Unregister():
+            case moves.UnregisterNewcomer():
                 self._any_client().administer(administration.unregister_broker(self._node(Role.NEWCOMER)))
             case moves.DeleteRecordsToEnd():
                 self._delete_records()
-            case moves.Reassign():
+            case moves.MoveReplicas():
                 self._reassign([self._node(role) for role in move.replicas])
 
     def _probe_epochs(self, leader: RecordedClient) -> None:

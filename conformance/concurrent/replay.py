@@ -1,4 +1,4 @@
-"""Replay of one script on a new target, for printed programs and `kafkatrial replay`."""
+"""Replay of one trial of a requirement on a new target, for printed programs and `kafkatrial replay`."""
 
 import json
 import sys
@@ -8,27 +8,27 @@ from pathlib import Path
 from conformance.concurrent.check import HistoryVerdict, judge_history
 from conformance.concurrent.requirements import HISTORY_CHECKS
 from conformance.concurrent.run import HistoryRun
-from conformance.concurrent.script import ConcurrentScript
 from conformance.concurrent.trial_context import ScriptNotRunError
 from conformance.printed_programs import EXIT_CODES, exit_code_without_verdict, target_of_program
+from conformance.trial import Trial
 from fixtures.targets.target import Target, TargetError
 from linearizability.printable import one_line
 
 
-def judged_script(script: ConcurrentScript, requirement_id: str, target: Target, run_dir: Path) -> HistoryVerdict:
-    """Start a target, run a script, stop the target, and judge the history by a requirement's checks.
+def judged_trial(trial: Trial, target: Target, run_dir: Path) -> HistoryVerdict:
+    """Start a target, run a trial, stop the target, and judge the history by the checks of its requirement.
 
     Raises `TargetError` and `ScriptNotRunError`.
     """
     with target:
-        history_checks = HISTORY_CHECKS[requirement_id](target)
+        history_checks = HISTORY_CHECKS[trial.requirement](target)
         with HistoryRun(target, run_dir, seed=0) as run:
-            run.run(script)
+            run.run(trial)
     return judge_history(run_dir, history_checks)
 
 
-def run_program(script: ConcurrentScript, requirement_id: str, target_name: str, *, nodes: int) -> int:
-    """Start a target, run the script, print the verdict as JSON, and return its exit code.
+def run_program(trial: Trial, target_name: str) -> int:
+    """Start a target, run the trial, print the verdict as JSON, and return its exit code.
 
     The program's command line may name another target. The first line on stderr names the directory of the history.
     """
@@ -36,8 +36,8 @@ def run_program(script: ConcurrentScript, requirement_id: str, target_name: str,
     run_dir = Path(tempfile.mkdtemp(prefix="kafkatrial-")) / "run"
     print(f"history: {run_dir}", file=sys.stderr)  # noqa: T201 - a program's output
     try:
-        target = target_of_program(chosen, written_for=target_name, nodes=nodes)
-        result = judged_script(script, requirement_id, target, run_dir)
+        target = target_of_program(chosen, written_for=target_name, nodes=trial.cluster.nodes)
+        result = judged_trial(trial, target, run_dir)
     except (TargetError, ScriptNotRunError) as error:
         print(one_line(error), file=sys.stderr)  # noqa: T201
         return exit_code_without_verdict(error)

@@ -16,8 +16,9 @@ from typing import Protocol, Self
 from conformance.concurrent.actors import Actor, actor_of
 from conformance.concurrent.nemesis import Moves
 from conformance.concurrent.replica_reads import record_replicas
-from conformance.concurrent.script import ConcurrentScript, Phase, Placement, TopicSettings
 from conformance.concurrent.trial_context import Replicas, ScriptNotRunError, TrialContext
+from conformance.trial import Placement, Topic, Trial
+from conformance.trial.phased_clients import Phase
 from fixtures.clients.broker_defaults import settings_to_pin
 from fixtures.clients.recorded import RecordedClient
 from fixtures.clients.responses import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
@@ -89,23 +90,23 @@ class HistoryRun:
                 created = [name for context in self._contexts for name in context.other_topics]
                 self.target.delete_topics(list(dict.fromkeys([*self._topics, *created])))
 
-    def run(self, script: ConcurrentScript) -> str:
-        """Run one script, and return the name of its topic. Raises `ScriptNotRunError`."""
+    def run(self, trial: Trial) -> str:
+        """Run one trial of a requirement on a topic of a new name, and return that name. Raises `ScriptNotRunError`."""
         topic = f"script-{next(self._numbers)}-{self.target.transport.monotonic_ns()}"
         self._topics.append(topic)
         with self.raw_client() as admin:
-            context = self.make_topic(topic, script.topic, admin)
+            context = self.make_topic(topic, trial.topic, admin)
             actors: list[Actor] = []
             try:
-                actors += (actor_of(client, context) for client in script.clients)
+                actors += (actor_of(client, context) for client in trial.clients)
                 for phase in Phase:
-                    injections = [Moves(context, script.nemesis)] if phase is Phase.FAULTY else []
+                    injections = [Moves(context, trial.moves)] if phase is Phase.FAULTY else []
                     run_phase(phase, actors, injections, self.target.stage)
             finally:
                 for actor in actors:
                     actor.close()
-            self.drain(context, script.topic, admin)
-            if script.nemesis:
+            self.drain(context, trial.topic, admin)
+            if trial.moves:
                 record_replicas(context)
                 _find_topics(context)
         return topic
@@ -116,7 +117,7 @@ class HistoryRun:
         """Return a new process, whose requests go to the first node."""
         return RecordedClient(self.target, self._recorder, next(self._processes), topic_ids=self._topic_ids)
 
-    def make_topic(self, topic: str, settings: TopicSettings, admin: RecordedClient) -> TrialContext:
+    def make_topic(self, topic: str, settings: Topic, admin: RecordedClient) -> TrialContext:
         """Create a topic and wait for its ISRs to be full. Raises `ScriptNotRunError`."""
         properties = {**settings_to_pin(admin.connection(admin.node), admin.node), **dict(settings.properties)}
         created = admin.create_topic(
@@ -148,7 +149,7 @@ class HistoryRun:
         self._contexts.append(context)
         return context
 
-    def _assignments(self, settings: TopicSettings, admin: RecordedClient) -> Sequence[Sequence[int]]:
+    def _assignments(self, settings: Topic, admin: RecordedClient) -> Sequence[Sequence[int]]:
         """Return the replicas of each partition; empty if the cluster places them."""
         nodes = [node.id for node in self.target.nodes]
         match settings.placement:
@@ -163,7 +164,7 @@ class HistoryRun:
 
     # --- after
 
-    def drain(self, context: TrialContext, settings: TopicSettings, admin: RecordedClient) -> None:
+    def drain(self, context: TrialContext, settings: Topic, admin: RecordedClient) -> None:
         """Read every record back. Records that are not read before the timeout are `unseen` in the history.
 
         An end offset that is too low is a separate anomaly (stale-end-offset). Acknowledged records above it are read
@@ -275,7 +276,7 @@ def _await_offset(
 def await_full_isr(
     admin: RecordedClient,
     topic: str,
-    settings: TopicSettings,
+    settings: Topic,
     transport: Transport,
     timeout_s: float = READY_TIMEOUT_S,
 ) -> Mapping[int, Replicas] | None:
@@ -289,7 +290,7 @@ def await_full_isr(
     return None
 
 
-def _full_isrs(admin: RecordedClient, topic: str, settings: TopicSettings) -> Iterator[tuple[int, Replicas]]:
+def _full_isrs(admin: RecordedClient, topic: str, settings: Topic) -> Iterator[tuple[int, Replicas]]:
     response = admin.metadata([topic]).response
     for topic_state in response.topics if response is not None else ():
         for partition in topic_state.partitions:

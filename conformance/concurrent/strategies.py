@@ -7,19 +7,22 @@ of milliseconds. All shrink towards one client that sends one record.
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from conformance.concurrent.moves import Begin, Heal, Move
-from conformance.concurrent.script import (
+from conformance.trial import (
+    Begin,
     Client,
-    ConcurrentScript,
-    Consumer,
+    Flush,
+    Heal,
+    Idle,
+    Move,
     OneShotProducer,
     PipelinedProducer,
     SendRecords,
-    Step,
-    TopicSettings,
+    Tail,
+    Topic,
+    Trial,
 )
+from conformance.trial.phased_clients import Step
 from fixtures.clients.payload import SIZE_MIN
-from fixtures.clients.steps import Flush, Idle
 from fixtures.faults import CutConnections, Lost, Role
 
 COMPRESSIONS = ("none", "gzip", "snappy", "lz4", "zstd")
@@ -68,10 +71,10 @@ def one_shot_producers(partitions: int, *, acks: SearchStrategy[int] | None = No
     )
 
 
-def consumers() -> SearchStrategy[Consumer]:
+def consumers() -> SearchStrategy[Tail]:
     """Return a strategy for consumers that poll from one to 500 records at a time."""
     return st.builds(
-        Consumer,
+        Tail,
         isolation=st.sampled_from(("read_uncommitted", "read_committed")),
         poll_records_max=st.sampled_from((500, 20, 1)),
     )
@@ -85,13 +88,13 @@ def scripts(
     partitions: int = 1,
     replication_factor: int = 1,
     properties: tuple[tuple[str, str], ...] = (),
-    nemesis: SearchStrategy[tuple[Move, ...]] | None = None,
-) -> ConcurrentScript:
+    moves: SearchStrategy[tuple[Move, ...]] | None = None,
+) -> Trial:
     """Draw a script of these clients on a topic with these settings."""
-    return ConcurrentScript(
-        topic=TopicSettings(partitions, replication_factor, properties),
+    return Trial(
+        topics=(Topic(partitions=partitions, replication_factor=replication_factor, properties=properties),),
         clients=tuple(draw(clients)),
-        nemesis=() if nemesis is None else draw(nemesis),
+        moves=() if moves is None else draw(moves),
     )
 
 
@@ -112,5 +115,5 @@ def client_cuts() -> SearchStrategy[tuple[Move, ...]]:
 
 
 def waits(shortest_ms: int, longest_ms: int) -> SearchStrategy[Idle]:
-    """Return a strategy for pauses of the nemesis."""
+    """Return a strategy for pauses between moves."""
     return st.builds(Idle, st.integers(shortest_ms, longest_ms))

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice, takewhile
 
-from conformance.concurrent.script import Trickle
+from conformance.trial.phased_clients import Trickle
 from fixtures.clients.payload import SIZE_MIN, to_record
 from fixtures.clients.record_batch import Record
 from fixtures.clients.recorded import RecordedClient

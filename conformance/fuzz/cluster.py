@@ -9,11 +9,11 @@ from contextlib import suppress
 from typing import Final, Protocol
 
 from conformance.concurrent.run import HistoryRun, await_full_isr
-from conformance.concurrent.script import TopicSettings
 from conformance.concurrent.trial_context import ScriptNotRunError, TrialContext
 from conformance.fuzz.generator import FuzzRequest
 from conformance.fuzz.probe import ProbedNode
 from conformance.fuzz.world import TOPICS, WITNESS, Port, World, uuid_of
+from conformance.trial import Topic
 from fixtures.clients import requests
 from fixtures.clients.messages import ApiKey
 from fixtures.clients.raw import RawClient
@@ -46,7 +46,7 @@ def make_topics(run: HistoryRun) -> TrialContext:
             )
             if created.error is not None:
                 raise ScriptNotRunError(f"CreateTopics of {name} returned {created.error}")
-        settings = TopicSettings(_PARTITIONS, replicas)
+        settings = Topic(partitions=_PARTITIONS, replication_factor=replicas)
         for name in TOPICS:
             if await_full_isr(admin, name, settings, run.target.transport) is None:
                 raise ScriptNotRunError(f"{name} has no full ISR")

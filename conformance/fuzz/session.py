@@ -16,14 +16,6 @@ from typing import Final
 from conformance.concurrent.actors import Actor, actor_of
 from conformance.concurrent.replica_reads import record_replicas
 from conformance.concurrent.run import HistoryRun, run_phase
-from conformance.concurrent.script import (
-    Client,
-    Consumer,
-    Phase,
-    PipelinedProducer,
-    TopicSettings,
-    Trickle,
-)
 from conformance.concurrent.trial_context import TrialContext
 from conformance.fuzz.cluster import FuzzConnections, FuzzTarget, discover, make_topics, probed_nodes
 from conformance.fuzz.finding import FuzzFinding, Observed, Symptom
@@ -31,7 +23,8 @@ from conformance.fuzz.generator import FuzzRequest, Generator
 from conformance.fuzz.health import Health, Limits
 from conformance.fuzz.probe import Probing, Responses
 from conformance.fuzz.world import World
-from fixtures.clients.steps import Flush
+from conformance.trial import Client, Flush, PipelinedProducer, Tail, Topic, Trickle
+from conformance.trial.phased_clients import Phase
 from fixtures.targets.target import TargetError
 from linearizability.check import judge_history
 from linearizability.history.reader import open_history
@@ -53,7 +46,7 @@ _WITNESS: Final = PipelinedProducer(in_flight_max=1, delivery_timeout_ms=300_000
 _WITNESSES: Final[tuple[Client, ...]] = (
     replace(_WITNESS, partition=0, faulty=(Trickle(pause_ms=20, records_max=10**9), Flush())),
     replace(_WITNESS, partition=1, linger_ms=5, faulty=(Trickle(pause_ms=50, records_max=10**9), Flush())),
-    Consumer(),
+    Tail(),
 )
 
 
@@ -106,7 +99,8 @@ def run_session(
         _run_beside_clients(fuzzing, context)
         fuzzing.await_controller()
         with run.raw_client() as admin:
-            run.drain(context, TopicSettings(len(context.replicas), min(3, len(target.nodes))), admin)
+            topic = Topic(partitions=len(context.replicas), replication_factor=min(3, len(target.nodes)))
+            run.drain(context, topic, admin)
         record_replicas(context)
     history = open_history(run_dir)
     validate(history)

@@ -10,7 +10,7 @@ from chaos.campaign.counterexample import FILE_NAME, Counterexample
 from chaos.campaign.saved import save
 from chaos.defects.saved import COUNTEREXAMPLES
 from chaos.replay import TrialNotApplicableError, lines_of, replay
-from chaos.trial import (
+from conformance.trial import (
     CommitOffsets,
     Consumer,
     CreateTopic,
@@ -18,22 +18,22 @@ from chaos.trial import (
     Flush,
     Idle,
     OneByOne,
+    OneShotProducer,
     Pipelined,
     Poll,
     Produce,
     Producer,
     RequestClient,
+    SendRecords,
     Tail,
     Topic,
     Trial,
 )
-from chaos.trial import SendBatches as StepSend
-from chaos.trial.saved import SavedTrial, load_trial
-from chaos.trial.trial import ClusterSettings
-from conformance.concurrent.moves import Begin, Heal
-from conformance.concurrent.saved import RequirementTrial
-from conformance.concurrent.script import ConcurrentScript, OneShotProducer, SendRecords, TopicSettings
-from conformance.trial_document import document
+from conformance.trial import SendBatches as StepSend
+from conformance.trial.document import document
+from conformance.trial.moves import Begin, Heal
+from conformance.trial.saved import SavedTrial, load_trial
+from conformance.trial.trial import ClusterSettings
 from fixtures.clients.core import process
 from fixtures.clients.core.response_pairs import InvalidResponseError
 from fixtures.faults import AddBroker, Kill, Role, StaleCopy, Timed
@@ -48,14 +48,10 @@ ROUND = Trial(
     clients=(Pipelined(), OneByOne(), Tail()),
     schedule=(Timed(0, Kill(Role.LEADER), 1_000),),
 )
-OF_REQUIREMENT = RequirementTrial(
-    "produce/acknowledged-records-are-read-back",
-    3,
-    ConcurrentScript(
-        TopicSettings(replication_factor=3),
-        (OneShotProducer(steady=(SendRecords(2),), healed=(SendRecords(2),)),),
-        (Begin(Kill(Role.THIRD_REPLICA)), Heal(Role.THIRD_REPLICA)),
-    ),
+OF_REQUIREMENT = Trial(
+    clients=(OneShotProducer(steady=(SendRecords(2),), healed=(SendRecords(2),)),),
+    moves=(Begin(Kill(Role.THIRD_REPLICA)), Heal(Role.THIRD_REPLICA)),
+    requirement="produce/acknowledged-records-are-read-back",
 )
 OF_SIMULATION = "keep-the-log-under-a-snapshot"
 
@@ -171,7 +167,13 @@ def test_the_result_names_a_fault_that_found_nothing_to_break(tmp_path):
             "the topic a, which the trial deletes",
         ),
         (replace(OF_REQUIREMENT, requirement="produce/nothing"), "simulation", "no concurrent requirement"),
-        (replace(OF_REQUIREMENT, requirement="replication/isr-shrinks-and-expands", nodes=1), "simulation", "needs"),
+        (replace(OF_REQUIREMENT, requirement=""), "simulation", "the trial names none"),
+        (replace(OF_REQUIREMENT, schedule=(Timed(0, Kill(1)),)), "simulation", "moves in place of a schedule"),
+        (
+            replace(OF_REQUIREMENT, requirement="replication/isr-shrinks-and-expands", cluster=ClusterSettings(1)),
+            "simulation",
+            "needs",
+        ),
     ],
 )
 def test_a_target_that_cannot_run_a_trial_is_named_before_anything_starts(trial, target, reason, tmp_path):

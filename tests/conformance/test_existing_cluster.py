@@ -7,7 +7,6 @@ from confluent_kafka.admin import AdminClient
 
 from conformance.concurrent.requirements import REQUIREMENTS as CONCURRENT
 from conformance.concurrent.run import HistoryRun
-from conformance.concurrent.script import ConcurrentScript, TopicSettings
 from conformance.concurrent.trial_context import ScriptNotRunError
 from conformance.engine import run_requirements
 from conformance.events import RequirementJudged
@@ -16,6 +15,7 @@ from conformance.registry import REQUIREMENTS
 from conformance.sequential.connections import TargetDown
 from conformance.sequential.session import Session
 from conformance.sequential.steps import Batch, CreateTopic, Fetch, Produce, Record, Script
+from conformance.trial import Topic, Trial
 from fixtures.targets.catalogue import parse_target
 from fixtures.targets.controls import Direction
 from linearizability.history.reader import open_history
@@ -84,12 +84,12 @@ def test_a_script_that_fails_leaves_no_topic(cluster, tmp_path):
     before = topics(cluster)
     with existing(cluster) as target:
         with suppress(KeyError), HistoryRun(target, tmp_path / "first", 1) as run:
-            run.run(ConcurrentScript(clients=(), topic=TopicSettings()))
+            run.run(Trial(topics=(Topic(replication_factor=1),)))
             assert topics(cluster) > before
             raise KeyError
         assert topics(cluster) == before
         with pytest.raises(ScriptNotRunError), HistoryRun(target, tmp_path / "second", 1) as run:
-            run.run(ConcurrentScript(clients=(), topic=TopicSettings(replication_factor=9)))
+            run.run(Trial(topics=(Topic(replication_factor=9),)))
     assert topics(cluster) == before
 
 
@@ -105,7 +105,7 @@ def test_an_interrupted_run_leaves_no_topic(cluster, tmp_path):
         return response
 
     with target, HistoryRun(target, tmp_path / "run", 1) as run:
-        run.run(ConcurrentScript(clients=(), topic=TopicSettings()))
+        run.run(Trial(topics=(Topic(replication_factor=1),)))
         with TamperingProxy(target, stop) as proxy:
             proxy.delete_topics = target.delete_topics
             with pytest.raises(TargetDown), Session(proxy, "interrupted") as session:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from chaos.defects.saved import COUNTEREXAMPLES
-from chaos.trial import ClusterSettings, Producer, SendBatches, Topic, Trial
-from conformance.trial_document import document
+from conformance.trial import ClusterSettings, Producer, SendBatches, Topic, Trial
+from conformance.trial.document import document
 from fixtures.faults import Role, StaleCopy, Timed
 from kafkatrial.__main__ import exit_code
 from kafkatrial.exit_codes import ExitCode
@@ -62,7 +62,7 @@ def test_a_file_that_cannot_be_read_is_one_line_with_exit_code_4(tmp_path, capsy
     [
         ("no json", "simulation", "not a saved trial"),
         ("{}", "simulation", "not a saved trial"),
-        (document(Trial(), {}).replace('"trial_version": 1', '"trial_version": 9'), "simulation", "trial_version: 9"),
+        (document(Trial(), {}).replace('"trial_version": 2', '"trial_version": 9'), "simulation", "trial_version: 9"),
         (
             document(Trial(topics=(Topic(properties=(("no.such", "1"),)),)), {}),
             "simulation",

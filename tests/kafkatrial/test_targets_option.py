@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from chaos.trial import ClusterSettings, Producer, SendBatches, Topic, Trial
 from conformance.engine import reproduce_command
-from conformance.trial_document import document
+from conformance.trial import ClusterSettings, Producer, SendBatches, Topic, Trial
+from conformance.trial.document import document
 from fixtures.targets.recipe_file import VARIABLE
 from kafkatrial.__main__ import exit_code
 from kafkatrial.exit_codes import ExitCode

@@ -9,9 +9,9 @@ from rich.console import Console
 from rich.text import Text
 
 from conformance.concurrent import program as concurrent
-from conformance.concurrent.script import ConcurrentScript, OneShotProducer, SendRecords, TopicSettings
 from conformance.sequential.program import program
 from conformance.sequential.steps import Batch, CreateTopic, Fetch, Flaw, Produce, Record, Script
+from conformance.trial import OneShotProducer, SendRecords, Trial
 from kafkatrial.console import show
 from linearizability.finding import Standing
 from reports.junit import write_junit
@@ -23,10 +23,8 @@ STEPS = Script((CreateTopic(), *(Fetch(offset) for offset in range(30)),
 PROGRAMS = [
     program(STEPS, requirement="produce/corrupt-batch-is-rejected", target="reference", nodes=3),
     concurrent.program_of(
-        ConcurrentScript(TopicSettings(), tuple(OneShotProducer(steady=(SendRecords(n),) * 9) for n in range(9))),
-        "a/b",
+        Trial(clients=tuple(OneShotProducer(steady=(SendRecords(n),) * 9) for n in range(9)), requirement="a/b"),
         "simulation",
-        3,
     ),
 ]
 BEFORE, AFTER = "  The shortest script that shows it:\n", "\n  Kept in "

@@ -11,7 +11,7 @@ from chaos.defects.live.registry import live_defect
 from chaos.defects.live.rounds import ROUNDS
 from chaos.defects.live.trial import CLEAN, LiveTried, try_defects
 from chaos.defects.registry import UnknownDefectError
-from chaos.trial.source import printed
+from conformance.trial.source import printed
 from linearizability.printable import printable
 
 _ROUNDS_MAX = 4

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from chaos.trial import ClusterSettings, OneByOne, Pipelined, Tail, Topic, Trial, Workload
+from conformance.trial import ClusterSettings, OneByOne, Pipelined, Tail, Topic, Trial, Workload
 from fixtures.faults import (
     ClockJump,
     DiskError,

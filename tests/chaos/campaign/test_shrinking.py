@@ -5,7 +5,7 @@ from itertools import islice
 
 from chaos.campaign.shrinking import smallest
 from chaos.simulation.seeds import trial_of_seed
-from chaos.trial import Producer, SendBatches, Topic, Trial
+from conformance.trial import Producer, SendBatches, Topic, Trial
 from fixtures.faults import Kill, Role, Timed
 
 

@@ -10,7 +10,7 @@ import pytest
 from chaos.live.report import Kept
 from chaos.live.session import run_on
 from chaos.live.strategies import SOON_MISSED
-from chaos.trial import ClusterSettings, Retrying, Tail, Topic, Trial
+from conformance.trial import ClusterSettings, Retrying, Tail, Topic, Trial
 from fixtures.faults import Kill, Timed
 
 ALL = -1

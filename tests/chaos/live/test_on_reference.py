@@ -8,7 +8,7 @@ import pytest
 from chaos.live.report import Kept
 from chaos.live.session import fitted, run_on
 from chaos.live.strategies import SOON_MISSED
-from chaos.trial import STEADY_MS, ClusterSettings, Keyed, LeaderReader, OneByOne, Pipelined, Tail, Topic, Trial
+from conformance.trial import STEADY_MS, ClusterSettings, Keyed, LeaderReader, OneByOne, Pipelined, Tail, Topic, Trial
 from fixtures.faults import Kill, Pause, PowerCut, Role, ShutDown, Timed
 from linearizability.judgement import Verdict
 

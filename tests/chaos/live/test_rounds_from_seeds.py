@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from chaos import trial
 from chaos.live.fault_kinds import KINDS, LASTING
 from chaos.live.shrinking import smallest
 from chaos.live.strategies import round_of
 from chaos.simulation.fault_strategies import FAULT_KINDS
 from chaos.simulation.run import run
-from chaos.trial import (
+from conformance import trial
+from conformance.trial import (
     AlterTopicConfig,
     ClusterSettings,
     CreateTopic,

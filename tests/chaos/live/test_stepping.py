@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import pytest
 
 from chaos.live.stepping import SteppingClients
-from chaos.trial import Producer, SendBatches, Trial
-from conformance.concurrent.script import Phase
+from conformance.trial import Producer, SendBatches, Trial
+from conformance.trial.phased_clients import Phase
 from fixtures.targets.target import TargetError
 
 

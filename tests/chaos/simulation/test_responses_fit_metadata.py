@@ -8,7 +8,7 @@ from unittest.mock import patch
 import pytest
 
 from chaos.simulation.run import run
-from chaos.trial import (
+from conformance.trial import (
     AlterTopicConfig,
     ClusterSettings,
     CreatePartitions,

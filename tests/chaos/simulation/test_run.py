@@ -3,7 +3,7 @@
 import pytest
 
 from chaos.simulation.run import SimulatedRun, run
-from chaos.trial import (
+from conformance.trial import (
     CommitOffsets,
     Consumer,
     CreateTopic,

@@ -4,7 +4,7 @@ import pytest
 
 from chaos.defects.registry import defect
 from chaos.simulation.run import run
-from chaos.trial import (
+from conformance.trial import (
     DeleteRecords,
     Idle,
     ListOffsets,

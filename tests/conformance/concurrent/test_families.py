@@ -6,11 +6,11 @@ from hypothesis import strategies as st
 from conformance.check_context import CheckContext
 from conformance.concurrent import check as check_module
 from conformance.concurrent.check import Family
-from conformance.concurrent.script import ConcurrentScript, TopicSettings
 from conformance.engine import seed_of
+from conformance.trial import Trial
 from tests.conformance.fakes import FakeTarget
 
-SCRIPT = ConcurrentScript(TopicSettings(), ())
+SCRIPT = Trial()
 
 
 class Runs:

@@ -6,7 +6,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from conformance.concurrent.moves import (
+from conformance.concurrent.nemesis import Moves, Nemesis
+from conformance.concurrent.trial_context import Replicas, ScriptNotRunError, TrialContext
+from conformance.trial.moves import (
     AwaitBrokers,
     Begin,
     ElectLeader,
@@ -15,8 +17,6 @@ from conformance.concurrent.moves import (
     StartBroker,
     StopBroker,
 )
-from conformance.concurrent.nemesis import Moves, Nemesis
-from conformance.concurrent.trial_context import Replicas, ScriptNotRunError, TrialContext
 from fixtures.clients.call_results import CallResult
 from fixtures.clients.stage import THREADS
 from fixtures.clients.steps import Idle

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from conformance.concurrent.run import run_phase
-from conformance.concurrent.script import Phase
+from conformance.trial.phased_clients import Phase
 from fixtures.clients.stage import THREADS
 from fixtures.targets.target import TargetError
 

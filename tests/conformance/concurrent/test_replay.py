@@ -3,17 +3,21 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
-from conformance.concurrent.moves import Begin
 from conformance.concurrent.program import program_of
 from conformance.concurrent.replay import run_program
-from conformance.concurrent.script import ConcurrentScript, OneShotProducer, SendRecords, TopicSettings
+from conformance.trial import Begin, ClusterSettings, OneShotProducer, SendRecords, Topic, Trial
 from fixtures.faults import CutConnections, Role
 
-REQUIREMENT_ID = "produce/acknowledged-records-are-read-back"
-SCRIPT = ConcurrentScript(TopicSettings(), (OneShotProducer(steady=(SendRecords(3),)),))
+TRIAL = Trial(
+    cluster=ClusterSettings(1),
+    topics=(Topic(replication_factor=1),),
+    clients=(OneShotProducer(steady=(SendRecords(3),)),),
+    requirement="produce/acknowledged-records-are-read-back",
+)
 
 
 @pytest.fixture(autouse=True)
@@ -22,7 +26,7 @@ def no_arguments(monkeypatch):
 
 
 def test_it_prints_the_verdict_as_json_and_the_directory_of_the_history(capsys):
-    assert run_program(SCRIPT, REQUIREMENT_ID, "reference", nodes=1) == 0
+    assert run_program(TRIAL, "reference") == 0
     printed = capsys.readouterr()
     verdict = json.loads(printed.out)
     assert (verdict["verdict"], verdict["judgement"]["records"]) == ("ok", 6)
@@ -32,7 +36,7 @@ def test_it_prints_the_verdict_as_json_and_the_directory_of_the_history(capsys):
 @pytest.mark.parametrize("target", ["simulation", "defective:flush-no-directory"])
 def test_a_printed_program_runs_on_every_kind_of_target(tmp_path, target):
     path = tmp_path / "repro.py"
-    path.write_text(program_of(SCRIPT, REQUIREMENT_ID, target, 1))
+    path.write_text(program_of(TRIAL, target))
     ran = subprocess.run([sys.executable, path], capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
     assert json.loads(ran.stdout)["verdict"] == "ok"
@@ -40,7 +44,7 @@ def test_a_printed_program_runs_on_every_kind_of_target(tmp_path, target):
 
 def test_another_target_may_be_named(capsys, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["repro.py", "no-such-target"])
-    assert run_program(SCRIPT, REQUIREMENT_ID, "reference", nodes=1) == 4
+    assert run_program(TRIAL, "reference") == 4
     _, reason = capsys.readouterr().err.splitlines()
     assert "no-such-target" in reason
 
@@ -48,18 +52,18 @@ def test_another_target_may_be_named(capsys, monkeypatch):
 def test_an_existing_cluster_has_its_own_number_of_nodes(capsys, broker):
     """A program printed for an existing cluster has its number of nodes."""
     address = f"bootstrap:{broker.nodes[0].host}:{broker.nodes[0].port}"
-    assert run_program(SCRIPT, REQUIREMENT_ID, address, nodes=1) == 0
+    assert run_program(TRIAL, address) == 0
     assert json.loads(capsys.readouterr().out)["verdict"] == "ok"
 
 
 def test_another_target_starts_with_its_own_number_of_nodes(capsys, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["repro.py", "reference"])
-    assert run_program(SCRIPT, REQUIREMENT_ID, "apache-kafka:4.3.1", nodes=3) == 0
+    assert run_program(replace(TRIAL, cluster=ClusterSettings(3)), "apache-kafka:4.3.1") == 0
     assert json.loads(capsys.readouterr().out)["verdict"] == "ok"
 
 
 def test_a_script_that_cannot_run_there_is_one_line(capsys):
-    script = ConcurrentScript(SCRIPT.topic, SCRIPT.clients, (Begin(CutConnections(Role.SECOND_REPLICA, 1)),))
-    assert run_program(script, REQUIREMENT_ID, "reference", nodes=1) == 3
+    trial = replace(TRIAL, moves=(Begin(CutConnections(Role.SECOND_REPLICA, 1)),))
+    assert run_program(trial, "reference") == 3
     _, reason = capsys.readouterr().err.splitlines()
     assert reason == "no node has the role second-replica for the topic"

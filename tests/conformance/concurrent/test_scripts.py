@@ -2,24 +2,25 @@
 
 import math
 import time
+from dataclasses import replace
 from itertools import takewhile
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import conformance.concurrent.moves as moves_module
-import conformance.concurrent.script as script_module
+import conformance.trial.moves as moves_module
+import conformance.trial.phased_clients as clients_module
 from conformance.concurrent import strategies
-from conformance.concurrent.moves import AwaitLeader, Begin, ElectLeader, Reassign
 from conformance.concurrent.program import program_of
 from conformance.concurrent.requirements import HISTORY_CHECKS, REQUIREMENTS, ROWS
-from conformance.concurrent.script import ConcurrentScript, PipelinedProducer, SendRecords, TopicSettings
 from conformance.registry import REQUIREMENTS as REGISTERED
 from conformance.search import scripts_of, smallest
+from conformance.trial import AwaitLeader, Begin, ElectLeader, MoveReplicas, PipelinedProducer, SendRecords, Trial
 from fixtures import faults
 from fixtures.clients.administration import Election
 from fixtures.faults import CutConnections, Damage, DamageDisk, Lost, Role
+from fixtures.python_source import AsPython
 from fixtures.targets.target import Capability
 
 
@@ -50,10 +51,11 @@ def test_the_same_seed_draws_the_same_scripts(row, target):
 @given(data=st.data())
 def test_a_printed_program_has_the_same_script(row, data):
     script = data.draw(row.family.scripts(THREE_NODES))
-    source = program_of(script, row.id, "apache-kafka:4.3.1", 3)
+    script = replace(script, requirement=row.id)
+    source = program_of(script, "apache-kafka:4.3.1")
     namespace = {"__name__": "printed"}
     exec(compile(source, "repro.py", "exec"), namespace)
-    assert namespace["script"] == script
+    assert namespace["trial"] == script
 
 
 @EACH_ROW
@@ -66,15 +68,15 @@ def test_scripts_keep_inside_their_topic(row):
                 assert client.in_flight_max <= 5
 
 
+def is_value(each):
+    return isinstance(each, type) and issubclass(each, AsPython) and each is not AsPython
+
+
 def test_every_class_of_a_script_is_there_in_a_printed_program():
-    modules = (script_module, moves_module)
-    values = {
-        name for module in modules for name, value in vars(module).items() if hasattr(value, "__dataclass_fields__")
-    }
+    modules = (clients_module, moves_module)
+    values = {name for module in modules for name, value in vars(module).items() if is_value(value)}
     namespace = {"__name__": "printed"}
-    exec(
-        compile(program_of(ConcurrentScript(TopicSettings(), ()), "x/y", "reference", 1), "repro.py", "exec"), namespace
-    )
+    exec(compile(program_of(Trial(), "reference"), "repro.py", "exec"), namespace)
     assert values <= namespace.keys()
 
 
@@ -83,7 +85,7 @@ MOVES = [
     AwaitLeader(None),
     ElectLeader(Election.UNCLEAN),
     Begin(DamageDisk(Role.OUTSIDER, Damage.TORN_TAIL)),
-    Reassign((Role.SECOND_REPLICA, Role.OUTSIDER)),
+    MoveReplicas((Role.SECOND_REPLICA, Role.OUTSIDER)),
 ]
 
 

@@ -15,8 +15,8 @@ import pytest
 
 from conformance.check_context import CheckContext
 from conformance.concurrent.requirements import REQUIREMENTS
-from conformance.concurrent.saved import RequirementTrial
-from conformance.trial_document import trial_of
+from conformance.trial import Trial
+from conformance.trial.document import trial_of
 from fixtures.clients.record_batch import decode_batches, encode_batch
 from fixtures.targets.target import Capability
 from linearizability.judgement import Verdict
@@ -138,8 +138,8 @@ def test_a_tampering_is_a_violation(requirement, broker, tmp_path):
     else:
         assert anomaly in violations, finding.reason
     assert not finding.flaky
-    assert "run_program(script" in finding.program
-    assert trial_of(json.loads(finding.trial), RequirementTrial).requirement == requirement.id
+    assert "run_program(trial" in finding.program
+    assert trial_of(json.loads(finding.trial), Trial).requirement == requirement.id
 
 
 @pytest.mark.parametrize("requirement", ON_ONE_NODE, ids=lambda requirement: requirement.id)

@@ -1,11 +1,11 @@
-"""Moves of the nemesis in the faulty phase of a script: begins and ends of faults, waits and requests.
+"""Moves in the faulty phase of a trial: begins and ends of faults, waits and requests.
 
 Moves run one after the other. One that waits for the cluster (`AwaitIsr`) ends when every node that is up reports the
 state, or after a timeout without an error: the history checks judge what a cluster does not do. All faults still in
 force after the last move are healed. Moves are plain values and print as Python.
 
-Scripts name nodes by the roles of the moment at which the script starts (`Role.FIRST_REPLICA`), so that a script means
-the same on every cluster.
+Moves name nodes by the roles of the moment at which the trial starts (`Role.FIRST_REPLICA`), so that a trial means the
+same on every cluster.
 """
 
 from dataclasses import dataclass
@@ -80,7 +80,7 @@ class AwaitController(AsPython):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Produce(AsPython):
+class ProduceBatch(AsPython):
     """Send one batch to partition 0 of a node, and wait for its response."""
 
     to: Node
@@ -114,7 +114,7 @@ class ElectLeader(AsPython):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Unregister(AsPython):
+class UnregisterNewcomer(AsPython):
     """Send UnregisterBroker for the broker that joined to another node."""
 
 
@@ -124,7 +124,7 @@ class DeleteRecordsToEnd(AsPython):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Reassign(AsPython):
+class MoveReplicas(AsPython):
     """Reassign partition 0 to these nodes, and wait until it is complete and every node that is up reports the ISR."""
 
     replicas: tuple[Node, ...]
@@ -138,11 +138,11 @@ Move = (
     | StopBroker
     | Idle
     | Await
-    | Produce
+    | ProduceBatch
     | FetchFromEnd
     | ProbeLeaderEpochs
     | ElectLeader
-    | Unregister
+    | UnregisterNewcomer
     | DeleteRecordsToEnd
-    | Reassign
+    | MoveReplicas
 )

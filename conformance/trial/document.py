@@ -8,8 +8,8 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
+from conformance.trial.version_1 import upgraded
 from conformance.value_json import NotAValueError, from_json, printed, to_json
-from conformance.version_1 import upgraded
 
 VERSION: Final = 2
 """Version of the values in a trial. It is raised by a change that alters the meaning of an older document."""

@@ -8,22 +8,22 @@ from chaos.defects.saved import COUNTEREXAMPLES
 from chaos.live.findings import FINDINGS
 from chaos.live.strategies import round_of
 from chaos.simulation.seeds import trial_of_seed
-from chaos.trial import Trial
-from chaos.trial.saved import NotATrialError, load_trial
-from conformance.concurrent.moves import AwaitIsr, Begin, Heal, Reassign, StartBroker, StopBroker
-from conformance.concurrent.saved import RequirementTrial
-from conformance.concurrent.script import ConcurrentScript, MetadataWatcher, OneShotProducer, SendRecords, TopicSettings
-from conformance.trial_document import document
+from conformance.trial import ClusterSettings, MetadataWatcher, OneShotProducer, SendRecords, Tail, Topic, Trial
+from conformance.trial.document import document
+from conformance.trial.moves import AwaitIsr, Begin, Heal, MoveReplicas, StartBroker, StopBroker
+from conformance.trial.saved import NotATrialError, load_trial
 from fixtures.clients.steps import Idle
 from fixtures.faults import CutConnections, Damage, DamageDisk, Kill, Lost, Pause, Role, ShutDown
 
-SCRIPT = ConcurrentScript(
-    TopicSettings(replication_factor=3, properties=(("min.insync.replicas", "2"),)),
-    (
+OF_REQUIREMENT = Trial(
+    topics=(Topic(properties=(("min.insync.replicas", "2"),)),),
+    clients=(
         OneShotProducer(steady=(SendRecords(2),), faulty=(SendRecords(3),)),
         MetadataWatcher(Role.SECOND_REPLICA, cluster=True),
+        Tail("read_committed"),
     ),
-    (Begin(Kill(Role.FIRST_REPLICA)), AwaitIsr(2), Heal(Role.FIRST_REPLICA)),
+    moves=(Begin(Kill(Role.FIRST_REPLICA)), AwaitIsr(2), Heal(Role.FIRST_REPLICA)),
+    requirement="durability/acknowledged-writes-survive",
 )
 
 
@@ -41,8 +41,7 @@ def test_trials_of_seeds_come_back(made, tmp_path):
 
 
 def test_trials_of_findings_and_requirements_come_back(tmp_path):
-    of_requirement = RequirementTrial("durability/acknowledged-writes-survive", 3, SCRIPT)
-    for trial in (*(finding.trial for finding in FINDINGS.values()), of_requirement):
+    for trial in (*(finding.trial for finding in FINDINGS.values()), OF_REQUIREMENT):
         assert loaded(tmp_path, document(trial, {})).trial == trial
 
 
@@ -59,19 +58,27 @@ def test_a_requirements_trial_of_version_1_is_read(tmp_path):
         {"type": "Reassign", "replicas": ["NEWCOMER", "LEADER"]},
         {"type": "RemoveBroker"}
     ]"""
-    script = f'{{"type": "ConcurrentScript", "topic": {{"type": "TopicSettings"}}, "clients": [], "nemesis": {moves}}}'
+    clients = '[{"type": "Consumer"}, {"type": "MetadataWatcher", "node": "FOLLOWER"}]'
+    topic = '{"type": "TopicSettings", "partitions": 2}'
+    script = f'{{"type": "ConcurrentScript", "topic": {topic}, "clients": {clients}, "nemesis": {moves}}}'
     trial = f'{{"type": "RequirementTrial", "requirement": "a/b", "nodes": 4, "script": {script}}}'
-    assert loaded(tmp_path, f'{{"trial_version": 1, "trial": {trial}}}').trial.script.nemesis == (
-        Begin(CutConnections(Role.CLIENTS, Role.FIRST_REPLICA, Lost.ANSWERS)),
-        Begin(Pause(Role.SECOND_REPLICA)),
-        Heal(Role.SECOND_REPLICA),
-        Begin(ShutDown(Role.OUTSIDER)),
-        Begin(DamageDisk(Role.OUTSIDER, Damage.INDEXES)),
-        Idle(5),
-        Heal(),
-        StartBroker(),
-        Reassign((Role.NEWCOMER, Role.FIRST_REPLICA)),
-        StopBroker(),
+    assert loaded(tmp_path, f'{{"trial_version": 1, "trial": {trial}}}').trial == Trial(
+        cluster=ClusterSettings(4),
+        topics=(Topic(partitions=2, replication_factor=1),),
+        clients=(Tail(), MetadataWatcher(Role.SECOND_REPLICA)),
+        requirement="a/b",
+        moves=(
+            Begin(CutConnections(Role.CLIENTS, Role.FIRST_REPLICA, Lost.ANSWERS)),
+            Begin(Pause(Role.SECOND_REPLICA)),
+            Heal(Role.SECOND_REPLICA),
+            Begin(ShutDown(Role.OUTSIDER)),
+            Begin(DamageDisk(Role.OUTSIDER, Damage.INDEXES)),
+            Idle(5),
+            Heal(),
+            StartBroker(),
+            MoveReplicas((Role.NEWCOMER, Role.FIRST_REPLICA)),
+            StopBroker(),
+        ),
     )
 
 
@@ -108,7 +115,7 @@ def moves(replicas):
         (changed(trial_version=3), "trial_version: 3; this kafkatrial reads versions 1 and 2"),
         (changed(trial_version=True), "trial_version: true"),
         (changed(trial=[]), "is not of type Trial"),
-        (changed(trial={"type": "Topic"}), 'type "Topic" is not one of Trial, RequirementTrial'),
+        (changed(trial={"type": "Topic"}), 'type "Topic" is not one of Trial'),
         (changed(defect=7), "name, defect and target"),
         (of(topics=[]), "at least one topic"),
         (of(nope=1), 'Trial has no field "nope"'),
@@ -135,7 +142,7 @@ def test_an_invalid_trial_is_rejected_in_one_line(text, reason, tmp_path):
 
 
 def test_numbers_of_a_requirements_trial_have_limits_too(tmp_path):
-    text = document(RequirementTrial("durability/acknowledged-writes-survive", 3, SCRIPT), {})
+    text = document(OF_REQUIREMENT, {})
     with pytest.raises(NotATrialError, match="records is -1; it lies between 1 and"):
         loaded(tmp_path, text.replace('"records": 3', '"records": -1'))
 
@@ -157,7 +164,7 @@ def test_numbers_of_a_requirements_trial_have_limits_too(tmp_path):
     ids=["partition", "isolation"],
 )
 def test_a_requirements_trial_without_a_meaning_is_rejected_in_one_line(tmp_path, found, changed_to, reason):
-    text = json.dumps(json.loads(document(RequirementTrial("durability/acknowledged-writes-survive", 3, SCRIPT), {})))
+    text = json.dumps(json.loads(document(OF_REQUIREMENT, {})))
     assert found in text
     with pytest.raises(NotATrialError, match=reason):
         loaded(tmp_path, text.replace(found, changed_to))

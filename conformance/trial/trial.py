@@ -1,18 +1,24 @@
 """A trial: one cluster, its topics, the clients at work on them, and a schedule of faults.
 
-A trial is a plain value that prints as Python and has a stable JSON form (`chaos.trial.saved`). It means the same on
-every target: in virtual time (`chaos.simulation.run`) it gives the same run each time, bit for bit; on a started
-cluster (`chaos.live.run`) it runs in real time.
+A trial is a plain value that prints as Python and has a stable JSON form (`conformance.trial.saved`). It means the
+same on every target: in virtual time (`chaos.simulation.run`) it gives the same run each time, bit for bit; on a
+started cluster (`chaos.live.run`) it runs in real time.
 
 A run goes through phases: *steady* (`steady_ms`), *faulty* (until the last fault of the schedule is over), *healed*.
 Afterwards fresh clients read everything back.
+
+The trial of a concurrent requirement has moves in place of a schedule, and clients with steps for each phase; the
+requirement's history checks are its post-condition (`conformance.concurrent.run`).
 """
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from typing import Final
 
-from chaos.trial.workloads import (
+from conformance.trial.moves import Move
+from conformance.trial.phased_clients import PhasedClient
+from conformance.trial.workloads import (
     Administrator,
     Committer,
     Keyed,
@@ -57,8 +63,22 @@ Client = (
     | LeaderReader
     | Committer
     | Administrator
+    | PhasedClient
 )
-"""A client with steps, or a workload."""
+"""A client with steps, with or without phases, or a workload."""
+
+
+class Placement(StrEnum):
+    """Placement of a topic's replicas on nodes."""
+
+    BY_CLUSTER = "by-cluster"
+    """The cluster assigns the replicas."""
+    ONE_LEADER = "one-leader"
+    """All partitions have the same replicas in the same order."""
+    CONTROLLER_LEADS = "controller-leads"
+    """Partition 0 is led by the active controller, each further one by the next node."""
+    CONTROLLER_FOLLOWS = "controller-follows"
+    """The active controller is the last replica of partition 0; each further partition is led by the next node."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -82,6 +102,7 @@ class Topic(AsPython):
     partitions: int = 1
     replication_factor: int = 3
     properties: tuple[tuple[str, str], ...] = ()
+    placement: Placement = Placement.BY_CLUSTER
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -93,6 +114,9 @@ class Trial(AsPython):
     :param healed_ms: time for which workloads continue after the cluster has recovered.
     :param waits_for_recovery: whether the schedule on a started cluster is paused, when no fault is in force, until the
         cluster has recovered from the last one.
+    :param moves: faults, waits and requests of the faulty phase, one after the other. Faults of links at their start
+        are in force before any writer's first step in it.
+    :param requirement: id of the concurrent requirement whose history checks are the post-condition; empty: none.
     """
 
     seed: int = 0
@@ -103,6 +127,8 @@ class Trial(AsPython):
     steady_ms: int = 1_000
     healed_ms: int = 1_000
     waits_for_recovery: bool = False
+    moves: tuple[Move, ...] = ()
+    requirement: str = ""
 
     @property
     def topic(self) -> Topic:
@@ -112,12 +138,17 @@ class Trial(AsPython):
     @property
     def workloads(self) -> tuple[Workload, ...]:
         """Clients without steps."""
-        return tuple(each for each in self.clients if not isinstance(each, SteppingClient))
+        return tuple(each for each in self.clients if isinstance(each, Workload))
 
     @property
     def stepping(self) -> tuple[SteppingClient, ...]:
         """Clients with steps."""
         return tuple(each for each in self.clients if isinstance(each, SteppingClient))
+
+    @property
+    def phased(self) -> tuple[PhasedClient, ...]:
+        """Clients with steps for each phase."""
+        return tuple(each for each in self.clients if isinstance(each, PhasedClient))
 
     @property
     def raw_steps(self) -> tuple[RawStep, ...]:

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from chaos.trial.trial import Topic, Trial
-from chaos.trial.workloads import (
+from conformance.trial.trial import Topic, Trial
+from conformance.trial.workloads import (
     DELIVERY_TIMEOUT_MS,
     Administrator,
     Committer,
@@ -43,7 +43,10 @@ def unrolled(trial: Trial) -> Trial:
     during_ms = trial.steady_ms + trial.end_ms + trial.healed_ms
     clients: list[SteppingClient] = []
     for client in trial.clients:
-        clients += [client] if isinstance(client, SteppingClient) else _clients(client, trial.topic, during_ms)
+        if isinstance(client, SteppingClient):
+            clients.append(client)
+        elif isinstance(client, Workload):
+            clients += _clients(client, trial.topic, during_ms)
     return replace(trial, clients=tuple(clients))
 
 
@@ -69,9 +72,10 @@ def _clients(workload: Workload, topic: Topic, during_ms: int) -> Iterable[Stepp
                 SendBatches(during_ms // pause_ms, 1, pause_ms, topic.name, each, keys=keys) for each in partitions
             )
             return [Producer((send,), idempotent=False, in_flight_max=1) for send in sends]
-        case Tail():
+        case Tail(isolation):
             places = tuple((topic.name, partition) for partition in partitions)
-            return [Consumer((Poll(during_ms // _POLL_PAUSE_MS, _POLL_PAUSE_MS),), places)]
+            polls = (Poll(during_ms // _POLL_PAUSE_MS, _POLL_PAUSE_MS),)
+            return [Consumer(polls, places, isolation=isolation)]
         case LeaderReader(pause_ms):
             return _leader_readers(topic, pause_ms, during_ms // pause_ms)
         case Committer(pause_ms):

@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from chaos.trial.limits import check_limits
-from chaos.trial.trial import Trial
-from conformance.concurrent.saved import RequirementTrial
-from conformance.trial_document import trial_of
+from conformance.trial.document import trial_of
+from conformance.trial.limits import check_limits
+from conformance.trial.trial import Trial
 from conformance.value_json import NotAValueError
 from linearizability.history.errors import HistoryError
 from linearizability.history.files import read_bounded
@@ -30,7 +29,7 @@ class SavedTrial:
     :ivar target: target with the violation; empty if the file has none.
     """
 
-    trial: Trial | RequirementTrial
+    trial: Trial
     name: str = ""
     defect: str = ""
     target: str = ""
@@ -51,7 +50,7 @@ def load_trial(file: Path) -> SavedTrial:
     """Read a saved trial. Raises `NotATrialError`."""
     try:
         found: Any = json.loads(read_bounded(file), parse_int=_integer)
-        trial = trial_of(found, Trial | RequirementTrial)
+        trial = trial_of(found, Trial)
         name, defect, target = facts = [found.get(field) or "" for field in ("name", "defect", "target")]
         if not all(isinstance(fact, str) for fact in facts):
             raise NotAValueError("name, defect and target of a saved trial are strings")

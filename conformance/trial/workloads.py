@@ -1,7 +1,7 @@
 """Workloads: clients of a trial that repeat one operation until the faults are over.
 
 A real cluster runs in real time, so a workload has no steps. In virtual time it is replaced by clients with steps
-(`chaos.trial.unrolled`).
+(`conformance.trial.unrolled`).
 """
 
 from dataclasses import dataclass
@@ -59,6 +59,9 @@ class Keyed(AsPython):
 @dataclass(frozen=True, slots=True, repr=False)
 class Tail(AsPython):
     """librdkafka's consumer: it reads all partitions from their start on."""
+
+    isolation: str = "read_uncommitted"
+    poll_records_max: int = 500
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -6,8 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Final
 
-from chaos.trial.trial import Trial
-from conformance.concurrent.saved import RequirementTrial
+from conformance.trial.trial import Trial
 from conformance.value_json import NotAValueError, printed
 from fixtures.clients.core.descriptions import SUBJECTS
 from fixtures.clients.record_batch import Compression
@@ -35,7 +34,7 @@ _MOST: Final[Mapping[str, int]] = {
     "size": _BYTES_MAX,
     "value_bytes": _BYTES_MAX,
 }
-_LENGTH_MAX: Final[Mapping[str, int]] = {"clients": 1_000, "schedule": 10_000, "nemesis": 10_000}
+_LENGTH_MAX: Final[Mapping[str, int]] = {"clients": 1_000, "schedule": 10_000, "moves": 10_000}
 _CHOICES: Final[Mapping[str, Collection[str]]] = {
     "compression": tuple(each.name.lower() for each in Compression),
     "isolation": tuple(ISOLATION_LEVELS),
@@ -47,16 +46,14 @@ _TOPIC: Final = re.compile(r"(?!\.{1,2}$)[a-zA-Z0-9._-]{1,249}")
 _CONTROL_CHARACTER: Final = re.compile(r"[\x00-\x1f\x7f]")
 
 
-def check_limits(trial: Trial | RequirementTrial) -> None:
+def check_limits(trial: Trial) -> None:
     """Raise `NotAValueError` for the first value that no run can use."""
     for at, name, value in _values(trial, "trial"):
         _check_value(at, name, value)
-    if isinstance(trial, Trial):
-        _check_topics(trial)
-        _check_properties(trial)
-        _check_work(trial)
-    else:
-        _check_partitions(trial)
+    _check_topics(trial)
+    _check_properties(trial)
+    _check_work(trial)
+    _check_partitions(trial)
 
 
 def _check_value(at: str, name: str, value: object) -> None:
@@ -113,12 +110,12 @@ def _check_work(trial: Trial) -> None:
         )
 
 
-def _check_partitions(trial: RequirementTrial) -> None:
-    partitions = trial.script.topic.partitions
-    for number, client in enumerate(trial.script.clients):
+def _check_partitions(trial: Trial) -> None:
+    partitions = trial.topic.partitions
+    for number, client in enumerate(trial.clients):
         if (partition := getattr(client, "partition", 0)) >= partitions:
             raise NotAValueError(
-                f"trial.script.clients[{number}].partition is {partition}; the topic has {partitions} partitions"
+                f"trial.clients[{number}].partition is {partition}; the topic has {partitions} partitions"
             )
 
 

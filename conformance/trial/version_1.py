@@ -1,4 +1,4 @@
-"""Conversion of saved trials of version 1, in which those of requirements had their own names of faults and roles.
+"""Conversion of saved trials of version 1, in which those of requirements had their own form and names.
 
 Any JSON is converted to some JSON; what is not a trial is rejected when its values are read.
 """
@@ -16,9 +16,14 @@ _FAULTS: Final = {
 }
 _TYPES: Final = {
     "AddBroker": "StartBroker",
+    "Consumer": "Tail",
+    "Produce": "ProduceBatch",
+    "Reassign": "MoveReplicas",
     "RemoveBroker": "StopBroker",
     "Restart": "Heal",
     "Resume": "Heal",
+    "TopicSettings": "Topic",
+    "Unregister": "UnregisterNewcomer",
     "Wait": "Idle",
 }
 _ROLES: Final = {
@@ -33,8 +38,22 @@ _NODES: Final = frozenset({"source", "destination", "node", "to", "other_than", 
 
 def upgraded(trial: Json) -> Json:
     """Return the trial of a document of version 1 as one of this version."""
-    is_of_requirement = isinstance(trial, dict) and trial.get(TYPE) == "RequirementTrial"
-    return _upgraded(trial) if is_of_requirement else trial
+    if (
+        not isinstance(trial, dict)
+        or trial.get(TYPE) != "RequirementTrial"
+        or not isinstance(trial.get("script"), dict)
+    ):
+        return trial
+    script = _upgraded(trial["script"])
+    topic = script.get("topic")
+    return {
+        TYPE: "Trial",
+        "requirement": trial.get("requirement"),
+        "cluster": {TYPE: "ClusterSettings", "nodes": trial.get("nodes")},
+        "topics": [{"replication_factor": 1, **topic} if isinstance(topic, dict) else topic],
+        "clients": script.get("clients"),
+        "moves": script.get("nemesis", []),
+    }
 
 
 def _upgraded(value: Any, field: str = "") -> Any:

@@ -1,15 +1,14 @@
 """Defaults are not in the JSON of a trial: each one is part of the format, and pinned here.
 
 A changed default changes the meaning of saved trials. If that is intended, raise `trial_version`, and write the golden
-file again with `python -m tests.chaos.trial.test_defaults_of_the_format`.
+file again with `python -m tests.conformance.trial.test_defaults_of_the_format`.
 """
 
 from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
 from typing import get_args, get_type_hints
 
-from chaos.trial import Trial
-from conformance.concurrent.saved import RequirementTrial
+from conformance.trial import Trial
 from fixtures.python_source import source_of
 
 GOLDEN = Path(__file__).with_name("golden") / "trial_defaults.txt"
@@ -26,14 +25,13 @@ def types_below(hint, found):
 
 
 def lines():
-    for each in types_below(Trial | RequirementTrial, set()):
+    for each in types_below(Trial, set()):
         given = [field for field in fields(each) if field.init]
         defaults = (
             f"{field.name}" if field.default is MISSING else f"{field.name}={source_of(field.default)}"
             for field in given
         )
-        module = "script" if each.__module__.startswith("conformance") else "trial"
-        yield f"{module} {each.__name__}({', '.join(defaults)})"
+        yield f"{each.__name__}({', '.join(defaults)})"
 
 
 def page():

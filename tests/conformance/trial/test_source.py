@@ -1,8 +1,8 @@
 """A printed trial is the trial's Python source, in short lines."""
 
-from chaos import trial
 from chaos.simulation.seeds import trial_of_seed
-from chaos.trial.source import printed
+from conformance import trial
+from conformance.trial.source import printed
 from fixtures import faults
 
 
