@@ -151,6 +151,28 @@ REQUIREMENTS: Final = (
         nodes_min=3,
     ),
     Requirement(
+        id="epochs/epoch-begins-at-log-end",
+        level=Level.MUST,
+        text="A leader's epoch begins with its election: before the first record, OffsetForLeaderEpoch returns the "
+        "new epoch with the log end offset, where the epoch before it ends.",
+        sources=(sources.KIP_101, sources.KIP_279),
+        check=sequential(
+            script(
+                placed(1, 2),
+                many(produces(), at_least=0, at_most=2),
+                *_led_by(2, 1),
+                *(OffsetForLeaderEpoch(epoch) for epoch in range(3)),
+                many(produces(), at_least=0, at_most=1),
+                *_led_by(1, 2),
+                *(OffsetForLeaderEpoch(epoch) for epoch in range(4)),
+            ),
+            judges("error", "leader_epoch", "end_offset", of=OffsetForLeaderEpoch),
+            cost=7,
+        ),
+        needs=_REPLICATION,
+        nodes_min=3,
+    ),
+    Requirement(
         id="epochs/records-keep-their-epoch",
         level=Level.MUST,
         text="A batch keeps the leader epoch in which it was appended after a change of leader: Fetch returns it in "

@@ -11,6 +11,7 @@ from conformance.requirements import rejections, sources
 from conformance.requirements.requirement import Level, Requirement
 from conformance.sequential.check import judges, sequential
 from conformance.sequential.steps import (
+    EARLIEST,
     AlterReassignment,
     AwaitTopic,
     Batch,
@@ -163,6 +164,32 @@ REQUIREMENTS: Final = (
                 *_moved(2, 1, 3),
                 Fetch(),
                 ListOffsets(),
+            ),
+            _PARTITION_ERRORS,
+            cost=7,
+        ),
+        needs=_REPLICATION,
+        nodes_min=3,
+    ),
+    Requirement(
+        id="leadership/deleted-records-stay-deleted",
+        level=Level.MUST,
+        text="DeleteRecords completes when every live replica has the new log start offset, so that a leader elected "
+        "later does not return the deleted records.",
+        sources=(sources.KIP_107,),
+        check=sequential(
+            script(
+                placed(1, 2, 3),
+                produces(),
+                many(produces() | st.integers(0, 3).map(DeleteRecords), at_most=4),
+                DeleteRecords(1),
+                *_moved(3, 1, 2),
+                ListOffsets(EARLIEST),
+                Fetch(),
+                many(produces() | st.integers(0, 3).map(DeleteRecords), at_most=2),
+                *_moved(2, 1, 3),
+                ListOffsets(EARLIEST),
+                Fetch(),
             ),
             _PARTITION_ERRORS,
             cost=7,

@@ -167,9 +167,9 @@ REQUIREMENTS: Final = (
     Requirement(
         id="metadata/partitions-are-paged",
         level=Level.MUST,
-        text="DescribeTopicPartitions lists topics by name and partitions by index, at most the limit, and returns a "
-        "cursor if there are more; from that cursor on it lists the rest, and none twice. A cursor of a topic that is "
-        "not requested, or of a negative partition, returns INVALID_REQUEST.",
+        text="DescribeTopicPartitions lists topics by name and partitions by index, at most the limit (but at least "
+        "one), and returns a cursor if there are more; from that cursor on it lists the rest, and none twice. A cursor "
+        "of a topic that is not requested, or of a negative partition, returns INVALID_REQUEST.",
         sources=(sources.KIP_966,),
         check=sequential(
             script(
@@ -186,6 +186,7 @@ REQUIREMENTS: Final = (
                 ),
                 DescribeTopicPartitions(("trial-b", "trial-a"), 3),
                 DescribeTopicPartitions(("trial-b", "trial-a"), 3, ("trial-b", 1)),
+                DescribeTopicPartitions(("trial-b", "trial-a"), 0),
                 DescribeTopicPartitions(("trial-none",)),
                 *rejections.BAD_CURSORS,
             ),

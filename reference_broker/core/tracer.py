@@ -141,6 +141,18 @@ class QuorumRequestHandled(Event):
     request: Any
 
 
+@dataclass(frozen=True, slots=True)
+class QuorumFetchRecorded(Event):
+    """The leader has recorded that a replica has every record of the quorum's log below an offset.
+
+    :param replica: a `ReplicaKey`.
+    """
+
+    replica: Any
+    fetch_offset: int
+    now: Now
+
+
 # Replicas
 
 

@@ -138,6 +138,19 @@ def _ignores_epoch(request: Any, forward: Forward) -> Any:
     return forward(careless)
 
 
+def _begins_at_the_first_record(request: Any, part: Any) -> Any:
+    """Return no end offset for an epoch, as if it did not exist before its first record."""
+    requested = request.topics[0].partitions[0].leader_epoch
+    return replace(part, leader_epoch=-1, end_offset=-1) if part.leader_epoch == requested > 0 else part
+
+
+def _deletes_on_the_leader_alone(request: Any, part: Any) -> Any:
+    """Return the log start of the replicas that DeleteRecords did not reach, in each epoch after the first."""
+    is_earliest = request.topics[0].partitions[0].timestamp == -2
+    is_later = is_earliest and getattr(part, "leader_epoch", -1) != 0 and part.offset > 0
+    return replace(part, offset=0) if is_later else part
+
+
 # --- metadata and admin
 
 
@@ -409,6 +422,7 @@ TAMPERINGS: dict[str, Planted] = {
     ),
     "epochs/old-epoch-is-fenced": Planted(_ignores_epoch),
     "epochs/past-epochs-ended-where-the-next-began": Planted(_plus_one("OffsetForLeaderEpoch", "end_offset")),
+    "epochs/epoch-begins-at-log-end": Planted(altered_responses("OffsetForLeaderEpoch", _begins_at_the_first_record)),
     "epochs/records-keep-their-epoch": Planted(_records(_restamps_epochs)),
     "epochs/every-leader-has-a-new-epoch": Planted(_metadata_of_partitions(_in_the_first_epoch)),
     "epochs/commits-carry-the-epoch": Planted(
@@ -419,6 +433,7 @@ TAMPERINGS: dict[str, Planted] = {
     "leadership/preferred-leader-is-elected": Planted(
         altered_requests("ElectLeaders", lambda request: replace(request, election_type=1))
     ),
+    "leadership/deleted-records-stay-deleted": Planted(altered_responses("ListOffsets", _deletes_on_the_leader_alone)),
     "leadership/records-outlive-a-leader": Planted(_records(_forgets_past_epochs)),
     "metadata/topics-are-described": Planted(altered_responses("Metadata", _hides_errors_of_topics)),
     "metadata/null-lists-all-topics-and-empty-none": Planted(altered_requests("Metadata", _reads_empty_as_all)),

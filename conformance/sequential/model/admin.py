@@ -125,6 +125,7 @@ def placement(_cluster: ModelCluster, _step: Placement) -> Expectation:
 
 def describe_topic_partitions(cluster: ModelCluster, step: DescribeTopicPartitions) -> Expectation:
     """Return topics by name and partitions by index from the cursor on; a new cursor at the limit (KIP-966)."""
+    limit = max(step.limit, 1)
     from_topic, from_partition = step.cursor or ("", 0)
     topics: list[tuple[str, str]] = []
     listed: list[tuple[str, int]] = []
@@ -132,13 +133,13 @@ def describe_topic_partitions(cluster: ModelCluster, step: DescribeTopicPartitio
     for name in sorted(set(step.topics)):
         if name < from_topic:
             continue
-        if len(listed) == step.limit:
+        if len(listed) == limit:
             following = (name, 0)
             break
         topics.append((name, "NONE" if name in cluster.topics else _UNKNOWN))
         count = len(cluster.topics[name].partitions) if name in cluster.topics else 0
         found = [(name, index) for index in range(from_partition if name == from_topic else 0, count)]
-        room = step.limit - len(listed)
+        room = limit - len(listed)
         listed += found[:room]
         if len(found) > room:
             following = found[room]

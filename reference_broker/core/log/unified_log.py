@@ -157,7 +157,7 @@ class UnifiedLog:
             if segment.base_offset > from_offset:
                 taken += self._take_snapshot(segment.base_offset)
             for header in segment.headers(max(from_offset, segment.base_offset)):
-                if header.producer_id != NO_PRODUCER_ID and not header.is_control:
+                if header.producer_id != NO_PRODUCER_ID:
                     self.producers.update(header)
         taken += self._take_snapshot(self.log_end_offset)
         if taken:
@@ -313,7 +313,7 @@ class UnifiedLog:
         self._roll_if_due(header, now_ms)
         self.epochs.assign(header.leader_epoch, header.base_offset)
         self._segments[-1].append(header, memoryview(batch)[HEADER_SIZE_BYTES : header.size_bytes])
-        if header.producer_id != NO_PRODUCER_ID and not header.is_control:
+        if header.producer_id != NO_PRODUCER_ID:
             self.producers.update(header)
         if self.log_end_offset - self.recovery_point >= self.config.flush_messages:
             self.flush()

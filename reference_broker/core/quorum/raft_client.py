@@ -91,6 +91,7 @@ from reference_broker.core.quorum.quorum_state import (
 from reference_broker.core.quorum.request_manager import RequestManager
 from reference_broker.core.quorum.voters import ReplicaKey, VoterSet
 from reference_broker.core.tracer import (
+    QuorumFetchRecorded,
     QuorumLogTruncated,
     QuorumRequestHandled,
     QuorumRequestReceived,
@@ -499,7 +500,9 @@ class KafkaRaftClient:
             diverging = log.diverging_epoch(*end)
         if snapshot_id is None and diverging is None:
             records = log.read(request.fetch_offset, request.max_bytes)
-            if state.update_replica_state(request.replica, request.fetch_offset, now):
+            has_advanced = state.update_replica_state(request.replica, request.fetch_offset, now)
+            self._trace(QuorumFetchRecorded(request.replica, request.fetch_offset, now))
+            if has_advanced:
                 self._update_high_watermark(state.high_watermark)
                 self._complete_delayed_fetches(now)
         return FetchResponse(

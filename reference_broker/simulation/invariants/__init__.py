@@ -47,7 +47,11 @@ from reference_broker.simulation.invariants.timeliness import TimelinessInvarian
 from reference_broker.simulation.invariants.violation import InvariantViolation
 from reference_broker.simulation.invariants.waiting import WaitingInvariants
 from reference_broker.simulation.invariants.watch import Watch, Watched
-from reference_broker.simulation.invariants.watermark import check_min_isr, check_watermark_follows
+from reference_broker.simulation.invariants.watermark import (
+    check_leader_is_followed,
+    check_min_isr,
+    check_watermark_follows,
+)
 
 __all__ = ["InvariantViolation", "Invariants", "converged"]
 
@@ -79,6 +83,7 @@ class Invariants:
         self.watch.subscribe(RequestDecided, committed.on_decision)
         self.watch.subscribe(ChannelDisconnected, check_channel_timeout)
         self.watch.subscribe(FetchResponseProcessed, check_stale_response)
+        self.watch.subscribe(FetchResponseProcessed, check_leader_is_followed)
         self.watch.subscribe(RecordsAppended, check_watermark_follows)
         self.watch.subscribe(HighWatermarkUpdated, check_min_isr)
         self.watch.observers += [

@@ -226,6 +226,7 @@ def _compare_proposal(
             actual = returned.leader_id, returned.leader_epoch, returned.isr, returned.partition_epoch
             expected = after.leader, after.leader_epoch, after.isr, after.partition_epoch
             yield f"{where}: leader, epoch, ISR, partition epoch", actual, expected
+            yield f"{where}: led by the sender", after.leader == leader_id, True
             yield f"{where}: is recovering", after.leader_recovery_state == _RECOVERING, proposal.is_recovering
             if not before.adding_replicas and not before.removing_replicas:
                 yield f"{where}: members", set(after.isr), set(members)

@@ -4,7 +4,8 @@
 |-------------------|-------------------------------------------------------------------------------------------------|
 | `snapshots-known` | the snapshots beside the metadata log are those that the node has in memory (KIP-630)           |
 | `snapshots-kept`  | while retention is long, a leader deletes no snapshot; a follower may receive a newer one       |
-| `closed-durably`  | after a clean shutdown all log files are durable, and the marker file has the broker epoch      |
+| `closed-durably`  | after a clean shutdown all log files are durable, and the marker file exists and has the broker |
+|                   | epoch                                                                                           |
 | `cut-durably`     | records that a follower has truncated do not return after a power cut                           |
 | `no-stray-logs`   | a broker that has applied metadata has no log but those of its replicas and of its quorum       |
 """
@@ -39,8 +40,11 @@ class FilesInvariants(Observer):
         is_marked = watched.disk.exists(CLEAN_SHUTDOWN_FILE)
         may_return = CLEAN_SHUTDOWN_FILE in watched.disk.may_return("")  # the power may be cut during its deletion
         watched.stopped_epoch = _marked_epoch(watched) if is_marked else None if may_return else UNKNOWN_EPOCH
-        if is_marked and watched.machine.ended_by == "stop":
-            _check_durable(watched)
+        if watched.machine.ended_by == "stop":
+            if is_marked:
+                _check_durable(watched)
+            elif watched.node is not None and _has_opened_logs(watched.node):
+                raise InvariantViolation("closed-durably", f"node {watched.node_id} has ended without a marker file")
 
     def changed(self, watched: Watched, replica: Replica, before: Before) -> None:
         """Check a truncation."""
@@ -90,6 +94,11 @@ def _check_durable(watched: Watched) -> None:
         file = files[path]
         if path.endswith(_LOG_SUFFIXES) and isinstance(file, SimulatedFile) and not file.is_durable:
             raise InvariantViolation("closed-durably", f"node {watched.node_id} has ended, and {path} is not durable")
+
+
+def _has_opened_logs(node: Node) -> bool:
+    """Whether no log is left that a crash of the previous run may have damaged."""
+    return node.broker is None or (node.is_serving and not node.broker.replicas.has_unapplied_metadata)
 
 
 def _marked_epoch(watched: Watched) -> int:

@@ -227,7 +227,7 @@ class _Oracle:
         batches: defaultdict[int, list[BatchHeader]] = defaultdict(list)
         whole = self._without_gaps()
         for header in whole:
-            if header.producer_id != NO_PRODUCER_ID and not header.is_control:
+            if header.producer_id != NO_PRODUCER_ID:
                 batches[header.producer_id].append(header)
         for producer_id, written in batches.items():
             state = log.producers.get(producer_id)

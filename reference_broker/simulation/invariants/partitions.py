@@ -12,7 +12,8 @@
 | `watermark-on-isr`          | every member of the ISR has all records below the leader's high watermark             |
 | `committed-stays`           | every later leader that was elected cleanly has the records that were below a         |
 |                             | leader's high watermark, and no replica truncates them                                |
-| `epochs-fit-log`            | the leader epoch cache of a log has the epochs of its batches                         |
+| `epochs-fit-log`            | the leader epoch cache of a log has the epochs of its batches, and on a leader the    |
+|                             | epoch that it leads, also before the first record (`makeLeader`)                      |
 | `recovery-point`            | records below it are durable, and it is as near to the log end as `flush.messages`    |
 |                             | requires                                                                              |
 | `recovery-keeps`            | a log that is opened after a stop or a kill is unchanged                              |
@@ -263,6 +264,10 @@ class PartitionInvariants(Observer):
         if replica.high_watermark < before.high_watermark and not before.log.removed:
             detail = f"{replica}, a leader, returns from {before.high_watermark} to {replica.high_watermark}"
             raise InvariantViolation("watermark-monotone", detail)
+        assert replica.partition is not None
+        if replica.partition.log.latest_epoch < replica.leader_epoch:
+            detail = f"{replica} leads epoch {replica.leader_epoch}, its cache ends with"
+            raise InvariantViolation("epochs-fit-log", f"{detail} {replica.partition.log.latest_epoch}")
         if replica.leader_epoch < ledger.void_below_epoch:
             return
         if replica.leader_epoch != before.leader_epoch:

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any, Final
 
+from reference_broker.core.quorum.leader_state import ReplicaState
 from reference_broker.core.quorum.messages import NO_LEADER, OffsetAndEpoch
 from reference_broker.core.quorum.quorum_log import QUORUM_LOG_DIRECTORY
 from reference_broker.core.quorum.quorum_state import Follower, Leader, Prospective, Resigned, State, Unattached
@@ -267,9 +268,22 @@ def _compare_described_partition(watched: Watched, state: Leader, part: Any) -> 
         is_own = voter.replica_id == watched.node_id
         end_offset = own_end if is_own else state.voter_states[voter.replica_id].end_offset
         yield f"voter {voter.replica_id}: log_end_offset", voter.log_end_offset, end_offset
+        if not is_own:
+            yield from _compare_replica(voter, state.voter_states[voter.replica_id])
+    described = sorted(state.observer_states.items())
+    for observer, (_, known) in zip(part.observers, described, strict=False):
+        yield from _compare_replica(observer, known)
     observers = sorted(key.id for key in state.observer_states)
     yield "observers", [each.replica_id for each in part.observers], observers
     yield "observers that are voters", [key for key in state.observer_states if voters.contains(key)], []
+
+
+def _compare_replica(returned: Any, state: ReplicaState) -> Iterator[Comparison]:
+    """Compare the times, which are part of version 1 (KIP-836)."""
+    if hasattr(returned, "last_fetch_timestamp"):
+        fetched_ms = -1 if state.last_fetch is None else state.last_fetch.wall_ms
+        actual = returned.last_fetch_timestamp, returned.last_caught_up_timestamp
+        yield f"replica {returned.replica_id}: times", actual, (fetched_ms, state.last_caught_up_wall_ms)
 
 
 _COMPARISONS: Final[dict[int, Callable[[Watched, Any, Any], Iterator[Comparison]]]] = {

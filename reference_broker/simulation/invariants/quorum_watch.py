@@ -1,21 +1,28 @@
 """Connection of the quorum's invariants to a cluster: state changes of its nodes, their requests and responses.
 
-One invariant is checked here, since it needs the node's disk:
+Two invariants are checked here:
 
-| name               | what must hold                                                                   |
-|--------------------|----------------------------------------------------------------------------------|
-| `quorum-remembers` | a node's epoch, leader and vote are in its file before it sends them             |
+| name                  | what must hold                                                                              |
+|-----------------------|---------------------------------------------------------------------------------------------|
+| `quorum-remembers`    | a node's epoch, leader and vote are in its file before it sends them                        |
+| `quorum-starts-known` | a voter starts as Resigned if it led its last epoch, as the follower of another leader, as  |
+|                       | a candidate if it had voted for itself, else as Unattached (`QuorumState.initialize`)       |
 """
 
 import json
 from collections.abc import Callable
+from uuid import UUID
 
 from reference_broker.core.quorum.election_state import QUORUM_STATE_FILE, ElectionState
 from reference_broker.core.quorum.messages import FetchRequest, FetchSnapshotRequest, OffsetAndEpoch, VoteRequest
 from reference_broker.core.quorum.quorum_log import QUORUM_LOG_DIRECTORY
+from reference_broker.core.quorum.quorum_state import QuorumRole
 from reference_broker.core.quorum.raft_client import KafkaRaftClient
-from reference_broker.core.tracer import QuorumRequestHandled, QuorumRequestReceived
+from reference_broker.core.quorum.voters import ReplicaKey
+from reference_broker.core.tracer import QuorumFetchRecorded, QuorumRequestHandled, QuorumRequestReceived
+from reference_broker.protocol.uuids import format_uuid
 from reference_broker.simulation.invariants.quorum import QuorumInvariants
+from reference_broker.simulation.invariants.quorum_progress import QuorumProgress
 from reference_broker.simulation.invariants.violation import InvariantViolation
 from reference_broker.simulation.invariants.watch import Observer, Watch, Watched
 
@@ -31,6 +38,7 @@ class QuorumWatch(Observer):
         self.forgetful: set[int] = set()
         self._became_void = became_void
         self._is_void = False
+        self._progress = QuorumProgress()
         self._before: dict[int, tuple[OffsetAndEpoch, ElectionState]] = {}
         """By node, log end and election before the request that it handles."""
 
@@ -38,6 +46,7 @@ class QuorumWatch(Observer):
         """Observe each request of the quorum too: only the request changes a node until its response."""
         watch.subscribe(QuorumRequestReceived, self._received)
         watch.subscribe(QuorumRequestHandled, self._handled)
+        watch.subscribe(QuorumFetchRecorded, self._progress.on_fetch)
 
     def forget(self, node_id: int) -> None:
         """Note that a node's disk was wiped or damaged."""
@@ -49,7 +58,9 @@ class QuorumWatch(Observer):
         quorum = watched.quorum
         if watched.has_new_disk:
             self.forget(watched.node_id)
+        self._progress.forget(watched.node_id)
         now_ms = watched.machine.now.monotonic_ms
+        self._judge(lambda: _check_first_state(watched, quorum))
         self._judge(lambda: self.invariants.started(watched.node_id, quorum, now_ms))
 
     def quorum_changed(self, watched: Watched) -> None:
@@ -89,12 +100,29 @@ class QuorumWatch(Observer):
             self._became_void()
 
 
+def _check_first_state(watched: Watched, quorum: KafkaRaftClient) -> None:
+    """Compare the state of a node that has just started with the election that it has restored."""
+    election, local_id = quorum.election, watched.node_id
+    if len(quorum.voters.ids) == 1 or not quorum.voters.contains(quorum.local):
+        return  # an only voter is elected at once, and an observer gives up a silent leader
+    if election.leader_id == local_id:
+        expected = QuorumRole.RESIGNED
+    elif election.leader_id in quorum.voters.ids:
+        expected = QuorumRole.FOLLOWER
+    else:
+        expected = QuorumRole.CANDIDATE if election.voted == quorum.local else QuorumRole.UNATTACHED
+    if quorum.state.role not in {expected, QuorumRole.PROSPECTIVE}:  # its timeout may have passed at once
+        detail = f"node {local_id} starts as {quorum.state.role.value} with {election}, not as {expected.value}"
+        raise InvariantViolation("quorum-starts-known", detail)
+
+
 def _check_remembered(watched: Watched, quorum: KafkaRaftClient) -> None:
     """Compare the quorum-state file with the node's election state."""
     election, path = quorum.election, f"{QUORUM_LOG_DIRECTORY}/{QUORUM_STATE_FILE}"
     stored = json.loads(bytes(watched.disk.files[path])) if watched.disk.exists(path) else {}
-    actual = tuple(stored.get(name) for name in ("leaderEpoch", "leaderId", "votedId"))
-    expected = election.epoch, election.leader_id, -1 if election.voted is None else election.voted.id
+    actual = tuple(stored.get(name) for name in ("leaderEpoch", "leaderId", "votedId", "votedDirectoryId"))
+    voted = election.voted or ReplicaKey(-1)
+    expected = election.epoch, election.leader_id, voted.id, format_uuid(voted.directory_id or UUID(int=0))
     if actual != expected:
         detail = f"node {watched.node_id} has epoch, leader and vote {expected}, and its file has {actual}"
         raise InvariantViolation("quorum-remembers", detail)

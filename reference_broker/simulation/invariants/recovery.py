@@ -80,11 +80,7 @@ class _Replay:
 
     def check_producers(self, wall_ms: int) -> None:
         log = self._log
-        last = {
-            header.producer_id: header
-            for header in self._headers()
-            if header.producer_id != NO_PRODUCER_ID and not header.is_control
-        }
+        last = {header.producer_id: header for header in self._headers() if header.producer_id != NO_PRODUCER_ID}
         for producer_id, state in log.producers.states.items():
             if len(state.batches) > 1:
                 self._violated("recovered-producers", f"more than the last batch of {producer_id} is known: {state}")

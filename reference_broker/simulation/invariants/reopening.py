@@ -2,13 +2,18 @@
 
 After a clean shutdown `LogLoader` trusts the segments and reads only the tail of the last one, which it finds by the
 offset index. An index that contradicts its segment must be rebuilt (`LogSegment.sanityCheck`), and no record may be
-lost by it. Each log of a node that has shut down cleanly is opened twice in a copy of its files: unchanged, and with a
-last index entry that names no batch.
+lost by it. Bytes after the last batch that are not a whole batch are truncated. Each log of a node that has shut down
+cleanly is opened in copies of its files: unchanged, with a last index entry that names no batch, and with a part of a
+batch header at the end.
 """
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 
 from reference_broker.core.disk import MemoryDisk
 from reference_broker.core.log.checkpoints import CLEAN_SHUTDOWN_FILE
 from reference_broker.core.log.unified_log import UnifiedLog
+from reference_broker.protocol.record_batch import HEADER_SIZE_BYTES
 from reference_broker.simulation.disk import SimulatedDisk
 from reference_broker.simulation.invariants.violation import InvariantViolation
 from reference_broker.simulation.invariants.watch import Observer, Watched
@@ -29,27 +34,33 @@ class ReopeningInvariants(Observer):
 
 
 def check_reopening(name: str, disk: SimulatedDisk | MemoryDisk, log: UnifiedLog) -> None:
-    """Open the log twice and compare.
+    """Open the log with each kind of damage, and compare.
 
     :raises InvariantViolation: `opens-as-closed`.
     """
-    for damages in (False, True):
+    for damage, apply in _DAMAGES.items():
         copy = _copied(disk, log.directory)
-        if damages and not _damage_last_entry(copy, log.directory):
+        if not apply(copy, log.directory):
             continue
         opened = UnifiedLog.open(
             copy, log.directory, log.config, now_ms=0, clean=True, log_start_offset=log.log_start_offset
         )
         was, found = _content(log), _content(opened)
         if found != was:
-            index = "an index that names no batch" if damages else "all its files"
-            raise InvariantViolation("opens-as-closed", f"{name} was closed with {was}, and with {index} opens {found}")
+            raise InvariantViolation(
+                "opens-as-closed", f"{name} was closed with {was}, and with {damage} opens {found}"
+            )
 
 
-def _content(log: UnifiedLog) -> tuple[int, int, tuple[tuple[int, int], ...]]:
-    """Return start, end and epochs, without an epoch that has no records: `LogLoader` truncates those."""
+def _content(log: UnifiedLog) -> tuple[int, int, int, tuple[tuple[int, int], ...]]:
+    """Return start, end, size and epochs, without an epoch that has no records: `LogLoader` truncates those."""
     end_offset = log.log_end_offset
-    return log.log_start_offset, end_offset, tuple(entry for entry in log.epochs.entries if entry[1] < end_offset)
+    return (
+        log.log_start_offset,
+        end_offset,
+        log.size_bytes,
+        tuple(entry for entry in log.epochs.entries if entry[1] < end_offset),
+    )
 
 
 def _copied(disk: SimulatedDisk | MemoryDisk, directory: str) -> MemoryDisk:
@@ -70,3 +81,20 @@ def _damage_last_entry(disk: MemoryDisk, directory: str) -> bool:
         return False
     disk.files[path][-1] ^= 1
     return True
+
+
+def _tear_tail(disk: MemoryDisk, directory: str) -> bool:
+    """Append a part of a batch header to the last segment."""
+    path = max(path for path in disk.files if path.startswith(f"{directory}/") and path.endswith(".log"))
+    disk.append(path, bytes(HEADER_SIZE_BYTES - 1))
+    return True
+
+
+_DAMAGES: Mapping[str, Callable[[MemoryDisk, str], bool]] = MappingProxyType(
+    {
+        "all its files": lambda *_: True,
+        "an index that names no batch": _damage_last_entry,
+        "a part of a header at the end": _tear_tail,
+    }
+)
+"""Functions that damage the files of a closed log, by description. They return False if there is nothing to damage."""

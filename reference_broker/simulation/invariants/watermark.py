@@ -1,19 +1,26 @@
-"""High watermark of a leader, beside `watermark-on-isr` (KIP-966, KAFKA-13217).
+"""High watermark of a leader, beside `watermark-on-isr` (KIP-966, KAFKA-13217), and how followers adopt it.
 
 | name                   | what must hold                                                                             |
 |------------------------|--------------------------------------------------------------------------------------------|
 | `watermark-follows`    | records that the whole maximal ISR has are committed, unless the ISR is below              |
 |                        | `min.insync.replicas`; only caught-up replicas that could join the ISR hold it back        |
 | `watermark-on-min-isr` | it does not advance while the ISR is below `min.insync.replicas`                           |
+| `leader-is-followed`   | a fetch response that a follower has used gives it the leader's high watermark and log     |
+|                        | start offset, as far as its log reaches (`ReplicaFetcherThread.processPartitionData`)      |
 
 `watermark-follows` is checked when a leader has appended: a follower outside the ISR may cease to count as time passes,
 and the high watermark then advances only with the next append.
 """
 
+from typing import Any
+
 from reference_broker.core.node import Node
+from reference_broker.core.replication.fetch_state import FetchPhase, PartitionFetchState
 from reference_broker.core.replication.follower_progress import FollowerProgress
 from reference_broker.core.replication.partition import Partition
+from reference_broker.core.replication.replica_fetcher import FetchResponseProcessed, ReplicaFetcher
 from reference_broker.core.tracer import HighWatermarkUpdated, RecordsAppended
+from reference_broker.protocol.errors import ErrorCode
 from reference_broker.simulation.invariants.violation import InvariantViolation
 from reference_broker.simulation.invariants.watch import Watched, led_partition
 
@@ -43,6 +50,33 @@ def check_watermark_follows(watched: Watched, event: RecordsAppended) -> None:
         detail = f"high watermark {partition.high_watermark}, log end {event.log_end_offset}, in sync {end_offsets}"
         place = f"{event.topic}-{event.partition} on node {watched.node_id}"
         raise InvariantViolation("watermark-follows", f"{place}: {detail}")
+
+
+def check_leader_is_followed(watched: Watched, event: FetchResponseProcessed) -> None:
+    """Raise `InvariantViolation` if a follower has not adopted the high watermark and log start of a response."""
+    by_id = {(state.partition.topic_id, state.partition.index): (state, offset) for state, offset in event.requested}
+    for topic in event.response.responses:
+        for data in topic.partitions:
+            state, offset = by_id.get((topic.topic_id, data.partition_index), (None, -1))
+            if state is None or not _was_used(event.fetcher, state, offset, data):
+                continue
+            partition = state.partition
+            followed = partition.high_watermark, partition.log_start_offset
+            reached = min(data.high_watermark, partition.log.log_end_offset)
+            expected = max(reached, partition.log_start_offset), max(min(data.log_start_offset, reached), followed[1])
+            if followed != expected:
+                place = f"{partition.topic}-{partition.index} on node {watched.node_id}"
+                detail = f"high watermark and log start are {followed} after a response, not {expected}"
+                raise InvariantViolation("leader-is-followed", f"{place}: {detail}")
+
+
+def _was_used(fetcher: ReplicaFetcher, state: PartitionFetchState, offset: int, data: Any) -> bool:
+    """Whether a follower has used its part of a response: only these records can have moved its log end."""
+    if data.error_code is not ErrorCode.none or data.diverging_epoch.epoch >= 0:
+        return False
+    partition, moved = state.partition, state.partition.log.log_end_offset - offset
+    is_current = fetcher.states.get(partition.key) is state and partition.leader_epoch == state.leader_epoch
+    return is_current and state.phase is FetchPhase.FETCHING and (moved > 0 if data.records else moved == 0)
 
 
 def _required_in_sync(watched: Watched, partition: Partition) -> int:

@@ -20,6 +20,7 @@ from reference_broker.core.metadata.snapshot_policy import SnapshotPolicy
 from reference_broker.core.purgatory import Purgatory
 from reference_broker.core.quorum import snapshots
 from reference_broker.core.quorum.configuration import QuorumConfig
+from reference_broker.core.quorum.leader_state import ReplicaState
 from reference_broker.core.quorum.quorum_state import Prospective, QuorumState, Unattached
 from reference_broker.core.quorum.raft_client import KafkaRaftClient
 from reference_broker.core.quorum.request_manager import RequestManager
@@ -132,6 +133,21 @@ def cut_without_a_flush(original):
     return truncate_to
 
 
+def keep_watermark_of_follower(self, offset):
+    if self.is_leader:
+        self.high_watermark = offset
+
+
+def forget_last_fetch(self, fetch_offset, leader_end_offset, now):
+    self.end_offset, self.last_fetch = fetch_offset, now
+    if fetch_offset >= leader_end_offset:
+        self.last_caught_up_wall_ms = now.wall_ms
+
+
+def start_unattached(self, election, now):
+    return Unattached(election.epoch, election.leader_id, election.voted, self._first_election_deadline_ms(now))
+
+
 BROKER_DEFECTS = (
     Defect("request-matches-state", node, "take_clean_shutdown", forget_the_epoch, kinds=("stop",)),
     Defect(
@@ -141,6 +157,11 @@ BROKER_DEFECTS = (
         lambda disk, epoch: write_clean_shutdown(disk, epoch + 1),
         kinds=("stop",),
     ),
+    Defect("closed-durably", node, "write_clean_shutdown", nothing, kinds=("stop",), faulty_ms=3_000),
+    Defect("epochs-fit-log", UnifiedLog, "assign_epoch_start_offset", nothing, faults=0, faulty_ms=500),
+    Defect("leader-is-followed", Partition, "_set_high_watermark", keep_watermark_of_follower, faults=0, faulty_ms=500),
+    Defect("quorum-progress", ReplicaState, "update_follower_state", forget_last_fetch, faults=0, faulty_ms=500),
+    Defect("quorum-starts-known", QuorumState, "_initial_state", start_unattached, faulty_ms=3_000),
     Defect(
         "cut-durably",
         UnifiedLog,
