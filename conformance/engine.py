@@ -275,7 +275,8 @@ class _Run:
         return RequirementJudged(Finding(verdict, lacks, requirement=requirement.id, level=level, target=target.name))
 
     def _judged(self, requirement: Requirement, target: Target, finding: Finding, seconds: float) -> RequirementJudged:
-        known = self.expectations.get(target.name, {}).get(requirement.id)
+        expected = self.expectations.get(target.name, {})
+        known = expected.get(finding.blocked_by if finding.verdict is Verdict.UNKNOWN else requirement.id)
         failure_dir = self.run_dir / "failures" / str(self.failures + 1)
         violated = finding.verdict is Verdict.VIOLATION
         finding = replace(

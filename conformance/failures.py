@@ -8,11 +8,15 @@
 """
 
 import json
+import os
+import shlex
 from pathlib import Path
 from typing import Final
 
 from conformance.events import RequirementJudged
 from conformance.requirements.requirement import Requirement
+from fixtures.targets.connection_settings import VARIABLE as SETTINGS_VARIABLE
+from fixtures.targets.recipe_file import VARIABLE as TARGETS_VARIABLE
 from linearizability.finding import Finding
 
 STEPS_FILE: Final = "steps.txt"
@@ -30,7 +34,7 @@ Run it again:
     {reproduce}
 
 {program}{trial}"""
-_PROGRAM = "Or the shrunk script alone:\n\n    python repro.py\n"
+_PROGRAM = "Or the shrunk script alone:\n\n    {environment}python repro.py\n"
 _TRIAL = "\nOr on another target:\n\n    kafkatrial replay trial.json --target apache-kafka\n"
 
 
@@ -59,6 +63,12 @@ def _readme(requirement: Requirement, found: Finding) -> str:
         actual=found.actual or found.reason,
         again="no, it is flaky" if found.flaky else "yes",
         reproduce=found.reproduce,
-        program=_PROGRAM if found.program else "",
+        program=_PROGRAM.format(environment=_environment()) if found.program else "",
         trial=_TRIAL if found.trial else "",
     )
+
+
+def _environment() -> str:
+    """Return the assignments by which a program finds the files that the options of this run name."""
+    files = {name: os.environ[name] for name in (TARGETS_VARIABLE, SETTINGS_VARIABLE) if os.environ.get(name)}
+    return "".join(f"{name}={shlex.quote(file)} " for name, file in files.items())

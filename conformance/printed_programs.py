@@ -4,6 +4,7 @@ from typing import Final
 
 from conformance.targets import starts_nodes
 from fixtures.targets.catalogue import parse_target
+from fixtures.targets.recipe_file import VARIABLE
 from fixtures.targets.target import NotInstalledError, Target, UnknownTargetError
 from linearizability.judgement import Verdict
 
@@ -19,7 +20,10 @@ def target_of_program(chosen: str, *, written_for: str, nodes: int) -> Target:
     Raises `TargetError`.
     """
     same_size = chosen == written_for and starts_nodes(chosen)
-    return parse_target(chosen, nodes=nodes if same_size else None)
+    try:
+        return parse_target(chosen, nodes=nodes if same_size else None)
+    except UnknownTargetError as error:
+        raise UnknownTargetError(f"{error}. The variable {VARIABLE} names the file of a broker of your own") from error
 
 
 def exit_code_without_verdict(error: Exception) -> int:

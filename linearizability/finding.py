@@ -9,7 +9,7 @@ from typing import Final
 
 from linearizability.judgement import Judgement, Verdict
 
-_ONLY_IN_A_SAVED_FAILURE: Final = frozenset({"trial", "beside", "steps"})
+_ONLY_IN_A_SAVED_FAILURE: Final = frozenset({"trial", "beside", "blocked_by", "steps"})
 
 
 class Standing(StrEnum):
@@ -18,7 +18,7 @@ class Standing(StrEnum):
     OK = "ok"
     VIOLATION = "violation"
     EXPECTED = "expected violation"
-    """A violation that the expectations file names."""
+    """A violation that the expectations file names, or a requirement that is blocked by one."""
     FIXED = "unexpectedly ok"
     """A violation was expected and did not happen. A failure, so that the stale expectation is removed."""
     UNKNOWN = "unknown"
@@ -49,7 +49,7 @@ class Finding:
     target: str = ""
     verdict: Verdict = field(kw_only=False)
     expected_violation: bool = False
-    """Whether the expectations file names this violation."""
+    """Whether the expectations file names this violation, or the one that blocks the requirement."""
     reason: str = field(default="", kw_only=False)
     """One line: the cause of a violation, why the verdict is unknown, or what the target lacks."""
     scripts: int = 0
@@ -70,6 +70,8 @@ class Finding:
     """The document of the script as a saved trial (`conformance.trial.document`), for a script that can be replayed."""
     steps: str = ""
     """Each request of the shortest script with its decoded response, for a script of single requests."""
+    blocked_by: str = ""
+    """The requirement whose violation leaves this one unknown, because a plain request fails."""
     beside: str = ""
     """The target whose responses decided, if the requirement alone did not: both are needed to reproduce it."""
 
@@ -80,7 +82,9 @@ class Finding:
             return Standing.EXPECTED if self.expected_violation else Standing.VIOLATION
         if self.verdict is Verdict.OK:
             return Standing.FIXED if self.expected_violation else Standing.OK
-        return Standing.UNKNOWN if self.verdict is Verdict.UNKNOWN else Standing.NOT_APPLICABLE
+        if self.verdict is Verdict.UNKNOWN:
+            return Standing.EXPECTED if self.expected_violation else Standing.UNKNOWN
+        return Standing.NOT_APPLICABLE
 
     def as_json(self) -> dict[str, object]:
         """Return the JSON object of `finding.json` and of the events of a run."""

@@ -234,7 +234,8 @@ class _Experiment:
         if reporter != self.context.requirement_id:
             run.violating = None
             reason = f"blocked by {reporter}, since every {failure.request} fails in the same way: {run.worst}"
-            run.finding = replace(self._unknown(run, violating, reason), scripts=run.finding.scripts)
+            blocked = self._unknown(run, violating, reason)
+            run.finding = replace(blocked, scripts=run.finding.scripts, blocked_by=reporter)
 
     def _shrink(self, run: _TargetRun, violating: Script) -> None:
         deadline = time.monotonic() + self.context.shrink_seconds

@@ -169,9 +169,16 @@ def _violation(worst: Deviation, others: Sequence[Deviation]) -> Finding:
     return Finding(
         Verdict.VIOLATION,
         f"{worst} (also {listed}{more})" if others else str(worst),
-        expected=f"{worst.where}: {worst.mismatch.field} {worst.mismatch.expected}",
-        actual=f"{worst.where}: {worst.mismatch.field} {worst.mismatch.actual}",
+        expected=f"{worst.where}: {_found(worst.mismatch.field, worst.mismatch.expected)}",
+        actual=f"{worst.where}: {_found(worst.mismatch.field, worst.mismatch.actual)}",
     )
+
+
+def _found(field: str, value: str) -> str:
+    """Return a value with its field; alone where no response is expected to have such a field."""
+    if value == "a response":
+        return value
+    return f"malformed response: {value}" if field == "malformed" else f"{field} {value}"
 
 
 def kind_of(step: Step) -> type[Step]:

@@ -202,6 +202,25 @@ def test_a_target_that_does_not_start_stops_all_and_raises(tmp_path):
     assert [target.stops for target in targets] == [1, 1]
 
 
+def test_a_requirement_that_an_expected_violation_blocks_is_expected_too(tmp_path):
+    blocked = Finding(Verdict.UNKNOWN, "blocked by area/words", blocked_by="area/words")
+    known = {"area/words": ExpectedViolation("area/words", "no idempotence", "")}
+    rows = [requirement(finds(VIOLATION)), requirement(finds(blocked), "area/blocked")]
+    for expectations, standings in ((known, ["expected violation"] * 2), ({}, ["violation", "unknown"])):
+        found = judged(run(rows, tmp_path / standings[0], expectations={"fake:4.3.1": expectations}))
+        assert [each.standing for each in found] == standings
+    unknown = requirement(finds(Finding(Verdict.UNKNOWN, "no leader")))
+    assert [each.standing for each in judged(run([unknown], tmp_path, expectations={"fake:4.3.1": known}))] == [
+        "unknown"
+    ]
+
+
+def test_a_saved_failure_names_the_file_of_the_broker(tmp_path, monkeypatch):
+    monkeypatch.setenv("KAFKATRIAL_TARGETS", "/a b/brokers.toml")
+    run([requirement(finds(VIOLATION))], tmp_path)
+    assert "KAFKATRIAL_TARGETS='/a b/brokers.toml' python repro.py" in (tmp_path / "failures/1/README.md").read_text()
+
+
 def test_an_error_in_a_check_is_raised_and_the_targets_are_stopped(tmp_path):
     target = FakeTarget()
 
