@@ -47,8 +47,13 @@ _ABSENT_ON_ERROR: Final = frozenset(
     }
 )
 """Fields that have no meaning beside an error; others, such as the current leader (KIP-951), have."""
+<<<<<<< HEAD
 _NOT_ABOUT_THE_REQUEST: Final = frozenset({"names", "has_elements"})
 """Fields that differ only if the response is not about what was requested, whatever the cluster's state."""
+=======
+_CLOSED: Final = ("connection", "closed")
+"""Deviation that is shown for any step: what later steps return is likely its consequence."""
+>>>>>>> ddbd3773 (Deviations of kfake, Tansu and librdkafka's mock with their shortest scripts; shipped expectations; a closed connection is the cause of what follows)
 _OTHERS_MAX: Final = 3
 """Maximum number of deviations that a finding lists beside the worst one."""
 
@@ -116,8 +121,8 @@ def _deviations(steps: _Steps, judged: Judges, unusable: tuple[int, str] | None)
     found = (
         Deviation(_rank(mismatch.field, expectation, response), number, kind_of(step), mismatch)
         for number, (step, response, expectation) in enumerate(steps, start=1)
-        if kind_of(step) in judged
-        for mismatch in mismatches(expectation, response, judged[kind_of(step)])
+        for mismatch in mismatches(expectation, response, judged.get(kind_of(step), frozenset()))
+        if kind_of(step) in judged or (mismatch.field, mismatch.actual) == _CLOSED
     )
     shown = [each for each in found if unusable is None or each.rank is Rank.FATAL or each.step < unusable[0]]
     if "leaders" in judged.get(Metadata, ()):

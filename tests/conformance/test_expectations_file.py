@@ -7,6 +7,7 @@ import pytest
 from conformance.expectations import ExpectationsError, expectations_of, load_expectations
 from conformance.expectations_update import TODO
 from conformance.registry import REQUIREMENTS
+from kafkatrial.expected import expectations_of_target
 
 ROOT = Path(__file__).parents[2]
 SHIPPED = sorted([*ROOT.glob("fixtures/data/expectations/*.toml"), *ROOT.glob("docs/examples/*/expectations/*.toml")])
@@ -59,4 +60,10 @@ def test_shipped_files_name_requirements_in_order_with_reasons(path):
 
 
 def test_files_of_other_brokers_are_shipped():
-    assert "kfake" in {path.stem for path in SHIPPED}
+    assert {"kfake", "tansu", "librdkafka-mock"} <= {path.stem for path in SHIPPED}
+
+
+@pytest.mark.parametrize("kind", ["tansu", "librdkafka-mock"])
+def test_a_run_reads_the_shipped_file_of_its_target(kind, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert expectations_of_target(kind) == load_expectations(ROOT / f"fixtures/data/expectations/{kind}.toml") != {}

@@ -127,6 +127,12 @@ def test_only_judged_fields_of_judged_steps_decide():
     assert judge(STEPS, wrong, judges("error", of=Fetch)).verdict is Verdict.OK
 
 
+def test_a_connection_that_a_step_closes_is_the_cause_whatever_is_judged():
+    found = judge(STEPS, (FINE[0], CLOSED, {"error": "NONE", "high_watermark": 0}), judges("high_watermark", of=Fetch))
+    assert found.reason.startswith("step 2, Produce: connection was closed, not a response (also step 3, Fetch: ")
+    assert judge(STEPS, (FINE[0], CLOSED, FINE[2]), judges("error", of=Fetch)).verdict is Verdict.VIOLATION
+
+
 def test_the_first_wrong_step_is_named():
     wrong = (FINE[0], {"error": "INVALID_RECORD", "base_offset": -1}, FINE[2])
     found = judge(STEPS, wrong, judges("error", of=Produce))
