@@ -1,7 +1,7 @@
-"""Page of the deviations of third-party brokers, from runs: `python -m tools.deviations RUN_DIR... > docs/deviations.md`.
+"""Page of the deviations of other brokers: `python -m tools.deviations RUN_DIR... > docs/deviations.md`.
 
-Each entry is a requirement that a run found violated, with the reason from the shipped expectations, the shortest script
-up to the step that shows it, and what the broker returned instead. Violations without a reason there are left out.
+Each entry is a requirement that a run found violated, with the reason from the shipped expectations, the shortest
+script up to the step that shows it, and what the broker returned. Violations without a reason there are left out.
 """
 
 import re
@@ -24,9 +24,10 @@ _WIDTH: Final = 118
 _HEAD: Final = """# Deviations of other brokers
 
 Requirements that other implementations of the protocol violate, each with the shortest script that the suite found.
-Apache Kafka 4.3.1 and 3.9.2 satisfy all of them with the same seeds: what is *expected* is what they return. The page is
-made by `python -m tools.deviations RUN_DIR...` from the runs of [the matrix](matrix.md); reasons are those of the
-[expectations](comparing.md#known-violations). A command shows its entry again, with each request and response.
+Apache Kafka 4.3.1 satisfies all of them: what is *expected* is what it returns to the same script. The page is made by
+`python -m tools.deviations RUN_DIR...` from the runs of [the matrix](matrix.md); reasons are those of the
+[expectations](comparing.md#known-violations). The command at the head of a section shows an entry again, with each
+request and response.
 """
 _STEP: Final = re.compile(r"^(\d+)\. ")
 _DECISIVE: Final = re.compile(r"^step (\d+), \w+: ")
@@ -46,7 +47,8 @@ def _section(directory: Path, results: Results, target: str, option: str) -> Ite
     found = [each for each in results.outcomes if each.target == target and each.verdict is Verdict.VIOLATION]
     listed = [each for each in found if each.requirement in known]
     yield f"## {target}: {len(listed)} requirements\n"
-    yield f"`kafkatrial run {option}--target {target} --seed {results.seed} REQUIREMENT`, of {results.started_at[:10]}.\n"
+    command = f"kafkatrial run {option}--target {target} --seed {results.seed} REQUIREMENT"
+    yield f"`{command}`, run on {results.started_at[:10]}.\n"
     for finding in listed:
         level = results.requirement(finding.requirement).level
         yield from _entry(directory, finding, known[finding.requirement], level)
@@ -79,7 +81,7 @@ def _script(lines: Sequence[str], decisive: int) -> Iterator[str]:
 
 def _is_request(line: str) -> bool:
     """Whether a line continues a request: responses are indented by three spaces, requests by a multiple of four."""
-    return not _STEP.match(line) and (line.startswith("    ") or line.startswith(")"))
+    return not _STEP.match(line) and line.startswith(("    ", ")"))
 
 
 def _cut(line: str) -> str:

@@ -47,13 +47,10 @@ _ABSENT_ON_ERROR: Final = frozenset(
     }
 )
 """Fields that have no meaning beside an error; others, such as the current leader (KIP-951), have."""
-<<<<<<< HEAD
 _NOT_ABOUT_THE_REQUEST: Final = frozenset({"names", "has_elements"})
 """Fields that differ only if the response is not about what was requested, whatever the cluster's state."""
-=======
 _CLOSED: Final = ("connection", "closed")
 """Deviation that is shown for any step: what later steps return is likely its consequence."""
->>>>>>> ddbd3773 (Deviations of kfake, Tansu and librdkafka's mock with their shortest scripts; shipped expectations; a closed connection is the cause of what follows)
 _OTHERS_MAX: Final = 3
 """Maximum number of deviations that a finding lists beside the worst one."""
 
@@ -99,7 +96,8 @@ def judge(
     """Compare responses with the model. Pure. The worst deviation is named, and the finding lists the others.
 
     If a topic was not created, or got no leader, the verdict is unknown, unless creation is judged, an earlier step
-    deviates, or a later one has no response. Where leaders are judged, a topic without one is a violation.
+    deviates, or a later one has no response. Where leaders are judged, a topic without one is a violation. A step that
+    closes the connection is a violation whatever is judged, because later steps may deviate for this reason.
 
     :param ranks: the ranks of deviations that are violations.
     """
