@@ -1,9 +1,12 @@
 """No requirement is violated on correct brokers whose defaults for new topics differ from Apache Kafka's."""
 
 from collections.abc import Mapping
+from datetime import timedelta
 
 import pytest
 
+from conformance.concurrent.fault_requirements import ROWS
+from conformance.concurrent.requirement_row import RequirementRow
 from conformance.engine import run_requirements
 from conformance.events import RequirementJudged, RunEnded
 from conformance.profiles import Profile
@@ -20,11 +23,16 @@ from conformance.sequential.steps import (
     Operation,
     Script,
 )
+from fixtures.clients import requests
 from fixtures.clients.broker_defaults import settings_to_pin
+from fixtures.clients.messages import ApiKey
 from fixtures.clients.raw import RawClient
+from fixtures.network.toxiproxy_binary import find_toxiproxy
 from fixtures.targets.catalogue import parse_target
+from fixtures.targets.target import Capability
 from tests.conformance.tamperings import TAMPERINGS
 from tests.sampling import part
+from tests.waiting import wait_until
 
 COMBINATIONS: list[Mapping[str, str]] = [
     {"log.message.timestamp.type": "LogAppendTime"},
@@ -43,9 +51,60 @@ COMBINATIONS: list[Mapping[str, str]] = [
 SEQUENTIAL = [requirement for requirement in REQUIREMENTS if requirement.id in TAMPERINGS]
 
 
-def judged(target, combination, requirements, run_dir, nodes=1):
-    """Return the findings of a target with other defaults, two scripts for each requirement."""
-    started = parse_target(target, nodes=nodes, properties=combination, mesh=False, work_dir=run_dir / "work")
+CONFIGURATIONS = [
+    (combination, nodes, elr)
+    for nodes, elr in ((1, True), (3, False), (5, True), (1, False), (3, True), (5, False))
+    for combination in COMBINATIONS
+]
+"""With one, three and five nodes, with and without eligible leader replicas (KIP-966)."""
+SMALL_CONFIGURATIONS = [each for each in CONFIGURATIONS if each[1] < 5]
+"""CI has no time for five nodes."""
+RECOVERY = [
+    requirement
+    for requirement in map(RequirementRow.requirement, ROWS)
+    if Capability.PROCESS_CONTROL in requirement.needs
+]
+ELR = "eligible.leader.replicas.version"
+_UPGRADE, _SAFE_DOWNGRADE = 1, 2
+
+
+def finalized(client):
+    """Return the level of the feature of eligible leader replicas; 0 without it."""
+    response = client.request(requests.api_versions(client.schema_for(ApiKey.API_VERSIONS)))
+    return {each.name: each.max_version_level for each in response.finalized_features}.get(ELR, 0)
+
+
+def set_elr(target, level):
+    """Finalize the level, and wait until every node has it."""
+    first = target.nodes[0]
+    with RawClient(first.host, first.port) as client:
+        if finalized(client) != level:
+            schema = client.schema_for(ApiKey.UPDATE_FEATURES)
+            kind = _UPGRADE if level else _SAFE_DOWNGRADE
+            update = requests.fitted(
+                schema.FeatureUpdateKey, feature=ELR, max_version_level=level, upgrade_type=kind, allow_downgrade=True
+            )
+            message = {"timeout": timedelta(seconds=20), "feature_updates": (update,), "validate_only": False}
+            response = client.request(requests.fitted(schema.UpdateFeaturesRequest, **message))
+            assert not response.error_code, response
+    for node in target.nodes:
+        with RawClient(node.host, node.port) as client:
+            wait_until(lambda client=client: finalized(client) == level)
+
+
+def judged(target, combination, requirements, run_dir, nodes=1, *, elr=None, mesh=False):
+    """Return the findings of a target with other defaults, two scripts for each requirement.
+
+    :param elr: whether the cluster has eligible leader replicas; None: as it starts.
+    """
+    started = parse_target(target, nodes=nodes, properties=combination, mesh=mesh, work_dir=run_dir / "work")
+    if elr is not None:
+
+        def start():
+            type(started).start(started)
+            set_elr(started, int(elr))
+
+        started.start = start
     few = Profile("few", scripts_max=2, shrink_seconds=1.0)
     events = list(run_requirements([started], requirements, seed=4, profile=few, run_dir=run_dir / "run"))
     assert isinstance(events[-1], RunEnded)
@@ -70,17 +129,27 @@ def test_the_reference_broker_with_other_defaults(combination, tmp_path):
 
 
 @pytest.mark.java
-@pytest.mark.parametrize("combination", part(COMBINATIONS, 1), ids=str)
-def test_a_sample_on_apache_kafka_with_other_defaults(combination, tmp_path):
-    assert_silent(judged("apache-kafka:4.3.1", combination, part(SEQUENTIAL, 20), tmp_path))
+@pytest.mark.parametrize(("combination", "nodes", "elr"), part(SMALL_CONFIGURATIONS, 1), ids=str)
+def test_a_sample_on_apache_kafka_with_other_defaults(combination, nodes, elr, tmp_path):
+    assert_silent(judged("apache-kafka:4.3.1", combination, part(SEQUENTIAL, 20), tmp_path, nodes, elr=elr))
 
 
 @pytest.mark.java
 @pytest.mark.nightly
-@pytest.mark.parametrize("nodes", [1, 3, 5])
-@pytest.mark.parametrize("combination", COMBINATIONS, ids=str)
-def test_apache_kafka_with_other_defaults(combination, nodes, tmp_path):
-    assert_silent(judged("apache-kafka:4.3.1", combination, SEQUENTIAL, tmp_path, nodes))
+@pytest.mark.parametrize(("combination", "nodes", "elr"), part(CONFIGURATIONS, 36), ids=str)
+def test_apache_kafka_with_other_defaults(combination, nodes, elr, tmp_path):
+    """Half of all configurations each night: one, three and five nodes, each with or without ELR."""
+    assert_silent(judged("apache-kafka:4.3.1", combination, SEQUENTIAL, tmp_path, nodes, elr=elr))
+
+
+@pytest.mark.java
+@pytest.mark.nightly
+@pytest.mark.parametrize("nodes", [3, 5])
+@pytest.mark.parametrize("elr", [True, False])
+def test_killed_nodes_of_apache_kafka_with_and_without_elr(elr, nodes, tmp_path):
+    """The last in-sync replica that has lost records leads again only without eligible leader replicas."""
+    mesh = None if find_toxiproxy() else False
+    assert_silent(judged("apache-kafka:4.3.1", {}, RECOVERY, tmp_path, nodes, elr=elr, mesh=mesh))
 
 
 def test_without_pinned_settings_there_are_false_violations(tmp_path, monkeypatch):
