@@ -177,9 +177,15 @@ def _replay_live(trial: Trial, target: str, run_dir: Path, disk: DiskKind | None
         tuple((each.name, each.text) for each in report.violations),
         report.unknown,
         tuple(idle),
-        tuple(summary_of(report)),
+        (*summary_of(report), *_own_settings(trial, target)),
         tuple(name for name, finding in FINDINGS.items() if finding.shows(report)),
     )
+
+
+def _own_settings(trial: Trial, target: str) -> Sequence[str]:
+    """Return a note about the settings of a trial on an existing cluster, which has its own."""
+    names = "" if starts_nodes(target) else ", ".join(name for name, _ in trial.cluster.properties)
+    return [f"properties without effect on an existing cluster: {names}"] if names else []
 
 
 def _check_topology(trial: Trial, target: str) -> None:

@@ -20,12 +20,13 @@ from chaos.live.watch import PERIOD_S, PartitionSeen, View, Watch
 from conformance.concurrent.actors import Actor
 from conformance.concurrent.replica_reads import record_replicas
 from conformance.concurrent.run import HistoryRun, run_phase
-from conformance.concurrent.trial_context import Replicas, TrialContext
+from conformance.concurrent.trial_context import Replicas, ScriptNotRunError, TrialContext
 from conformance.trial import Topic, Trial
 from conformance.trial.phased_clients import Phase
+from fixtures.clients.recorded import RecordedClient
 from fixtures.faults import Unregister
 from fixtures.targets.replica_logs import Divergence, find_divergences
-from fixtures.targets.target import Capability, Target
+from fixtures.targets.target import Capability, ExistingCluster, Target
 from linearizability.anomalies.healing import Schedule
 from linearizability.anomalies.settings import Settings
 from linearizability.history.reader import open_history
@@ -49,6 +50,7 @@ def run_round(target: LiveTarget, run_dir: Path, trial: Trial, on_injected: OnIn
     """
     clock = target.transport
     with HistoryRun(target, run_dir, trial.seed) as run, run.raw_client() as admin:
+        _require_new_topics(target, trial, admin)
         settings = trial.topic
         made = run.make_topic(trial.topic.name, settings, admin)
         context = replace(made, keeps_timestamps=not trial.may_replace_timestamps)
@@ -56,6 +58,7 @@ def run_round(target: LiveTarget, run_dir: Path, trial: Trial, on_injected: OnIn
             run.make_topic(topic.name, topic, admin)
         for step in trial.created_topics:
             context.recorder.topic(step.topic, dict(step.properties))
+            run.note_topic(step.topic)
         began_s = clock.monotonic()
         with ExitStack() as watching:
             watch = Watch(context, _watched_topics(trial), trial.group)
@@ -174,6 +177,18 @@ class _Healing:
                 break
             self._cancelled.wait(PERIOD_S)
             self.injector.nodes.start_all()  # a disk fault may end a node shortly after it is healed
+
+
+def _require_new_topics(target: LiveTarget, trial: Trial, admin: RecordedClient) -> None:
+    """Raise `ScriptNotRunError` if an existing cluster has a topic of the round, which would be deleted after it."""
+    if not isinstance(target, ExistingCluster):
+        return
+    response = admin.metadata(list(trial.topic_names)).response
+    if response is None:
+        raise ScriptNotRunError("Metadata failed, so that it is not known which topics exist")
+    existing = [topic.name for topic in response.topics if not topic.error_code]
+    if existing:
+        raise ScriptNotRunError(f"the cluster has topics with the names of the round: {', '.join(existing)}")
 
 
 def _watched_topics(trial: Trial) -> dict[str, int]:

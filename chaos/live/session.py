@@ -10,6 +10,7 @@ from chaos.live.report import Report
 from chaos.live.run import LiveTarget, run_round
 from chaos.live.unsupported import required_capabilities, unsupported_faults
 from conformance.concurrent.trial_context import ScriptNotRunError
+from conformance.targets import starts_nodes
 from conformance.trial import Trial
 from fixtures.disk.kinds import DiskKind
 from fixtures.faults import AnyFault
@@ -71,6 +72,8 @@ def run_on(
 
 
 def _target(name: str, trial: Trial, work_dir: Path | None, disk: DiskKind | None) -> LiveTarget:
+    if not starts_nodes(name):
+        return _existing(name, trial)
     target: Target = parse_target(
         name,
         trial.cluster.nodes,
@@ -83,4 +86,14 @@ def _target(name: str, trial: Trial, work_dir: Path | None, disk: DiskKind | Non
         raise UnknownTargetError(
             f"{name}: faults need a cluster of processes that is started for the round: reference or apache-kafka"
         )
+    return target  # type: ignore[return-value]  # its capabilities state which of the controls it has
+
+
+def _existing(name: str, trial: Trial) -> LiveTarget:
+    """Return an existing cluster, which keeps its own settings. Raises `TargetError` if it has too few brokers."""
+    target = parse_target(name)
+    replicas = max(topic.replication_factor for topic in trial.topics)
+    brokers = target.node_count if target.capabilities else 0  # the cluster is queried for its capabilities
+    if brokers is not None and brokers < replicas:
+        raise TargetError(f"{name} has {brokers} brokers, and the topics of a round have {replicas} replicas")
     return target  # type: ignore[return-value]  # its capabilities state which of the controls it has

@@ -93,7 +93,7 @@ class HistoryRun:
     def run(self, trial: Trial) -> str:
         """Run one trial of a requirement on a topic of a new name, and return that name. Raises `ScriptNotRunError`."""
         topic = f"script-{next(self._numbers)}-{self.target.transport.monotonic_ns()}"
-        self._topics.append(topic)
+        self.note_topic(topic)
         with self.raw_client() as admin:
             context = self.make_topic(topic, trial.topic, admin)
             actors: list[Actor] = []
@@ -117,6 +117,10 @@ class HistoryRun:
         """Return a new process, whose requests go to the first node."""
         return RecordedClient(self.target, self._recorder, next(self._processes), topic_ids=self._topic_ids)
 
+    def note_topic(self, name: str) -> None:
+        """Delete in the end a topic that a client may create, on a cluster that continues after the run."""
+        self._topics.append(name)
+
     def make_topic(self, topic: str, settings: Topic, admin: RecordedClient) -> TrialContext:
         """Create a topic and wait for its ISRs to be full. Raises `ScriptNotRunError`."""
         properties = {**settings_to_pin(admin.connection(admin.node), admin.node), **dict(settings.properties)}
@@ -130,7 +134,7 @@ class HistoryRun:
         if created.outcome is not Outcome.OK:
             raise ScriptNotRunError(f"CreateTopics failed with {created.error}")
         self._recorder.topic(topic, properties)
-        self._topics.append(topic)
+        self.note_topic(topic)
         replicas = await_full_isr(admin, topic, settings, self.target.transport)
         if replicas is None:
             raise ScriptNotRunError(f"after {READY_TIMEOUT_S:g} s not every partition of a new topic has a full ISR")
