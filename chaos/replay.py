@@ -17,8 +17,8 @@ from conformance.applicability import missing
 from conformance.concurrent.replay import judged_trial
 from conformance.concurrent.requirements import REQUIREMENTS as CONCURRENT
 from conformance.targets import starts_nodes
+from conformance.trial import Tail, Trial
 from conformance.trial.saved import SavedTrial
-from conformance.trial.trial import Trial
 from fixtures.disk.kinds import DiskKind
 from fixtures.faults import Timed
 from fixtures.targets.catalogue import parse_target
@@ -81,10 +81,8 @@ def replay(saved: SavedTrial, target: str, run_dir: Path, disk: DiskKind | None 
         ScriptNotRunError: the topic was not created.
     """
     trial = saved.trial
-    if trial.requirement:
-        return _replay_requirement(trial, target, run_dir)
-    if trial.moves or trial.phased:
-        raise TrialNotApplicableError("moves, and clients with phases, run for a requirement, and the trial names none")
+    if trial.requirement or trial.moves or trial.phased:
+        return _replay_phases(trial, target, run_dir)
     if target == SIMULATION:
         return _simulate(trial, saved.defect, run_dir)
     return _replay_live(trial, target, run_dir, disk)
@@ -200,33 +198,46 @@ def _check_topology(trial: Trial, target: str) -> None:
         )
 
 
-def _replay_requirement(trial: Trial, target: str, run_dir: Path) -> Replayed:
+def _replay_phases(trial: Trial, target: str, run_dir: Path) -> Replayed:
+    """Run a trial with a requirement, moves or clients with phases; the requirement's checks judge its history, too."""
     requirement = next((each for each in CONCURRENT if each.id == trial.requirement), None)
-    if requirement is None:
+    if trial.requirement and requirement is None:
         raise TrialNotApplicableError(f"there is no concurrent requirement {trial.requirement} in this version")
-    if trial.schedule or trial.stepping or len(trial.topics) > 1:
-        raise TrialNotApplicableError(
-            f"the trial of {requirement.id} has one topic, moves in place of a schedule, and clients with phases"
-        )
+    _check_phases(trial)
     nodes = trial.cluster.nodes
-    cluster = parse_target(target, nodes=nodes if starts_nodes(target) else None)
-    lacking = missing(
+    given = dict(trial.cluster.properties)
+    cluster = parse_target(target, nodes, properties=given) if starts_nodes(target) else parse_target(target)
+    lacking = requirement and missing(
         requirement,
         capabilities=cluster.capabilities,
         version=cluster.version,
         nodes=cluster.node_count or nodes,
         reasons=reasons_for_lacking(cluster),
     )
-    if lacking is not None:
-        raise TrialNotApplicableError(f"{target} cannot run {requirement.id}: {lacking}")
+    if lacking:
+        raise TrialNotApplicableError(f"{target} cannot run {trial.requirement}: {lacking}")
     result = judged_trial(trial, cluster, run_dir)
     return Replayed(
         target,
         run_dir,
         result.verdict,
-        ((requirement.id, result.reason),) if result.verdict is Verdict.VIOLATION else (),
+        ((trial.requirement or "history", result.reason),) if result.verdict is Verdict.VIOLATION else (),
         (result.reason,) if result.verdict is Verdict.UNKNOWN else (),
+        notes=tuple(_own_settings(trial, target)),
     )
+
+
+def _check_phases(trial: Trial) -> None:
+    """Raise `TrialNotApplicableError` for parts that do not run beside moves and clients with phases."""
+    others = {
+        "a schedule": trial.schedule,
+        "more than one topic": trial.topics[1:],
+        "process.roles": trial.cluster.roles,
+        "clients without phases": [*trial.stepping, *(each for each in trial.workloads if not isinstance(each, Tail))],
+    }
+    for name, parts in others.items():
+        if parts:
+            raise TrialNotApplicableError(f"a trial with a requirement, moves or clients with phases has {name}")
 
 
 def lines_of(replayed: Replayed) -> Sequence[str]:

@@ -16,12 +16,12 @@ from linearizability.printable import one_line
 
 
 def judged_trial(trial: Trial, target: Target, run_dir: Path) -> HistoryVerdict:
-    """Start a target, run a trial, stop the target, and judge the history by the checks of its requirement.
+    """Start a target, run a trial, stop the target, and judge the history, also by the checks of a requirement.
 
     Raises `TargetError` and `ScriptNotRunError`.
     """
     with target:
-        history_checks = HISTORY_CHECKS[trial.requirement](target)
+        history_checks = HISTORY_CHECKS[trial.requirement](target) if trial.requirement else ()
         with HistoryRun(target, run_dir, seed=0) as run:
             run.run(trial)
     return judge_history(run_dir, history_checks)

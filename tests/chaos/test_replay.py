@@ -167,8 +167,8 @@ def test_the_result_names_a_fault_that_found_nothing_to_break(tmp_path):
             "the topic a, which the trial deletes",
         ),
         (replace(OF_REQUIREMENT, requirement="produce/nothing"), "simulation", "no concurrent requirement"),
-        (replace(OF_REQUIREMENT, requirement=""), "simulation", "the trial names none"),
-        (replace(OF_REQUIREMENT, schedule=(Timed(0, Kill(1)),)), "simulation", "moves in place of a schedule"),
+        (replace(OF_REQUIREMENT, schedule=(Timed(0, Kill(1)),)), "simulation", "has a schedule"),
+        (replace(OF_REQUIREMENT, clients=(OneByOne(),)), "simulation", "has clients without phases"),
         (
             replace(OF_REQUIREMENT, requirement="replication/isr-shrinks-and-expands", cluster=ClusterSettings(1)),
             "simulation",
@@ -181,6 +181,15 @@ def test_a_target_that_cannot_run_a_trial_is_named_before_anything_starts(trial,
         replay(SavedTrial(trial), target, tmp_path / "run")
     assert "\n" not in str(rejected.value)
     assert not (tmp_path / "run").exists()
+
+
+def test_a_trial_with_moves_needs_no_requirement(tmp_path):
+    properties = (("replica.lag.time.max.ms", "4000"),)
+    trial = replace(OF_REQUIREMENT, requirement="", cluster=ClusterSettings(properties=properties))
+    assert replay(SavedTrial(trial), "simulation", tmp_path / "run").verdict is Verdict.OK
+    history = open_history(tmp_path / "run")
+    assert history.run.cluster["replica.lag.time.max.ms"] == "4000"
+    assert [row["kind"] for row in history.table("faults").to_pylist()] == ["kill"]
 
 
 def test_roles_of_the_start_are_those_of_the_assignment(tmp_path):

@@ -110,7 +110,9 @@ def test_every_topic_is_watched():
     stage = SimpleNamespace(start=THREADS.start, event=lambda: over)
     target = SimpleNamespace(stage=stage, nodes=[SimpleNamespace(id=1)])
     recorder = SimpleNamespace(now_ns=lambda: 7)
-    context = SimpleNamespace(target=target, recorder=recorder, raw_client=lambda *_, **__: nullcontext(Client()))
+    context = SimpleNamespace(
+        find_initial=lambda _: None, target=target, recorder=recorder, raw_client=lambda *_, **__: nullcontext(Client())
+    )
     watch = Watch(context, {"a": 1, "b": 1})
     watch.start()
     watch.stop()
