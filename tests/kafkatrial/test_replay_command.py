@@ -76,7 +76,6 @@ def test_a_file_that_cannot_be_read_is_one_line_with_exit_code_4(tmp_path, capsy
         ),
         (document(Trial(schedule=(Timed(0, StaleCopy(Role.LEADER), 9),)), {}), "simulation", "StaleCopy"),
         (document(Trial(), {}), "nonsense", "nonsense"),
-        (document(Trial(), {}), "bootstrap:127.0.0.1:9092", "bootstrap"),
     ],
 )
 def test_a_trial_that_cannot_run_is_one_line_with_exit_code_4(saved, text, target, reason, capsys, tmp_path):
@@ -85,3 +84,10 @@ def test_a_trial_that_cannot_run_is_one_line_with_exit_code_4(saved, text, targe
     assert reason in error
     assert error.count("\n") == 1
     assert not list(tmp_path.glob(".kafkatrial/replays/*"))
+
+
+def test_a_cluster_that_does_not_respond_is_one_line_with_exit_code_3(saved, capsys):
+    assert exit_code(["replay", saved(document(Trial(), {})), "--target", "bootstrap:127.0.0.1:1"]) == ExitCode.INTERNAL
+    error = capsys.readouterr().err
+    assert "no Kafka broker responds at 127.0.0.1:1" in error
+    assert error.count("\n") == 1
