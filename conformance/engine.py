@@ -194,7 +194,9 @@ class _Run:
         if applicable:
             try:
                 findings = yield from self._run_check(requirement, applicable)
-            except (TargetError, HistoryError, OSError):
+            except TargetError as error:
+                findings = self._unknown_by_links(applicable, error)
+            except (HistoryError, OSError):
                 raise
             except Exception as error:  # noqa: BLE001 - it is raised when the other requirements are checked
                 self.errors.append(error)
@@ -210,6 +212,13 @@ class _Run:
                 yield self._judged(requirement, target, attributed(finding, interference), seconds)
         for target in applicable:
             self.revive(target)
+
+    def _unknown_by_links(self, targets: list[Target], error: TargetError) -> dict[str, Finding]:
+        """Return unknown findings if links have failed, as while a fault is healed. Raises any other error."""
+        self.interference |= {target.name: found for target in targets if (found := interference_with(target))}
+        if self.interference.keys().isdisjoint(target.name for target in targets):
+            raise error
+        return {target.name: Finding(Verdict.UNKNOWN, str(error)) for target in targets}
 
     def _lacks(self, requirement: Requirement, target: Target) -> str | None:
         return self.down.get(target.name) or missing(

@@ -112,6 +112,18 @@ def test_a_broker_is_not_to_blame_for_broken_links(finding, interference, verdic
     assert (event.verdict, event.reason, bool(event.failure_dir)) == (verdict, reason, verdict == "violation")
 
 
+def test_a_fault_that_cannot_be_healed_because_the_links_have_failed_ends_no_run(tmp_path):
+    def check(context):
+        raise TargetError("no response")
+
+    target = FakeTarget()
+    target.interference = "the links have failed"
+    (event,) = judged(run([requirement(check)], tmp_path, [target]))
+    assert (event.verdict, event.reason) == (Verdict.UNKNOWN, "the links have failed; meanwhile: no response")
+    with pytest.raises(TargetError, match=r"^no response$"):
+        run([requirement(check)], tmp_path)
+
+
 def test_a_missing_capability_has_the_reason_of_the_target(tmp_path):
     target = FakeTarget()
     target.lacking = {Capability.LINK_FAULTS: "it has one node", Capability.DISK_FAULTS: "it has no disk"}

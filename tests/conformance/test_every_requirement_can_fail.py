@@ -15,6 +15,8 @@ from conformance.registry import REQUIREMENTS
 from conformance.requirements.requirement import Requirement
 from conformance.sequential import session
 from fixtures.clients.messages import api_name
+from fixtures.targets import bootstrap
+from fixtures.targets.catalogue import parse_target
 from linearizability.finding import Finding
 from linearizability.judgement import Verdict
 from tests.conformance.tampering_proxy import TamperingProxy
@@ -60,6 +62,25 @@ def test_a_tampering_is_a_violation(requirement, target, tmp_path, monkeypatch):
     assert not finding.flaky
     assert finding.reason
     assert "SCRIPT = Script(" in finding.program
+
+
+@pytest.mark.toxiproxy
+@pytest.mark.parametrize(
+    "requirement", part([each for each in SEQUENTIAL if each not in ALIKE], 12), ids=lambda each: each.id
+)
+def test_a_tampering_behind_the_mesh_of_an_existing_cluster_is_a_violation(requirement, target, tmp_path, monkeypatch):
+    """The mesh hides nothing: it forwards what it need not change, valid or not."""
+    monkeypatch.setattr(session, "EFFECT_TIMEOUT_S", 0.5)
+    monkeypatch.setattr(bootstrap, "await_ready", lambda *_: None)  # a tampering may prevent it
+    planted = TAMPERINGS[requirement.id]
+    with (
+        TamperingProxy(target, planted.tampering, planted.frame_defects) as proxy,
+        parse_target(f"bootstrap:{proxy.bootstrap_servers}", mesh=True) as existing,
+    ):
+        finding = check(requirement, existing, tmp_path)
+        interference = existing.interference
+    assert finding.verdict is Verdict.VIOLATION, finding.reason
+    assert interference == ""
 
 
 @pytest.mark.parametrize("requirement", TESTED)
