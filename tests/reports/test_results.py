@@ -85,12 +85,12 @@ VERDICTS = st.sampled_from([verdict for verdict in Verdict if verdict is not Ver
 
 
 @given(VERDICTS, st.booleans())
-def test_only_ok_and_an_expected_violation_are_successes(verdict, expected):
+def test_only_ok_an_expected_violation_and_what_one_blocks_are_successes(verdict, expected):
     standing = Finding(verdict, expected_violation=expected).standing
     assert (standing in {Standing.OK, Standing.EXPECTED}) == (
-        (verdict, expected) in {("ok", False), ("violation", True)}
+        (verdict, expected) in {("ok", False), ("violation", True), ("unknown", True)}
     )
-    assert (standing is Standing.UNKNOWN) == (verdict == "unknown")
+    assert (standing is Standing.UNKNOWN) == ((verdict, expected) == ("unknown", False))
 
 
 def test_counts_are_in_the_order_of_the_enum(results):

@@ -6,7 +6,8 @@
 |                        | `min.insync.replicas`; only caught-up replicas that could join the ISR hold it back        |
 | `watermark-on-min-isr` | it does not advance while the ISR is below `min.insync.replicas`                           |
 | `leader-is-followed`   | a fetch response that a follower has used gives it the leader's high watermark and log     |
-|                        | start offset, as far as its log reaches (`ReplicaFetcherThread.processPartitionData`)      |
+|                        | start offset, as far as its log reaches (`ReplicaFetcherThread.processPartitionData`);     |
+|                        | a high watermark above the log end violates `watermark-within-log`                         |
 
 `watermark-follows` is checked when a leader has appended: a follower outside the ISR may cease to count as time passes,
 and the high watermark then advances only with the next append.
@@ -64,7 +65,7 @@ def check_leader_is_followed(watched: Watched, event: FetchResponseProcessed) ->
             followed = partition.high_watermark, partition.log_start_offset
             reached = min(data.high_watermark, partition.log.log_end_offset)
             expected = max(reached, partition.log_start_offset), max(min(data.log_start_offset, reached), followed[1])
-            if followed != expected:
+            if followed != expected and partition.high_watermark <= partition.log.log_end_offset:
                 place = f"{partition.topic}-{partition.index} on node {watched.node_id}"
                 detail = f"high watermark and log start are {followed} after a response, not {expected}"
                 raise InvariantViolation("leader-is-followed", f"{place}: {detail}")

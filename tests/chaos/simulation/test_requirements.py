@@ -49,6 +49,8 @@ def append_to_an_empty_list(resource, change, now, original=configs._new_value):
 
 
 def check_the_epoch_alone(partition, requested):
+    if isinstance(partition, ErrorCode):
+        return partition
     return partition.check_leader_epoch(requested.current_leader_epoch)
 
 

@@ -76,10 +76,10 @@ def _leave_a_gap(original):
     return place
 
 
-def _adopt_the_leaders_watermark(original):
+def _commit_beyond_the_log_end(original):
     def replicate(self, records, high_watermark, log_start_offset, now):
         original(self, records, high_watermark, log_start_offset, now)
-        self.high_watermark = high_watermark + 1
+        self.high_watermark = self.log.log_end_offset + 1
 
     return replicate
 
@@ -327,7 +327,7 @@ DEFECTS = (
         "watermark-within-log",
         Partition,
         "replicate",
-        _around(Partition, "replicate", _adopt_the_leaders_watermark),
+        _around(Partition, "replicate", _commit_beyond_the_log_end),
         faults=0,
         faulty_ms=1_500,
     ),
