@@ -19,6 +19,7 @@ from conformance.requirements import (
     produce,
     reassignment,
     single_requests,
+    survival,
     versions,
 )
 from conformance.requirements.requirement import Level, Requirement
@@ -61,6 +62,7 @@ _ALL: Final = (
     *single_requests.REQUIREMENTS,
     *versions.REQUIREMENTS,
     *negotiation.REQUIREMENTS,
+    *survival.REQUIREMENTS,
     *concurrent.REQUIREMENTS,
 )
 

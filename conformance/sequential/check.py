@@ -23,7 +23,7 @@ from conformance.sequential.program import program, transcript
 from conformance.sequential.response import Response
 from conformance.sequential.scripted_check import ScriptedCheck
 from conformance.sequential.session import NotReady, Session
-from conformance.sequential.steps import Script, Step
+from conformance.sequential.steps import BrokenRequest, RawBytes, Script, Step
 from fixtures.clients.raw import UnsupportedApi
 from fixtures.targets.target import Target
 from linearizability.finding import Difference, Finding
@@ -62,6 +62,13 @@ def sequential(
 def _session(target: Target, context: CheckContext) -> Session:
     """Return a session whose names differ from those of other requirements and of concurrent runs on this target."""
     return Session(target, f"{context.requirement_id.replace('/', '.')[:80]}-{time.time_ns():x}")
+
+
+def _last_bytes(script: Script, down: TargetDown) -> tuple[Script, ...]:
+    """Return the script of the step with which a target went down, if it has bytes that need no other step."""
+    if down.step is None or len(script) == 1 or not isinstance(script.steps[down.step], BrokenRequest | RawBytes):
+        return ()
+    return (Script(script.steps[down.step : down.step + 1]),)
 
 
 @dataclass(slots=True)
@@ -127,7 +134,7 @@ class _Experiment:
         except UnsupportedApi as error:
             run.finding = Finding(Verdict.NOT_APPLICABLE, str(error), scripts=done)
         except TargetDown as error:
-            run.finding = self._down(run, script, str(error), done)
+            run.finding = self._down(run, script, error, done)
         except NotReady as error:
             run.finding = self._unknown(run, script, str(error))
         else:
@@ -145,15 +152,19 @@ class _Experiment:
     def _judge(self, run: _TargetRun, script: Script, responses: Sequence[Response]) -> Finding:
         return judge(run.session.pinned(script), responses, self.judged, run.ranks)
 
-    def _down(self, run: _TargetRun, script: Script, reason: str, done: int) -> Finding:
-        """Judge a script during which the target went down: a violation if it does so again in this script alone."""
+    def _down(self, run: _TargetRun, script: Script, down: TargetDown, done: int) -> Finding:
+        """Judge a script during which the target went down: a violation if it does so again in this script alone.
+
+        The bytes that were sent last are tried first, since each attempt may take a start of the target.
+        """
         run.goes_down = True
-        found = self._again(run, script)
-        if found.verdict is Verdict.VIOLATION:
-            run.violating = script
-            return self._finding(run, script, found, done)
+        for suspect in (*_last_bytes(script, down), script):
+            found = self._again(run, suspect)
+            if found.verdict is Verdict.VIOLATION:
+                run.violating = suspect
+                return self._finding(run, suspect, found, done)
         run.goes_down = False
-        return self._unknown(run, script, f"went down while script {done} ran: {reason}")
+        return self._unknown(run, script, f"went down while script {done} ran: {down}")
 
     def _unknown(self, run: _TargetRun, script: Script, reason: str) -> Finding:
         scripts = run.finding.scripts + 1

@@ -2,10 +2,13 @@
 
 from typing import Final
 
+import psutil
+
 from conformance.liveness import responds
 from fixtures.clients.messages import ApiKey, known_versions
 from fixtures.clients.raw import RawClient
 from fixtures.clients.transport import Transport
+from fixtures.targets.controls import ProcessSupervision, ProcessTarget
 from fixtures.targets.target import Node, Target
 
 RESPONSE_TIMEOUT_S: Final = 10.0
@@ -13,7 +16,12 @@ RESPONSE_TIMEOUT_S: Final = 10.0
 
 
 class TargetDown(Exception):  # noqa: N818 - reads as what happened
-    """No broker of the target accepts connections."""
+    """No broker of the target accepts connections.
+
+    :ivar step: index of the step that was sent last; null outside a script.
+    """
+
+    step: int | None = None
 
 
 class Connections:
@@ -22,6 +30,7 @@ class Connections:
     def __init__(self, target: Target) -> None:
         self._target = target
         self._clients: dict[int, RawClient] = {}
+        self._first_resident_bytes: int | None = None
 
     def close(self) -> None:
         """Close every connection."""
@@ -50,6 +59,21 @@ class Connections:
         """Return a new connection, to be closed by the caller."""
         node = self._node(node_id)
         return RawClient(node.host, node.port, timeout_s=RESPONSE_TIMEOUT_S, transport=self.transport)
+
+    def memory_growth_bytes(self) -> int:
+        """Return by how much the largest broker has grown since this was first called; 0 without its processes."""
+        resident = max(map(self._resident_bytes, self.nodes))
+        if self._first_resident_bytes is None:
+            self._first_resident_bytes = resident
+        return resident - self._first_resident_bytes
+
+    def _resident_bytes(self, node: Node) -> int:
+        if not isinstance(self._target, ProcessTarget) or not isinstance(self._target.processes, ProcessSupervision):
+            return 0
+        try:
+            return int(psutil.Process(self._target.processes.pid(node.id)).memory_info().rss)
+        except psutil.NoSuchProcess:
+            return 0
 
     def _node(self, node_id: int | None) -> Node:
         return next((node for node in self.nodes if node.id == node_id), self.nodes[0])

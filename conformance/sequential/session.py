@@ -12,6 +12,7 @@ Rules:
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -30,6 +31,7 @@ from conformance.sequential.steps import (
     TOPIC,
     ApiVersions,
     AwaitTopic,
+    BrokenRequest,
     CreateTopic,
     DeleteTopic,
     DeleteTopicById,
@@ -69,6 +71,10 @@ EFFECT_TIMEOUT_S: Final = 10.0
 """Timeout for an effect that a script awaits. After the first timeout in a script, each later effect is read once."""
 CLOSE_TIMEOUT_S: Final = 2.0
 """Timeout for a broker to close a connection after malformed bytes."""
+BROKEN_TIMEOUT_S: Final = 0.02
+"""Time for which a broken request is left alone."""
+MEMORY_GROWTH_MAX: Final = 1 << 30
+"""Limit for the growth of a broker's resident memory by requests that are together smaller than a megabyte."""
 NO_LEADER: Final = "no_leader"
 """Field of the response to a CreateTopic: the time for which a partition had no leader."""
 _RETRY_DELAY_S: Final = 0.02
@@ -181,6 +187,9 @@ class Session:
         try:
             steps = zip(script.steps, expected(script), strict=True)
             return tuple(run.step(step, expectation) for step, expectation in steps)
+        except TargetDown as error:
+            error.step = run.steps_begun - 1
+            raise
         finally:
             if not run.delete_topics():
                 self._unfinished.append(run)
@@ -201,10 +210,12 @@ class _ScriptRun:
         self._coordinators: dict[str, int] = {}
         self._created: set[str] = set()
         self._effect_timeout_s = EFFECT_TIMEOUT_S
+        self.steps_begun = 0
 
     # --- steps
 
     def step(self, step: Step, expectation: Expectation) -> Response:
+        self.steps_begun += 1
         try:
             return self._execute(step, expectation)
         except ConnectionClosed as error:
@@ -257,6 +268,8 @@ class _ScriptRun:
         match step:
             case RawBytes():
                 return self._send_bytes(step)
+            case BrokenRequest():
+                return self._send_broken(step)
             case ApiVersions():
                 return self._api_versions(step)
             case Pipelined():
@@ -358,6 +371,30 @@ class _ScriptRun:
         if not self._connections.live(READY_TIMEOUT_S):
             raise TargetDown(f"no response on a new connection after {step.data[:_SHOWN_BYTES_MAX]!r}")
         return {"connection": "closed" if closed else "open", "broker": "alive"}
+
+    def _send_broken(self, step: BrokenRequest) -> Response:
+        """Send a frame while another connection is open; the broker must serve that and new ones afterwards."""
+        self._serves_others()
+        self._connections.memory_growth_bytes()
+        with self._connections.fresh_client() as client, suppress(RawClientError):
+            client.send_bytes(step.data)
+            client.wait_closed(BROKEN_TIMEOUT_S)
+        if not self._connections.live(READY_TIMEOUT_S):
+            raise TargetDown(f"no response on a new connection after {step.title}")
+        others = "served" if self._serves_others() else "closed or silent"
+        grown = self._connections.memory_growth_bytes()
+        memory = "bounded" if grown <= MEMORY_GROWTH_MAX else f"{grown >> 20} MiB more than at first"
+        return {"broker": "alive", "other_connections": others, "memory": memory}
+
+    def _serves_others(self) -> bool:
+        """Whether the connection of another client is served; one that fails is opened again later."""
+        client = self._connections.client()
+        try:
+            client.request(client.schema_for(ApiKey.API_VERSIONS, 0).ApiVersionsRequest())
+        except RawClientError:
+            self._connections.close()
+            return False
+        return True
 
     # --- waiting
 

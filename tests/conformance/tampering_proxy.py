@@ -46,6 +46,8 @@ class FrameDefects:
     """Respond to pipelined requests in reverse order."""
     rejects_unreadable: bool = False
     """Close the connection on a request of an unknown version, to which a correct broker responds."""
+    closes_all: bool = False
+    """Close every connection on a request that cannot be read."""
 
 
 NO_FRAME_DEFECTS = FrameDefects()
@@ -81,6 +83,9 @@ class TamperingProxy:
             with suppress(OSError):
                 listener.shutdown(socket.SHUT_RDWR)
             listener.close()
+        self._close_connections()
+
+    def _close_connections(self) -> None:
         for connection in self._connections:
             with suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
@@ -120,7 +125,9 @@ class TamperingProxy:
         try:
             correlation_id, request = _decode_request(key, version, frame)
         except Exception:  # noqa: BLE001 - what cannot be read is forwarded unchanged
-            if self._frame_defects.rejects_unreadable:
+            if self._frame_defects.closes_all:
+                self._close_connections()
+            if self._frame_defects.rejects_unreadable or self._frame_defects.closes_all:
                 raise ConnectionError("unreadable") from None
             upstream.send_bytes(struct.pack(">i", len(frame)) + frame)
             return upstream.receive_frame()

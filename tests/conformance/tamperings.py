@@ -507,5 +507,6 @@ TAMPERINGS: dict[str, Planted] = {
     "negotiation/responses-are-in-request-order": Planted(unchanged, FrameDefects(reverses=True)),
     "negotiation/unknown-tagged-fields-are-ignored": Planted(unchanged, FrameDefects(rejects_unreadable=True)),
     "negotiation/unknown-api-key-closes-one-connection": Planted(unchanged, FrameDefects(keeps_garbage_open=True)),
+    "negotiation/broken-requests-are-survived": Planted(unchanged, FrameDefects(closes_all=True)),
     "negotiation/malformed-bytes-close-one-connection": Planted(unchanged, FrameDefects(keeps_garbage_open=True)),
 }

@@ -33,7 +33,7 @@ def test_each_has_a_promise_and_sources(requirement):
 
 
 def test_hostile_input_comes_last():
-    assert REQUIREMENTS[-1].id == "negotiation/malformed-bytes-close-one-connection"
+    assert REQUIREMENTS[-1].id == "negotiation/broken-requests-are-survived"
 
 
 def test_the_number_in_the_readme_is_a_floor_that_is_not_outdated():

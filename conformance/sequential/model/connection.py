@@ -4,7 +4,7 @@ import re
 from typing import Final
 
 from conformance.sequential.expectation import Expectation
-from conformance.sequential.steps import API_VERSIONS_NEWEST, ApiVersions, RawBytes, RawRequest
+from conformance.sequential.steps import API_VERSIONS_NEWEST, ApiVersions, BrokenRequest, RawBytes, RawRequest
 
 _LEGAL_SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 """KIP-511's pattern for a client's name and version."""
@@ -23,6 +23,11 @@ def api_versions(_cluster: object, step: ApiVersions) -> Expectation:
 def raw_bytes(_cluster: object, _step: RawBytes) -> Expectation:
     """Close the connection and continue to serve others."""
     return {"broker": "alive", "connection": "closed"}
+
+
+def broken_request(_cluster: object, _step: BrokenRequest) -> Expectation:
+    """Continue to serve others, whatever becomes of the request."""
+    return {"broker": "alive", "other_connections": "served", "memory": "bounded"}
 
 
 def raw_request(_cluster: object, step: RawRequest) -> Expectation:

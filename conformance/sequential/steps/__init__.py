@@ -34,6 +34,7 @@ from conformance.sequential.steps.base import TOPIC, Script, Step
 from conformance.sequential.steps.connection import (
     API_VERSIONS_NEWEST,
     ApiVersions,
+    BrokenRequest,
     Broker,
     LongPoll,
     Pipelined,
@@ -77,6 +78,7 @@ __all__ = [
     "ApiVersions",
     "AwaitTopic",
     "Batch",
+    "BrokenRequest",
     "Broker",
     "Compression",
     "CreatePartitions",

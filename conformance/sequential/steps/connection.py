@@ -29,6 +29,19 @@ class RawBytes(Step):
 
 
 @dataclass(frozen=True, slots=True)
+class BrokenRequest(Step):
+    """A frame that is well-formed or broken, on a separate connection on which no response is read.
+
+    The response has the state of the broker: whether it accepts connections, serves those of other clients, and has not
+    grown much.
+    """
+
+    data: bytes
+    title: str = ""
+    """API, version and the changes that were made, for messages."""
+
+
+@dataclass(frozen=True, slots=True)
 class Pipelined(Step):
     """Several requests to one partition's leader, all sent before any response is read."""
 
