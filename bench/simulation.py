@@ -24,9 +24,10 @@ from kio.schema.produce.v9 import request as produce
 
 from chaos.simulation.run import run
 from chaos.simulation.seeds import trial_of_seed
-from conformance.trial import Consumer, Poll, Producer, SendBatches, Topic, Trial
+from conformance.trial.trial import Topic, Trial
 from fixtures.clients.raw import encode_request
 from fixtures.clients.record_batch import Record, RecordBatch, encode_batch
+from fixtures.clients.steps import Consumer, Poll, Producer, SendBatches
 from fixtures.faults import Isolate, Kill, Pause, Role, Timed
 from reference_broker.simulation.clock import WALL_START_MS
 from reference_broker.simulation.cluster import SimulatedCluster

@@ -17,8 +17,9 @@ from conformance.applicability import missing
 from conformance.concurrent.replay import judged_trial
 from conformance.concurrent.requirements import REQUIREMENTS as CONCURRENT
 from conformance.targets import starts_nodes
-from conformance.trial import Tail, Trial
 from conformance.trial.saved import SavedTrial
+from conformance.trial.trial import Trial
+from conformance.trial.workloads import Tail
 from fixtures.disk.kinds import DiskKind
 from fixtures.faults import Timed
 from fixtures.targets.catalogue import parse_target

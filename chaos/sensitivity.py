@@ -34,7 +34,7 @@ from conformance.events import Event, RequirementJudged
 from conformance.profiles import Profile
 from conformance.registry import select
 from conformance.requirements.requirement import Level
-from conformance.trial import Trial
+from conformance.trial.trial import Trial
 from fixtures.targets.target import TargetError
 from linearizability.judgement import Verdict
 from linearizability.temporary_folder import TemporaryFolder

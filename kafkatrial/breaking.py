@@ -21,7 +21,7 @@ from chaos.live.findings import finding
 from chaos.live.session import fitted
 from chaos.replay import lines_of, replay
 from conformance.events import Event
-from conformance.trial import Trial
+from conformance.trial.trial import Trial
 from fixtures.disk.kinds import DiskKind
 from fixtures.targets.catalogue import target_kinds
 from kafkatrial.accompanying import Companion, Companions

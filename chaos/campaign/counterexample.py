@@ -4,8 +4,9 @@ from dataclasses import dataclass
 from textwrap import fill
 from typing import Final
 
-from conformance.trial import Client, Poll, SendBatches, SteppingClient, Trial
-from conformance.trial.source import printed
+from conformance.trial.source import imports_of, printed
+from conformance.trial.trial import Client, Trial
+from fixtures.clients.steps import Poll, SendBatches, SteppingClient
 
 SIMULATION: Final = "simulation"
 FILE_NAME: Final = "failure.json"
@@ -78,8 +79,7 @@ import kafkatrial.suite
 kafkatrial.suite.activate()
 
 from chaos.campaign.program import run_program
-from conformance.trial import *
-from fixtures.faults import *
+{imports}
 
 trial = {trial}
 
@@ -110,7 +110,9 @@ def program_of(found: Counterexample) -> str:
     given = {"target": found.target, "name": found.name, "defect": found.defect}
     defaults = {"target": SIMULATION, "name": found.name if found.target == SIMULATION else "", "defect": ""}
     facts = "".join(f", {name}={value!r}" for name, value in given.items() if value != defaults[name])
-    return _PROGRAM.format(**_header(found), trial=printed(found.trial, used=len("trial = ")), facts=facts)
+    trial = found.trial
+    source = printed(trial, used=len("trial = "))
+    return _PROGRAM.format(**_header(found), imports=imports_of(trial), trial=source, facts=facts)
 
 
 def saved_program_of(found: Counterexample) -> str:

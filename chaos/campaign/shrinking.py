@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass, replace
 from typing import Any, Final
 
-from conformance.trial import Trial
+from conformance.trial.trial import Trial
 
 Path = tuple[str | int, ...]
 """Path of a part of a trial: names of fields and indexes in tuples."""

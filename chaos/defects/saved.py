@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from chaos.campaign.counterexample import Counterexample
-from conformance.trial import Trial
 from conformance.trial.document import document, trial_of
+from conformance.trial.trial import Trial
 
 COUNTEREXAMPLES: Final = Path(__file__).parent / "counterexamples"
 

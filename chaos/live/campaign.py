@@ -34,7 +34,7 @@ from chaos.live.shrinking import smallest
 from chaos.live.strategies import round_of
 from conformance.concurrent.trial_context import ScriptNotRunError
 from conformance.events import Event
-from conformance.trial import Trial
+from conformance.trial.trial import Trial
 from fixtures.disk.kinds import DiskKind
 from fixtures.targets.target import NotInstalledError, TargetError, UnknownTargetError
 

@@ -12,7 +12,9 @@ from chaos.live.leader import FollowingClient, coordinator_client, leader_client
 from chaos.live.retrying import RetryingProducer
 from conformance.concurrent.actors import Actor, actor_of
 from conformance.concurrent.trial_context import TrialContext
-from conformance.trial import (
+from conformance.trial.phased_clients import Phase
+from conformance.trial.workloads import (
+    DELIVERY_TIMEOUT_MS,
     Administrator,
     Committer,
     Keyed,
@@ -23,8 +25,6 @@ from conformance.trial import (
     Tail,
     Workload,
 )
-from conformance.trial.phased_clients import Phase
-from conformance.trial.workloads import DELIVERY_TIMEOUT_MS
 from fixtures.clients import administration
 from fixtures.clients.drivers import Producer
 from fixtures.clients.recorded import RecordedClient

@@ -7,7 +7,7 @@ from chaos.campaign.counterexample import Counterexample
 from chaos.live.injector import Injected
 from chaos.live.report import Report
 from conformance.events import Event
-from conformance.trial import Trial
+from conformance.trial.trial import Trial
 
 
 @dataclass(frozen=True, slots=True)

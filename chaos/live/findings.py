@@ -12,7 +12,8 @@ from typing import Final
 
 from chaos.live.report import Kept, Report
 from chaos.live.strategies import SOON_MISSED
-from conformance.trial import STEADY_MS, ClusterSettings, OneByOne, Pipelined, Retrying, Tail, Topic, Trial, Workload
+from conformance.trial.trial import ClusterSettings, Topic, Trial
+from conformance.trial.workloads import STEADY_MS, OneByOne, Pipelined, Retrying, Tail, Workload
 from fixtures.faults import Cut, Held, HoldRequests, Isolate, Keeps, Kill, Listener, PowerCut, Reset, Role, Timed
 
 ALL: Final = -1

@@ -10,7 +10,7 @@ from typing import Any, Final
 from chaos.campaign.violation import Violation
 from chaos.live.coverage import coverage_of
 from chaos.live.injector import Injected
-from conformance.trial import Trial
+from conformance.trial.trial import Trial
 from fixtures.targets.replica_logs import Divergence
 from linearizability.anomalies.settings import Settings
 from linearizability.check import judge_history

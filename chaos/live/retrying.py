@@ -14,8 +14,8 @@ from typing import Final
 
 from chaos.live.leader import leader_client
 from conformance.concurrent.trial_context import TrialContext
-from conformance.trial import Retrying
 from conformance.trial.phased_clients import Phase
+from conformance.trial.workloads import Retrying
 from fixtures.clients.call_results import Produced
 from fixtures.clients.core.client import Exchange
 from fixtures.clients.outcomes import REQUEST_TIMED_OUT

@@ -21,8 +21,8 @@ from conformance.concurrent.actors import Actor
 from conformance.concurrent.replica_reads import record_replicas
 from conformance.concurrent.run import HistoryRun, run_phase
 from conformance.concurrent.trial_context import Replicas, ScriptNotRunError, TrialContext
-from conformance.trial import Topic, Trial
 from conformance.trial.phased_clients import Phase
+from conformance.trial.trial import Topic, Trial
 from fixtures.clients.recorded import RecordedClient
 from fixtures.faults import Unregister
 from fixtures.targets.replica_logs import Divergence, find_divergences

@@ -11,7 +11,7 @@ from chaos.live.run import LiveTarget, run_round
 from chaos.live.unsupported import required_capabilities, unsupported_faults
 from conformance.concurrent.trial_context import ScriptNotRunError
 from conformance.targets import starts_nodes
-from conformance.trial import Trial
+from conformance.trial.trial import Trial
 from fixtures.disk.kinds import DiskKind
 from fixtures.faults import AnyFault
 from fixtures.targets.catalogue import parse_target

@@ -14,7 +14,9 @@ from typing import Final
 
 from chaos.campaign import shrinking
 from chaos.campaign.shrinking import Shrinker, Smallest
-from conformance.trial import Keyed, OneByOne, Pipelined, Producer, RequestClient, Retrying, Trial
+from conformance.trial.trial import Trial
+from conformance.trial.workloads import Keyed, OneByOne, Pipelined, Retrying
+from fixtures.clients.steps import Producer, RequestClient
 
 _SHORT_MS: Final = 1_000
 """A duration that is not shortened."""

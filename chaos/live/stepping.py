@@ -10,10 +10,8 @@ from typing import Final
 
 from chaos.campaign.violation import Violation
 from conformance.concurrent.trial_context import TrialContext
-from conformance.trial import CLIENTS_MS, RequestClient, SendBatches, SteppingClient, Trial
-from conformance.trial import Consumer as ConsumerSteps
-from conformance.trial import Producer as ProducerSteps
 from conformance.trial.phased_clients import Phase
+from conformance.trial.trial import CLIENTS_MS, Trial
 from fixtures.clients.core.client import Client, ClientContext, Steps
 from fixtures.clients.core.consumer import Consumer
 from fixtures.clients.core.process import Behaviour, Process, Sleep
@@ -24,6 +22,9 @@ from fixtures.clients.raw import MalformedResponse
 from fixtures.clients.responses import TopicPartition
 from fixtures.clients.sockets import SocketEnvironment
 from fixtures.clients.stage import Event
+from fixtures.clients.steps import Consumer as ConsumerSteps
+from fixtures.clients.steps import Producer as ProducerSteps
+from fixtures.clients.steps import RequestClient, SendBatches, SteppingClient
 from fixtures.clients.transport import SOCKETS
 from fixtures.faults import Node
 from fixtures.targets.target import TargetError, addresses_of

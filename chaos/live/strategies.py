@@ -19,18 +19,16 @@ from hypothesis.strategies import SearchStrategy
 from chaos.live.fault_kinds import KINDS, LASTING, schedules
 from chaos.simulation.choice import chosen
 from chaos.simulation.shape import Shape
-from conformance.trial import (
+from conformance.trial.trial import ClusterSettings, Topic, Trial
+from conformance.trial.workloads import (
     STEADY_MS,
     Administrator,
-    ClusterSettings,
     Committer,
     Keyed,
     LeaderReader,
     OneByOne,
     Pipelined,
     Tail,
-    Topic,
-    Trial,
     Workload,
 )
 

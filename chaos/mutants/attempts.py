@@ -18,7 +18,7 @@ from conformance.events import RequirementJudged
 from conformance.profiles import Profile
 from conformance.registry import REQUIREMENTS
 from conformance.requirements.requirement import Requirement
-from conformance.trial import Topic, Trial
+from conformance.trial.trial import Topic, Trial
 from linearizability.judgement import Verdict
 from linearizability.temporary_folder import TemporaryFolder
 

@@ -13,10 +13,11 @@ from hypothesis.strategies import SearchStrategy
 
 from chaos.simulation.choice import chosen
 from chaos.simulation.shape import Shape
-from conformance.trial import (
+from conformance.trial.trial import Client
+from fixtures.clients.core.descriptions import SUBJECTS
+from fixtures.clients.steps import (
     AlterTopicConfig,
     ApiVersions,
-    Client,
     CommitOffsets,
     Consumer,
     ConsumerStep,
@@ -33,7 +34,6 @@ from conformance.trial import (
     ListOffsets,
     MalformedRequest,
     Metadata,
-    Node,
     OffsetForLeaderEpoch,
     Poll,
     Produce,
@@ -45,8 +45,7 @@ from conformance.trial import (
     Seek,
     SendBatches,
 )
-from fixtures.clients.core.descriptions import SUBJECTS
-from fixtures.faults import Role
+from fixtures.faults import Node, Role
 
 T = TypeVar("T")
 

@@ -11,8 +11,6 @@ from typing import Any, Final
 
 from chaos.simulation.stage import SimulatedStage
 from chaos.simulation.transport import PLACE
-from conformance.trial import Consumer as ConsumerSteps
-from conformance.trial import Producer as ProducerSteps
 from fixtures.clients import drivers
 from fixtures.clients.confluent import Properties
 from fixtures.clients.core.client import ClientContext
@@ -23,6 +21,8 @@ from fixtures.clients.outcomes import REQUEST_TIMED_OUT
 from fixtures.clients.payload import from_record
 from fixtures.clients.record_batch import Record
 from fixtures.clients.responses import TopicPartition
+from fixtures.clients.steps import Consumer as ConsumerSteps
+from fixtures.clients.steps import Producer as ProducerSteps
 from fixtures.clients.topic_ids import TopicIds, topic_id_text
 from linearizability.history.recorder import Read, Recorder, Sent
 from linearizability.operation import Outcome

@@ -30,10 +30,8 @@ from chaos.simulation.post_run_checks import checks_of_seed, cluster_state, perf
 from chaos.simulation.recording import ChangeRecorder, Record, RecordingTrace
 from chaos.simulation.roles import Roles
 from chaos.simulation.unclean_elections import UncleanElections
-from conformance.trial import CLIENTS_MS, CreateTopic, RequestClient, SendBatches, Trial
-from conformance.trial import Client as ClientScript
-from conformance.trial import Consumer as ConsumerSteps
-from conformance.trial import Producer as ProducerSteps
+from conformance.trial.trial import CLIENTS_MS, Trial
+from conformance.trial.trial import Client as ClientScript
 from conformance.trial.unrolled import unrolled
 from fixtures.clients.administration import AdminRequest
 from fixtures.clients.core.client import ClientContext
@@ -44,6 +42,9 @@ from fixtures.clients.core.response_pairs import InvalidResponseError
 from fixtures.clients.core.single_request_client import SingleRequestClient
 from fixtures.clients.raw import MalformedResponse
 from fixtures.clients.responses import TopicPartition
+from fixtures.clients.steps import Consumer as ConsumerSteps
+from fixtures.clients.steps import CreateTopic, RequestClient, SendBatches
+from fixtures.clients.steps import Producer as ProducerSteps
 from fixtures.faults import Timed, Unregister
 from fixtures.targets.trial_properties import trial_properties
 from linearizability.history.reader import History

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis.core import HypothesisHandle
 
 from chaos.simulation.strategies import trials
-from conformance.trial import Trial
+from conformance.trial.trial import Trial
 
 _BYTES: Final = 8_192
 """Maximum number of bytes that Hypothesis uses for one example; a trial uses a tenth."""

@@ -21,7 +21,8 @@ from chaos.simulation.choice import chosen
 from chaos.simulation.client_strategies import CLIENT_KINDS, client_lists
 from chaos.simulation.fault_strategies import SIMULATED_KINDS, schedules
 from chaos.simulation.shape import Shape
-from conformance.trial import Client, ClusterSettings, Producer, SendBatches, Topic, Trial
+from conformance.trial.trial import Client, ClusterSettings, Topic, Trial
+from fixtures.clients.steps import Producer, SendBatches
 
 _SEED_MAX: Final = 2**32 - 1
 

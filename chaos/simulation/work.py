@@ -11,8 +11,8 @@ from chaos.simulation.campaign_events import SeedRan
 from chaos.simulation.run import SimulatedRun, run
 from chaos.simulation.seeding import seeded
 from chaos.simulation.seeds import trial_of_seed
-from conformance.trial import Trial
 from conformance.trial.saved import SavedTrial
+from conformance.trial.trial import Trial
 
 _COLLECTED_AFTER = 20_000, 10, 10
 """Thresholds for `gc.set_threshold`. Garbage arises at the end of a run; collecting it every few runs is enough."""

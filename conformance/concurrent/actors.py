@@ -12,23 +12,23 @@ from itertools import takewhile
 from typing import Protocol
 
 from conformance.concurrent.trial_context import ScriptNotRunError, TrialContext
-from conformance.trial import (
+from conformance.trial.phased_clients import (
     AwaitNodeFault,
-    Client,
-    Flush,
-    Idle,
     MetadataWatcher,
     OneShotProducer,
+    Phase,
     PipelinedProducer,
     SendRecords,
-    Tail,
+    Step,
     TopicCreator,
     Trickle,
     WatermarkReader,
 )
-from conformance.trial.phased_clients import Phase, Step
+from conformance.trial.trial import Client
+from conformance.trial.workloads import Tail
 from fixtures.clients.responses import ProducerIdentity
 from fixtures.clients.stage import Event
+from fixtures.clients.steps import Flush, Idle
 from linearizability.operation import Outcome
 
 PRODUCE_TIMEOUT_MS = 30_000

@@ -21,8 +21,8 @@ from conformance.concurrent.program import program_of
 from conformance.concurrent.run import HistoryRun
 from conformance.concurrent.trial_context import ScriptNotRunError
 from conformance.search import scripts_of, smallest
-from conformance.trial import ClusterSettings, Trial
 from conformance.trial.document import document
+from conformance.trial.trial import ClusterSettings, Trial
 from fixtures.targets.target import Target
 from linearizability.check import judge
 from linearizability.finding import Finding

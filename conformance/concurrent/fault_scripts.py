@@ -8,42 +8,38 @@ that is pending at the leader would deliver them otherwise.
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from conformance.trial import (
+from conformance.trial.moves import (
     AwaitBrokers,
     AwaitController,
     AwaitIsr,
     AwaitLeader,
-    AwaitNodeFault,
     Begin,
-    Client,
     DeleteRecordsToEnd,
-    Election,
     ElectLeader,
     FetchFromEnd,
-    Flush,
     Heal,
-    Idle,
-    MetadataWatcher,
     Move,
     MoveReplicas,
-    Node,
-    OneShotProducer,
-    PipelinedProducer,
-    Placement,
     ProbeLeaderEpochs,
     ProduceBatch,
-    Role,
-    SendRecords,
     StartBroker,
     StopBroker,
-    Tail,
-    Topic,
-    TopicCreator,
-    Trial,
-    Trickle,
     UnregisterNewcomer,
 )
-from fixtures.faults import CutConnections, Damage, DamageDisk, Kill, Lost, Pause, ShutDown
+from conformance.trial.phased_clients import (
+    AwaitNodeFault,
+    MetadataWatcher,
+    OneShotProducer,
+    PipelinedProducer,
+    SendRecords,
+    TopicCreator,
+    Trickle,
+)
+from conformance.trial.trial import Client, Placement, Topic, Trial
+from conformance.trial.workloads import Tail
+from fixtures.clients.administration import Election
+from fixtures.clients.steps import Flush, Idle
+from fixtures.faults import CutConnections, Damage, DamageDisk, Kill, Lost, Node, Pause, Role, ShutDown
 from fixtures.targets.target import Target
 
 _COUNT = st.integers(1, 40)

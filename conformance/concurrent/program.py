@@ -1,7 +1,7 @@
 """Source of a program that runs the trial of a requirement, to be read, changed and started by its user."""
 
-from conformance.trial import Trial
-from conformance.trial.source import printed
+from conformance.trial.source import imports_of, printed
+from conformance.trial.trial import Trial
 
 _PROGRAM = '''\
 """A trial of {trial.requirement}. Prints the verdict on its history as JSON; another target may be named."""
@@ -12,8 +12,7 @@ kafkatrial.suite.activate()
 
 import chaos.targets  # registers the targets `simulation` and `defective:NAME`
 from conformance.concurrent.replay import run_program
-from conformance.trial import *
-from fixtures.faults import *
+{imports}
 
 trial = {source}
 
@@ -24,4 +23,5 @@ if __name__ == "__main__":
 
 def program_of(trial: Trial, target: str) -> str:
     """Return the source of a program that runs and judges a trial and exits with 0 (ok), 1 (violation) or 6."""
-    return _PROGRAM.format(trial=trial, source=printed(trial, used=len("trial = ")), target=target)
+    source = printed(trial, used=len("trial = "))
+    return _PROGRAM.format(trial=trial, imports=imports_of(trial), source=source, target=target)

@@ -10,7 +10,7 @@ from conformance.concurrent.requirements import HISTORY_CHECKS
 from conformance.concurrent.run import HistoryRun
 from conformance.concurrent.trial_context import ScriptNotRunError
 from conformance.printed_programs import EXIT_CODES, exit_code_without_verdict, target_of_program
-from conformance.trial import Trial
+from conformance.trial.trial import Trial
 from fixtures.targets.target import Target, TargetError
 from linearizability.printable import one_line
 

@@ -16,7 +16,8 @@ from conformance.concurrent.history_checks import (
 )
 from conformance.concurrent.requirement_row import RequirementRow, always
 from conformance.requirements.requirement import Requirement, Source
-from conformance.trial import Client, Trial, WatermarkReader
+from conformance.trial.phased_clients import WatermarkReader
+from conformance.trial.trial import Client, Trial
 from fixtures.targets.target import Capability, Target
 
 _DOCUMENTATION = "https://kafka.apache.org/documentation/"

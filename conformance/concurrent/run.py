@@ -17,8 +17,8 @@ from conformance.concurrent.actors import Actor, actor_of
 from conformance.concurrent.nemesis import Moves
 from conformance.concurrent.replica_reads import record_replicas
 from conformance.concurrent.trial_context import Replicas, ScriptNotRunError, TrialContext
-from conformance.trial import Placement, Topic, Trial
 from conformance.trial.phased_clients import Phase
+from conformance.trial.trial import Placement, Topic, Trial
 from fixtures.clients.broker_defaults import settings_to_pin
 from fixtures.clients.recorded import RecordedClient
 from fixtures.clients.responses import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP

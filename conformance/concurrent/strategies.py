@@ -7,22 +7,12 @@ of milliseconds. All shrink towards one client that sends one record.
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from conformance.trial import (
-    Begin,
-    Client,
-    Flush,
-    Heal,
-    Idle,
-    Move,
-    OneShotProducer,
-    PipelinedProducer,
-    SendRecords,
-    Tail,
-    Topic,
-    Trial,
-)
-from conformance.trial.phased_clients import Step
+from conformance.trial.moves import Begin, Heal, Move
+from conformance.trial.phased_clients import OneShotProducer, PipelinedProducer, SendRecords, Step
+from conformance.trial.trial import Client, Topic, Trial
+from conformance.trial.workloads import Tail
 from fixtures.clients.payload import SIZE_MIN
+from fixtures.clients.steps import Flush, Idle
 from fixtures.faults import CutConnections, Lost, Role
 
 COMPRESSIONS = ("none", "gzip", "snappy", "lz4", "zstd")

@@ -13,7 +13,7 @@ from conformance.concurrent.trial_context import ScriptNotRunError, TrialContext
 from conformance.fuzz.generator import FuzzRequest
 from conformance.fuzz.probe import ProbedNode
 from conformance.fuzz.world import TOPICS, WITNESS, Port, World, uuid_of
-from conformance.trial import Topic
+from conformance.trial.trial import Topic
 from fixtures.clients import requests
 from fixtures.clients.messages import ApiKey
 from fixtures.clients.raw import RawClient

@@ -23,8 +23,10 @@ from conformance.fuzz.generator import FuzzRequest, Generator
 from conformance.fuzz.health import Health, Limits
 from conformance.fuzz.probe import Probing, Responses
 from conformance.fuzz.world import World
-from conformance.trial import Client, Flush, PipelinedProducer, Tail, Topic, Trickle
-from conformance.trial.phased_clients import Phase
+from conformance.trial.phased_clients import Phase, PipelinedProducer, Trickle
+from conformance.trial.trial import Client, Topic
+from conformance.trial.workloads import Tail
+from fixtures.clients.steps import Flush
 from fixtures.targets.target import TargetError
 from linearizability.check import judge_history
 from linearizability.history.reader import open_history

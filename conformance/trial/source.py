@@ -1,6 +1,9 @@
-"""Trials as Python source, over several lines for a person to read."""
+"""Trials as Python source, over several lines for a person to read, and the imports that it needs."""
 
+from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
+from enum import Enum
 from typing import Final
 
 from fixtures.python_source import source_of
@@ -32,3 +35,33 @@ def printed(value: object, *, used: int = 0, indent: str = "") -> str:
         return on_one_line
     lines = "".join(f"{inner}{part},\n" for part in parts)
     return f"{opening}\n{lines}{indent}{closing}"
+
+
+def imports_of(value: object) -> str:
+    """Return the import statements of the classes in a value's source, a line for each module."""
+    names = defaultdict[str, set[str]](set)
+    for part in _parts(value):
+        if is_dataclass(part) or isinstance(part, Enum):
+            names[type(part).__module__].add(type(part).__name__)
+    return "\n".join(_import(module, sorted(names[module])) for module in sorted(names))
+
+
+def _import(module: str, names: list[str]) -> str:
+    line = f"from {module} import {', '.join(names)}"
+    if len(line) <= _WIDTH:
+        return line
+    lines = "".join(f"{_INDENT}{name},\n" for name in names)
+    return f"from {module} import (\n{lines})"
+
+
+def _parts(value: object) -> Iterator[object]:
+    """Yield a value and all values in its fields that its source contains."""
+    yield value
+    inner: list[object] = []
+    if is_dataclass(value):
+        given = ((field, getattr(value, field.name)) for field in fields(value))
+        inner = [part for field, part in given if part != field.default]
+    elif isinstance(value, tuple):
+        inner = list(value)
+    for part in inner:
+        yield from _parts(part)

@@ -10,32 +10,27 @@ from chaos.campaign.counterexample import FILE_NAME, Counterexample
 from chaos.campaign.saved import save
 from chaos.defects.saved import COUNTEREXAMPLES
 from chaos.replay import TrialNotApplicableError, lines_of, replay
-from conformance.trial import (
+from conformance.trial.document import document
+from conformance.trial.moves import Begin, Heal
+from conformance.trial.phased_clients import OneShotProducer, SendRecords
+from conformance.trial.saved import SavedTrial, load_trial
+from conformance.trial.trial import ClusterSettings, Topic, Trial
+from conformance.trial.workloads import OneByOne, Pipelined, Tail
+from fixtures.clients.core import process
+from fixtures.clients.core.response_pairs import InvalidResponseError
+from fixtures.clients.steps import (
     CommitOffsets,
     Consumer,
     CreateTopic,
     DeleteTopic,
     Flush,
     Idle,
-    OneByOne,
-    OneShotProducer,
-    Pipelined,
     Poll,
     Produce,
     Producer,
     RequestClient,
-    SendRecords,
-    Tail,
-    Topic,
-    Trial,
 )
-from conformance.trial import SendBatches as StepSend
-from conformance.trial.document import document
-from conformance.trial.moves import Begin, Heal
-from conformance.trial.saved import SavedTrial, load_trial
-from conformance.trial.trial import ClusterSettings
-from fixtures.clients.core import process
-from fixtures.clients.core.response_pairs import InvalidResponseError
+from fixtures.clients.steps import SendBatches as StepSend
 from fixtures.faults import AddBroker, Kill, Role, StaleCopy, Timed
 from linearizability.history.reader import open_history
 from linearizability.history.validate import validate

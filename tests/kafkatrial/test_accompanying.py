@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from chaos.live.events import ChaosEnded, RoundJudged, RoundNotRun, RoundStarted
-from conformance.trial import Trial
+from conformance.trial.trial import Trial
 from kafkatrial.accompanying import Companions
 from kafkatrial.breaking import Choices, beside
 from kafkatrial.errors import UsageError

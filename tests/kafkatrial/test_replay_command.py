@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from chaos.defects.saved import COUNTEREXAMPLES
-from conformance.trial import ClusterSettings, Producer, SendBatches, Topic, Trial
 from conformance.trial.document import document
+from conformance.trial.trial import ClusterSettings, Topic, Trial
+from fixtures.clients.steps import Producer, SendBatches
 from fixtures.faults import Role, StaleCopy, Timed
 from kafkatrial.__main__ import exit_code
 from kafkatrial.exit_codes import ExitCode

@@ -11,7 +11,8 @@ from rich.text import Text
 from conformance.concurrent import program as concurrent
 from conformance.sequential.program import program
 from conformance.sequential.steps import Batch, CreateTopic, Fetch, Flaw, Produce, Record, Script
-from conformance.trial import OneShotProducer, SendRecords, Trial
+from conformance.trial.phased_clients import OneShotProducer, SendRecords
+from conformance.trial.trial import Trial
 from kafkatrial.console import show
 from linearizability.finding import Standing
 from reports.junit import write_junit

@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from conformance.trial import ClusterSettings, OneByOne, Pipelined, Tail, Topic, Trial, Workload
+from conformance.trial.trial import ClusterSettings, Topic, Trial
+from conformance.trial.workloads import OneByOne, Pipelined, Tail, Workload
 from fixtures.faults import (
     ClockJump,
     DiskError,

@@ -19,7 +19,7 @@ from chaos.campaign.violation import Violation
 from chaos.defects.live.rounds import ROUNDS
 from chaos.live.report import Report
 from chaos.live.session import fitted, run_on
-from conformance.trial import Trial
+from conformance.trial.trial import Trial
 from fixtures.disk.kinds import DiskKind
 from fixtures.faults import PowerCut
 from fixtures.targets.target import NotInstalledError, TargetError

@@ -13,7 +13,7 @@ from typing import Any, Final
 from chaos.simulation.post_run_checks import client_checks, controller_checks, quorum_checks
 from chaos.simulation.post_run_checks.post_run_check import ClusterState, PostRunCheck, Receiver, errors_of
 from chaos.simulation.roles import Roles
-from conformance.trial import Trial
+from conformance.trial.trial import Trial
 from fixtures.clients.client_request import encoded
 from fixtures.clients.core.process import Behaviour, ClientResponse, SendRequest, Sleep, Wait
 from fixtures.clients.core.response_pairs import InvalidResponseError

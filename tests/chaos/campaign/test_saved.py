@@ -8,8 +8,9 @@ import pytest
 
 from chaos.campaign.counterexample import FILE_NAME, Counterexample, program_of
 from chaos.campaign.saved import SavedFailureError, load_failure, load_failures, save
-from conformance.trial import Producer, SendBatches, Trial
 from conformance.trial.document import document
+from conformance.trial.trial import Trial
+from fixtures.clients.steps import Producer, SendBatches
 from fixtures.faults import Kill, Role, Timed
 
 DEFECT = "acknowledge-before-replication"

@@ -5,7 +5,8 @@ from itertools import islice
 
 from chaos.campaign.shrinking import smallest
 from chaos.simulation.seeds import trial_of_seed
-from conformance.trial import Producer, SendBatches, Topic, Trial
+from conformance.trial.trial import Topic, Trial
+from fixtures.clients.steps import Producer, SendBatches
 from fixtures.faults import Kill, Role, Timed
 
 

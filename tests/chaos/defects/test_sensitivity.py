@@ -15,7 +15,7 @@ from chaos.sensitivity import (
     try_defect,
     violation_of,
 )
-from conformance.trial import Trial
+from conformance.trial.trial import Trial
 
 EASY = DEFECTS["commit-what-the-leader-has"]
 

@@ -8,7 +8,7 @@ from chaos.live import campaign
 from chaos.live.campaign import NOT_RUN_MAX, NothingRunsError, Plan, run_chaos
 from chaos.live.events import ChaosEnded, RoundJudged, RoundNotRun
 from chaos.live.report import Report, Worked
-from conformance.trial import Trial
+from conformance.trial.trial import Trial
 from fixtures.faults import Kill, Role, Timed
 from fixtures.targets.target import TargetError
 from kafkatrial.breaking import Breaking

@@ -7,7 +7,8 @@ from confluent_kafka.cimpl import NewTopic
 from chaos.live.report import Kept
 from chaos.live.session import fitted, run_on
 from conformance.concurrent.trial_context import ScriptNotRunError
-from conformance.trial import OneByOne, Tail, Topic, Trial
+from conformance.trial.trial import Topic, Trial
+from conformance.trial.workloads import OneByOne, Tail
 from fixtures.faults import Cut, HalfOpen, HoldRequests, Isolate, Keeps, Kill, Refuse, Reset, Ring, Role, Slow, Timed
 from fixtures.targets.catalogue import parse_target
 from fixtures.targets.target import TargetError

@@ -10,7 +10,8 @@ import pytest
 from chaos.live.report import Kept
 from chaos.live.session import run_on
 from chaos.live.strategies import SOON_MISSED
-from conformance.trial import ClusterSettings, Retrying, Tail, Topic, Trial
+from conformance.trial.trial import ClusterSettings, Topic, Trial
+from conformance.trial.workloads import Retrying, Tail
 from fixtures.faults import Kill, Timed
 
 ALL = -1

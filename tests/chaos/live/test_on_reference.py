@@ -8,7 +8,8 @@ import pytest
 from chaos.live.report import Kept
 from chaos.live.session import fitted, run_on
 from chaos.live.strategies import SOON_MISSED
-from conformance.trial import STEADY_MS, ClusterSettings, Keyed, LeaderReader, OneByOne, Pipelined, Tail, Topic, Trial
+from conformance.trial.trial import ClusterSettings, Topic, Trial
+from conformance.trial.workloads import STEADY_MS, Keyed, LeaderReader, OneByOne, Pipelined, Tail
 from fixtures.faults import Kill, Pause, PowerCut, Role, ShutDown, Timed
 from linearizability.judgement import Verdict
 

@@ -7,7 +7,7 @@ import pytest
 from chaos.campaign.violation import Violation
 from chaos.live.report import Report, Worked
 from chaos.live.run import unhealed
-from conformance.trial import Trial
+from conformance.trial.trial import Trial
 from linearizability.judgement import Judgement
 
 CONTROLS = ("links", "requests", "disks", "clocks", "limits")

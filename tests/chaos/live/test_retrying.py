@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from chaos.live.retrying import RetryingProducer
-from conformance.trial import Retrying
+from conformance.trial.workloads import Retrying
 from fixtures.clients.call_results import InitializedProducer, Produced
 from fixtures.clients.payload import from_record, to_record
 from fixtures.clients.record_batch import decode_batches

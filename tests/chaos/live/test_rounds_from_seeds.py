@@ -10,20 +10,10 @@ from chaos.live.strategies import round_of
 from chaos.simulation.fault_strategies import FAULT_KINDS
 from chaos.simulation.run import run
 from conformance import trial
-from conformance.trial import (
-    AlterTopicConfig,
-    ClusterSettings,
-    CreateTopic,
-    Keyed,
-    LeaderReader,
-    OneByOne,
-    Pipelined,
-    RequestClient,
-    Tail,
-    Topic,
-    Trial,
-)
+from conformance.trial.trial import ClusterSettings, Topic, Trial
+from conformance.trial.workloads import Keyed, LeaderReader, OneByOne, Pipelined, Tail
 from fixtures import faults
+from fixtures.clients.steps import AlterTopicConfig, CreateTopic, RequestClient
 from fixtures.faults import Configure, Isolate, Kill, Pause, RestartWith, Role, Timed
 from fixtures.targets.trial_properties import trial_properties
 from linearizability.anomalies import faults as rows

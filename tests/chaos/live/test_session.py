@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from chaos.live import session
-from conformance.trial import Trial
+from conformance.trial.trial import Trial
 from fixtures.targets.target import TargetError
 
 

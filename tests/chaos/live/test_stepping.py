@@ -6,8 +6,9 @@ from types import SimpleNamespace
 import pytest
 
 from chaos.live.stepping import SteppingClients
-from conformance.trial import Producer, SendBatches, Trial
 from conformance.trial.phased_clients import Phase
+from conformance.trial.trial import Trial
+from fixtures.clients.steps import Producer, SendBatches
 from fixtures.targets.target import TargetError
 
 

@@ -15,8 +15,8 @@ from chaos.simulation.campaign_events import (
     Standing,
 )
 from chaos.simulation.work import run_seed, working
-from conformance.trial import Trial
 from conformance.trial.saved import SavedTrial
+from conformance.trial.trial import Trial
 
 DEFECT = "acknowledge-before-replication"
 """Detected in every trial with an acknowledgement."""

@@ -6,7 +6,8 @@ from chaos.campaign.counterexample import Counterexample
 from chaos.simulation.diagram import MESSAGES_MAX, NOTES_MAX, diagram_of
 from chaos.simulation.recording import Record
 from chaos.simulation.run import run
-from conformance.trial import Flush, Producer, SendBatches, Trial
+from conformance.trial.trial import Trial
+from fixtures.clients.steps import Flush, Producer, SendBatches
 from fixtures.faults import Kill, Role, Timed
 from linearizability.picture.space_time import Happening
 

@@ -8,7 +8,7 @@ import pytest
 from chaos.simulation import run as run_module
 from chaos.simulation.post_run_checks import CHECKS_PER_RUN, POST_RUN_CHECKS, checks_of_seed
 from chaos.simulation.run import run
-from conformance.trial import ClusterSettings, Topic, Trial
+from conformance.trial.trial import ClusterSettings, Topic, Trial
 from reference_broker.core import broker_lifecycle_manager, group_coordinator
 from reference_broker.core.configuration.configuration import BrokerConfiguration
 from reference_broker.core.controller import configs, isr, placement, registrations, topics

@@ -8,9 +8,10 @@ from unittest.mock import patch
 import pytest
 
 from chaos.simulation.run import run
-from conformance.trial import (
+from conformance.trial.trial import ClusterSettings, Topic, Trial
+from fixtures.clients.core.descriptions import SUBJECTS
+from fixtures.clients.steps import (
     AlterTopicConfig,
-    ClusterSettings,
     CreatePartitions,
     CreateTopic,
     DeleteTopic,
@@ -20,10 +21,7 @@ from conformance.trial import (
     Produce,
     ReassignPartition,
     RequestClient,
-    Topic,
-    Trial,
 )
-from fixtures.clients.core.descriptions import SUBJECTS
 from fixtures.faults import Pause, Role, ShutDown, Timed
 from reference_broker.core.controller import isr
 from reference_broker.core.controller.handlers import (

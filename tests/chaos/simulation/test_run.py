@@ -3,7 +3,8 @@
 import pytest
 
 from chaos.simulation.run import SimulatedRun, run
-from conformance.trial import (
+from conformance.trial.trial import Topic, Trial
+from fixtures.clients.steps import (
     CommitOffsets,
     Consumer,
     CreateTopic,
@@ -23,8 +24,6 @@ from conformance.trial import (
     RequestClient,
     Seek,
     SendBatches,
-    Topic,
-    Trial,
 )
 from fixtures.faults import Configure, CutConnections, Isolate, Kill, Lost, Pause, PowerCut, Role, ShutDown, Timed, Wipe
 from linearizability.history.validate import validate

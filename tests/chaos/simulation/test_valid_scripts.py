@@ -3,8 +3,8 @@
 import pytest
 
 from chaos.simulation.run import run
-from conformance.trial import (
-    ClusterSettings,
+from conformance.trial.trial import ClusterSettings, Topic, Trial
+from fixtures.clients.steps import (
     CreatePartitions,
     CreateTopic,
     Produce,
@@ -12,8 +12,6 @@ from conformance.trial import (
     ReassignPartition,
     RequestClient,
     SendBatches,
-    Topic,
-    Trial,
 )
 from fixtures.faults import (
     Damage,

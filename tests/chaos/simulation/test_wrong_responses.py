@@ -4,7 +4,8 @@ import pytest
 
 from chaos.defects.registry import defect
 from chaos.simulation.run import run
-from conformance.trial import (
+from conformance.trial.trial import Topic, Trial
+from fixtures.clients.steps import (
     DeleteRecords,
     Idle,
     ListOffsets,
@@ -14,8 +15,6 @@ from conformance.trial import (
     Producer,
     RequestClient,
     SendBatches,
-    Topic,
-    Trial,
 )
 from fixtures.faults import Kill, Role, ShutDown, Timed
 

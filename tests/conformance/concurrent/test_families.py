@@ -7,7 +7,7 @@ from conformance.check_context import CheckContext
 from conformance.concurrent import check as check_module
 from conformance.concurrent.check import Family
 from conformance.engine import seed_of
-from conformance.trial import Trial
+from conformance.trial.trial import Trial
 from tests.conformance.fakes import FakeTarget
 
 SCRIPT = Trial()

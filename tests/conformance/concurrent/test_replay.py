@@ -9,7 +9,9 @@ import pytest
 
 from conformance.concurrent.program import program_of
 from conformance.concurrent.replay import run_program
-from conformance.trial import Begin, ClusterSettings, OneShotProducer, SendRecords, Topic, Trial
+from conformance.trial.moves import Begin
+from conformance.trial.phased_clients import OneShotProducer, SendRecords
+from conformance.trial.trial import ClusterSettings, Topic, Trial
 from fixtures.faults import CutConnections, Role
 
 TRIAL = Trial(

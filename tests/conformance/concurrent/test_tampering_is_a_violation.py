@@ -15,8 +15,8 @@ import pytest
 
 from conformance.check_context import CheckContext
 from conformance.concurrent.requirements import REQUIREMENTS
-from conformance.trial import Trial
 from conformance.trial.document import trial_of
+from conformance.trial.trial import Trial
 from fixtures.clients.record_batch import decode_batches, encode_batch
 from fixtures.targets.target import Capability
 from linearizability.judgement import Verdict

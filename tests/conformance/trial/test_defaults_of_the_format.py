@@ -8,7 +8,7 @@ from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
 from typing import get_args, get_type_hints
 
-from conformance.trial import Trial
+from conformance.trial.trial import Trial
 from fixtures.python_source import source_of
 
 GOLDEN = Path(__file__).with_name("golden") / "trial_defaults.txt"

@@ -8,10 +8,12 @@ from chaos.defects.saved import COUNTEREXAMPLES
 from chaos.live.findings import FINDINGS
 from chaos.live.strategies import round_of
 from chaos.simulation.seeds import trial_of_seed
-from conformance.trial import ClusterSettings, MetadataWatcher, OneShotProducer, SendRecords, Tail, Topic, Trial
 from conformance.trial.document import document
 from conformance.trial.moves import AwaitIsr, Begin, Heal, MoveReplicas, StartBroker, StopBroker
+from conformance.trial.phased_clients import MetadataWatcher, OneShotProducer, SendRecords
 from conformance.trial.saved import NotATrialError, load_trial
+from conformance.trial.trial import ClusterSettings, Topic, Trial
+from conformance.trial.workloads import Tail
 from fixtures.clients.steps import Idle
 from fixtures.faults import CutConnections, Damage, DamageDisk, Kill, Lost, Pause, Role, ShutDown
 
