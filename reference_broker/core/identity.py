@@ -31,7 +31,3 @@ class Identity:
     endpoints: tuple[Endpoint, ...]
     directory_id: UUID
     incarnation_id: UUID
-
-    def endpoint(self, listener: str) -> Endpoint | None:
-        """Return the advertised endpoint of a listener; null if it is not advertised."""
-        return next((endpoint for endpoint in self.endpoints if endpoint.listener == listener), None)

@@ -203,6 +203,14 @@ class IsrChanged(PartitionEvent):
 
 
 @dataclass(frozen=True, slots=True)
+class FollowerFetchRecorded(PartitionEvent):
+    """The leader has recorded a fetch of a follower, at a time of its monotonic clock."""
+
+    follower_id: int
+    monotonic_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class LogTruncated(PartitionEvent):
     """A follower has truncated its log, because it diverged from the leader's."""
 

@@ -45,9 +45,6 @@ class Work:
         self._fail = fail
         self._unfinished: deque[_Task] = deque()
 
-    def __len__(self) -> int:
-        return len(self._unfinished)
-
     def run(self, request: Request, steps: Steps[Any], then: Callable[[Any, Now], None], now: Now) -> None:
         """Run the steps of a request's work, and then call `then` with the result, perhaps at once."""
         task = _Task(request, steps, then)

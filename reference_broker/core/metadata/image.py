@@ -74,10 +74,6 @@ class MetadataImage:
         """Return the properties that are set on a topic."""
         return self.overrides(ResourceType.TOPIC, name)
 
-    def configured(self) -> list[tuple[int, str]]:
-        """Return type and name of every resource with a property."""
-        return [resource for resource, properties in self._configs.items() if properties]
-
     def partition(self, topic: str, index: int) -> PartitionRecord | None:
         """Return a partition, or null if it does not exist."""
         image = self.topics.get(topic)

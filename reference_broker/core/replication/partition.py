@@ -33,6 +33,7 @@ from reference_broker.core.replication.followers import Followers, ReplicaContex
 from reference_broker.core.replication.isr import REACTIONS, IsrState, Reaction
 from reference_broker.core.tracer import (
     DuplicateFound,
+    FollowerFetchRecorded,
     HighWatermarkUpdated,
     IsrChanged,
     LeaderEpochStarted,
@@ -271,6 +272,7 @@ class Partition:
         node_id, follower = run.node_id, self.followers[run.node_id]
         end_before, start_before = follower.end_offset, follower.log_start_offset
         follower.update_fetch_state(offset, log_start_offset, leader_end_offset, run.broker_epoch, now.monotonic_ms)
+        self._trace(FollowerFetchRecorded, node_id, now.monotonic_ms)
         if node_id not in self.isr.isr and self._may_join(node_id):
             self._set_isr(self.isr.expanded(node_id))
             self._context.propose(self, self.isr, now)

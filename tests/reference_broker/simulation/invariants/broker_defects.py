@@ -27,7 +27,7 @@ from reference_broker.core.quorum.request_manager import RequestManager
 from reference_broker.core.replication import log_manager
 from reference_broker.core.replication.delayed_produce import DelayedProduce
 from reference_broker.core.replication.fetch_state import FetchPhase
-from reference_broker.core.replication.follower_progress import FollowerProgress
+from reference_broker.core.replication.follower_progress import UNKNOWN_OFFSET, FollowerProgress
 from reference_broker.core.replication.followers import Followers
 from reference_broker.core.replication.partition import Partition
 from reference_broker.core.replication.replica_fetcher import ReplicaFetcher
@@ -84,6 +84,16 @@ def store_a_pre_vote(original):
         return response
 
     return vote
+
+
+def count_a_follower_that_is_behind(original):
+    """Let every fetch show that the follower was caught up at its previous one."""
+
+    def update_fetch_state(self, *fetch):
+        self.last_fetch_leader_end_offset = UNKNOWN_OFFSET
+        original(self, *fetch)
+
+    return update_fetch_state
 
 
 def disconnect_at_the_first_check(self, channel, now):
@@ -220,6 +230,14 @@ BROKER_DEFECTS = (
         FollowerProgress,
         "is_caught_up",
         lambda self, end_offset, *_: self.end_offset == end_offset,
+    ),
+    Defect(
+        "follower-progress",
+        FollowerProgress,
+        "update_fetch_state",
+        count_a_follower_that_is_behind(FollowerProgress.update_fetch_state),
+        for_ms=2_500,
+        properties={"replica.fetch.max.bytes": "1"},
     ),
     Defect("channel-timeout", Channels, "_look", disconnect_at_the_first_check),
     Defect(

@@ -1,0 +1,56 @@
+"""Followers as their leader knows them, by a replay of their fetches (`Replica.updateFetchStateOrThrow`).
+
+| name                | what must hold                                                                                |
+|---------------------|-----------------------------------------------------------------------------------------------|
+| `follower-progress` | a follower was last caught up at its latest fetch whose log end it has reached since; the ISR |
+|                     | depends on it                                                                                 |
+
+The first fetch in a leader epoch is not checked: the epoch begins with a state that depends on the ISR. Whether the
+follower's end offset is that of its fetch is checked with the high watermark (`watermark-on-isr`).
+"""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from reference_broker.core.replication.follower_progress import FollowerProgress
+from reference_broker.core.tracer import FollowerFetchRecorded
+from reference_broker.simulation.invariants.violation import InvariantViolation
+from reference_broker.simulation.invariants.watch import Watched, led_partition
+
+
+@dataclass(frozen=True, slots=True)
+class _Fetch:
+    """The last fetch of a follower, the log end then, and when it was last caught up."""
+
+    follower: FollowerProgress
+    leader_epoch: int
+    monotonic_ms: int
+    leader_end_offset: int
+    caught_up_ms: int
+
+
+class FollowerProgressInvariants:
+    """Replay of the fetches that leaders record."""
+
+    def __init__(self) -> None:
+        self._last: dict[tuple[int, UUID, int, int], _Fetch] = {}
+
+    def on_fetch(self, watched: Watched, event: FollowerFetchRecorded) -> None:
+        """Replay a fetch, and compare the result with the leader's state."""
+        partition = led_partition(watched, event)
+        if partition is None:
+            return
+        follower, end_offset = partition.followers[event.follower_id], partition.log.log_end_offset
+        key = watched.node_id, event.topic_id, event.partition, event.follower_id
+        last, caught_up_ms = self._last.get(key), follower.last_caught_up_ms
+        if last is not None and last.follower is follower and last.leader_epoch == partition.leader_epoch:
+            caught_up_ms = last.caught_up_ms
+            if follower.end_offset >= end_offset:
+                caught_up_ms = event.monotonic_ms
+            elif follower.end_offset >= last.leader_end_offset:
+                caught_up_ms = max(caught_up_ms, last.monotonic_ms)
+        if follower.last_caught_up_ms != caught_up_ms:
+            place = f"{event.topic}-{event.partition} on node {watched.node_id}"
+            detail = f"{place}: follower {event.follower_id} was last caught up at {follower.last_caught_up_ms}"
+            raise InvariantViolation("follower-progress", f"{detail}, not at {caught_up_ms}")
+        self._last[key] = _Fetch(follower, partition.leader_epoch, event.monotonic_ms, end_offset, caught_up_ms)
