@@ -36,7 +36,7 @@ from conformance.concurrent.isr_checks import (
     min_insync_replicas_is_enforced,
 )
 from conformance.concurrent.requirement_row import RequirementRow, always
-from conformance.requirements.requirement import Source
+from conformance.requirements.requirement import KRAFT, Source
 from conformance.requirements.sources import (
     KIP_101,
     KIP_279,
@@ -173,6 +173,7 @@ ROWS: Final = (
         history_checks=always(preferred_election_returns_right_error),
         needs=_ALL,
         nodes_min=3,
+        since=KRAFT,
     ),
     RequirementRow(
         id="epochs/replicas-truncate-where-epochs-diverge",

@@ -21,6 +21,8 @@ class RequirementRow:
     history_checks: HistoryChecks = lambda _: ()
     needs: frozenset[Capability] = field(default=frozenset())
     nodes_min: int = 1
+    since: str | None = None
+    """First Apache Kafka version it holds for."""
 
     @property
     def family(self) -> Family:
@@ -38,6 +40,7 @@ class RequirementRow:
             check=concurrent_check(family, self.history_checks),
             needs=self.needs | {Capability.TOPIC_ADMIN},
             nodes_min=self.nodes_min,
+            since=self.since,
             family=family.name,
         )
 

@@ -19,7 +19,10 @@ from conformance.concurrent.replica_reads import record_replicas
 from conformance.concurrent.trial_context import Replicas, ScriptNotRunError, TrialContext
 from conformance.trial.phased_clients import Phase
 from conformance.trial.trial import Placement, Topic, Trial
+from fixtures.clients import requests
 from fixtures.clients.broker_defaults import settings_to_pin
+from fixtures.clients.messages import ApiKey
+from fixtures.clients.outcomes import UNSUPPORTED_VERSION
 from fixtures.clients.recorded import RecordedClient
 from fixtures.clients.responses import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from fixtures.clients.stage import Event, Stage, Task
@@ -38,6 +41,8 @@ READY_TIMEOUT_S = 30.0
 """Timeout until a new topic has all its leaders and full ISRs, and until the ISRs are full again after healing."""
 DRAIN_TIMEOUT_S = 30.0
 _RETRY_BACKOFF_S = 0.1
+_NOT_CONTROLLER = "NOT_CONTROLLER"
+"""Before KRaft, the response of a broker that is not the controller."""
 
 
 class Injection(Protocol):
@@ -113,9 +118,9 @@ class HistoryRun:
 
     # --- before
 
-    def raw_client(self) -> RecordedClient:
-        """Return a new process, whose requests go to the first node."""
-        return RecordedClient(self.target, self._recorder, next(self._processes), topic_ids=self._topic_ids)
+    def raw_client(self, node: int | None = None) -> RecordedClient:
+        """Return a new process, whose requests go to a node; null: the first one."""
+        return RecordedClient(self.target, self._recorder, next(self._processes), topic_ids=self._topic_ids, node=node)
 
     def note_topic(self, name: str) -> None:
         """Delete in the end a topic that a client may create, on a cluster that continues after the run."""
@@ -124,13 +129,18 @@ class HistoryRun:
     def make_topic(self, topic: str, settings: Topic, admin: RecordedClient) -> TrialContext:
         """Create a topic and wait for its ISRs to be full. Raises `ScriptNotRunError`."""
         properties = {**settings_to_pin(admin.connection(admin.node), admin.node), **dict(settings.properties)}
-        created = admin.create_topic(
-            topic,
+        create = partial(
+            RecordedClient.create_topic,
+            topic=topic,
             partitions=settings.partitions,
             replication_factor=settings.replication_factor,
             properties=properties,
             assignments=self._assignments(settings, admin),
         )
+        created = create(admin)
+        if created.error == _NOT_CONTROLLER:
+            with self.raw_client(_advertised_controller(admin)) as controller:
+                created = create(controller)
         if created.outcome is not Outcome.OK:
             raise ScriptNotRunError(f"CreateTopics failed with {created.error}")
         self._recorder.topic(topic, properties)
@@ -251,11 +261,19 @@ def _rotated(nodes: Sequence[int], first: int) -> Sequence[int]:
 
 
 def _controller(admin: RecordedClient) -> int:
-    """Return the active controller. Raises `ScriptNotRunError`."""
+    """Return the active controller: the leader of the metadata quorum. Raises `ScriptNotRunError`."""
     result = admin.describe_quorum()
+    if result.error == UNSUPPORTED_VERSION:  # before KRaft
+        return _advertised_controller(admin)
     if result.error is not None:
         raise ScriptNotRunError(f"DescribeQuorum failed with {result.error}")
     return int(result.response.topics[0].partitions[0].leader_id)
+
+
+def _advertised_controller(admin: RecordedClient) -> int:
+    """Return the controller in a Metadata response, which before KRaft is the active one."""
+    connection = admin.connection(admin.node)
+    return int(connection.request(requests.metadata(connection.schema_for(ApiKey.METADATA), ())).controller_id)
 
 
 def _find_topics(context: TrialContext) -> None:

@@ -5,7 +5,7 @@ from typing import Final
 from hypothesis import strategies as st
 
 from conformance.requirements import rejections, sources
-from conformance.requirements.requirement import Level, Requirement
+from conformance.requirements.requirement import KRAFT, Level, Requirement
 from conformance.sequential.check import judges, sequential
 from conformance.sequential.model.topics import PARTITIONS_PER_REQUEST_MAX, REPLICAS_TOO_MANY, UNKNOWN_BROKER
 from conformance.sequential.steps import (
@@ -59,6 +59,7 @@ REQUIREMENTS: Final = (
         sources=(sources.KIP_4_METADATA, sources.PROTOCOL_ERRORS),
         check=sequential(script(many(_BAD), Metadata(), *rejections.CREATIONS), _CREATION | _PRESENCE | _ERRORS),
         needs=_TOPICS,
+        since=KRAFT,
     ),
     Requirement(
         id="admin/existing-topic-is-not-created-again",

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from conformance.requirements import rejections, sources
-from conformance.requirements.requirement import Level, Requirement
+from conformance.requirements.requirement import KRAFT, Level, Requirement
 from conformance.sequential.check import judges, sequential
 from conformance.sequential.model.configs import THROTTLED
 from conformance.sequential.steps import (
@@ -129,6 +129,7 @@ REQUIREMENTS: Final = (
             cost=2,
         ),
         needs=_TOPICS,
+        since=KRAFT,
     ),
     Requirement(
         id="configs/bad-broker-change-is-rejected",
@@ -138,6 +139,7 @@ REQUIREMENTS: Final = (
         sources=(sources.KIP_226, sources.KIP_339),
         check=sequential(script(CreateTopic(), *rejections.BROKER_CHANGES), _ERRORS),
         needs=_TOPICS,
+        since=KRAFT,
     ),
     Requirement(
         id="configs/validate-only-changes-nothing",
@@ -163,6 +165,7 @@ REQUIREMENTS: Final = (
             cost=3,
         ),
         needs=_TOPICS,
+        since=KRAFT,
     ),
     Requirement(
         id="configs/alter-configs-replaces-all",

@@ -9,7 +9,7 @@ from typing import Final
 from hypothesis import strategies as st
 
 from conformance.requirements import sources
-from conformance.requirements.requirement import Level, Requirement
+from conformance.requirements.requirement import KRAFT, Level, Requirement
 from conformance.sequential.check import judges, sequential
 from conformance.sequential.steps import (
     EARLIEST,
@@ -127,6 +127,7 @@ REQUIREMENTS: Final = (
         ),
         needs=_REPLICATION,
         nodes_min=3,
+        since=KRAFT,
     ),
     Requirement(
         id="epochs/past-epochs-ended-where-the-next-began",
@@ -149,6 +150,7 @@ REQUIREMENTS: Final = (
         ),
         needs=_REPLICATION,
         nodes_min=3,
+        since=KRAFT,
     ),
     Requirement(
         id="epochs/epoch-begins-at-log-end",
@@ -171,6 +173,7 @@ REQUIREMENTS: Final = (
         ),
         needs=_REPLICATION,
         nodes_min=3,
+        since=KRAFT,
     ),
     Requirement(
         id="epochs/records-keep-their-epoch",
@@ -195,6 +198,7 @@ REQUIREMENTS: Final = (
         ),
         needs=_REPLICATION,
         nodes_min=3,
+        since=KRAFT,
     ),
     Requirement(
         id="epochs/every-leader-has-a-new-epoch",
@@ -214,6 +218,7 @@ REQUIREMENTS: Final = (
         ),
         needs=_REPLICATION,
         nodes_min=3,
+        since=KRAFT,
     ),
     Requirement(
         id="epochs/commits-carry-the-epoch",

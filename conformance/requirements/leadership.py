@@ -8,7 +8,7 @@ from typing import Final
 from hypothesis import strategies as st
 
 from conformance.requirements import rejections, sources
-from conformance.requirements.requirement import Level, Requirement
+from conformance.requirements.requirement import KRAFT, Level, Requirement
 from conformance.sequential.check import judges, sequential
 from conformance.sequential.steps import (
     EARLIEST,
@@ -147,6 +147,7 @@ REQUIREMENTS: Final = (
         ),
         needs=_REPLICATION,
         nodes_min=3,
+        since=KRAFT,
     ),
     Requirement(
         id="leadership/records-outlive-a-leader",
@@ -170,6 +171,7 @@ REQUIREMENTS: Final = (
         ),
         needs=_REPLICATION,
         nodes_min=3,
+        since=KRAFT,
     ),
     Requirement(
         id="leadership/deleted-records-stay-deleted",
@@ -196,5 +198,6 @@ REQUIREMENTS: Final = (
         ),
         needs=_REPLICATION,
         nodes_min=3,
+        since=KRAFT,
     ),
 )

@@ -5,7 +5,7 @@ from typing import Final
 from hypothesis import strategies as st
 
 from conformance.requirements import rejections, sources
-from conformance.requirements.requirement import Level, Requirement
+from conformance.requirements.requirement import KRAFT, Level, Requirement
 from conformance.sequential.check import judges, sequential
 from conformance.sequential.steps import (
     AlterReassignment,
@@ -163,6 +163,7 @@ REQUIREMENTS: Final = (
         ),
         needs=_TOPICS | {Capability.REPLICATION},
         nodes_min=3,
+        since=KRAFT,
     ),
     Requirement(
         id="metadata/partitions-are-paged",

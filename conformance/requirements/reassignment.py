@@ -5,7 +5,7 @@ from typing import Final
 from hypothesis import strategies as st
 
 from conformance.requirements import sources
-from conformance.requirements.requirement import Level, Requirement
+from conformance.requirements.requirement import KRAFT, Level, Requirement
 from conformance.sequential.check import judges, sequential
 from conformance.sequential.model.topics import UNKNOWN_BROKER
 from conformance.sequential.steps import (
@@ -99,6 +99,7 @@ REQUIREMENTS: Final = (
         ),
         needs=_REPLICATION,
         nodes_min=3,
+        since=KRAFT,
     ),
     Requirement(
         id="reassignment/replication-factor-change-can-be-disallowed",

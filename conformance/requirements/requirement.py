@@ -6,9 +6,14 @@ that it needs of a target; without them it is *not applicable*, never passed.
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Final
 
 from conformance.check_context import Check
 from fixtures.targets.target import Capability
+
+KRAFT: Final = "3.3.0"
+"""First Kafka version without ZooKeeper. Before, leader epochs increase with each change of an assignment or by the
+controller, only the controller serves requests for it, and some errors differ."""
 
 
 class Level(StrEnum):

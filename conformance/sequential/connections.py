@@ -5,6 +5,7 @@ from typing import Final
 import psutil
 
 from conformance.liveness import responds
+from fixtures.clients import requests
 from fixtures.clients.messages import ApiKey, known_versions
 from fixtures.clients.raw import RawClient
 from fixtures.clients.transport import Transport
@@ -31,6 +32,14 @@ class Connections:
         self._target = target
         self._clients: dict[int, RawClient] = {}
         self._first_resident_bytes: int | None = None
+        self.controller: int | None = None
+        """The broker that serves requests for the controller, once another one has rejected one (before KRaft)."""
+
+    def find_controller(self) -> None:
+        """Send Metadata for the controller, to which requests are sent from now on that any broker may serve."""
+        client = self.client()
+        metadata = client.request(requests.metadata(client.schema_for(ApiKey.METADATA), ()))
+        self.controller = getattr(metadata, "controller_id", None)
 
     def close(self) -> None:
         """Close every connection."""

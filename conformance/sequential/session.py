@@ -117,7 +117,8 @@ _FEATURES: Final = dict.fromkeys((ApiKey.CONSUMER_GROUP_HEARTBEAT, ApiKey.CONSUM
 """The feature (KIP-584) without which a broker rejects an API that it advertises."""
 _CREATES: Final = "auto.create.topics.enable"
 _LOADING: Final = "COORDINATOR_LOAD_IN_PROGRESS"
-_NOT_READY: Final = frozenset({_LOADING, "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR"})
+_NOT_CONTROLLER: Final = "NOT_CONTROLLER"
+_NOT_READY: Final = frozenset({_LOADING, "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR", _NOT_CONTROLLER})
 
 
 class NotReady(Exception):  # noqa: N818
@@ -195,8 +196,8 @@ class Session:
                 self._unfinished.append(run)
 
 
-def _is_not_ready(response: Response) -> bool:
-    return not _NOT_READY.isdisjoint((response.get("error"), *response.get("errors", ())))
+def _errors(response: Response) -> frozenset[object]:
+    return frozenset((response.get("error"), *response.get("errors", ())))
 
 
 class _ScriptRun:
@@ -296,9 +297,11 @@ class _ScriptRun:
         return normalise(step, client.request(message), self._symbols)
 
     def _request_when_ready(self, step: Step) -> Response:
-        """Send a request, again while the coordinator is not ready, as any client does; return the last response."""
+        """Send a request, again while its coordinator or controller is not ready; return the last response."""
         deadline = self._transport.monotonic() + READY_TIMEOUT_S
-        while _is_not_ready(response := self._request(step)) and self._transport.monotonic() < deadline:
+        while _NOT_READY & _errors(response := self._request(step)) and self._transport.monotonic() < deadline:
+            if _NOT_CONTROLLER in _errors(response):
+                self._connections.find_controller()
             self._transport.sleep(_RETRY_DELAY_S)
         return response
 
@@ -317,7 +320,7 @@ class _ScriptRun:
             return self._transaction_coordinator(TOPIC)
         if key in _PARTITION_STEPS:
             return self._leaders.get((getattr(step, "topic", ""), getattr(step, "partition", 0)))
-        return None
+        return self._connections.controller
 
     def _produce_without_response(self, step: Produce) -> Response:
         """Produce with acks=0: the next response on the connection must be that of the next request."""
