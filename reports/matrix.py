@@ -3,16 +3,19 @@
 - A column is a target with one version of its broker. Runs of both, on any machine, are merged.
 - A cell is decided by the worst finding of these runs (`WORST_FIRST`); of equally bad ones, by the latest. If only the
   latest runs count, it is decided by the finding of the run that started last, whatever the others found.
+- A requirement that is blocked by an expected violation is unknown here. The expectation decides the exit code of a run,
+  but the requirement was not checked.
 - Requirements are those of all runs: MUST before SHOULD before MAY, each level by areas in the order of the runs.
 """
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Final
 
 from linearizability.finding import Finding, Standing
+from linearizability.judgement import Verdict
 from reports.results import RequirementInfo, Results, TargetInfo
 
 WORST_FIRST: Final = (
@@ -126,10 +129,16 @@ def merge(runs: Sequence[Results], *, latest: bool = False) -> Matrix:
     judged: dict[tuple[str, int], tuple[tuple[Results, Finding], ...]] = {}
     for number, column in enumerate(columns):
         for run in column.runs:
-            found = {each.requirement: each for each in reversed(run.outcomes) if each.target == column.name}
+            of_target = (_as_checked(each) for each in reversed(run.outcomes) if each.target == column.name)
+            found = {each.requirement: each for each in of_target}
             for requirement, finding in found.items():
                 judged[requirement, number] = (*judged.get((requirement, number), ()), (run, finding))
     return Matrix(columns, requirements, judged, latest)
+
+
+def _as_checked(finding: Finding) -> Finding:
+    """Return the finding; an unknown one without the expectation of the violation that blocks it."""
+    return replace(finding, expected_violation=False) if finding.verdict is Verdict.UNKNOWN else finding
 
 
 def _key(target: TargetInfo) -> tuple[str, str]:

@@ -40,6 +40,8 @@ def verdicts(*each):
         ([(Verdict.VIOLATION, True), (Verdict.VIOLATION, False)], Standing.VIOLATION),
         ([(Verdict.VIOLATION, True), (Verdict.OK, True)], Standing.EXPECTED),
         ([(Verdict.OK, False), (Verdict.UNKNOWN, False)], Standing.UNKNOWN),
+        ([(Verdict.UNKNOWN, True), (Verdict.OK, False)], Standing.UNKNOWN),
+        ([(Verdict.UNKNOWN, True), (Verdict.VIOLATION, True)], Standing.EXPECTED),
         ([(Verdict.OK, False), (Verdict.OK, True)], Standing.FIXED),
         ([(Verdict.NOT_APPLICABLE, False), (Verdict.OK, False)], Standing.OK),
         ([(Verdict.NOT_APPLICABLE, False)], Standing.NOT_APPLICABLE),
@@ -52,6 +54,18 @@ def test_the_worst_finding_of_a_targets_runs_decides(results, findings, worst, o
     assert [column.name for column in matrix.columns] == ["mine"]
     assert matrix.cell(DENSE, 0).standing is worst
     assert matrix.counts(0, "MUST")[worst] == 1
+
+
+def test_a_requirement_that_an_expected_violation_blocks_is_unknown(results):
+    reason = "blocked by produce/first"
+    blocked = found(DENSE, "mine", Verdict.UNKNOWN, reason, expected_violation=True)
+    assert blocked.standing is Standing.EXPECTED
+    matrix = merge([run(results, 1, blocked)])
+    assert re.search(rf'<td class="cell unknown" title="{reason}">', render_matrix(matrix, ""))
+    markdown = render_markdown(matrix, "")
+    assert f"| `{DENSE}` | ? |" in markdown.splitlines()
+    assert f"- unknown: `{reason}`: `{DENSE}`" in markdown.splitlines()
+    assert "expected violation" not in markdown
 
 
 def test_the_latest_finding_decides_if_asked_for(results):
@@ -204,6 +218,7 @@ def test_same_runs_give_the_same_files(results):
         (Verdict.VIOLATION, False, "red", "0 of 1 MUST"),
         (Verdict.VIOLATION, True, "red", "0 of 1 MUST"),
         (Verdict.UNKNOWN, False, "yellow", "0 of 1 MUST"),
+        (Verdict.UNKNOWN, True, "yellow", "0 of 1 MUST"),
         (Verdict.NOT_APPLICABLE, False, "yellow", "0 of 0 MUST"),
     ],
 )
