@@ -1,4 +1,4 @@
-"""Four requests to which Apache Kafka responds in another way than the reference broker (docs/findings.md).
+"""Five requests to which Apache Kafka responds in another way than the reference broker (docs/findings.md).
 
     python examples/clients/different_responses.py apache-kafka:4.3.1
 
@@ -19,6 +19,18 @@ WHOLE_CLUSTER = {"resource_type": BROKER, "resource_name": "", "configs": CHANGE
 FIRST_BROKER = {"resource_type": BROKER, "resource_name": Broker(1), "configs": CHANGES}
 PARTITION = {"partition_index": 0, "current_leader_epoch": -1, "timestamp": -1}
 TOPIC = {"name": "trial", "partitions": (PARTITION, PARTITION)}
+SESSION_OF_NO_SHARD = 2_147_483_640
+FETCH = {
+    "replica_id": -1,
+    "max_wait_ms": 0,
+    "min_bytes": 0,
+    "max_bytes": 1 << 20,
+    "isolation_level": 0,
+    "session_id": SESSION_OF_NO_SHARD,
+    "session_epoch": 1,
+    "topics": (),
+    "forgotten_topics_data": (),
+}
 
 SCRIPT = Script(
     (
@@ -40,6 +52,7 @@ SCRIPT = Script(
             ("INVALID_REQUEST",),
             version=7,
         ),
+        RawRequest(ApiKey.FETCH, FETCH, ("FETCH_SESSION_ID_NOT_FOUND",), version=12),
     ),
 )
 

@@ -26,8 +26,8 @@ def test_expired_batch(target, delivery_timeout_s, is_duplicated):
     [
         ("different_responses", "reference", 0),
         ("rejected_partitions", "reference", 0),
-        pytest.param("different_responses", "apache-kafka:4.3.1", 3, marks=[pytest.mark.java, pytest.mark.nightly]),
-        pytest.param("different_responses", "apache-kafka:3.9.2", 3, marks=[pytest.mark.java, pytest.mark.nightly]),
+        pytest.param("different_responses", "apache-kafka:4.3.1", 4, marks=[pytest.mark.java, pytest.mark.nightly]),
+        pytest.param("different_responses", "apache-kafka:3.9.2", 4, marks=[pytest.mark.java, pytest.mark.nightly]),
         pytest.param("rejected_partitions", "apache-kafka:4.3.1", 1, marks=[pytest.mark.java, pytest.mark.nightly]),
     ],
 )
