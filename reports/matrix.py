@@ -3,8 +3,8 @@
 - A column is a target with one version of its broker. Runs of both, on any machine, are merged.
 - A cell is decided by the worst finding of these runs (`WORST_FIRST`); of equally bad ones, by the latest. If only the
   latest runs count, it is decided by the finding of the run that started last, whatever the others found.
-- A requirement that is blocked by an expected violation is unknown here. The expectation decides the exit code of a run,
-  but the requirement was not checked.
+- A requirement that is blocked by an expected violation is unknown here. The expectation decides the exit code of a
+  run, but the requirement was not checked.
 - Requirements are those of all runs: MUST before SHOULD before MAY, each level by areas in the order of the runs.
 """
 
