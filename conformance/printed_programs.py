@@ -2,8 +2,7 @@
 
 from typing import Final
 
-from conformance.targets import starts_nodes
-from fixtures.targets.catalogue import parse_target
+from conformance.targets import starts_nodes, target_of_requirements
 from fixtures.targets.recipe_file import VARIABLE
 from fixtures.targets.target import NotInstalledError, Target, UnknownTargetError
 from linearizability.judgement import Verdict
@@ -21,7 +20,7 @@ def target_of_program(chosen: str, *, written_for: str, nodes: int) -> Target:
     """
     same_size = chosen == written_for and starts_nodes(chosen)
     try:
-        return parse_target(chosen, nodes=nodes if same_size else None)
+        return target_of_requirements(chosen, nodes=nodes if same_size else None)
     except UnknownTargetError as error:
         raise UnknownTargetError(f"{error}. The variable {VARIABLE} names the file of a broker of your own") from error
 

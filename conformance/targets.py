@@ -1,6 +1,30 @@
-"""Properties of a target that follow from its name."""
+"""Targets of requirements: properties that follow from the name, and the settings with which they start."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from fixtures.targets.catalogue import parse_target
+from fixtures.targets.target import Target, UnknownTargetError
+
+FREQUENT_CLEANUP: Final[Mapping[str, str]] = {
+    "log.cleaner.backoff.ms": "300",
+    "log.initial.task.delay.ms": "300",
+    "log.retention.check.interval.ms": "300",
+}
+"""Settings with which retention and compaction can be awaited. Kafka's own take minutes."""
 
 
 def starts_nodes(name: str) -> bool:
     """Whether the number of nodes can be chosen: an existing cluster has its own."""
     return not name.startswith("bootstrap:")
+
+
+def target_of_requirements(name: str, nodes: int | None = None) -> Target:
+    """Return the target of that name, not started, with frequent retention and compaction if it accepts settings.
+
+    Raises `UnknownTargetError` and `NotInstalledError`.
+    """
+    try:
+        return parse_target(name, nodes, properties=FREQUENT_CLEANUP)
+    except UnknownTargetError:  # of a kind that takes no settings; any other reason is raised again
+        return parse_target(name, nodes)

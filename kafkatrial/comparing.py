@@ -20,7 +20,7 @@ from conformance.differential import Comparer, Comparison, Difference
 from conformance.profiles import PROFILES, Profile
 from conformance.requirements.requirement import Requirement
 from conformance.sequential.judging import Rank
-from fixtures.targets.catalogue import parse_target
+from conformance.targets import target_of_requirements
 from fixtures.targets.target import Target, UnknownTargetError
 from kafkatrial.console import show, stdout_console
 from kafkatrial.difference_baseline import read_baseline, updated_baseline, write_baseline
@@ -92,11 +92,11 @@ def plan_comparison(
 
 def _targets(names: Sequence[str], nodes: int | None) -> tuple[Target, Target]:
     """Return both targets, with equally many nodes if both can have the smaller default."""
-    here, there = (parse_target(name, nodes=nodes) for name in names)
+    here, there = (target_of_requirements(name, nodes) for name in names)
     counts = (here.node_count, there.node_count)
     if nodes is None and counts[0] and counts[1] and counts[0] != counts[1]:
         with suppress(UnknownTargetError):  # that number is not available: both keep their defaults
-            here, there = (parse_target(name, nodes=min(filter(None, counts))) for name in names)
+            here, there = (target_of_requirements(name, min(filter(None, counts))) for name in names)
     return here, there
 
 

@@ -20,7 +20,7 @@ from conformance.engine import Expectations, run_requirements
 from conformance.events import Event, RequirementJudged
 from conformance.profiles import PROFILES, Profile
 from conformance.requirements.requirement import Requirement
-from fixtures.targets.catalogue import parse_target
+from conformance.targets import target_of_requirements
 from fixtures.targets.target import Target
 from kafkatrial.collector import Collector, exit_code_of_results
 from kafkatrial.console import show, stdout_console
@@ -62,7 +62,7 @@ def plan_run(settings: RunSettings, wanted: tuple[str, ...]) -> RunPlan:
     """
     if settings.profile not in PROFILES:
         raise UsageError(f"--profile: no profile {settings.profile}; there are {', '.join(PROFILES)}")
-    targets = tuple(parse_target(name, nodes=settings.nodes) for name in dict.fromkeys(settings.target))
+    targets = tuple(target_of_requirements(name, settings.nodes) for name in dict.fromkeys(settings.target))
     return RunPlan(
         targets=targets,
         requirements=select_requirements(wanted, settings.level),

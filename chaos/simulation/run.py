@@ -60,8 +60,12 @@ from reference_broker.simulation.invariants.periodic_work import PERIOD_MAX_MS, 
 from reference_broker.simulation.trace import Trace
 from reference_broker.simulation.wire_check import WireCheck, WireError
 
-IN_VIRTUAL_TIME = {"metadata.max.idle.interval.ms": "5000", "initial.broker.registration.timeout.ms": "60000"}
-"""Properties that differ from trials on real processes. With Kafka's half a second, NoOp records of the metadata log
+IN_VIRTUAL_TIME = {
+    "metadata.max.idle.interval.ms": "5000",
+    "initial.broker.registration.timeout.ms": "60000",
+    "producer.id.expiration.check.interval.ms": "1",
+}
+"""Properties that differ from trials on real processes. Expired producers are removed with old segments. With Kafka's half a second, NoOp records of the metadata log
 would be a third of all messages; its minute for a first registration is enough, since no machine is slow."""
 WIRE_CHECKED_EVERY = 50
 """One in this number of messages is decoded again with kio's reader, which is slow."""

@@ -34,6 +34,14 @@ TOPIC_COMPRESSION_TYPE: Final = Source(
     "Kafka documentation, Topic Configs, compression.type",
     "https://kafka.apache.org/documentation/#topicconfigs_compression.type",
 )
+RETENTION_BYTES: Final = Source(
+    "Kafka documentation, Topic Configs, retention.bytes",
+    "https://kafka.apache.org/documentation/#topicconfigs_retention.bytes",
+)
+RETENTION_MS: Final = Source(
+    "Kafka documentation, Topic Configs, retention.ms",
+    "https://kafka.apache.org/documentation/#topicconfigs_retention.ms",
+)
 COMPACTION: Final = Source("Kafka documentation, Log Compaction", "https://kafka.apache.org/documentation/#compaction")
 REPLICATION: Final = Source("Kafka documentation, Replication", "https://kafka.apache.org/documentation/#replication")
 GUARANTEES: Final = Source(

@@ -3,6 +3,8 @@
 The settings that differ are set explicitly in every step that creates a topic or removes settings, so that the model,
 which knows Kafka's defaults, and the broker start from the same topic. Scripts are printed without them.
 
+The timestamps of a script are fixed, and old: a topic for its records has unlimited retention, unless it sets another.
+
 The model never creates a topic automatically. Before version 4, Metadata cannot forbid that.
 """
 
@@ -15,10 +17,13 @@ from conformance.sequential.steps import (
     CreateTopic,
     Eventually,
     IncrementalAlterConfigs,
+    LongPoll,
     Metadata,
     On,
     OnEveryBroker,
     Operation,
+    Pipelined,
+    Produce,
     ResourceType,
     Script,
     Step,
@@ -27,6 +32,8 @@ from conformance.sequential.steps import (
 
 _FORBIDDING_VERSION: Final = 4
 """Lowest version of Metadata with `allow_auto_topic_creation`."""
+_UNLIMITED: Final = {"retention.ms": "-1"}
+_PRODUCING: Final = (Produce, Pipelined, LongPoll)
 
 
 def without_automatic_creation(script: Script) -> Script:
@@ -43,6 +50,14 @@ def _forbidding(step: Step, created: Collection[str]) -> Step:
         case On() | OnEveryBroker() | Eventually() | WithUnknownTags():
             return replace(step, step=_forbidding(step.step, created))
     return step
+
+
+def with_unlimited_retention(script: Script) -> Script:
+    """Return a script that produces with retention.ms=-1 for its topics that do not set it."""
+    if not any(isinstance(step.step if isinstance(step, On) else step, _PRODUCING) for step in script.steps):
+        return script
+    steps = (_pinned(step, _UNLIMITED) if isinstance(step, CreateTopic) else step for step in script.steps)
+    return Script(tuple(steps))
 
 
 def pinned(script: Script, settings: Mapping[str, str]) -> Script:

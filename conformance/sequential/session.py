@@ -23,12 +23,13 @@ from conformance.sequential.frames import request_unknown_version, request_with_
 from conformance.sequential.layout import build
 from conformance.sequential.model import expected
 from conformance.sequential.model.groups import METADATA_LENGTH_MAX
-from conformance.sequential.pinned import pinned, without_automatic_creation
+from conformance.sequential.pinned import pinned, with_unlimited_retention, without_automatic_creation
 from conformance.sequential.response import CLOSED, SILENT, Response, malformed
 from conformance.sequential.responses import normalise
 from conformance.sequential.steps import (
     API_VERSIONS_NEWEST,
     TOPIC,
+    AfterCleanup,
     ApiVersions,
     AwaitTopic,
     BrokenRequest,
@@ -69,6 +70,8 @@ READY_TIMEOUT_S: Final = 15.0
 """Timeout for a topic to have a leader, a group to have a coordinator, a broker to accept connections again."""
 EFFECT_TIMEOUT_S: Final = 10.0
 """Timeout for an effect that a script awaits. After the first timeout in a script, each later effect is read once."""
+CLEANUP_PERIOD_MAX_MS: Final = 2_000
+"""Maximum period of a cleanup that a script awaits."""
 CLOSE_TIMEOUT_S: Final = 2.0
 """Timeout for a broker to close a connection after malformed bytes."""
 BROKEN_TIMEOUT_S: Final = 0.02
@@ -167,7 +170,7 @@ class Session:
                 self._pinned_settings = settings_to_pin(client, node)
                 self._creates_topics = broker_settings(client, node, (_CREATES,)).get(_CREATES) == "true"
         script = without_automatic_creation(script) if self._creates_topics else script
-        return pinned(script, self._pinned_settings)
+        return pinned(with_unlimited_retention(script), self._pinned_settings)
 
     def _require_metadata_limit(self, script: Script) -> None:
         """Raise `UnsupportedApi` if the script commits long metadata, and the limit is not Kafka's default."""
@@ -179,10 +182,20 @@ class Session:
         if found != limit:
             raise UnsupportedApi(f"{_METADATA_MAX} is {found}, and the scripts are written for {limit}")
 
+    def _require_frequent_cleanup(self, script: Script) -> None:
+        """Raise `UnsupportedApi` if the script awaits a cleanup that the target does seldom, or does not describe."""
+        for name in sorted({str(step.by) for step in script.steps if isinstance(step, AfterCleanup)}):
+            found = broker_settings(self._connections.client(), self._connections.nodes[0].id, (name,)).get(name)
+            if found is None or not found.isdecimal():
+                raise UnsupportedApi(f"the broker does not describe {name}, the period of this cleanup")
+            if int(found) > CLEANUP_PERIOD_MAX_MS:
+                raise UnsupportedApi(f"{name} is {found}, and a script awaits at most {CLEANUP_PERIOD_MAX_MS}")
+
     def run(self, script: Script) -> tuple[Response, ...]:
         """Send the steps in order; return one response for each. Raises `TargetDown`, `NotReady`, `UnsupportedApi`."""
         script = self.pinned(script)
         self._require_metadata_limit(script)
+        self._require_frequent_cleanup(script)
         self._scripts_run += 1
         run = _ScriptRun(self._connections, f"{self._unique}-{self._scripts_run}")
         try:

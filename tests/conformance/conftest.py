@@ -4,17 +4,17 @@ from collections.abc import Iterator
 
 import pytest
 
-from fixtures.targets.catalogue import start_target
+from conformance.targets import target_of_requirements
 from fixtures.targets.target import Target
 
 
 @pytest.fixture(scope="session")
 def broker() -> Iterator[Target]:
-    with start_target("reference", nodes=1) as target:
+    with target_of_requirements("reference", nodes=1) as target:
         yield target
 
 
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[Target]:
-    with start_target("reference", nodes=3) as target:
+    with target_of_requirements("reference", nodes=3) as target:
         yield target

@@ -151,6 +151,30 @@ def _deletes_on_the_leader_alone(request: Any, part: Any) -> Any:
     return replace(part, offset=0) if is_later else part
 
 
+# --- retention
+
+
+def _ignores_limit(name: str) -> Tampering:
+    """Set a limit of retention to unlimited."""
+
+    def change(config: Any) -> Any:
+        return replace(config, value="-1") if config.name == name else config
+
+    return altered_requests("IncrementalAlterConfigs", lambda request: altered(request, "resources.configs", change))
+
+
+def _finds_deleted_records(request: Any, part: Any) -> Any:
+    is_lookup = request.topics[0].partitions[0].timestamp == 0
+    return replace(part, offset=0) if is_lookup else part
+
+
+def _deletes_from_compacted_topics(request: Any) -> Any:
+    def change(config: Any) -> Any:
+        return replace(config, value="compact,delete") if config.value == "compact" else config
+
+    return altered(request, "topics.configs", change)
+
+
 # --- metadata and admin
 
 
@@ -413,6 +437,11 @@ TAMPERINGS: dict[str, Planted] = {
     "offsets/unknown-partition-is-rejected": Planted(suppressed_errors("ListOffsets", offset=0)),
     "offsets/delete-records-moves-log-start": Planted(_keeps_records),
     "offsets/delete-records-stops-at-high-watermark": Planted(suppressed_errors("DeleteRecords", low_watermark=0)),
+    "retention/size-deletes-oldest-segments": Planted(_ignores_limit("retention.bytes")),
+    "retention/time-deletes-expired-segments": Planted(_ignores_limit("retention.ms")),
+    "retention/deleted-offsets-are-not-used-again": Planted(altered_responses("ListOffsets", _finds_deleted_records)),
+    "retention/producers-outlive-their-records": Planted(altered_requests("Produce", _forgets_producers)),
+    "retention/nothing-else-is-deleted": Planted(altered_requests("CreateTopics", _deletes_from_compacted_topics)),
     "epochs/end-offset-of-an-epoch": Planted(_plus_one("OffsetForLeaderEpoch", "end_offset")),
     "epochs/unknown-leader-epoch-is-rejected": Planted(_ignores_epoch),
     "epochs/responses-carry-the-epoch": Planted(

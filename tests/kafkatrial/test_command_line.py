@@ -88,7 +88,7 @@ def verdicts(tmp_path, monkeypatch):
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("kafkatrial.running.run_requirements", run_requirements)
-    monkeypatch.setattr("kafkatrial.running.parse_target", ScriptedTarget)
+    monkeypatch.setattr("kafkatrial.running.target_of_requirements", ScriptedTarget)
     monkeypatch.setattr("kafkatrial.selection.REQUIREMENTS", REQUIREMENTS)
     monkeypatch.setattr("conformance.registry.REQUIREMENTS", REQUIREMENTS)
     return verdicts

@@ -37,7 +37,7 @@ def found(tmp_path, monkeypatch):
             raise found[1]
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("kafkatrial.comparing.parse_target", lambda name, nodes=None: FakeTarget(name))
+    monkeypatch.setattr("kafkatrial.comparing.target_of_requirements", lambda name, nodes=None: FakeTarget(name))
     monkeypatch.setattr(Comparer, "run", run)
     return found
 

@@ -8,9 +8,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from conformance.sequential.expectation import Each, Expectation
-from conformance.sequential.model import admin, configs, connection, elsewhere, groups, produce, read, topics
+from conformance.sequential.model import admin, cleanup, configs, connection, elsewhere, groups, produce, read, topics
 from conformance.sequential.model.cluster import ModelCluster
 from conformance.sequential.steps import (
+    AfterCleanup,
     AlterConfigs,
     AlterReassignment,
     ApiVersions,
@@ -98,6 +99,9 @@ def _expected(cluster: ModelCluster, step: Step) -> Expectation:
             for produce_step in step.produces:
                 _expected(cluster, produce_step)
             return _expected(cluster, step.fetch)
+        case AfterCleanup():
+            cleanup.clean_up(cluster, step.by)
+            return _expected(cluster, step.step)
         case Eventually() | WithUnknownTags():
             return _expected(cluster, step.step)
         case OnEveryBroker():

@@ -43,7 +43,7 @@ def fetch(cluster: ModelCluster, step: Fetch) -> Expectation:
     limit = min(step.partition_max_bytes, step.max_bytes)
     return {
         "error": "NONE",
-        "records": _whole_batches(batches, limit),
+        "records": _whole_batches(batches, limit, is_segmented="segment.ms" in cluster.topics[step.topic].properties),
         "leader_epochs": _first_of(tuple(batch.leader_epoch for batch in batches)),
         "codecs": _first_of(tuple(batch.codec for batch in batches)),
         "high_watermark": end,
@@ -57,8 +57,11 @@ def _first_of(all_batches: tuple[object, ...]) -> Satisfies:
     return Satisfies(f"{all_batches}, or fewer", lambda found: found == all_batches[: len(found)])
 
 
-def _whole_batches(batches: list[StoredBatch], limit: int) -> tuple[ReadRecord, ...] | OneOf:
-    """Return the records within the soft size limit (KIP-74): the first batch of any size, others while they fit."""
+def _whole_batches(batches: list[StoredBatch], limit: int, *, is_segmented: bool) -> tuple[ReadRecord, ...] | OneOf:
+    """Return the records within the soft size limit (KIP-74): the first batch of any size, others while they fit.
+
+    A response may end with a segment, wherever that is.
+    """
     prefixes: list[tuple[ReadRecord, ...]] = []
     records: tuple[ReadRecord, ...] = ()
     size = 0
@@ -68,7 +71,7 @@ def _whole_batches(batches: list[StoredBatch], limit: int) -> tuple[ReadRecord, 
             break
         records += batch.records
         prefixes.append(records)
-    if size <= limit:
+    if size <= limit and not (is_segmented and batches):
         return records
     return OneOf(tuple(prefixes), "the first batch, and more while they fit")
 

@@ -59,7 +59,16 @@ from conformance.sequential.steps.records import (
     Produce,
 )
 from conformance.sequential.steps.topics import CreateTopic, DeleteTopic, DeleteTopicById, Metadata, MetadataById
-from conformance.sequential.steps.where import AwaitTopic, Eventually, On, OnEveryBroker, Placement, WithUnknownTags
+from conformance.sequential.steps.where import (
+    AfterCleanup,
+    AwaitTopic,
+    Cleanup,
+    Eventually,
+    On,
+    OnEveryBroker,
+    Placement,
+    WithUnknownTags,
+)
 from fixtures.clients.messages import ApiKey
 from fixtures.clients.record_batch import Compression, Record
 
@@ -72,6 +81,7 @@ __all__ = [
     "MAX_TIMESTAMP",
     "SEQUENCES",
     "TOPIC",
+    "AfterCleanup",
     "AlterConfigs",
     "AlterReassignment",
     "ApiKey",
@@ -80,6 +90,7 @@ __all__ = [
     "Batch",
     "BrokenRequest",
     "Broker",
+    "Cleanup",
     "Compression",
     "CreatePartitions",
     "CreateTopic",

@@ -1,6 +1,7 @@
 """Steps around other steps: the broker that receives the request, repetition, and encoding."""
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 from conformance.sequential.steps.base import TOPIC, Step
 
@@ -28,6 +29,22 @@ class Eventually(Step):
     """
 
     step: Step
+
+
+class Cleanup(StrEnum):
+    """Periodic work of a broker on its logs, by the setting that has its period."""
+
+    RETENTION = "log.retention.check.interval.ms"
+    """Old segments are deleted by size and time."""
+    COMPACTION = "log.cleaner.backoff.ms"
+    """Records with a newer record of the same key are removed, except in the active segment."""
+
+
+@dataclass(frozen=True, slots=True)
+class AfterCleanup(Eventually):
+    """A step that only reads, once the topic's logs were cleaned. A target whose period is long is not applicable."""
+
+    by: Cleanup = Cleanup.RETENTION
 
 
 @dataclass(frozen=True, slots=True)

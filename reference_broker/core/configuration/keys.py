@@ -167,6 +167,7 @@ _BROKER = (
     ConfigKey("offsets.topic.replication.factor", _SHORT, "3", 1),
     ConfigKey("offsets.topic.segment.bytes", _INT, f"{100 * _MEBIBYTE}", 1),
     ConfigKey("process.roles", _LIST, None),
+    ConfigKey("producer.id.expiration.check.interval.ms", _INT, "600000", 1),
     ConfigKey("producer.id.expiration.ms", _INT, f"{_DAY_MS}", 1),
     ConfigKey("replica.fetch.backoff.ms", _INT, "1000", 0),
     ConfigKey("replica.fetch.max.bytes", _INT, f"{_MEBIBYTE}", 0),

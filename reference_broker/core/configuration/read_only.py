@@ -45,7 +45,7 @@ UNHEEDED_READ_ONLY_CONFIGS = frozenset(
     log.initial.task.delay.ms max.incremental.fetch.session.cache.slots max.request.partition.size.limit
     metadata.log.dir metrics.num.samples metrics.recording.level metrics.sample.window.ms
     num.replica.alter.log.dirs.threads offsets.load.buffer.size offsets.retention.check.interval.ms
-    offsets.retention.minutes offsets.topic.compression.codec producer.id.expiration.check.interval.ms
+    offsets.retention.minutes offsets.topic.compression.codec
     producer.purgatory.purge.interval.requests queued.max.request.bytes queued.max.requests quota.window.num
     quota.window.size.seconds remote.log.index.file.cache.ttl.ms remote.log.manager.copy.quota.window.num
     remote.log.manager.copy.quota.window.size.seconds remote.log.manager.fetch.quota.window.num

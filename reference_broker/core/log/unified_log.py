@@ -409,13 +409,16 @@ class UnifiedLog:
             self.log_start_offset = offset
             self.epochs.truncate_from_start(offset)
 
+    def remove_expired_producers(self, now_ms: int) -> None:
+        """Remove producers whose last batch is older than `producer.id.expiration.ms`."""
+        self.producers.expire(now_ms, self.config.producer_id_expiration_ms)
+
     def apply_retention(self, now_ms: int, high_watermark: int) -> bool:
-        """Remove expired producers, and advance the log start offset above the segments that time and size expire.
+        """Advance the log start offset above the segments that time and size expire.
 
         :returns: whether there are segments below the log start, for `delete_below_start`. The log start offset must be
             durable before: a power cut may restore some of the files, and with the old start the log would have gaps.
         """
-        self.producers.expire(now_ms, self.config.producer_id_expiration_ms)
         first = below_log_start(self._segments, self.log_start_offset)
         if self.config.deletes:
             first += over_size(self._segments[first:], self.config, high_watermark)

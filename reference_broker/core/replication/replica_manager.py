@@ -298,6 +298,7 @@ class ReplicaManager:
     def schedule(self, now: Now) -> None:
         """Schedule the periodic tasks, with the intervals of Kafka's properties."""
         number = self._configuration.integer
+        self._schedule_producer_expiration(now)
         for period_ms, action in (
             (number("replica.lag.time.max.ms") // 2, self._shrink_isrs),
             (number("replica.high.watermark.checkpoint.interval.ms"), self._checkpoint_high_watermarks),
@@ -308,6 +309,10 @@ class ReplicaManager:
             if period_ms < LONG_MAX:
                 every_ms = max(period_ms, 1)
                 self._runtime.timers.set_periodic(now.monotonic_ms + every_ms, every_ms, action)
+
+    def _schedule_producer_expiration(self, now: Now) -> None:
+        interval_ms = self._configuration.integer("producer.id.expiration.check.interval.ms")
+        self._producers_expire_at_ms = now.monotonic_ms + interval_ms
 
     def _shrink_isrs(self, now: Now) -> None:
         for partition in self:
@@ -329,9 +334,17 @@ class ReplicaManager:
                 partition.log.flush()
 
     def apply_retention(self, now: Now) -> None:
-        """Delete segments by time and size; a log start offset is durable before its files are deleted."""
+        """Delete segments by time and size; a log start offset is durable before its files are deleted.
+
+        Producers are removed in the same pass, every `producer.id.expiration.check.interval.ms`.
+        """
         shorter = []
+        expires = now.monotonic_ms >= self._producers_expire_at_ms
+        if expires:
+            self._schedule_producer_expiration(now)
         for partition in self:
+            if expires:
+                partition.log.remove_expired_producers(now.wall_ms)
             start_before = partition.log_start_offset
             if partition.log.apply_retention(now.wall_ms, partition.high_watermark):
                 shorter.append(partition.log)

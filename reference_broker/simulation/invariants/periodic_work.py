@@ -37,6 +37,8 @@ def _reasons(cluster: SimulatedCluster) -> Iterator[str]:
             wall_ms = cluster.machines[node_id].now.wall_ms
             for partition in node.broker.replicas:
                 yield from (f"node {node_id}: {left}" for left in _expired(partition, wall_ms))
+                if _is_often(node, "producer.id.expiration.check.interval.ms"):
+                    yield from (f"node {node_id}: {left}" for left in _expired_producers(partition, wall_ms))
     yield from _not_preferred(cluster)
 
 
@@ -62,13 +64,17 @@ def _outdated_checkpoints(node: Node, broker: Broker) -> Iterator[str]:
 
 
 def _expired(partition: Partition, wall_ms: int) -> Iterator[str]:
-    """Yield segments and producers that should be deleted, by Kafka's topic configuration reference."""
+    """Yield segments that should be deleted, by Kafka's topic configuration reference."""
     log, name = partition.log, f"{partition.topic}-{partition.index}"
     oldest, *younger = log.segments
     if younger and oldest.end_offset <= log.log_start_offset:
         yield f"{name} keeps a segment that ends at {oldest.end_offset}, below its start {log.log_start_offset}"
     if log.config.deletes and oldest.size_bytes > 0 and oldest.end_offset <= partition.high_watermark:
         yield from (f"{name} keeps {left}" for left in _beyond(log, wall_ms))
+
+
+def _expired_producers(partition: Partition, wall_ms: int) -> Iterator[str]:
+    log, name = partition.log, f"{partition.topic}-{partition.index}"
     expired_ms = wall_ms - log.config.producer_id_expiration_ms
     for producer_id, producer in log.producers.states.items():
         if producer.batches[-1].timestamp_ms < expired_ms:

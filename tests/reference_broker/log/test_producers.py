@@ -192,11 +192,9 @@ def test_missing_or_corrupt_snapshot_is_rebuilt_from_batches(log, damage):
 
 def test_producers_expire(log):
     log.send(0)
-    log.log.apply_retention(NOW_MS + DAY_MS - 1, 1)
-    log.log.delete_below_start()
+    log.log.remove_expired_producers(NOW_MS + DAY_MS - 1)
     assert log.send(2) == "OUT_OF_ORDER_SEQUENCE_NUMBER"
-    log.log.apply_retention(NOW_MS + DAY_MS, 1)
-    log.log.delete_below_start()
+    log.log.remove_expired_producers(NOW_MS + DAY_MS)
     assert log.send(2) == 1
 
 

@@ -1,0 +1,229 @@
+"""Requirements of retention: which segments are deleted by size and time, and what stays.
+
+Each script decides the segments of its log by the timestamps of its batches (`segment.ms`), and awaits the deletion. A
+target that checks its logs only every few minutes is not applicable.
+"""
+
+from dataclasses import replace
+from typing import Final
+
+from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
+
+from conformance.requirements import sources
+from conformance.requirements.requirement import Level, Requirement
+from conformance.sequential.check import judges, sequential
+from conformance.sequential.steps import (
+    EARLIEST,
+    LATEST,
+    TOPIC,
+    AfterCleanup,
+    Batch,
+    CreateTopic,
+    Fetch,
+    IncrementalAlterConfigs,
+    InitProducerId,
+    ListOffsets,
+    Operation,
+    Produce,
+    Record,
+    Step,
+)
+from conformance.sequential.strategies import Steps, placed, script
+from fixtures.targets.target import Capability
+
+_TOPICS: Final = frozenset({Capability.TOPIC_ADMIN})
+_JUDGED: Final = (
+    judges("error", "offset", "timestamp", of=ListOffsets)
+    | judges("error", "records", "high_watermark", "log_start_offset", of=Fetch)
+    | judges("error", "base_offset", of=Produce)
+)
+_COST: Final = 5
+"""A script waits for the next check of the broker."""
+_BATCHES_MAX: Final = 5
+_SEGMENT_MS: Final = 1_000
+_STEP_MS: Final = 10_000
+"""Between batches that are in different segments."""
+_EXPIRES_MS: Final = 1_600_000_000_000
+"""September 2020."""
+_NEVER_EXPIRES_MS: Final = 4_102_444_800_000
+"""The year 2100."""
+_HOUR_MS: Final = 3_600_000
+_CONFIGS: Final = (
+    ("retention.ms", "-1"),
+    ("segment.ms", str(_SEGMENT_MS)),
+    ("message.timestamp.after.max.ms", str(2**63 - 1)),
+)
+_TIMESTAMP_LIMITS_SINCE: Final = "3.6.0"
+"""The first version with `message.timestamp.after.max.ms`."""
+_WITNESS: Final = "trial-witness"
+
+
+def _produce(timestamp_ms: int, value: bytes = b"a", topic: str = TOPIC) -> Produce:
+    return Produce((Batch((Record(value, b"key", timestamp_ms),)),), topic)
+
+
+def _sizes() -> Steps:
+    """Return batches of any size, each in its own segment or in that of the one before."""
+
+    def produces(drawn: list[tuple[int, bool]]) -> tuple[Produce, ...]:
+        steps, at_ms = [], _EXPIRES_MS
+        for size, is_new_segment in drawn:
+            at_ms += _STEP_MS if is_new_segment else 0
+            steps.append(_produce(at_ms, b"v" * size))
+        return tuple(steps)
+
+    one = st.tuples(st.integers(0, 99), st.booleans())
+    return st.lists(one, min_size=2, max_size=_BATCHES_MAX).map(produces)
+
+
+def _ages() -> Steps:
+    """Return batches of which some have expired, each in its own segment."""
+
+    def produces(drawn: list[bool]) -> tuple[Produce, ...]:
+        begins = (_EXPIRES_MS if is_old else _NEVER_EXPIRES_MS for is_old in drawn)
+        return tuple(_produce(begin + place * _STEP_MS) for place, begin in enumerate(begins))
+
+    return st.lists(st.booleans(), min_size=1, max_size=_BATCHES_MAX - 1).map(lambda drawn: produces([True, *drawn]))
+
+
+def _set(name: str, value: int, topic: str = TOPIC) -> IncrementalAlterConfigs:
+    return IncrementalAlterConfigs(((name, Operation.SET, str(value)),), topic)
+
+
+def _bytes(highest: int) -> SearchStrategy[IncrementalAlterConfigs]:
+    return st.integers(0, highest).map(lambda size: _set("retention.bytes", size))
+
+
+_LOG: Final[tuple[Step, ...]] = (
+    ListOffsets(EARLIEST),
+    ListOffsets(0),
+    ListOffsets(LATEST),
+    *(Fetch(offset) for offset in range(_BATCHES_MAX + 1)),
+)
+_AFTERWARDS: Final = st.just((AfterCleanup(ListOffsets(EARLIEST)), *_LOG, _produce(_NEVER_EXPIRES_MS), *_LOG))
+_SEQUENCES: Final = tuple(
+    Produce((Batch((Record(b"a", b"key", _NEVER_EXPIRES_MS + sequence * _STEP_MS),), producer=0, sequence=sequence),))
+    for sequence in range(4)
+)
+
+
+def _on_first_broker(topic: str, *configs: tuple[str, str]) -> CreateTopic:
+    """Return the creation of a topic on one broker, which checks all these topics in one pass."""
+    return replace(placed(1, topic=topic), configs=(*_CONFIGS[1:], *configs))
+
+
+def _pass(number: int) -> tuple[Step, ...]:
+    """Return a record that expires, and the wait until the broker has deleted it: a pass over all logs has begun."""
+    at_ms = _EXPIRES_MS + number * _STEP_MS
+    return _produce(at_ms, topic=_WITNESS), AfterCleanup(ListOffsets(EARLIEST, _WITNESS))
+
+
+_KEPT: Final = {
+    "trial-unlimited": (("retention.ms", "-1"), ("retention.bytes", "-1")),
+    "trial-small": (("retention.ms", "-1"), ("retention.bytes", "100000")),
+    "trial-compact": (("cleanup.policy", "compact"), ("retention.ms", "1"), ("retention.bytes", "0")),
+}
+"""Topics from which retention deletes nothing."""
+
+
+def _kept_topic(topic: str) -> tuple[Step, ...]:
+    """Return a topic with two segments. Their keys differ, so that compaction removes nothing either."""
+    batches = (Batch((Record(b"a", bytes([place]), _EXPIRES_MS + place * _STEP_MS),)) for place in range(2))
+    return (_on_first_broker(topic, *_KEPT[topic]), *(Produce((batch,), topic) for batch in batches))
+
+
+REQUIREMENTS: Final = (
+    Requirement(
+        id="retention/size-deletes-oldest-segments",
+        level=Level.MUST,
+        text="With cleanup.policy=delete whole segments are deleted from the start of a log while at least "
+        "retention.bytes remain. The log start offset moves to the first segment that stays: ListOffsets returns it, a "
+        "fetch below it OFFSET_OUT_OF_RANGE, and all later records are kept.",
+        sources=(sources.RETENTION_BYTES,),
+        check=sequential(
+            script(CreateTopic(configs=_CONFIGS), _sizes(), _bytes(400), _AFTERWARDS), _JUDGED, cost=_COST
+        ),
+        needs=_TOPICS,
+        since=_TIMESTAMP_LIMITS_SINCE,
+    ),
+    Requirement(
+        id="retention/time-deletes-expired-segments",
+        level=Level.MUST,
+        text="With cleanup.policy=delete the segments at the start of a log whose largest timestamp is older than "
+        "retention.ms are deleted, up to the first that is not. The active segment is deleted too, after a new one.",
+        sources=(sources.RETENTION_MS,),
+        check=sequential(
+            script(CreateTopic(configs=_CONFIGS), _ages(), _set("retention.ms", _HOUR_MS), _AFTERWARDS),
+            _JUDGED,
+            cost=_COST,
+        ),
+        needs=_TOPICS,
+        since=_TIMESTAMP_LIMITS_SINCE,
+    ),
+    Requirement(
+        id="retention/deleted-offsets-are-not-used-again",
+        level=Level.MUST,
+        text="A log of which retention has deleted every record, those of the active segment included, is empty at its "
+        "end: the next record has the next offset, and no lookup returns a deleted record.",
+        sources=(sources.RETENTION_MS, sources.GUARANTEES),
+        check=sequential(
+            script(
+                CreateTopic(configs=_CONFIGS),
+                _sizes(),
+                st.sampled_from([_set("retention.ms", _HOUR_MS), _set("retention.bytes", 0)]),
+                AfterCleanup(ListOffsets(EARLIEST)),
+                st.just(_LOG),
+                _set("retention.bytes", -1),
+                _produce(_NEVER_EXPIRES_MS),
+                st.just(_LOG),
+            ),
+            _JUDGED,
+            cost=_COST,
+        ),
+        needs=_TOPICS,
+        since=_TIMESTAMP_LIMITS_SINCE,
+    ),
+    Requirement(
+        id="retention/producers-outlive-their-records",
+        level=Level.MUST,
+        text="After retention has deleted all records of an idempotent producer, its last batches are still recognised "
+        "as duplicates, a gap in its sequence numbers is rejected, and the next batch is appended.",
+        sources=(sources.KIP_360,),
+        check=sequential(
+            script(
+                CreateTopic(configs=_CONFIGS),
+                InitProducerId(),
+                *_SEQUENCES[:2],
+                _set("retention.bytes", 0),
+                AfterCleanup(ListOffsets(EARLIEST)),
+                *_SEQUENCES[:2],
+                _SEQUENCES[3],
+                *_SEQUENCES[2:],
+            ),
+            _JUDGED,
+            cost=_COST,
+        ),
+        needs=_TOPICS,
+        since=_TIMESTAMP_LIMITS_SINCE,
+    ),
+    Requirement(
+        id="retention/nothing-else-is-deleted",
+        level=Level.MUST,
+        text="Retention deletes nothing from a topic without limits, from one that is smaller than retention.bytes, and "
+        "from one with cleanup.policy=compact alone, while it deletes expired records of another topic.",
+        sources=(sources.RETENTION_MS, sources.RETENTION_BYTES, sources.COMPACTION),
+        check=sequential(
+            script(
+                *(step for topic in _KEPT for step in _kept_topic(topic)),
+                _on_first_broker(_WITNESS, ("retention.ms", str(_HOUR_MS))),
+                *(step for number in range(3) for step in _pass(number)),
+                *(step for topic in _KEPT for step in (ListOffsets(EARLIEST, topic), Fetch(0, topic))),
+            ),
+            _JUDGED,
+            cost=_COST,
+        ),
+        needs=_TOPICS,
+        since=_TIMESTAMP_LIMITS_SINCE,
+    ),
+)

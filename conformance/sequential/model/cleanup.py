@@ -1,0 +1,75 @@
+"""Retention of logs (`UnifiedLog.deleteOldSegments`, `LogSegment.shouldRoll`).
+
+The model has no segments: they follow from the timestamps of the batches, since the scripts that await a cleanup set
+`segment.ms`, and have one record in a batch. A batch begins a new segment if its timestamp is more than `segment.ms`
+after that of the segment's first batch. The last segment is the active one.
+"""
+
+from collections.abc import Callable
+from itertools import takewhile
+from typing import Final
+
+from conformance.sequential.model.cluster import ModelCluster, Partition, StoredBatch, Topic
+from conformance.sequential.steps import Cleanup
+
+_PRESENT_MS: Final = 1_690_000_000_000
+"""A time in the past, also of a simulation (2023). Timestamps of such scripts are years before, or centuries after."""
+_WEEK_MS: Final = 7 * 24 * 60 * 60 * 1000
+"""Kafka's default of `segment.ms` and `retention.ms`."""
+_UNLIMITED: Final = -1
+
+_Segment = list[StoredBatch]
+
+
+def clean_up(cluster: ModelCluster, by: Cleanup) -> None:
+    """Apply one kind of cleanup to every log."""
+    for topic in cluster.topics.values():
+        for partition in topic.partitions:
+            _CLEANUPS[by](topic, partition)
+
+
+def _delete_old_segments(topic: Topic, partition: Partition) -> None:
+    """Delete whole segments from the start, and move the log start to the first that stays, or to the log end."""
+    if "delete" not in topic.properties.get("cleanup.policy", "delete"):
+        return
+    kept = [each for each in segments(topic, partition) if each[-1].last_offset >= partition.log_start_offset]
+    oversize = _number(topic, "retention.bytes", _UNLIMITED)
+    spare = sum(map(_size, kept)) - oversize
+    while kept and oversize != _UNLIMITED and (spare := spare - _size(kept[0])) >= 0:
+        kept.pop(0)
+    retention_ms = _number(topic, "retention.ms", _WEEK_MS)
+    expired = takewhile(lambda segment: _is_expired(segment, retention_ms), kept)
+    kept = kept[len(list(expired)) :]
+    start = kept[0][0].base_offset if kept else partition.log_end_offset
+    partition.log_start_offset = max(partition.log_start_offset, start)
+
+
+def _is_expired(segment: _Segment, retention_ms: int) -> bool:
+    newest = max(record.timestamp_ms or 0 for batch in segment for record in batch.records)
+    return retention_ms != _UNLIMITED and _PRESENT_MS - newest > retention_ms
+
+
+def segments(topic: Topic, partition: Partition) -> list[_Segment]:
+    """Return the batches of a log by segment."""
+    roll_ms = _number(topic, "segment.ms", _WEEK_MS)
+    found: list[_Segment] = []
+    for batch in partition.batches:
+        if not found or _timestamp(batch) - _timestamp(found[-1][0]) > roll_ms:
+            found.append([])
+        found[-1].append(batch)
+    return found
+
+
+def _timestamp(batch: StoredBatch) -> int:
+    return max(record.timestamp_ms or 0 for record in batch.records)
+
+
+def _size(segment: _Segment) -> int:
+    return sum(batch.size for batch in segment)
+
+
+def _number(topic: Topic, name: str, default: int) -> int:
+    return int(topic.properties.get(name, default))
+
+
+_CLEANUPS: Final[dict[Cleanup, Callable[[Topic, Partition], None]]] = {Cleanup.RETENTION: _delete_old_segments}
