@@ -210,8 +210,8 @@ REQUIREMENTS: Final = (
     Requirement(
         id="retention/nothing-else-is-deleted",
         level=Level.MUST,
-        text="Retention deletes nothing from a topic without limits, from one that is smaller than retention.bytes, and "
-        "from one with cleanup.policy=compact alone, while it deletes expired records of another topic.",
+        text="Retention deletes nothing from a topic without limits, from one that is smaller than retention.bytes, "
+        "and from one with cleanup.policy=compact alone, while it deletes expired records of another topic.",
         sources=(sources.RETENTION_MS, sources.RETENTION_BYTES, sources.COMPACTION),
         check=sequential(
             script(

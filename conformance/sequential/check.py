@@ -39,13 +39,36 @@ def judges(*fields: str, of: type[Step]) -> Judges:
     return {of: frozenset(fields)}
 
 
+@dataclass(slots=True)
+class SharedScript:
+    """The last responses of a target to a script that several requirements of one run judge."""
+
+    _last: tuple[Target, Script, tuple[Response, ...]] | None = None
+    _judged_by: set[str] = field(default_factory=set)
+
+    def responses(self, requirement: str, target: Target, script: Script, session: Session) -> tuple[Response, ...]:
+        """Run the script, unless another requirement has just done so; one that is checked again runs it again."""
+        known = self._last is not None and self._last[0] is target and self._last[1] == script
+        if self._last is None or not known or requirement in self._judged_by:
+            self._last = (target, script, session.run(script))
+            self._judged_by.clear()
+        self._judged_by.add(requirement)
+        return self._last[2]
+
+
 def sequential(
-    scripts: SearchStrategy[Script], judged: Judges, *, cost: int = 1, ranks: frozenset[Rank] = VIOLATIONS
+    scripts: SearchStrategy[Script],
+    judged: Judges,
+    *,
+    cost: int = 1,
+    ranks: frozenset[Rank] = VIOLATIONS,
+    shared: SharedScript | None = None,
 ) -> Check:
     """Return the check of a requirement whose scripts are drawn from `scripts`.
 
     :param cost: time for one of these scripts, relative to an ordinary one; the number of scripts is divided by it.
     :param ranks: the ranks of deviations that are violations.
+    :param shared: responses of other requirements to the same script, which takes long.
     """
 
     def check(context: CheckContext) -> Mapping[str, Finding]:
@@ -53,7 +76,7 @@ def sequential(
             sessions = {target.name: stack.enter_context(_session(target, context)) for target in context.targets}
             runs = [_TargetRun(target, sessions[target.name], ranks) for target in context.targets]
             scripts_max = max(1, context.scripts_max // cost)
-            _Experiment(replace(context, scripts_max=scripts_max), scripts, judged, runs).run()
+            _Experiment(replace(context, scripts_max=scripts_max), scripts, judged, runs, shared).run()
             return {run.target.name: run.finding for run in runs}
 
     return ScriptedCheck(check, scripts, cost)
@@ -103,6 +126,7 @@ class _Experiment:
     scripts: SearchStrategy[Script]
     judged: Judges
     runs: list[_TargetRun]
+    shared: SharedScript | None = None
 
     def run(self) -> None:
         try_scripts(
@@ -130,7 +154,7 @@ class _Experiment:
         name = run.target.name
         done = run.finding.scripts + 1
         try:
-            responses[name] = run.session.run(script)
+            responses[name] = self._responses(run, script)
         except UnsupportedApi as error:
             run.finding = Finding(Verdict.NOT_APPLICABLE, str(error), scripts=done)
         except TargetDown as error:
@@ -148,6 +172,11 @@ class _Experiment:
             else:
                 run.passed.add(script)
         self.context.script_ran(name, done, self.context.scripts_max)
+
+    def _responses(self, run: _TargetRun, script: Script) -> tuple[Response, ...]:
+        if self.shared is None:
+            return run.session.run(script)
+        return self.shared.responses(self.context.requirement_id, run.target, script, run.session)
 
     def _judge(self, run: _TargetRun, script: Script, responses: Sequence[Response]) -> Finding:
         return judge(run.session.pinned(script), responses, self.judged, run.ranks)

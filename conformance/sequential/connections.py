@@ -10,7 +10,7 @@ from fixtures.clients.messages import ApiKey, known_versions
 from fixtures.clients.raw import RawClient
 from fixtures.clients.transport import Transport
 from fixtures.targets.controls import ProcessSupervision, ProcessTarget
-from fixtures.targets.target import Node, Target
+from fixtures.targets.target import Node, Target, TargetError
 
 RESPONSE_TIMEOUT_S: Final = 10.0
 """Timeout of one response. Above `layout.REQUEST_TIMEOUT_MS`, which the broker is permitted to use up."""
@@ -51,6 +51,16 @@ class Connections:
     def transport(self) -> Transport:
         """The transport to the brokers, with its clock."""
         return self._target.transport
+
+    def kill_and_restart(self, node_id: int) -> None:
+        """Kill a node and start it again. Raises `TargetDown` if it does not start."""
+        self.close()
+        assert isinstance(self._target, ProcessTarget)  # the requirement needs the capability
+        try:
+            self._target.processes.kill(node_id)
+            self._target.processes.restart(node_id)
+        except TargetError as error:
+            raise TargetDown(f"node {node_id} was killed and did not start again: {error}") from error
 
     @property
     def nodes(self) -> tuple[Node, ...]:

@@ -37,6 +37,7 @@ from conformance.sequential.steps import (
     DeleteTopic,
     DeleteTopicById,
     Eventually,
+    KillAndRestart,
     ListOffsets,
     LongPoll,
     Metadata,
@@ -282,6 +283,8 @@ class _ScriptRun:
         match step:
             case RawBytes():
                 return self._send_bytes(step)
+            case KillAndRestart():
+                return self._kill_and_restart(step)
             case BrokenRequest():
                 return self._send_broken(step)
             case ApiVersions():
@@ -401,6 +404,14 @@ class _ScriptRun:
         grown = self._connections.memory_growth_bytes()
         memory = "bounded" if grown <= MEMORY_GROWTH_MAX else f"{grown >> 20} MiB more than at first"
         return {"broker": "alive", "other_connections": others, "memory": memory}
+
+    def _kill_and_restart(self, step: KillAndRestart) -> Response:
+        """Kill a broker and start it again; wait until every known partition has a leader that serves."""
+        self._connections.kill_and_restart(self._symbols.broker(step.broker))
+        self._coordinators.clear()
+        if not self._connections.live(READY_TIMEOUT_S):
+            raise TargetDown("no response after a broker was killed and started again")
+        return {"serves": all(self._wait_until(partial(self._leader, *known)) for known in [*self._leaders])}
 
     def _serves_others(self) -> bool:
         """Whether the connection of another client is served; one that fails is opened again later."""

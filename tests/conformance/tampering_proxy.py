@@ -66,6 +66,7 @@ class TamperingProxy:
         self.kind, self.version, self.versions = target.kind, target.version, target.versions
         self.transport, self.stage = target.transport, target.stage
         self.capabilities, self.cluster_properties = target.capabilities, target.cluster_properties
+        self.processes = getattr(target, "processes", None)
         self.node_count = len(target.nodes)
         ports = [listener.getsockname()[1] for listener in self._listeners]
         self.nodes = tuple(Node(node.id, "127.0.0.1", port) for node, port in zip(target.nodes, ports, strict=True))

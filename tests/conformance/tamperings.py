@@ -175,6 +175,35 @@ def _deletes_from_compacted_topics(request: Any) -> Any:
     return altered(request, "topics.configs", change)
 
 
+# --- recovery
+
+
+def _after_restart(tampering: Tampering) -> Tampering:
+    """Tamper from the second InitProducerId on, which the script sends first after the restart."""
+    producers: list[Any] = []
+
+    def tamper(request: Any, forward: Forward) -> Any:
+        if api(request) == "CreateTopics":
+            producers.clear()
+        if api(request) == "InitProducerId":
+            producers.append(request)
+        return tampering(request, forward) if len(producers) > 1 else forward(request)
+
+    return tamper
+
+
+def _loses_first_batch(batches: list[Any], _request: Any) -> list[Any]:
+    return batches[1:]
+
+
+def _loses_commits(request: Any, forward: Forward) -> Any:
+    response = forward(request)
+    if api(request) != "OffsetFetch":
+        return response
+    path = "groups.topics.partitions" if hasattr(response, "groups") else "topics.partitions"
+    return altered(response, path, lambda part: replace(part, committed_offset=-1))
+
+
 # --- metadata and admin
 
 
@@ -442,6 +471,12 @@ TAMPERINGS: dict[str, Planted] = {
     "retention/deleted-offsets-are-not-used-again": Planted(altered_responses("ListOffsets", _finds_deleted_records)),
     "retention/producers-outlive-their-records": Planted(altered_requests("Produce", _forgets_producers)),
     "retention/nothing-else-is-deleted": Planted(altered_requests("CreateTopics", _deletes_from_compacted_topics)),
+    "storage/records-outlive-a-kill": Planted(_after_restart(_records(_loses_first_batch))),
+    "storage/sequences-outlive-a-kill": Planted(_after_restart(altered_requests("Produce", _forgets_producers))),
+    "storage/producer-ids-outlive-a-kill": Planted(altered_responses("InitProducerId", _same_producer_id)),
+    "storage/commits-outlive-a-kill": Planted(_after_restart(_loses_commits)),
+    "storage/configs-outlive-a-kill": Planted(_after_restart(altered_responses("DescribeConfigs", _inherits_all))),
+    "storage/topic-ids-outlive-a-kill": Planted(_after_restart(altered_responses("Metadata", _same_topic_id))),
     "epochs/end-offset-of-an-epoch": Planted(_plus_one("OffsetForLeaderEpoch", "end_offset")),
     "epochs/unknown-leader-epoch-is-rejected": Planted(_ignores_epoch),
     "epochs/responses-carry-the-epoch": Planted(

@@ -12,7 +12,7 @@ from conformance.events import RequirementJudged, RunEnded
 from conformance.profiles import Profile
 from conformance.registry import REQUIREMENTS
 from conformance.sequential import session
-from conformance.sequential.pinned import pinned, without_automatic_creation
+from conformance.sequential.pinned import pinned, with_unlimited_retention, without_automatic_creation
 from conformance.sequential.steps import (
     AlterConfigs,
     CreateTopic,
@@ -21,8 +21,10 @@ from conformance.sequential.steps import (
     IncrementalAlterConfigs,
     Metadata,
     Operation,
+    Produce,
     Script,
 )
+from conformance.targets import FREQUENT_CLEANUP
 from fixtures.clients import requests
 from fixtures.clients.broker_defaults import settings_to_pin
 from fixtures.clients.messages import ApiKey
@@ -97,7 +99,8 @@ def judged(target, combination, requirements, run_dir, nodes=1, *, elr=None, mes
 
     :param elr: whether the cluster has eligible leader replicas; None: as it starts.
     """
-    started = parse_target(target, nodes=nodes, properties=combination, mesh=mesh, work_dir=run_dir / "work")
+    properties = {**FREQUENT_CLEANUP, **combination}
+    started = parse_target(target, nodes=nodes, properties=properties, mesh=mesh, work_dir=run_dir / "work")
     if elr is not None:
 
         def start():
@@ -188,6 +191,22 @@ def test_scripts_that_remove_settings_set_the_pinned_ones_again():
     assert dict(replaced.configs) == {**settings, "retention.ms": "1"}
     assert described == script.steps[3]
     assert pinned(script, {}) is script
+
+
+def test_topics_for_old_records_have_unlimited_retention():
+    named, other = CreateTopic(configs=(("segment.ms", "9"),)), CreateTopic(configs=(("retention.ms", "5"),))
+    described = Script((named, DescribeConfigs(("retention.ms",))))
+    created, kept, _ = with_unlimited_retention(Script((named, other, Produce(())))).steps
+    assert dict(created.configs) == {"segment.ms": "9", "retention.ms": "-1"}
+    assert kept == other
+    assert with_unlimited_retention(described) is described
+
+
+def test_retention_is_not_judged_where_logs_are_checked_seldom(tmp_path):
+    chosen = [each for each in SEQUENTIAL if each.id == "retention/size-deletes-oldest-segments"]
+    (finding,) = judged("reference", {"log.retention.check.interval.ms": "300000"}, chosen, tmp_path)
+    assert finding.verdict == "not-applicable"
+    assert finding.reason.startswith("log.retention.check.interval.ms is 300000")
 
 
 def test_metadata_of_an_unknown_topic_creates_none(tmp_path):

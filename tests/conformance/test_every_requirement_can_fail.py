@@ -28,10 +28,10 @@ BROKERS = {1: "broker", 3: "cluster"}
 SEQUENTIAL = [requirement for requirement in REQUIREMENTS if requirement.id in TAMPERINGS]
 ALIKE = [requirement for requirement in SEQUENTIAL if requirement.area == "versions"]
 """The rows of one table, of which CI tests some."""
-TESTED = [
-    pytest.param(each, id=each.id, marks=[pytest.mark.nightly] if each in ALIKE and each not in part(ALIKE, 8) else [])
-    for each in SEQUENTIAL
-]
+KILLED = [requirement for requirement in SEQUENTIAL if requirement.family]
+"""Those that judge one script, which takes seconds."""
+NIGHTLY = [each for each in [*ALIKE, *KILLED] if each not in [*part(ALIKE, 8), *part(KILLED, 1)]]
+TESTED = [pytest.param(each, id=each.id, marks=[pytest.mark.nightly] if each in NIGHTLY else []) for each in SEQUENTIAL]
 
 
 def check(requirement: Requirement, target: object, run_dir: Path) -> Finding:
@@ -66,7 +66,7 @@ def test_a_tampering_is_a_violation(requirement, target, tmp_path, monkeypatch):
 
 @pytest.mark.toxiproxy
 @pytest.mark.parametrize(
-    "requirement", part([each for each in SEQUENTIAL if each not in ALIKE], 12), ids=lambda each: each.id
+    "requirement", part([each for each in SEQUENTIAL if each not in [*ALIKE, *KILLED]], 12), ids=lambda each: each.id
 )
 def test_a_tampering_behind_the_mesh_of_an_existing_cluster_is_a_violation(requirement, target, tmp_path, monkeypatch):
     """The mesh hides nothing: it forwards what it need not change, valid or not."""

@@ -9,6 +9,7 @@ from conformance.engine import run_requirements
 from conformance.events import RequirementJudged, RunEnded
 from conformance.profiles import Profile
 from conformance.registry import REQUIREMENTS
+from conformance.targets import FREQUENT_CLEANUP
 from fixtures.targets.catalogue import parse_target
 from tests.conformance.tamperings import NOT_ON_REFERENCE, TAMPERINGS
 from tests.sampling import part
@@ -38,8 +39,8 @@ def is_not_on_reference(finding):
 
 def assert_alike(requirements, tmp_path):
     targets = [
-        parse_target("apache-kafka:4.3.1", nodes=3, work_dir=tmp_path / "kafka", mesh=False),
-        parse_target("reference", nodes=3, work_dir=tmp_path / "reference", mesh=False),
+        parse_target(name, nodes=3, properties=FREQUENT_CLEANUP, work_dir=tmp_path / name.partition(":")[0], mesh=False)
+        for name in ("apache-kafka:4.3.1", "reference")
     ]
     few = Profile("few", scripts_max=3, shrink_seconds=5.0)
     events = list(run_requirements(targets, requirements, seed=4, profile=few, run_dir=tmp_path / "run"))

@@ -1,10 +1,17 @@
-"""ApiVersions, bytes that are not a request, and requests whose expected errors the script has."""
+"""ApiVersions, broken and raw requests, whose expected errors the script has, and the restart of a broker."""
 
 import re
 from typing import Final
 
 from conformance.sequential.expectation import Expectation
-from conformance.sequential.steps import API_VERSIONS_NEWEST, ApiVersions, BrokenRequest, RawBytes, RawRequest
+from conformance.sequential.steps import (
+    API_VERSIONS_NEWEST,
+    ApiVersions,
+    BrokenRequest,
+    KillAndRestart,
+    RawBytes,
+    RawRequest,
+)
 
 _LEGAL_SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 """KIP-511's pattern for a client's name and version."""
@@ -28,6 +35,11 @@ def raw_bytes(_cluster: object, _step: RawBytes) -> Expectation:
 def broken_request(_cluster: object, _step: BrokenRequest) -> Expectation:
     """Continue to serve others, whatever becomes of the request."""
     return {"broker": "alive", "other_connections": "served", "memory": "bounded"}
+
+
+def kill_and_restart(_cluster: object, _step: KillAndRestart) -> Expectation:
+    """Serve again, with the same state: no acknowledged change is lost."""
+    return {"serves": True}
 
 
 def raw_request(_cluster: object, step: RawRequest) -> Expectation:

@@ -42,6 +42,13 @@ class BrokenRequest(Step):
 
 
 @dataclass(frozen=True, slots=True)
+class KillAndRestart(Step):
+    """SIGKILL to one broker, and its restart with the same disk. The script continues when its leaders serve again."""
+
+    broker: int = 1
+
+
+@dataclass(frozen=True, slots=True)
 class Pipelined(Step):
     """Several requests to one partition's leader, all sent before any response is read."""
 

@@ -8,6 +8,7 @@ from conformance.engine import run_requirements
 from conformance.events import RequirementJudged
 from conformance.profiles import PROFILES, Profile
 from conformance.registry import REQUIREMENTS
+from conformance.targets import target_of_requirements
 from fixtures.clients.raw import ConnectionClosed, RawClient, ResponseTimeout
 from fixtures.targets.catalogue import parse_target
 from fixtures.targets.controls import LinkedTarget, LogDirectories, MembershipControl, ProcessTarget
@@ -35,7 +36,7 @@ SHORT = Profile("short", scripts_max=15, shrink_seconds=0.0)
 def judged(run_dir, *names, profile=SHORT):
     """Return the findings by requirement: of the named ones, or of all if there are no names."""
     chosen = [requirement for requirement in REQUIREMENTS if not names or requirement.id in names]
-    events = run_requirements([parse_target("simulation")], chosen, seed=6, profile=profile, run_dir=run_dir)
+    events = run_requirements([target_of_requirements("simulation")], chosen, seed=6, profile=profile, run_dir=run_dir)
     return {event.finding.requirement: event.finding for event in events if isinstance(event, RequirementJudged)}
 
 
