@@ -98,7 +98,7 @@ def _requirement(name: str, text: str, judged: Judges, *promised_by: Source) -> 
 REQUIREMENTS: Final = (
     _requirement(
         "records-outlive-a-kill",
-        "A broker that was killed and restarted has every record that it acknowledged, with acks=all and with acks=1, at "
+        "A broker that was killed and restarted has every record that it acknowledged, with acks=all and acks=1, at "
         "its offset, and the same log start and end.",
         judges("error", "records", of=Fetch) | judges("error", "offset", of=ListOffsets),
         sources.GUARANTEES,
@@ -125,7 +125,7 @@ REQUIREMENTS: Final = (
     ),
     _requirement(
         "configs-outlive-a-kill",
-        "A broker that was killed and restarted has the settings of each topic, those of its creation and later changes.",
+        "A broker that was killed and restarted has each topic's settings: those of its creation and later changes.",
         judges("error", "set", "inherited", of=DescribeConfigs),
         sources.KIP_226,
         sources.KIP_339,
