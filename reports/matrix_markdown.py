@@ -65,7 +65,8 @@ def _head(matrix: Matrix, command: str) -> Iterator[str]:
     several = f"{len(runs)} runs" if len(runs) > 1 else "one run"
     when = f"on {code(first)}" if first == last else f"from {code(first)} to {code(last)}"
     rule = "the latest finding decides" if matrix.latest else "the worst finding decides"
-    yield f"{len(matrix.requirements)} requirements, {len(matrix.columns)} targets, {several} {when}."
+    targets = f"{len(matrix.columns)} targets" if len(matrix.columns) > 1 else "one target"
+    yield f"{len(matrix.requirements)} requirements, {targets}, {several} {when}."
     if any(len(column.runs) > 1 for column in matrix.columns):
         yield f"Of several runs of a target, {rule}."
     yield from ("Made by:", "", "```", one_line(command, None).replace("`", "'"), "```")
@@ -82,7 +83,7 @@ def _targets(matrix: Matrix) -> Iterator[str]:
                 ", ".join(map(str, column.nodes)),
                 code(column.dates),
                 ", ".join(dict.fromkeys(code(run.kafkatrial) for run in column.runs)),
-                ", ".join(str(run.seed) for run in column.runs),
+                ", ".join(dict.fromkeys(str(run.seed) for run in column.runs)),
                 *(_counts(matrix, number, level) for level in matrix.levels),
             ]
         )

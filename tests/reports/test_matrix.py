@@ -66,6 +66,7 @@ def test_a_requirement_that_an_expected_violation_blocks_is_unknown(results):
     assert f"| `{DENSE}` | ? |" in markdown.splitlines()
     assert f"- unknown: `{reason}`: `{DENSE}`" in markdown.splitlines()
     assert "expected violation" not in markdown
+    assert ", one target, one run on" in markdown
 
 
 def test_the_latest_finding_decides_if_asked_for(results):
