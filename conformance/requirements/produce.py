@@ -92,8 +92,8 @@ REQUIREMENTS: Final = (
         level=Level.MUST,
         text="In Produce v3 and later a partition's records are exactly one whole batch of magic 2: several batches, "
         "none, an older magic, a control batch, a truncated batch, a wrong number of records or offsets, or a producer "
-        "without a sequence is rejected with INVALID_RECORD, an unknown magic with CORRUPT_MESSAGE, and nothing is "
-        "appended.",
+        "without a sequence is rejected with INVALID_RECORD, an unknown magic with CORRUPT_MESSAGE, a transactional "
+        "batch without a transactional id with TRANSACTIONAL_ID_AUTHORIZATION_FAILED, and nothing is appended.",
         sources=(sources.KIP_98, sources.RECORD_BATCH),
         check=sequential(
             script(

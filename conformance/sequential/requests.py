@@ -105,6 +105,8 @@ def _broken(flaw: Flaw, plain: RecordBatch, right: bytes, count: int) -> bytes:
             return right[:_MAGIC_AT] + b"\3" + right[_MAGIC_AT + 1 :]
         case Flaw.CONTROL:
             return encode_batch(replace(plain, control=True))
+        case Flaw.TRANSACTIONAL:
+            return encode_batch(replace(plain, transactional=True))
         case Flaw.COUNT_TOO_HIGH:
             return encode_batch(plain, record_count=count + 1)
         case Flaw.OFFSETS_TOO_MANY:

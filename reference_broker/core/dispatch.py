@@ -15,6 +15,7 @@ from reference_broker.core.clock import Now
 from reference_broker.core.connection import Connection
 from reference_broker.core.handlers.api_versions import API_VERSIONS, unsupported_version
 from reference_broker.core.request import Request
+from reference_broker.core.tracer import RequestReceived
 from reference_broker.protocol.errors import MalformedRequestError, UnsupportedVersionError
 from reference_broker.protocol.messages import RequestHeader, message_codec, read_header
 
@@ -72,6 +73,7 @@ def serve(
     )
     part = node if api.part is Part.NODE else node.broker if api.part is Part.BROKER else node.controller
     connection.busy = True
+    node.runtime.trace(RequestReceived(request))
     outcome = api.handle(part, request, now)
     if isinstance(outcome, Generator):
         node.runtime.work.run(request, outcome, lambda result, _: node.runtime.complete(request, result), now)

@@ -55,6 +55,13 @@ class ChannelDisconnected(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class RequestReceived(Event):
+    """A request that is decoded, before it is handled."""
+
+    request: Request
+
+
+@dataclass(frozen=True, slots=True)
 class ResponseSent(Event):
     """The response to a request, before it is encoded; `body` is kio's entity."""
 

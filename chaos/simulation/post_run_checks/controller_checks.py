@@ -24,7 +24,7 @@ from chaos.simulation.post_run_checks.post_run_check import (
 from chaos.simulation.post_run_checks.quorum_checks import fetch
 
 _TIMEOUT: Final = timedelta(seconds=2)
-_CREATE_TOPICS, _DELETE_TOPICS = 19, 20
+_CREATE_TOPICS, _DELETE_TOPICS, _REASSIGNMENT = 19, 20, 45
 _INCREMENTAL_ALTER_CONFIGS, _ALTER_PARTITION, _ENVELOPE, _DESCRIBE_CLUSTER = 44, 56, 58, 60
 _REGISTRATION, _HEARTBEAT, _UNREGISTRATION, _ALLOCATION, _ASSIGNMENT = 62, 63, 64, 67, 73
 _RESERVED: Final = UUID(int=7)
@@ -202,7 +202,10 @@ def _has_several_in_sync(state: ClusterState) -> bool:
 
 
 def _placements(state: ClusterState) -> Any:
-    """Return creations of a topic: with an additional fenced broker, and then with two, each in its own rack."""
+    """Return creations of a topic: with an additional fenced broker, and then with two, each in its own rack.
+
+    The first broker, which never fetches, also holds a reassignment open.
+    """
     create, delete = schema_for_nodes(_CREATE_TOPICS), schema_for_nodes(_DELETE_TOPICS)
     leave = schema_for_nodes(_UNREGISTRATION)
     topic = create.CreatableTopic(
@@ -217,11 +220,40 @@ def _placements(state: ClusterState) -> Any:
     return [
         _registration(state),
         *made,
+        *_replaced_reassignments(state),
         leave.UnregisterBrokerRequest(broker_id=UNKNOWN_NODE),
         _registration(state, rack=ELSEWHERE),
         _registration(state, rack=NOWHERE, **another),
         *made,
         *(leave.UnregisterBrokerRequest(broker_id=broker_id) for broker_id in (UNKNOWN_NODE, UNKNOWN_NODE + 1)),
+    ]
+
+
+def _replaced_reassignments(state: ClusterState) -> list[Any]:
+    """Return reassignments of one partition to a broker that never fetches, which replace each other."""
+    create, delete, schema = (schema_for_nodes(key) for key in (_CREATE_TOPICS, _DELETE_TOPICS, _REASSIGNMENT))
+    replicas = tuple(state.brokers[:2])
+    placed = create.CreatableReplicaAssignment(partition_index=0, broker_ids=replicas)
+    topic = create.CreatableTopic(
+        name=NOWHERE, num_partitions=-1, replication_factor=-1, assignments=(placed,), configs=()
+    )
+    moved, added = (*replicas[:-1], UNKNOWN_NODE), (*replicas, UNKNOWN_NODE)
+
+    def reassigned(target: tuple[int, ...] | None, *, may_change_factor: bool = True) -> Any:
+        partition = schema.ReassignablePartition(partition_index=0, replicas=target)
+        topics = (schema.ReassignableTopic(name=NOWHERE, partitions=(partition,)),)
+        return schema.AlterPartitionReassignmentsRequest(
+            timeout=_TIMEOUT, allow_replication_factor_change=may_change_factor, topics=topics
+        )
+
+    return [
+        create.CreateTopicsRequest(topics=(topic,), timeout=_TIMEOUT, validate_only=False),
+        reassigned(moved),
+        reassigned(moved, may_change_factor=False),
+        reassigned(added, may_change_factor=False),
+        reassigned(added),
+        reassigned(None),
+        delete.DeleteTopicsRequest(topics=(delete.DeleteTopicState(name=NOWHERE, topic_id=None),), timeout=_TIMEOUT),
     ]
 
 

@@ -37,6 +37,7 @@ _FLAW_ERRORS: Final = {
     Flaw.COUNT_AND_OFFSETS: "INVALID_RECORD",
     Flaw.NO_SEQUENCE: "INVALID_RECORD",
     Flaw.DOUBLED: "INVALID_RECORD",
+    Flaw.TRANSACTIONAL: "TRANSACTIONAL_ID_AUTHORIZATION_FAILED",
 }
 
 FAR_FUTURE_MS: Final = 32_503_680_000_000
@@ -62,6 +63,8 @@ def produce(cluster: ModelCluster, step: Produce) -> Expectation:
 
 
 def _response(cluster: ModelCluster, step: Produce) -> Expectation:
+    if any(batch.flaw is Flaw.TRANSACTIONAL for batch in step.batches[:1]):
+        return _rejected(_FLAW_ERRORS[Flaw.TRANSACTIONAL])
     partition = cluster.partition(step.topic, step.partition, step.topic_id)
     if partition is None:
         return _rejected(unknown_partition(cluster, step))

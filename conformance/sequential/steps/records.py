@@ -35,6 +35,8 @@ class Flaw(StrEnum):
     """The batch has a producer id and no sequence."""
     DOUBLED = "doubled"
     """The same batch twice."""
+    TRANSACTIONAL = "transactional"
+    """The batch belongs to a transaction, and the request has no transactional id."""
 
 
 @dataclass(frozen=True, slots=True)

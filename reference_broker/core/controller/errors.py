@@ -7,6 +7,6 @@ class ControllerError(Exception):
     """A rejected request; code and message become part of the response."""
 
     def __init__(self, code: ErrorCode, message: str | None = None) -> None:
-        super().__init__(message or code.name)
+        super().__init__(code, message)
         self.code = code
         self.message = message

@@ -13,8 +13,10 @@ Follows: kafka.server.ReplicaManager (KIP-32, KIP-98, KIP-110, KIP-135, KIP-467,
 - Unknown partition: UNKNOWN_TOPIC_OR_PARTITION(3), from version 13 by topic id UNKNOWN_TOPIC_ID(100) (KIP-516). Another
   broker leads: NOT_LEADER_OR_FOLLOWER(6), from version 10 with the leader and its endpoint (KIP-951).
 - Only the broker and Kafka's admin client may write to internal topics: INVALID_TOPIC_EXCEPTION(17).
+- A request with a transactional batch and without a transactional id: TRANSACTIONAL_ID_AUTHORIZATION_FAILED(53) for
+  all its partitions.
 
-Gaps: transactional batches (INVALID_TXN_STATE(48)).
+Gaps: transactional batches of a producer (INVALID_TXN_STATE(48)).
 """
 
 from collections.abc import Mapping
@@ -33,7 +35,7 @@ from reference_broker.core.request import Request, RequestOutcome
 from reference_broker.core.topic_names import INTERNAL_TOPICS
 from reference_broker.protocol.durations import milliseconds
 from reference_broker.protocol.errors import ErrorCode, error_code
-from reference_broker.protocol.record_batch import HEADER_SIZE_BYTES, BatchHeader, Codec
+from reference_broker.protocol.record_batch import HEADER_SIZE_BYTES, MAGIC, BatchHeader, Codec
 from reference_broker.protocol.steps import BYTES_PER_STEP, Pace, Steps
 
 _ACKS = frozenset({ACKS_ALL, 0, 1})
@@ -105,6 +107,7 @@ def _validate_all(broker: Broker, request: Request, now: Now) -> Steps[list[_Res
     results: list[_Result] = []
     unpaused_bytes = 0
     pace = Pace()
+    is_authorized = request.body.transactional_id is not None or not _has_transactional_records(request)
     for topic in request.body.topic_data:
         found = find_topic(broker, topic)
         for data in topic.partition_data:
@@ -114,7 +117,9 @@ def _validate_all(broker: Broker, request: Request, now: Now) -> Steps[list[_Res
                 yield
             result = _Result(topic, data.index, None if isinstance(found, ErrorCode) else (found.name, data.index))
             partition = _check(request, find_partition(broker, found, data.index))
-            if isinstance(partition, ErrorCode):
+            if not is_authorized:
+                result.error = ErrorCode.transactional_id_authorization_failed
+            elif isinstance(partition, ErrorCode):
                 result.error = partition
             elif _is_unsupported(request, data.records):
                 result.error = ErrorCode.unsupported_compression_type
@@ -122,6 +127,17 @@ def _validate_all(broker: Broker, request: Request, now: Now) -> Steps[list[_Res
                 yield from _validate(partition, request, data.records or b"", result, now)
             results.append(result)
     return results
+
+
+def _has_transactional_records(request: Request) -> bool:
+    """Whether the first batch of a partition is transactional (`RequestUtils.hasTransactionalRecords`)."""
+    headers = (
+        BatchHeader.parse(data.records)
+        for topic in request.body.topic_data
+        for data in topic.partition_data
+        if data.records is not None and len(data.records) >= HEADER_SIZE_BYTES
+    )
+    return any(header.magic == MAGIC and header.is_transactional for header in headers)
 
 
 def _check(request: Request, partition: Partition | ErrorCode) -> Partition | ErrorCode:

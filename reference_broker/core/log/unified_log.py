@@ -279,7 +279,7 @@ class UnifiedLog:
         :raises AppendError: rejected by the producer state; the log is unchanged.
         """
         header = batch.header
-        if header.producer_id != NO_PRODUCER_ID or header.is_transactional:
+        if header.producer_id != NO_PRODUCER_ID:
             duplicate = self._check_producer(header)
             if duplicate is not None:
                 where = duplicate.base_offset, duplicate.last_offset, duplicate.timestamp_ms

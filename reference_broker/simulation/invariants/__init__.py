@@ -20,6 +20,7 @@ from reference_broker.core.tracer import (
     HighWatermarkUpdated,
     RecordsAppended,
     RequestDecided,
+    RequestReceived,
     RequestSent,
     ResponseSent,
 )
@@ -80,6 +81,7 @@ class Invariants:
             self.watch.subscribe(ResponseSent, check)
         for observer in (committed, timeliness, waiting):
             self.watch.subscribe(ResponseSent, observer.on_response)
+        self.watch.subscribe(RequestReceived, waiting.on_request)
         self.watch.subscribe(RequestSent, check_request)
         self.watch.subscribe(RequestDecided, check_controller_response)
         self.watch.subscribe(RequestDecided, committed.on_decision)

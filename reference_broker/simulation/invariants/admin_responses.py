@@ -8,7 +8,10 @@ are specified by requirements (`conformance/requirements`: admin, configs, leade
 | CreateTopics,              | the replicas of new partitions are on registered brokers, and on as many racks as      |
 | CreatePartitions           | possible; the first one, which leads, is on a broker that is not fenced, as is the ISR |
 | AlterPartitionReassign-    | the partition has all replicas of the target; all others are being removed or are      |
-| ments                      | removed; a cancelled reassignment has removed the replicas that it added (KIP-455)     |
+| ments                      | removed; a cancelled reassignment has removed the replicas that it added (KIP-455).    |
+|                            | One that replaces an ongoing one keeps the replicas that this adds or removes, if it   |
+|                            | has none itself, as in Kafka (`changePartitionReassignment`). It is rejected exactly   |
+|                            | if it changes the replication factor without permission (KIP-860)                      |
 | ListPartitionReassignments | the reassignments in progress among the partitions of the request, with the replicas   |
 |                            | that are added and removed                                                             |
 | ElectLeaders               | a preferred leader was in the ISR before the election (KIP-460)                        |
@@ -40,6 +43,7 @@ class Decision:
 
 _CREATE_TOPICS, _CREATE_PARTITIONS, _ELECT_LEADERS, _REASSIGN, _LIST_REASSIGNMENTS = 19, 37, 43, 45, 46
 _PREFERRED: Final = 0
+_MAY_CHANGE_FACTOR: Final = "allow_replication_factor_change"
 
 
 # --- topics
@@ -107,7 +111,12 @@ def _compare_reassignments(decision: Decision) -> Iterator[Comparison]:
             where, target = f"{topic.name}-{part.partition_index}", requested[topic.name, part.partition_index].replicas
             if part.error_code is not ErrorCode.none:
                 yield f"{where}: after an error", after, before
-            elif before is not None and after is not None:
+            if before is not None and target is not None and not getattr(decision.request, _MAY_CHANGE_FACTOR, True):
+                is_changed = len(target) != len(set(before.replicas) - set(before.removing_replicas))
+                is_rejected = part.error_code is ErrorCode.invalid_replication_factor
+                is_other_error = not is_rejected and part.error_code is not ErrorCode.none
+                yield f"{where}: another replication factor", is_rejected, is_changed and not is_other_error
+            if part.error_code is ErrorCode.none and before is not None and after is not None:
                 yield from _compare_target(where, target, before, after)
 
 
@@ -119,17 +128,15 @@ def _compare_target(
         kept = tuple(replica for replica in before.replicas if replica not in before.adding_replicas)
         yield f"{where}: replicas", after.replicas, kept
         return
-    yield f"{where}: replicas of the target that are missing", set(target) - set(after.replicas), set()
-    yield f"{where}: in sync without being replicas", set(after.isr) - set(after.replicas), set()
-    if _is_reassigned(before):
-        return  # the earlier reassignment may continue
-    if not _is_reassigned(after):
-        yield f"{where}: replicas", after.replicas, tuple(target)
-        return
+    adding = set(target) - set(before.replicas) or set(before.adding_replicas)
+    removing = set(before.replicas) - set(target) or set(before.removing_replicas)
+    kept = tuple(replica for replica in target if replica not in removing)
     staying = tuple(replica for replica in after.replicas if replica not in after.removing_replicas)
-    yield f"{where}: the target", staying, tuple(target)
-    yield f"{where}: replicas that are added", set(after.adding_replicas), set(target) - set(before.replicas)
-    yield f"{where}: replicas that are removed", set(after.removing_replicas), set(before.replicas) - set(target)
+    yield f"{where}: the target", staying, kept
+    yield f"{where}: in sync without being replicas", set(after.isr) - set(after.replicas), set()
+    if _is_reassigned(after):
+        yield f"{where}: replicas that are added", set(after.adding_replicas), adding
+        yield f"{where}: replicas that are removed", set(after.removing_replicas), removing
 
 
 def _is_reassigned(partition: PartitionRecord) -> bool:

@@ -3,6 +3,8 @@
 | name                | what must hold                                                                                |
 |---------------------|-----------------------------------------------------------------------------------------------|
 | `fetch-waits`       | empty Fetch responses to one connection are not repeated sooner than `max_wait_ms`            |
+| `stable-offsets`    | an OffsetFetch with `require_stable` returns offsets once all commits that were in the log at |
+|                     | its arrival are committed (KIP-447)                                                           |
 | `fetch-completes`   | after a change of a replica, no request waits whose condition holds: records to read, a high  |
 |                     | watermark above what was produced, or a change of the leader or its epoch                     |
 
@@ -11,20 +13,33 @@ A response with an error, a diverging epoch, a snapshot or a new high watermark 
 above the high watermark does not wait, and one below a log start that has advanced continues to wait, as in Kafka.
 """
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from reference_broker.core.connection import Connection
+from reference_broker.core.group_offsets import GroupOffsets
 from reference_broker.core.handlers.fetch import DelayedFetch
 from reference_broker.core.replication.delayed_produce import DelayedProduce
 from reference_broker.core.replication.partition import Partition
-from reference_broker.core.tracer import ResponseSent
+from reference_broker.core.request import Request
+from reference_broker.core.tracer import RequestReceived, ResponseSent
 from reference_broker.protocol.durations import milliseconds
 from reference_broker.protocol.errors import ErrorCode
 from reference_broker.simulation.invariants.violation import InvariantViolation
 from reference_broker.simulation.invariants.watch import Before, Observer, Replica, Watched
 
-_FETCH: Final = 1
+_FETCH, _OFFSET_FETCH = 1, 9
 _TIMES: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class _Pending:
+    """The log end of a partition of `__consumer_offsets` when a request arrived at its leader."""
+
+    partition: Partition
+    leader_epoch: int
+    end_offset: int
 
 
 class WaitingInvariants(Observer):
@@ -33,10 +48,26 @@ class WaitingInvariants(Observer):
     def __init__(self) -> None:
         self._empty: dict[Connection, list[int]] = {}
         """By connection of a node: when it last returned an empty response, by its monotonic clock."""
+        self._pending: dict[int, tuple[Request, list[_Pending | None]]] = {}
+        """By identity of an OffsetFetch with `require_stable`: the request, and what each of its groups waits for."""
+
+    def on_request(self, watched: Watched, event: RequestReceived) -> None:
+        """Note the commits that an OffsetFetch waits for."""
+        request = event.request
+        if request.api_key != _OFFSET_FETCH or not getattr(request.body, "require_stable", False):
+            return
+        assert watched.node is not None
+        assert watched.node.broker is not None
+        groups = watched.node.broker.groups
+        led = [groups.find(group.group_id) for group in getattr(request.body, "groups", (request.body,))]
+        self._pending[id(request)] = request, [_pending(offsets) for offsets in led]
 
     def on_response(self, watched: Watched, event: ResponseSent) -> None:
-        """Check `fetch-waits`."""
+        """Check `fetch-waits` and `stable-offsets`."""
         request, response = event.request, event.body
+        if request.api_key == _OFFSET_FETCH:
+            _, pending = self._pending.pop(id(request), (None, []))
+            _check_stable(watched, response, pending)
         if request.api_key != _FETCH:
             return
         connection, max_wait_ms = request.connection, milliseconds(request.body.max_wait)
@@ -61,6 +92,24 @@ class WaitingInvariants(Observer):
                 detail = f"{replica}: {type(operation).__name__.strip('_')} waits, with the watermark at"
                 ends = f"{partition.high_watermark}, the end at {partition.log.log_end_offset}"
                 raise InvariantViolation("fetch-completes", f"{detail} {ends}, in epoch {partition.leader_epoch}")
+
+
+def _pending(offsets: GroupOffsets | ErrorCode) -> _Pending | None:
+    if isinstance(offsets, ErrorCode):
+        return None
+    partition = offsets.partition
+    return _Pending(partition, partition.leader_epoch, partition.log.log_end_offset)
+
+
+def _check_stable(watched: Watched, response: Any, pending: Sequence[_Pending | None]) -> None:
+    for group, waited in zip(getattr(response, "groups", (response,)), pending, strict=False):
+        if waited is None or getattr(group, "error_code", ErrorCode.none) is not ErrorCode.none:
+            continue
+        partition = waited.partition
+        if partition.leader_epoch == waited.leader_epoch and partition.high_watermark < waited.end_offset:
+            detail = f"stable offsets with commits up to {waited.end_offset}, and the high watermark at"
+            place = f"{partition.topic}-{partition.index} on node {watched.node_id}"
+            raise InvariantViolation("stable-offsets", f"{place}: {detail} {partition.high_watermark}")
 
 
 def _is_complete(operation: Any, partition: Partition) -> bool:

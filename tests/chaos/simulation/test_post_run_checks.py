@@ -11,7 +11,8 @@ from chaos.simulation.run import run
 from conformance.trial.trial import ClusterSettings, Topic, Trial
 from reference_broker.core import broker_lifecycle_manager, group_coordinator
 from reference_broker.core.configuration.configuration import BrokerConfiguration
-from reference_broker.core.controller import configs, isr, placement, registrations, topics
+from reference_broker.core.controller import configs, isr, placement, reassignments, registrations, topics
+from reference_broker.core.controller.errors import ControllerError
 from reference_broker.core.controller.handlers import (
     allocate_producer_ids,
     assign_replicas_to_dirs,
@@ -63,6 +64,16 @@ def count_partitions_of_groups(coordinator, _group):
     return len(coordinator._image().topics["__consumer_offsets"].partitions) - 1
 
 
+def forget_the_replaced_reassignment(partition, target, original=reassignments._change_partition_reassignment):
+    change = original(partition, target)
+    return replace(change, removing=change.removing or ())
+
+
+def count_replicas_that_are_removed(partition, target):
+    if target != len(partition.replicas):
+        raise ControllerError(ErrorCode.invalid_replication_factor)
+
+
 DEFECTS = (
     (
         "metadata after a long idle time",
@@ -84,6 +95,9 @@ DEFECTS = (
     ("invalid in-sync replicas", isr, "_check_eligible", nothing),
     ("placement of new replicas", placement._RackList, "place", first_of_the_ring),
     ("placement of new replicas", topics, "usable_brokers", as_if_all_were_here),
+    ("placement of new replicas", reassignments, "_change_partition_reassignment", forget_the_replaced_reassignment),
+    ("placement of new replicas", reassignments, "_check_replication_factor", count_replicas_that_are_removed),
+    ("placement of new replicas", reassignments, "_check_replication_factor", nothing),
     ("offsets without a coordinator", group_coordinator.GroupCoordinator, "partition_of", count_partitions_of_groups),
     ("coordinators of groups", group_coordinator, "java_hash", len),
     ("directories of replicas", assign_replicas_to_dirs, "partition_change", nothing),

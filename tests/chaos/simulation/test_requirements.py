@@ -26,6 +26,7 @@ from reference_broker.core.handlers import (
     list_offsets,
     metadata,
     offset_for_leader_epoch,
+    produce,
 )
 from reference_broker.core.handlers.cluster_view import ClusterView
 from reference_broker.core.handlers.current_leaders import CurrentLeaders
@@ -91,6 +92,7 @@ DEFECTS = (
     ("offsets/unknown-timestamp-is-rejected", list_offsets, "_FIRST_VERSION", {}),
     ("produce/malformed-batch-is-rejected", append_validation, "_check_header", nothing),
     ("produce/malformed-batch-is-rejected", append_validation, "_check_count", lambda *_: iter(())),
+    ("produce/malformed-batch-is-rejected", produce, "_has_transactional_records", lambda _: False),
     ("produce/early-timestamp-is-rejected", append_validation, "_has_doubtful_timestamp", lambda *_: False),
     ("idempotence/incomplete-producer-id-is-rejected", init_producer_id, "_error_response", producer_seven),
     ("configs/bad-broker-change-is-rejected", forward_alter_configs, "_check_broker", nothing),

@@ -126,6 +126,7 @@ def test_sequences_and_epochs_of_a_producer(broker):
 def test_a_transactional_batch_is_rejected(broker):
     records = batch(b"a", producer_id=5, producer_epoch=0, base_sequence=0, transactional=True)
     assert broker.produce(records, transactional_id="t").error_code == ErrorCode.invalid_txn_state
+    assert broker.produce(records).error_code == ErrorCode.transactional_id_authorization_failed
 
 
 def test_an_append_completes_waiting_fetches(broker):

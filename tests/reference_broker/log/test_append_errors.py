@@ -85,7 +85,6 @@ def flipped(batch: bytes, position: int) -> bytes:
             encode_batch(replace(ONE, producer_id=7, producer_epoch=0, base_sequence=0, transactional=True)),
             "INVALID_TXN_STATE",
         ),
-        (encode_batch(replace(ONE, transactional=True)), "INVALID_TXN_STATE"),
     ],
 )
 def test_invalid_batch_is_rejected(batch, error):
