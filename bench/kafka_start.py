@@ -1,4 +1,4 @@
-"""Start time of Apache Kafka with and without the archive of its classes, on one node and on three.
+"""Start time of Apache Kafka with and without a class data archive (CDS), on one node and on three.
 
     python bench/kafka_start.py [ROUNDS] [VERSION]
 

@@ -40,7 +40,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--records", type=int, default=30_000)
     arguments = parser.parse_args()
-    if reason := namespace.why_none_here():
+    if reason := namespace.why_no_namespace():
         print(f"not on packets: {reason}")
     kinds = [kind for kind in KINDS if kind != "packets" or not reason]
     spawning = get_context("spawn")  # a process enters a namespace before it has threads

@@ -157,11 +157,11 @@ def _known_properties(trial: Trial) -> tuple[Trial, tuple[str, ...]]:
 def _replay_live(trial: Trial, target: str, run_dir: Path, disk: DiskKind | None) -> Replayed:
     from chaos.live.failure import summary_of
     from chaos.live.findings import FINDINGS
-    from chaos.live.session import fitted, run_on
+    from chaos.live.session import remove_unsupported_faults, run_on
 
-    fitting = fitted(target, trial, disk)
+    supported = remove_unsupported_faults(target, trial, disk)
     _check_topology(trial, target)
-    for fault, reason in fitting.unsupported.items():
+    for fault, reason in supported.unsupported.items():
         raise TrialNotApplicableError(f"{target} cannot inject {fault!r}: {reason}")
     report = run_on(target, trial, run_dir, disk=disk)
     idle = [

@@ -76,7 +76,7 @@ class SensitivityStarted(Event):
 
 @dataclass(frozen=True, slots=True)
 class FalseAlarm:
-    """A trial that violates something on the clean broker."""
+    """A trial with a violation on the clean broker."""
 
     seed: int
     name: str
@@ -146,7 +146,7 @@ def _try_defects(plan: Plan) -> Generator[Event, None, int]:
     """Try the defects; return the total number of trials."""
 
     def overdue(name: str) -> DefectTried:
-        text = f"not tried to an end in {_WALL_OVER_CPU:.0f} times the seconds that it may compute"
+        text = f"cancelled: it took more than {_WALL_OVER_CPU:.0f} times its computing time"
         return DefectTried(name, "", text, False, None, 0, plan.seconds)
 
     job = Job(
@@ -201,10 +201,10 @@ def try_defect(defect: Defect, seeds: Iterable[int], seconds: float, *, known: T
     if broken is not None:
         name, text = broken
         return DefectTried(defect.name, name, text, True, None, 0, time.process_time() - began_s)
-    caught = None if known is None else violation_of(known, defect)
-    if known is not None and caught is not None and violation_of(known) is None:
-        is_expected, spent_s = caught.name in defect.expected, time.process_time() - began_s
-        return DefectTried(defect.name, caught.name, caught.text, is_expected, None, 1, spent_s)
+    known_violation = None if known is None else violation_of(known, defect)
+    if known is not None and known_violation is not None and violation_of(known) is None:
+        is_expected, spent_s = known_violation.name in defect.expected, time.process_time() - began_s
+        return DefectTried(defect.name, known_violation.name, known_violation.text, is_expected, None, 1, spent_s)
     false_alarms: list[FalseAlarm] = []
     trials = 0
     for trials, seed in enumerate(seeds, start=1):
@@ -238,13 +238,13 @@ def broken_requirement(defect: Defect, requirements: list[str]) -> tuple[str, st
     """Return the first requirement that a broker with this defect violates but a clean one does not, and how."""
     for requirement in requirements:
         with defect.seeded():
-            broken = _breach(requirement)
-        if broken is not None and _breach(requirement) is None:
+            broken = _violation_reason(requirement)
+        if broken is not None and _violation_reason(requirement) is None:
             return requirement, broken
     return None
 
 
-def _breach(requirement: str) -> str | None:
+def _violation_reason(requirement: str) -> str | None:
     """Return how the simulation violates a requirement; None if it does not."""
     with TemporaryFolder() as directory:
         events = run_requirements(

@@ -17,7 +17,7 @@ import errno  # noqa: E402
 from collections.abc import Sequence  # noqa: E402
 
 from kafkatrial import suite  # noqa: E402
-from kafkatrial.errors import complain, report, require_memory  # noqa: E402
+from kafkatrial.errors import print_error, report, require_memory  # noqa: E402
 from kafkatrial.exit_codes import ExitCode  # noqa: E402
 from kafkatrial.output import accept_any_text, flushed, is_reader_gone, output_problem  # noqa: E402
 
@@ -28,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     accept_any_text()
     problem = output_problem()
     if problem is not None:
-        complain(problem)
+        print_error(problem)
         sys.exit(ExitCode.INTERNAL)
     sys.exit(flushed(exit_code(sys.argv[1:] if arguments is None else arguments)))
 
@@ -51,7 +51,7 @@ def exit_code(arguments: Sequence[str]) -> ExitCode:
     except OSError as error:
         if error.errno != errno.ENOSPC or error.filename is not None:
             return report(error)
-        complain(f"cannot write: {error.strerror}")  # most likely standard output, which has no name
+        print_error(f"cannot write: {error.strerror}")  # most likely standard output, which has no name
         return ExitCode.INTERNAL
     except Exception as error:  # noqa: BLE001  the one place where every error becomes a line
         return report(error)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from chaos.live.events import ChaosEnded, RoundJudged, RoundNotRun, RoundStarted
 from conformance.events import Event
-from kafkatrial.errors import complain, exit_code_of
+from kafkatrial.errors import exit_code_of, print_error
 
 Companion = Callable[[Path], AbstractContextManager[object]]
 """Creates one for a run directory, which need not exist yet."""
@@ -52,4 +52,4 @@ class Companions:
             if exit_code_of(error) is None:
                 raise
             self.failed = True
-            complain(str(error))
+            print_error(str(error))

@@ -32,7 +32,7 @@ from kafkatrial.commands import (
     targets,
 )
 from kafkatrial.commands.help_format import Command, CommandGroup, examples_text
-from kafkatrial.errors import complain
+from kafkatrial.errors import print_error
 from kafkatrial.exit_codes import ExitCode
 from kafkatrial.output import is_null_device
 from linearizability.cache import cache_directory
@@ -80,7 +80,7 @@ def run_command(arguments: list[str]) -> ExitCode:
     try:
         code = _build_app()(arguments or ["--help"], prog_name="kafkatrial", standalone_mode=False)
     except typer.TyperException as error:
-        complain(f"{error.format_message()} (try: kafkatrial --help)")
+        print_error(f"{error.format_message()} (try: kafkatrial --help)")
         return ExitCode.USAGE
     except typer.Abort:
         return ExitCode.INTERRUPTED

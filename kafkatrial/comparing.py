@@ -24,7 +24,7 @@ from conformance.targets import target_of_requirements
 from fixtures.targets.target import Target, UnknownTargetError
 from kafkatrial.console import show, stdout_console
 from kafkatrial.difference_baseline import read_baseline, updated_baseline, write_baseline
-from kafkatrial.errors import CommandError, UsageError, complain
+from kafkatrial.errors import CommandError, UsageError, print_error
 from kafkatrial.exit_codes import ExitCode
 from kafkatrial.live_line import LiveLine
 from kafkatrial.run_directory import make_run_directory
@@ -117,7 +117,7 @@ def compare_targets(plan: ComparisonPlan, out: Path | None) -> ExitCode:
                 code = _update(plan, comparer.result)
         except KeyboardInterrupt:
             code = ExitCode.INTERRUPTED
-            complain("interrupted; the clusters are stopped")
+            print_error("interrupted; the clusters are stopped")
         finally:
             _write(plan, comparer.result, run_dir, now, code)
         _show(plan, comparer.result, run_dir, code)

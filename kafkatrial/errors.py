@@ -88,24 +88,24 @@ def exit_code_of(error: BaseException) -> ExitCode | None:
 def report(error: Exception, run_dir: Path | None = None) -> ExitCode:
     """Print the error's one line, save the traceback of an unexpected one, and return the exit code."""
     if not isinstance(error, CommandError) and (lacking := what_is_lacking(error, run_dir)):
-        complain(lacking)  # without memory, an intact history may look damaged
+        print_error(lacking)  # without memory, an intact history may look damaged
         return ExitCode.INTERNAL
     code = exit_code_of(error)
     if code is not None:
-        complain(str(error))
+        print_error(str(error))
         return code
     if isinstance(error, OSError) and error.errno in _NO_PATH:
-        complain(f"{one_line(str(error.filename), _FIRST_LINE_MAX)}: {error.strerror}")
+        print_error(f"{one_line(str(error.filename), _FIRST_LINE_MAX)}: {error.strerror}")
         return ExitCode.USAGE
     if isinstance(error, ModuleNotFoundError) and (package := _missing_package(error)):
         python = sys.executable  # noqa: TID251  printed, not started
-        complain(
+        print_error(
             f"Python package '{package}' is not installed for {python}; in a checkout, run `make .venv/.synced` "
             f"and use .venv/bin/kafkatrial; else `{python} -m pip install kafkatrial`"
         )
         return ExitCode.INTERNAL
     first_line = one_line((str(error).splitlines() or [""])[0], _FIRST_LINE_MAX)
-    complain(f"internal error: {type(error).__name__}: {first_line} (traceback {_save_traceback(error, run_dir)})")
+    print_error(f"internal error: {type(error).__name__}: {first_line} (traceback {_save_traceback(error, run_dir)})")
     return ExitCode.INTERNAL
 
 
@@ -163,7 +163,7 @@ def _memory_limit() -> str:
     return "" if limit == resource.RLIM_INFINITY else f" (this process may use {limit >> 20:,} MiB, by ulimit -v)"
 
 
-def complain(line: str) -> None:
+def print_error(line: str) -> None:
     """Print one line on standard error, with any text escaped. Nothing is printed if the reader has ended."""
     if sys.stderr is not None:
         with suppress(BrokenPipeError):

@@ -59,10 +59,10 @@ def update_expectations(run_dir: Path, target: str | None, file: Path | None) ->
         raise UsageError(f"{run_dir}: --file is for one target; name it with --target: {', '.join(names)}")
     # All files are read before the first is written.
     updates = [(name, _file_of(name, file), *_read(name, _file_of(name, file), results)) for name in chosen]
-    for name, path, text, made in updates:
-        if made.text != text:
-            _write(path, made.text)
-        for line in _lines(name, path, made, is_written=made.text != text):
+    for name, path, text, result in updates:
+        if result.text != text:
+            _write(path, result.text)
+        for line in _lines(name, path, result, is_written=result.text != text):
             show(stdout_console(), Text(printable(line)))
     return ExitCode.OK
 
@@ -82,10 +82,10 @@ def _read(target: str, file: Path, results: Results) -> tuple[str, Update]:
     text = read_expectations(file) if file.exists() else ""
     entries = parse_expectations(text, file)
     findings = [finding for finding in results.outcomes if finding.target == target]
-    made = update(text, entries, findings, ids(), title=f"Known violations of {target}.")
-    if set(parse_expectations(made.text, file)) != {*made.kept, *made.added}:
+    result = update(text, entries, findings, ids(), title=f"Known violations of {target}.")
+    if set(parse_expectations(result.text, file)) != {*result.kept, *result.added}:
         raise ExpectationsError(f"{file}: cannot be updated; its layout is not understood")
-    return text, made
+    return text, result
 
 
 def _write(file: Path, text: str) -> None:
@@ -97,12 +97,12 @@ def _write(file: Path, text: str) -> None:
         raise CommandError(f"{file}: cannot be written: {error.strerror or error}") from error
 
 
-def _lines(target: str, file: Path, made: Update, *, is_written: bool) -> Iterator[str]:
+def _lines(target: str, file: Path, result: Update, *, is_written: bool) -> Iterator[str]:
     yield f"{target}: {file}{'' if is_written else ' is up to date'}"
-    yield from (f"  + {name}: {reason}" for name, reason in made.added.items())
-    yield from (f"  - {name}: {reason}" for name, reason in made.removed.items())
-    yield from (f"  ? {name}: flaky, not added" for name in made.flaky)
-    yield f"  {_counted(made.kept)} kept, {len(made.added)} added, {len(made.removed)} removed"
+    yield from (f"  + {name}: {reason}" for name, reason in result.added.items())
+    yield from (f"  - {name}: {reason}" for name, reason in result.removed.items())
+    yield from (f"  ? {name}: flaky, not added" for name in result.flaky)
+    yield f"  {_counted(result.kept)} kept, {len(result.added)} added, {len(result.removed)} removed"
 
 
 def _counted(names: Sequence[str]) -> str:

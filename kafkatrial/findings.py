@@ -10,10 +10,10 @@ from rich.text import Text
 from chaos.campaign.interruption import interruptible
 from chaos.live.failure import describe
 from chaos.live.findings import FINDINGS, ChaosFinding, finding
-from chaos.live.session import fitted, run_on
+from chaos.live.session import remove_unsupported_faults, run_on
 from conformance.trial.source import printed
 from fixtures.disk.kinds import DiskKind
-from kafkatrial.breaking import CHAOS
+from kafkatrial.chaos_session import CHAOS
 from kafkatrial.console import show, stdout_console
 from kafkatrial.exit_codes import ExitCode
 from linearizability.temporary_folder import TemporaryFolder
@@ -44,9 +44,9 @@ def show_finding(name: str, targets: tuple[str, ...], disk: DiskKind | None = No
 
 
 def _shown_on(target: str, sought: ChaosFinding, disk: DiskKind | None, console: Console) -> ExitCode:
-    fitting = fitted(target, sought.trial, disk)
-    if fitting.unsupported:
-        show(console, Text(f"{target}: not applicable: {'; '.join(fitting.unsupported.values())}", "yellow"))
+    supported = remove_unsupported_faults(target, sought.trial, disk)
+    if supported.unsupported:
+        show(console, Text(f"{target}: not applicable: {'; '.join(supported.unsupported.values())}", "yellow"))
         return ExitCode.NOTHING_RAN
     with TemporaryFolder() as directory:
         run_dir = Path(directory) / "run"

@@ -23,7 +23,7 @@ from fixtures.targets.catalogue import parse_target
 from fixtures.targets.controls import ProcessSupervision, ProcessTarget
 from fixtures.targets.target import UnknownTargetError
 from kafkatrial.console import show, stdout_console
-from kafkatrial.errors import UsageError, complain
+from kafkatrial.errors import UsageError, print_error
 from kafkatrial.exit_codes import ExitCode
 from kafkatrial.run_directory import make_run_directory
 from linearizability.judgement import Verdict, in_report_order
@@ -126,7 +126,7 @@ class FuzzCommand:
                 report = self._session()
                 findings = [self._shrunk(number, each) for number, each in enumerate(report.progress.findings, 1)]
             except KeyboardInterrupt:
-                complain(f"interrupted; the cluster is stopped, and the history so far is in {plan.out}")
+                print_error(f"interrupted; the cluster is stopped, and the history so far is in {plan.out}")
                 return ExitCode.INTERRUPTED
         code = exit_code_of(report, findings)
         summary = _summary(plan, report, findings, code)

@@ -13,7 +13,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from kafkatrial.errors import complain
+from kafkatrial.errors import print_error
 from kafkatrial.exit_codes import ExitCode
 
 _STDIN, _STDOUT, _STDERR = range(3)
@@ -71,7 +71,7 @@ def flushed(code: ExitCode) -> ExitCode:
     except BrokenPipeError:
         code = ExitCode.OUTPUT_CLOSED
     except OSError as error:
-        complain(f"cannot write: {error.strerror}")
+        print_error(f"cannot write: {error.strerror}")
         code = ExitCode.INTERNAL
     else:
         return code

@@ -6,7 +6,7 @@ from fixtures.targets.target import NotInstalledError
 
 def enter_namespace() -> None:
     """Enter a network namespace: link faults of clusters started later affect packets. Raises `NotInstalledError`."""
-    if reason := namespace.why_none_here():
+    if reason := namespace.why_no_namespace():
         raise NotInstalledError(f"--packets: {reason}")
     namespace.enter()
 

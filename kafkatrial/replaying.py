@@ -8,7 +8,7 @@ from chaos.campaign.interruption import interruptible
 from chaos.replay import Replayed, lines_of, replay
 from conformance.trial.saved import load_trial
 from kafkatrial.console import show, stdout_console
-from kafkatrial.errors import complain
+from kafkatrial.errors import print_error
 from kafkatrial.exit_codes import ExitCode
 from kafkatrial.run_directory import make_run_directory
 from linearizability.judgement import Verdict
@@ -35,7 +35,7 @@ def replay_file(file: Path, target: str, out: Path | None, *, as_json: bool) -> 
         with interruptible():
             replayed = replay(saved, target, run_dir)
     except KeyboardInterrupt:
-        complain("interrupted")
+        print_error("interrupted")
         return ExitCode.INTERRUPTED
     finally:
         _remove_empty(run_dir)

@@ -24,7 +24,7 @@ from conformance.targets import target_of_requirements
 from fixtures.targets.target import Target
 from kafkatrial.collector import Collector, exit_code_of_results
 from kafkatrial.console import show, stdout_console
-from kafkatrial.errors import UsageError, complain, exit_code_of, report
+from kafkatrial.errors import UsageError, exit_code_of, print_error, report
 from kafkatrial.exit_codes import ExitCode
 from kafkatrial.expected import expectations_of_target, load_known
 from kafkatrial.output import is_reader_gone
@@ -107,7 +107,7 @@ class Running:
             try:
                 self._follow_engine()
             except KeyboardInterrupt:
-                complain("interrupted; the cluster is stopped")
+                print_error("interrupted; the cluster is stopped")
             except BrokenPipeError as error:
                 if not is_reader_gone():
                     failed = error
@@ -161,7 +161,7 @@ class Running:
         try:
             picture_failures(results, self._run_dir)
         except Exception as error:  # noqa: BLE001  a picture is a help, the lack of it is no error of the run
-            complain(f"a violation has no picture: {error}")
+            print_error(f"a violation has no picture: {error}")
 
     def _conclude(self, failed: Exception | None) -> ExitCode:
         results = self._collector.results

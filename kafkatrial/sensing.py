@@ -21,7 +21,7 @@ from chaos.sensitivity import (
 )
 from conformance.events import Event
 from kafkatrial.console import show, stdout_console
-from kafkatrial.errors import UsageError, complain
+from kafkatrial.errors import UsageError, print_error
 from kafkatrial.exit_codes import ExitCode
 from kafkatrial.sensitivity_progress import sensitivity_progress
 from kafkatrial.sensitivity_tables import render_list, render_sensitivity
@@ -99,7 +99,7 @@ class Sensing:
             try:
                 self._follow()
             except KeyboardInterrupt:
-                complain("interrupted")
+                print_error("interrupted")
         if self._out is not None:
             self._write(self._out)
         if self._as_json:

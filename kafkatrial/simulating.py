@@ -20,7 +20,7 @@ from chaos.simulation.campaign_events import SeedRan, Shrunk
 from chaos.simulation.seeding import seeded
 from chaos.simulation.work import ENDLESS
 from kafkatrial.console import show, stdout_console
-from kafkatrial.errors import UsageError, complain
+from kafkatrial.errors import UsageError, print_error
 from kafkatrial.exit_codes import ExitCode
 from kafkatrial.simulation_pictures import draw_counterexample
 from kafkatrial.simulation_progress import simulation_progress
@@ -110,7 +110,7 @@ class Simulating:
             try:
                 self._follow_campaign()
             except KeyboardInterrupt:
-                complain("interrupted")
+                print_error("interrupted")
         if self._as_json:
             result = self._results.as_json()
             if self._digests is not None:
@@ -143,5 +143,5 @@ class Simulating:
             try:
                 draw_counterexample(found, directory)
             except Exception as error:  # noqa: BLE001  a missing picture is no error
-                complain(f"no picture of {found.name}: {' '.join(str(error).split())}")
+                print_error(f"no picture of {found.name}: {' '.join(str(error).split())}")
         return directory

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 import chaos.targets  # noqa: F401 - registers the target `simulation`
-from fixtures.disk.kinds import DiskKind, why_not
+from fixtures.disk.kinds import DiskKind, why_no_disk
 from fixtures.targets.catalogue import target_kinds
 from fixtures.targets.machine import Prerequisite, why_no_mesh
 from fixtures.targets.probe import BrokerFacts
@@ -22,13 +22,13 @@ def render_kinds() -> RenderableType:
     for kind in target_kinds():
         for version in kind.versions or ("",):
             name = f"{kind.kind}:{version}" if version else kind.kind
-            install = kind.why_not(version) or (kind.install or "").replace("VERSION", version)
+            install = kind.why_unavailable(version) or (kind.install or "").replace("VERSION", version)
             nodes = ", ".join(map(str, kind.nodes)) or "as it is"
             table.add_row(name, kind.starts, nodes, _installed(kind.is_installed(version), install))
     table.add_section()
     for what, gives, missing in (
         ("toxiproxy", "the link mesh: without it no link can be cut", why_no_mesh()),
-        ("disk in FUSE", "disks that lose, fail and fill up", why_not(DiskKind.FUSE)),
+        ("disk in FUSE", "disks that lose, fail and fill up", why_no_disk(DiskKind.FUSE)),
     ):
         table.add_row(what, gives, "", _installed(missing is None, missing or ""))
     return table

@@ -26,7 +26,7 @@ WORST_FIRST: Final = (
     Standing.OK,
     Standing.NOT_APPLICABLE,
 )
-"""A requirement that one run could not check, for lack of nodes say, has the verdict of the run that could."""
+"""If one run could not check a requirement (for example with too few nodes), the verdict of another run counts."""
 _LEVELS: Final = ("MUST", "SHOULD", "MAY")
 BROKER: Final = "broker"
 """The entry of a target's versions that distinguishes versions of one target."""
@@ -106,7 +106,7 @@ class Matrix:
             yield level, area, tuple(found)
 
     def counts(self, column: int, level: str) -> Counter[Standing | None]:
-        """Return the number of cells of a column by standing, the worst first; None, the last, is for no judgement."""
+        """Return the number of cells of a column by standing, the worst first, those without a finding (None) last."""
         cells = (self.cell(requirement.id, column) for requirement in self.at_level(level))
         found = Counter(None if finding is None else finding.standing for finding in cells)
         return Counter({standing: found[standing] for standing in (*WORST_FIRST, None) if found[standing]})

@@ -29,7 +29,7 @@ from chaos.live.failure import shows, text_of
 from chaos.live.fault_kinds import KINDS
 from chaos.live.findings import ChaosFinding, search_round
 from chaos.live.report import Report
-from chaos.live.session import fitted, run_on
+from chaos.live.session import remove_unsupported_faults, run_on
 from chaos.live.shrinking import smallest
 from chaos.live.strategies import round_of
 from conformance.concurrent.trial_context import ScriptNotRunError
@@ -130,13 +130,13 @@ class _Session:
 
     def _run(self, target: str, trial: Trial) -> bool:
         """Run a round with the faults that the target supports; False if it supports none."""
-        fitting = fitted(target, trial, self.plan.disk)
-        if not fitting.trial.schedule:
+        supported = remove_unsupported_faults(target, trial, self.plan.disk)
+        if not supported.trial.schedule:
             return False
-        unsupported = tuple((repr(fault), reason) for fault, reason in fitting.unsupported.items())
+        unsupported = tuple((repr(fault), reason) for fault, reason in supported.unsupported.items())
         run_dir = self.plan.out / f"{target.replace(':', '-')}-{trial.seed}"
-        self.emit(RoundStarted(target, fitting.trial, unsupported, str(run_dir)))
-        report = self.judged(target, fitting.trial, run_dir)
+        self.emit(RoundStarted(target, supported.trial, unsupported, str(run_dir)))
+        report = self.judged(target, supported.trial, run_dir)
         name = "" if report is None else self._shown(report)
         if report is not None and name:
             self.failures += 1

@@ -22,7 +22,7 @@ from linearizability.temporary_folder import TemporaryFolder
 
 
 @dataclass(frozen=True, slots=True)
-class Fitted:
+class SupportedTrial:
     """A round with the faults that a target supports.
 
     :ivar unsupported: the other faults, with the reasons.
@@ -32,7 +32,7 @@ class Fitted:
     unsupported: dict[AnyFault, str]
 
 
-def fitted(target: str, trial: Trial, disk: DiskKind | None = None) -> Fitted:
+def remove_unsupported_faults(target: str, trial: Trial, disk: DiskKind | None = None) -> SupportedTrial:
     """Remove the faults that a target does not support. Nothing is started.
 
     :param disk: file system of the log directories; None: the best available one, if the round needs one.
@@ -41,7 +41,7 @@ def fitted(target: str, trial: Trial, disk: DiskKind | None = None) -> Fitted:
     """
     unsupported = unsupported_faults(_target(target, trial, None, disk), trial.schedule)
     kept = tuple(timed for timed in trial.schedule if timed.fault not in unsupported)
-    return Fitted(replace(trial, schedule=kept), unsupported)
+    return SupportedTrial(replace(trial, schedule=kept), unsupported)
 
 
 def run_on(

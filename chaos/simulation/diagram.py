@@ -9,7 +9,7 @@ from typing import Final
 
 from chaos.campaign.counterexample import Counterexample, program_of
 from chaos.simulation.recording import Change, FaultInterval, Record, SentMessage
-from linearizability.picture.space_time import Happening, Mark, Message, Moment, SpaceTime, Stretch
+from linearizability.picture.space_time import Mark, MarkKind, Message, Moment, SpaceTime, Stretch
 
 MESSAGES_MAX: Final = 90
 NOTES_MAX: Final = 60
@@ -18,7 +18,7 @@ _EMPTY_FETCH_SLACK_BYTES: Final = 24
 _BREAK_MS: Final = 400
 _CLIENT: Final = "client"
 _HELPERS: Final = 1_000
-_RELEVANT: Final = (Happening.ELECTION, Happening.TRUNCATION, Happening.END, Happening.START)
+_RELEVANT: Final = (MarkKind.ELECTION, MarkKind.TRUNCATION, MarkKind.END, MarkKind.START)
 
 
 def diagram_of(found: Counterexample, record: Record, nodes: int) -> SpaceTime:
@@ -32,7 +32,7 @@ def diagram_of(found: Counterexample, record: Record, nodes: int) -> SpaceTime:
     lanes = (*sorted(clients, key=_client_number), *map(str, range(1, nodes + 1)))
     marks = [Mark(_lane(each.lane), by_place[each.place], each.text, each.kind) for each in changes]
     last = max((number for place, number in by_place.items() if places[place] <= found.at_ms), default=0)
-    marks.append(Mark(_lane(lanes[0]), last, f"{found.name}: {found.text}", Happening.VIOLATION))
+    marks.append(Mark(_lane(lanes[0]), last, f"{found.name}: {found.text}", MarkKind.VIOLATION))
     left_out = len(record.messages) - len(messages)
     return SpaceTime(
         title=found.name,
@@ -114,9 +114,9 @@ def _is_shown(request: SentMessage, least: dict[tuple[str, str], int]) -> bool:
 
 
 def _chosen_changes(changes: list[Change], focus: list[int]) -> list[Change]:
-    notes = [each for each in changes if each.kind is Happening.NOTE]
+    notes = [each for each in changes if each.kind is MarkKind.NOTE]
     notes = sorted(notes, key=lambda each: (_distance(each.at_ms, focus), -each.place))[:NOTES_MAX]
-    return sorted([*notes, *(each for each in changes if each.kind is not Happening.NOTE)], key=lambda each: each.place)
+    return sorted([*notes, *(each for each in changes if each.kind is not MarkKind.NOTE)], key=lambda each: each.place)
 
 
 def _distance(at_ms: int, focus: list[int]) -> int:
@@ -173,9 +173,9 @@ def _message(passed: SentMessage, by_place: dict[int, int]) -> Message:
 def _downs(changes: Iterable[Change], by_place: dict[int, int]) -> Iterable[Stretch]:
     down: dict[str, Change] = {}
     for each in changes:
-        if each.kind is Happening.END:
+        if each.kind is MarkKind.END:
             down.setdefault(each.lane, each)
-        elif each.kind is Happening.START and each.lane in down:
+        elif each.kind is MarkKind.START and each.lane in down:
             since = down.pop(each.lane)
             yield Stretch(_lane(each.lane), by_place[since.place], by_place[each.place], since.text)
     for lane, since in sorted(down.items()):

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from fixtures.clients.messages import api_name
-from linearizability.picture.space_time import Happening
+from linearizability.picture.space_time import MarkKind
 from reference_broker.core.quorum.quorum_state import QuorumRole, State
 from reference_broker.core.tracer import QuorumStateChanged
 from reference_broker.simulation.invariants.log_mirror import LogChange
@@ -54,7 +54,7 @@ class Change:
     at_ms: int
     lane: str
     text: str
-    kind: Happening
+    kind: MarkKind
 
 
 @dataclass(eq=False, slots=True)
@@ -139,9 +139,9 @@ class RecordingTrace(Trace):
                 fault = next(each for each in record.faults if each.text == text and each.healed is None)
                 fault.healed, fault.healed_ms = record.next_place(), at_ms
             case "pause" | "resume":
-                record.changes.append(Change(record.next_place(), at_ms, source, f"{kind}d", Happening.NOTE))
+                record.changes.append(Change(record.next_place(), at_ms, source, f"{kind}d", MarkKind.NOTE))
             case "clock":
-                record.changes.append(Change(record.next_place(), at_ms, source, f"clock: {text}", Happening.NOTE))
+                record.changes.append(Change(record.next_place(), at_ms, source, f"clock: {text}", MarkKind.NOTE))
             case _:
                 pass
 
@@ -177,29 +177,29 @@ class ChangeRecorder(Observer):
         watch.observers.insert(0, self)
         watch.subscribe(QuorumStateChanged, self._record_leader, first=True)
 
-    def _add(self, watched: Watched, text: str, kind: Happening) -> None:
+    def _add(self, watched: Watched, text: str, kind: MarkKind) -> None:
         now_ms, lane = self._now_ms(), str(watched.node_id)
         self._record.changes.append(Change(self._record.place_of_change(lane, now_ms), now_ms, lane, text, kind))
 
     def started(self, watched: Watched) -> None:
         """Record the start of a node."""
-        self._add(watched, "starts", Happening.START)
+        self._add(watched, "starts", MarkKind.START)
         self._record_leader(watched, watched.quorum.state)
 
     def ended(self, watched: Watched) -> None:
         """Record the end of a node."""
         machine = watched.machine
         text = f"ends: {machine.failed}" if machine.failed else f"ends ({machine.ended_by})"
-        self._add(watched, text, Happening.END)
+        self._add(watched, text, MarkKind.END)
 
     def _record_leader(self, watched: Watched, state: State | QuorumStateChanged) -> None:
         if state.role is QuorumRole.LEADER:
-            self._add(watched, f"leads the quorum in epoch {state.epoch}", Happening.ELECTION)
+            self._add(watched, f"leads the quorum in epoch {state.epoch}", MarkKind.ELECTION)
 
     def opened(self, watched: Watched, replica: Replica, log: LogChange) -> None:
         """Record the records that a log has lost."""
         if log.removed and not _is_internal(replica):
-            self._add(watched, f"has lost {_name(replica)} from {log.removed[-1].base_offset} on", Happening.TRUNCATION)
+            self._add(watched, f"has lost {_name(replica)} from {log.removed[-1].base_offset} on", MarkKind.TRUNCATION)
 
     def changed(self, watched: Watched, replica: Replica, before: Before) -> None:
         """Record the changes of a replica."""
@@ -208,13 +208,13 @@ class ChangeRecorder(Observer):
         name = _name(replica)
         if before.log.removed:
             text = f"truncates {name} from {before.end_offset} to {before.log.removed[-1].base_offset}"
-            self._add(watched, text, Happening.TRUNCATION)
+            self._add(watched, text, MarkKind.TRUNCATION)
         if replica.is_leader and (not before.is_leader or replica.leader_epoch != before.leader_epoch):
-            self._add(watched, f"leads {name} in epoch {replica.leader_epoch}", Happening.ELECTION)
+            self._add(watched, f"leads {name} in epoch {replica.leader_epoch}", MarkKind.ELECTION)
         if before.log.added:
-            self._add(watched, f"{name} ends at {replica.end_offset}", Happening.NOTE)
+            self._add(watched, f"{name} ends at {replica.end_offset}", MarkKind.NOTE)
         if replica.is_leader and replica.high_watermark != before.high_watermark:
-            self._add(watched, f"high watermark of {name}: {replica.high_watermark}", Happening.NOTE)
+            self._add(watched, f"high watermark of {name}: {replica.high_watermark}", MarkKind.NOTE)
         self._record_isr(watched, replica)
 
     def _record_isr(self, watched: Watched, replica: Replica) -> None:
@@ -222,7 +222,7 @@ class ChangeRecorder(Observer):
             isr = tuple(sorted(replica.isr.isr))
             if self._isrs.get(replica.name) != isr:
                 self._isrs[replica.name] = isr
-                self._add(watched, f"ISR of {_name(replica)}: {', '.join(map(str, isr))}", Happening.NOTE)
+                self._add(watched, f"ISR of {_name(replica)}: {', '.join(map(str, isr))}", MarkKind.NOTE)
 
 
 def _name(replica: Replica) -> str:

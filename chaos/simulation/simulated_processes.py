@@ -70,7 +70,7 @@ class MachineProcesses:
         """Override a setting of a node from its next start on."""
         self._cluster.node_properties.setdefault(node, {})[name] = value
 
-    def become(self, node: int, version: str) -> None:
+    def set_version(self, node: int, version: str) -> None:
         """Raise `TargetError`."""
         raise TargetError("the simulation has one version")
 

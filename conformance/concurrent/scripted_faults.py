@@ -1,6 +1,6 @@
 """Faults of a script: one move begins a fault, another heals it; each waits for the effect on the node.
 
-Rows in `faults` are those of the faults (`fixtures.faults`), but for a shutdown, which has two: `shutdown` until the
+Rows in `faults` are those of the faults (`fixtures.faults`), except that a shutdown has two: `shutdown` until the
 process has ended, and `down` from then until the node is up.
 """
 
@@ -68,7 +68,7 @@ class ScriptedFaults:
         healing.callback(heal)
 
     def heal_others(self) -> None:
-        """Heal all faults that are not of one node: those of links."""
+        """Heal all faults of links, which do not belong to one node."""
         self._others.close()
 
     def heal(self, node: int) -> None:
@@ -136,5 +136,5 @@ class _AwaitedProcesses(ProcessFaultControl):
     def configure(self, node: int, name: str, value: str) -> None:
         raise TargetError("a script cannot change a node's configuration")
 
-    def become(self, node: int, version: str) -> None:
+    def set_version(self, node: int, version: str) -> None:
         raise TargetError("a script cannot upgrade a node")

@@ -88,7 +88,7 @@ def chaos(  # noqa: PLR0917  a parameter is an option
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
 ) -> ExitCode:
     """Inject generated faults into real clusters, and judge the histories of their clients."""
-    from kafkatrial.breaking import Breaking, Choices, beside, disk_named, plan_chaos, run_again
+    from kafkatrial.chaos_session import ChaosRunner, Choices, disk_named, make_companions, plan_chaos, run_again
     from kafkatrial.findings import show_finding
 
     for saved in ("again", "show"):
@@ -118,13 +118,13 @@ def chaos(  # noqa: PLR0917  a parameter is an option
         node_disk,
         load,
     )
-    companions = beside(choices)
+    companions = make_companions(choices)
     if live:
         from reports.spark.session import require_java, require_spark
 
         require_spark()
         require_java()
-    return Breaking(plan_chaos(choices), as_json=as_json, beside=companions, is_live=live).run()
+    return ChaosRunner(plan_chaos(choices), as_json=as_json, companions=companions, is_live=live).run()
 
 
 def _reject_other_options(context: typer.Context, name: str) -> None:

@@ -1,8 +1,9 @@
 """Fetches of group offsets after healing that no commit explains: the common part of commit-lost and commit-regress.
 
 A commit *may be the last one* for a fetch if it may have begun before the fetch returned, may have succeeded, was not
-aborted, and no acknowledged commit that ended before the fetch was invoked began after it had ended. A commit of
-unknown outcome never ends for certain, nor does one in a transaction that is not known to be committed.
+aborted, and was not superseded. Another acknowledged commit supersedes it if that began after its end, and ended before
+the fetch was invoked. The end of a commit is unknown if its outcome is unknown, or if its transaction is not known to
+be committed.
 
 Choices. A commit inside a transaction takes effect with the transaction, but Kafka responds to EndTxn before the
 markers are written: it counts as ended only for a fetch that waits for it (read_committed, which requires stable
@@ -56,7 +57,7 @@ class _Commits:
     offset: Int64s
     begin_ns: Int64s
     end_ns: Int64s
-    """When it had taken effect for certain, NEVER_NS where unknown."""
+    """Latest time at which it took effect, NEVER_NS where unknown."""
     in_transaction: Flags
 
     def take(self, rows: Flags | Indexes) -> "_Commits":
@@ -98,7 +99,7 @@ def _show(log: PartitionLog, stale: Stale, found: str) -> Shown:
 
 
 def level(log: PartitionLog) -> Verdict:
-    """Return the verdict for a promise that only a coordinator that kept its log can keep."""
+    """Return the verdict: a lost commit is permitted only if the coordinator's log could have lost content."""
     return Verdict.VIOLATION if log.context.keeps_content(OFFSETS_TOPIC) else Verdict.PERMITTED
 
 
@@ -112,8 +113,8 @@ def stale_fetches(log: PartitionLog, *, lost: bool) -> Iterator[Stale]:
         stable = log.rows.operations.isolation[fetches.operation] == READ_COMMITTED
         stale = np.zeros(len(fetches), np.bool_)
         for waits in (True, False):
-            own = np.flatnonzero(stable == waits)
-            stale[own] = _is_stale(log, commits, fetches.take(own), waits=waits, lost=lost)
+            rows_of_kind = np.flatnonzero(stable == waits)
+            stale[rows_of_kind] = _is_stale(log, commits, fetches.take(rows_of_kind), waits=waits, lost=lost)
         operations = np.unique(fetches.operation[stale])
         if len(operations) > 1:
             first = np.flatnonzero(stale & (fetches.operation == operations[0]))
@@ -135,11 +136,11 @@ def _commits(log: PartitionLog, rows: OffsetColumns) -> _Commits:
     operation = rows.operation.astype(np.intp)
     transaction = operations.transaction[operation]
     inside = transaction >= 0
-    own = transaction[inside]
+    transaction_ids = transaction[inside]
     aborted = np.zeros(len(rows), np.bool_)
-    aborted[inside] = transactions.aborted[own]
+    aborted[inside] = transactions.aborted[transaction_ids]
     end_ns = np.where(operations.outcome[operation] == OK, operations.complete_ns[operation], NEVER_NS)
-    effect_ns = np.where(transactions.committed[own], transactions.open_until_ns[own], NEVER_NS)
+    effect_ns = np.where(transactions.committed[transaction_ids], transactions.open_until_ns[transaction_ids], NEVER_NS)
     end_ns[inside] = np.maximum(end_ns[inside], effect_ns)
     commits = _Commits(operation, rows.offset, operations.invoke_ns[operation], end_ns, inside)
     return commits.take(~aborted & (operations.outcome[operation] != FAIL))

@@ -1,9 +1,9 @@
-"""Follower of a history while its writer works: yields each row once, in its table's order, after its flush is whole.
+"""Follower of a history that is being written: it returns each row once, in the order of its table.
 
 A writer's flushes are closed, numbered files; at the end it merges the files of a table into one, in their order
-(`layout`, `compaction`). So a place in a table is a number of rows, which stays valid when the files are merged. Each
-call returns whole flushes over all tables: the history up to there could have ended there. Unfinished operations are
-returned when they end, or when their writer has ended.
+(`layout`, `compaction`). So a position in a table is a number of rows, which stays valid when the files are merged.
+Each call returns complete flushes of all tables, so that the rows returned so far are a valid history. Unfinished
+operations are returned when they end, or when their writer has ended.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -31,14 +31,14 @@ class Follower:
         self._closed: dict[str, tuple[int, int]] = dict.fromkeys(SCHEMAS, (0, 0))
         """Per table, the number of files whose rows were all returned, and their number of rows."""
 
-    def news(self) -> dict[str, pa.Table]:
+    def poll(self) -> dict[str, pa.Table]:
         """Return the rows of each table that are new since the last call; a table without any is left out.
 
         Raises HistoryError for a file that cannot be read.
         """
         while self._folder.is_dir():
             try:
-                found = self._look()
+                found = self._read_flushes()
             except _FilesChangedError:
                 continue
             for name, table in found.items():
@@ -46,7 +46,7 @@ class Follower:
             return found
         return {}
 
-    def _look(self) -> dict[str, pa.Table]:
+    def _read_flushes(self) -> dict[str, pa.Table]:
         last = None if self._has_ended() else layout.last_whole_flush(self._folder)
         found = {}
         for name in SCHEMAS:

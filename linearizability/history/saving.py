@@ -23,7 +23,7 @@ def save(history: History, run_dir: Path) -> None:
     """
     folder = run_dir / layout.HISTORY_FOLDER
     if (run_dir / RUN_FILE).exists() or folder.exists():
-        raise HistoryError(f"{run_dir}: holds a run already; name another directory")
+        raise HistoryError(f"{run_dir}: already contains a run; name another directory")
     try:
         folder.mkdir(parents=True)
         for name, schema in SCHEMAS.items():

@@ -69,7 +69,7 @@ class HistoryWriter:
     """The writer of one run directory. Thread-safe; every call may raise HistoryError for disk errors."""
 
     def __init__(self, run_dir: Path, run_info: RunInfo, listener: FlushListener | None = None) -> None:
-        """Create `run_dir` if needed, with an incomplete `run.json`. Raises HistoryError if it holds a run already."""
+        """Create `run_dir` if needed, with an incomplete `run.json`. Raises HistoryError if it contains a run."""
         self._listener = listener
         self.run_dir: Final = run_dir
         self._history_dir: Final = run_dir / layout.HISTORY_FOLDER
@@ -84,7 +84,7 @@ class HistoryWriter:
         self._error: HistoryError | None = None
         self._flusher = _Flusher(self._history_dir, listener)
         if (run_dir / RUN_FILE).exists() or self._history_dir.exists():
-            raise HistoryError(f"{run_dir}: holds a run already; name another directory")
+            raise HistoryError(f"{run_dir}: already contains a run; name another directory")
         # The first list that pyarrow converts makes it import pandas, if there is one: a second that no flush may take.
         pa.array([0])
         with _disk_errors(run_dir):

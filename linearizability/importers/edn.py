@@ -1,10 +1,11 @@
 """Reader of EDN, Clojure's data notation, as far as histories use it.
 
 A keyword is read as the string of its name, so that what Jepsen writes as EDN and as JSON looks the same; vectors,
-lists and sets are tuples, maps are dicts, a tagged value (`#jepsen.history.Op{...}`) is the value. Instants, ratios and
-symbols stay their text. The libraries on PyPI report no line when they reject a file, and accept only their own tags.
+lists and sets are tuples, maps are dicts, a tagged value (`#jepsen.history.Op{...}`) is the value. The
+text of instants, ratios and symbols is returned unchanged. The libraries on PyPI report no line when they reject a
+file, and accept only their own tags.
 
-A history is a form for each operation, or one vector of all of them: both are read a form at a time.
+A history has one form for each operation, or one vector of these forms. Both are read one operation at a time.
 """
 
 import re
@@ -96,7 +97,7 @@ class _Reader:
         if kind == "tag":
             return self.form(self.next(token))
         if kind == "close":
-            raise bad_line(self._path, line, f"{text} closes nothing that is open")
+            raise bad_line(self._path, line, f"{text} without an opening bracket")
         return text[1:] if kind == "char" else self._string(line, text[1:-1])
 
     def _string(self, line: int, text: str) -> str:
@@ -104,7 +105,7 @@ class _Reader:
         if "\\u" not in text:
             return found
         try:
-            # Java writes characters beyond the first plane as a pair of surrogates.
+            # Java writes characters outside the Basic Multilingual Plane as a pair of surrogates.
             return found.encode("utf-16-le", "surrogatepass").decode("utf-16-le")
         except UnicodeDecodeError:
             raise bad_line(self._path, line, f"half of a surrogate pair: {shown(text)}") from None

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class Happening(StrEnum):
+class MarkKind(StrEnum):
     """Kind of a mark in a lane."""
 
     START = "start"
@@ -42,7 +42,7 @@ class Mark:
     lane: str
     at: int
     text: str
-    kind: Happening
+    kind: MarkKind
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,7 +43,7 @@ from linearizability.shards.manifest import Layout, current_layout, layout_folde
 from linearizability.shards.pieces import Piece, pieces_of, read_piece, shares_of
 from linearizability.shards.results import Keeping, kept_result, key_of, result_file
 from linearizability.shards.running import Run, Task
-from linearizability.shards.suspects import Named, Suspects, all_named, all_suspects
+from linearizability.shards.suspects import RelatedRows, Suspects, add_related, all_suspects
 
 _SUMMARISED: Final = ("operations", "states", "offsets", "inputs", "assignments")
 _TASK_ROWS: Final = 500_000
@@ -167,10 +167,10 @@ def _follow(layout: Layout, context: Context, run: Run, suspects: dict[int, Susp
             for number in open_ones
             for part in range(len(layout.shards[number].parts))
         ]
-        more: dict[int, list[Named]] = {number: [] for number in open_ones}
+        more: dict[int, list[RelatedRows]] = {number: [] for number in open_ones}
         for task, found in zip(tasks, run(tasks), strict=True):
             more[task.shard].append(found)
-        named = {number: all_named(suspects[number], own) for number, own in more.items()}
+        named = {number: add_related(suspects[number], own) for number, own in more.items()}
         open_ones = [number for number in open_ones if _size(named[number]) != _size(suspects[number])]
         suspects.update(named)
 

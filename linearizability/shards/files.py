@@ -30,7 +30,7 @@ class PartRows:
     sends_log: Indexes
     reads_log: Indexes
 
-    def of(self, log: int) -> tuple[Sends, Reads, int, int]:
+    def select(self, log: int) -> tuple[Sends, Reads, int, int]:
         """Return the sends and reads of a log, and the row in the part of the first of each."""
         send, end = np.searchsorted(self.sends_log, [log, log + 1]).tolist()
         read, last = np.searchsorted(self.reads_log, [log, log + 1]).tolist()
@@ -69,7 +69,7 @@ class ShardFiles:
         return pa.concat_tables([_no_rows("records"), *both])
 
     def loose_records(self) -> pa.Table:
-        """Return `loose` as rows of `records`."""
+        """Return the sends without an acknowledged offset as rows of `records`, if the shard is split."""
         return _records(self._loose(), "sends", self.layout.places)
 
     def _loose(self) -> pa.Table:
@@ -125,7 +125,7 @@ def _read(path: object, columns: Sequence[str] | None = None) -> pa.Table:
     try:
         return pq.read_table(path, columns=columns, partitioning=None, use_threads=False)
     except (OSError, pa.ArrowException) as error:
-        raise HistoryError(f"{path}: not readable, delete the folder above it: {one_line(error)}") from None
+        raise HistoryError(f"{path}: cannot be read; delete its parent folder: {one_line(error)}") from None
 
 
 def _arrays(kind: type[Rows], table: pa.Table) -> Rows:

@@ -26,7 +26,7 @@ from linearizability.shards.edges import UNKNOWN, Edge, Key, Outside, leaders_co
 from linearizability.shards.files import PartRows, ShardFiles, TableSource
 from linearizability.shards.manifest import Layout
 from linearizability.shards.sieve import Part, Reads, Sends, UnsplitColumns
-from linearizability.shards.suspects import Named, Suspects, all_named, all_suspects
+from linearizability.shards.suspects import RelatedRows, Suspects, add_related, all_suspects
 from linearizability.shards.walks import Walks
 
 
@@ -128,7 +128,7 @@ class JudgeShard(ShardTask):
         kept_reads: list[Indexes] = []
         with_positions: list[int] = []
         for log in self.layout.shards[self.shard].logs:
-            sends, reads, first_send, first_read = rows.of(log)
+            sends, reads, first_send, first_read = rows.select(log)
             kept = self._kept(log, sends, reads, walks, small)
             chosen = (np.arange(len(sends.at)), np.arange(len(reads.offset))) if kept is None else kept
             kept_sends.append(first_send + chosen[0])
@@ -167,7 +167,7 @@ def _followed(part: Part, suspects: Suspects) -> tuple[Indexes, Indexes]:
         suspects = all_suspects([suspects, Suspects.at(np.array([at]))])
     sends, reads = part.rows_of(suspects)
     while True:
-        suspects = all_named(suspects, [part.named_by(sends, reads)])
+        suspects = add_related(suspects, [part.named_by(sends, reads)])
         more_sends, more_reads = part.rows_of(suspects)
         if len(more_sends) == len(sends) and len(more_reads) == len(reads):
             return sends, reads
@@ -240,7 +240,7 @@ class FollowSuspects(ShardTask):
     part: int
     suspects: Suspects
 
-    def __call__(self) -> Named:
+    def __call__(self) -> RelatedRows:
         """Return the offsets and values that suspects share with other rows."""
         part = _part_of(self, self.part, Walks(self.files.small("positions")))
         return part.named_by(*part.rows_of(self.suspects))
@@ -287,7 +287,7 @@ class JudgeCut(ShardTask):
 def _part_of(task: ShardTask, number: int, walks: Walks) -> Part:
     log = task.layout.shards[task.shard].logs[0]
     rows: PartRows = task.files.part(number)
-    sends, reads, _, _ = rows.of(log)
+    sends, reads, _, _ = rows.select(log)
     not_served, _ = _not_served(task.files.loose())
     return Part(sends, reads, task.unsplit_columns(log, walks, task.files.small("states"), not_served))
 

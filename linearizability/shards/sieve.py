@@ -27,7 +27,7 @@ from linearizability.anomalies.columns import Flags, Indexes, Int32s, Int64s
 from linearizability.anomalies.faults import NEVER_NS
 from linearizability.shards import tables
 from linearizability.shards.edges import ABOVE_EPOCHS, ALWAYS_NS, UNKNOWN, Edge, Key, Outside, fits
-from linearizability.shards.suspects import Named, Suspects, all_suspects
+from linearizability.shards.suspects import RelatedRows, Suspects, all_suspects
 
 Int16s = npt.NDArray[np.int16]
 _FEW: Final = 64
@@ -357,14 +357,14 @@ class Part:
             np.append(np.arange(unplaced), unplaced + np.flatnonzero(reads)),
         )
 
-    def named_by(self, sends: Indexes, reads: Indexes) -> Named:
+    def named_by(self, sends: Indexes, reads: Indexes) -> RelatedRows:
         """Return the offsets and values of rows from `rows_of`, to find the other rows that have the same ones."""
         shift, unplaced = len(self.loose.at), len(self.unplaced.offset)
         own, other = sends[sends >= shift] - shift, reads[reads >= unplaced] - unplaced
         places = np.append(self.sends.at[own], self.reads.offset[other])
         values = np.append(self.sends.value[own], self.reads.value[other])
         loose = np.append(self.loose.value[sends[sends < shift]], self.unplaced.value)
-        return Named(Suspects.at(places, np.append(values, loose)), values, places)
+        return RelatedRows(Suspects.at(places, np.append(values, loose)), values, places)
 
 
 def _has(flags: Int16s, bits: int) -> Flags:

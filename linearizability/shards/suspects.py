@@ -38,24 +38,26 @@ def all_suspects(parts: Iterable[Suspects]) -> Suspects:
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
-    """Suspects, and values of some rows with their offsets (`places`), to find other rows with the same ones."""
+class RelatedRows:
+    """Suspects, and the values and offsets (`places`) of rows whose related rows are suspects, too."""
 
     suspects: Suspects
     values: Int64s
     places: Int64s
 
 
-def all_named(suspects: Suspects, parts: Iterable[Named]) -> Suspects:
+def add_related(suspects: Suspects, parts: Iterable[RelatedRows]) -> Suspects:
     """Return the suspects, and the records in any part of a log that have the same offset or value.
 
     A record at two offsets is out of order with all records between them.
     """
-    named = list(parts)
-    values, places = (np.concatenate([_NONE, *(getattr(one, name) for one in named)]) for name in ("values", "places"))
+    related = list(parts)
+    values, places = (
+        np.concatenate([_NONE, *(getattr(one, name) for one in related)]) for name in ("values", "places")
+    )
     order = np.lexsort((places, values))
     values, places = values[order], places[order]
     begins = np.flatnonzero(np.append(True, np.diff(values) != 0)[: len(values)])
     low, high = places[begins], places[np.append(begins[1:], len(values))[: len(begins)] - 1]
     moved = low < high
-    return all_suspects([suspects, *(one.suspects for one in named), Suspects(low[moved], high[moved] + 1)])
+    return all_suspects([suspects, *(one.suspects for one in related), Suspects(low[moved], high[moved] + 1)])

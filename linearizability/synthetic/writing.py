@@ -51,7 +51,7 @@ def synthesize(run_dir: Path, request: Request, progress: Callable[[int], None],
     with None there is no layout. Raises HistoryError if the directory contains a run already or cannot be written.
     """
     if (run_dir / RUN_FILE).exists() or (run_dir / HISTORY_FOLDER).exists():
-        raise HistoryError(f"{run_dir}: holds a run already; name another directory")
+        raise HistoryError(f"{run_dir}: already contains a run; name another directory")
     run = RunInfo(f"synthetic-{request.seed}", request.seed, "synthetic", topics={TOPIC: _TOPIC_PROPERTIES})
     written = 0
     with _disk_errors(run_dir):

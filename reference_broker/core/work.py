@@ -21,14 +21,14 @@ from reference_broker.protocol.steps import Steps
 class _Task:
     request: Request
     steps: Steps[Any]
-    then: Callable[[Any, Now], None]
+    on_done: Callable[[Any, Now], None]
 
     def advance(self, now: Now) -> bool:
         """Run one step. Return whether it was the last one."""
         try:
             next(self.steps)
         except StopIteration as done:
-            self.then(done.value, now)
+            self.on_done(done.value, now)
             return True
         return False
 
@@ -45,9 +45,9 @@ class Work:
         self._fail = fail
         self._unfinished: deque[_Task] = deque()
 
-    def run(self, request: Request, steps: Steps[Any], then: Callable[[Any, Now], None], now: Now) -> None:
-        """Run the steps of a request's work, and then call `then` with the result, perhaps at once."""
-        task = _Task(request, steps, then)
+    def run(self, request: Request, steps: Steps[Any], on_done: Callable[[Any, Now], None], now: Now) -> None:
+        """Run the steps of a request's work, and call `on_done` with the result, which may be at once."""
+        task = _Task(request, steps, on_done)
         if not task.advance(now):
             self._unfinished.append(task)
             if len(self._unfinished) == 1:

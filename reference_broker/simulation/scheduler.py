@@ -28,11 +28,11 @@ class Scheduler:
         self._last_ns = 0
 
     def at(self, at_ms: int, action: Action) -> None:
-        """Perform an action at a time; if that is past, now, after all actions that are due."""
+        """Schedule an action. If `at_ms` has passed, it is due now, after all other actions that are due."""
         heapq.heappush(self._heap, (max(at_ms, self.now_ms), next(self._sequence), action))
 
     def after(self, delay_ms: int, action: Action) -> None:
-        """Perform an action after a delay."""
+        """Schedule an action after a delay."""
         self.at(self.now_ms + delay_ms, action)
 
     def step(self) -> bool:
@@ -45,7 +45,7 @@ class Scheduler:
         return True
 
     def run_until(self, condition: Callable[[], bool], *, end_ms: int) -> bool:
-        """Advance time until the condition is true; False if it is not by `end_ms`."""
+        """Advance time until the condition is true or `end_ms` is reached. Return whether it is true."""
         while not condition():
             if not self._heap or self._heap[0][0] > end_ms:
                 self.now_ms = max(self.now_ms, end_ms)

@@ -1,6 +1,6 @@
 """A space-time diagram as one self-contained HTML page: lanes side by side, time downwards.
 
-Every event has its own line, in the order of the run; the space between two moments grows with the logarithm of the
+Every event has its own line, in the order of the run; the space between two lines grows with the logarithm of the
 time between them. A message goes from the line of its sending to that of its arrival, so that a higher line is always
 earlier. Nothing is fetched, and nothing needs a script.
 """
@@ -13,7 +13,7 @@ from typing import Final
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from linearizability.picture.drawing import short
-from linearizability.picture.space_time import Happening, Mark, Message, SpaceTime, Stretch
+from linearizability.picture.space_time import Mark, MarkKind, Message, SpaceTime, Stretch
 from linearizability.printable import printable
 
 _TEMPLATES = Path(__file__).parent.parent / "templates"
@@ -30,12 +30,12 @@ _LANE: Final = 160
 _MARK_MAX: Final = 60
 _STATEMENT_MAX: Final = 160
 _SIGNS: Final = {
-    Happening.START: "▲",
-    Happening.END: "✝",
-    Happening.ELECTION: "★",
-    Happening.TRUNCATION: "✂",
-    Happening.NOTE: "·",
-    Happening.VIOLATION: "✗",
+    MarkKind.START: "▲",
+    MarkKind.END: "✝",
+    MarkKind.ELECTION: "★",
+    MarkKind.TRUNCATION: "✂",
+    MarkKind.NOTE: "·",
+    MarkKind.VIOLATION: "✗",
 }
 
 
@@ -138,7 +138,7 @@ def lay_out_space_time(diagram: SpaceTime) -> SpaceTimePlane:
         head=_HEAD,
         lanes=tuple(xs.items()),
         arrows=tuple(_arrow(message, xs, ys) for message in diagram.messages),
-        flags=tuple(Flag(mark, xs[mark.lane], ys[mark.at], _words(mark), _SIGNS[mark.kind]) for mark in diagram.marks),
+        flags=tuple(Flag(mark, xs[mark.lane], ys[mark.at], _text(mark), _SIGNS[mark.kind]) for mark in diagram.marks),
         faults=tuple(
             bar(fault, _TIMES + _FAULT * column) for fault, column in zip(diagram.faults, columns, strict=True)
         ),
@@ -148,19 +148,19 @@ def lay_out_space_time(diagram: SpaceTime) -> SpaceTimePlane:
     )
 
 
-def _words(mark: Mark) -> str:
-    return short(mark.text, _STATEMENT_MAX if mark.kind is Happening.VIOLATION else _MARK_MAX)
+def _text(mark: Mark) -> str:
+    return short(mark.text, _STATEMENT_MAX if mark.kind is MarkKind.VIOLATION else _MARK_MAX)
 
 
 def _ys(diagram: SpaceTime) -> list[float]:
     """Return the y of every event: below the one before, by the time between them."""
-    worded = {message.sent_at for message in diagram.messages} | {mark.at for mark in diagram.marks}
-    worded |= {place for fault in diagram.faults for place in (fault.begin, fault.end) if place is not None}
+    with_text = {message.sent_at for message in diagram.messages} | {mark.at for mark in diagram.marks}
+    with_text |= {place for fault in diagram.faults for place in (fault.begin, fault.end) if place is not None}
     ys: list[float] = []
     y = float(_HEAD)
     before_ms = diagram.moments[0].at_ms if diagram.moments else 0
     for place, moment in enumerate(diagram.moments):
-        y += _LINE if place in worded else _BARE_LINE
+        y += _LINE if place in with_text else _BARE_LINE
         y += 5 * math.log2(1 + moment.at_ms - before_ms)
         y += _BREAK if moment.left_out else 0
         ys.append(y)
@@ -190,7 +190,7 @@ def _columns(stretches: tuple[Stretch, ...], last: int) -> list[int]:
 
 
 def _ticks(diagram: SpaceTime, ys: list[float]) -> list[Tick]:
-    """Return the time of every moment with room for it, and what is left out."""
+    """Return the times that fit beside their lines, and the numbers of left-out messages."""
     ticks: list[Tick] = []
     free_y, before_ms = 0.0, -1
     for moment, y in zip(diagram.moments, ys, strict=True):

@@ -116,18 +116,18 @@ class _Copy:
         """Copy new rows, `operations` last."""
         if not (self._run_dir / RUN_FILE).exists():
             return
-        news = self._follower.news()
+        new_rows = self._follower.poll()
         RunInfo.read(self._run_dir).write(self.folder)
-        for name in sorted(news, key=lambda name: name == "operations"):
+        for name in sorted(new_rows, key=lambda name: name == "operations"):
             path = layout.part_file(self._history, name, self._number)
             path.parent.mkdir(parents=True, exist_ok=True)
             draft = path.with_name(f".{path.name}")
-            pq.write_table(news[name], draft)
+            pq.write_table(new_rows[name], draft)
             draft.rename(path)
-        if "operations" in news:
-            times = news["operations"]["complete_ns"].drop_null()
+        if "operations" in new_rows:
+            times = new_rows["operations"]["complete_ns"].drop_null()
             self.newest_ns = max(self.newest_ns, *times.to_pylist()) if len(times) else self.newest_ns
-        self._number += bool(news)
+        self._number += bool(new_rows)
 
 
 class Counts:

@@ -24,29 +24,29 @@ def found(requirement, verdict=Verdict.VIOLATION, reason="step 2: wrong", **fiel
 
 
 def updated(text, *findings, known=KNOWN):
-    made = update(text, parse_expectations(text, FILE), findings, known, title="Known violations of mine.")
-    assert set(parse_expectations(made.text, FILE)) == {*made.kept, *made.added}
-    return made
+    result = update(text, parse_expectations(text, FILE), findings, known, title="Known violations of mine.")
+    assert set(parse_expectations(result.text, FILE)) == {*result.kept, *result.added}
+    return result
 
 
 def test_a_new_file_has_the_violations_in_order():
-    made = updated("", found("c/four"), found("a/one", reason="step 1: one\nmore"), found("a/two", Verdict.OK))
-    entries = parse_expectations(made.text, FILE)
+    result = updated("", found("c/four"), found("a/one", reason="step 1: one\nmore"), found("a/two", Verdict.OK))
+    entries = parse_expectations(result.text, FILE)
     assert {name: entry.reason for name, entry in entries.items()} == {
         "a/one": f"{TODO}step 1: one",
         "c/four": f"{TODO}step 2: wrong",
     }
     assert list(entries) == ["a/one", "c/four"]
-    assert made.text.startswith("# Known violations of mine.\n\n[[violation]]\nrequirement = ")
-    assert made.added == {name: entry.reason for name, entry in entries.items()}
+    assert result.text.startswith("# Known violations of mine.\n\n[[violation]]\nrequirement = ")
+    assert result.added == {name: entry.reason for name, entry in entries.items()}
 
 
 @pytest.mark.parametrize("verdict", [Verdict.VIOLATION, Verdict.UNKNOWN, Verdict.NOT_APPLICABLE])
 def test_an_entry_that_remains_keeps_its_text(verdict):
     text = f"# Head.\n\n{TWO}\n"
-    made = updated(text, found("a/two", verdict))
-    assert made.text == text
-    assert made.kept == ("a/two",)
+    result = updated(text, found("a/two", verdict))
+    assert result.text == text
+    assert result.kept == ("a/two",)
 
 
 def test_requirements_that_were_not_judged_do_not_change():
@@ -56,18 +56,18 @@ def test_requirements_that_were_not_judged_do_not_change():
 
 def test_an_entry_that_is_ok_is_removed_with_the_comment_above_it():
     text = f"# Head.\n\n{TWO}\n\n# why three\n{THREE}\n\n# why four\n{THREE.replace('b/three', 'c/four')}\n"
-    made = updated(text, found("b/three", Verdict.OK), found("a/one"))
-    assert "why three" not in made.text
-    assert "# why four\n[[violation]]" in made.text
-    assert TWO in made.text
-    assert made.removed == {"b/three": "it is ok now"}
-    assert list(parse_expectations(made.text, FILE)) == ["a/one", "a/two", "c/four"]
+    result = updated(text, found("b/three", Verdict.OK), found("a/one"))
+    assert "why three" not in result.text
+    assert "# why four\n[[violation]]" in result.text
+    assert TWO in result.text
+    assert result.removed == {"b/three": "it is ok now"}
+    assert list(parse_expectations(result.text, FILE)) == ["a/one", "a/two", "c/four"]
 
 
 def test_a_requirement_that_no_longer_exists_is_removed():
-    made = updated(f"{THREE}\n", known=KNOWN - {"b/three"})
-    assert made.removed == {"b/three": "there is no such requirement"}
-    assert parse_expectations(made.text, FILE) == {}
+    result = updated(f"{THREE}\n", known=KNOWN - {"b/three"})
+    assert result.removed == {"b/three": "there is no such requirement"}
+    assert parse_expectations(result.text, FILE) == {}
 
 
 def test_a_file_without_entries_has_a_note_and_can_grow_again():
@@ -88,8 +88,8 @@ def test_an_array_in_one_line_is_written_as_tables():
 
 
 def test_text_of_a_broker_is_quoted():
-    made = updated("", found("a/one", reason='"""\\ \x7f\x1b[31m\u202e\n[[violation]]'))
-    (entry,) = parse_expectations(made.text, FILE).values()
+    result = updated("", found("a/one", reason='"""\\ \x7f\x1b[31m\u202e\n[[violation]]'))
+    (entry,) = parse_expectations(result.text, FILE).values()
     assert entry.reason == f'{TODO}"""\\ \\x7f\\x1b[31m\\u202e'
 
 

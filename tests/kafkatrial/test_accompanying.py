@@ -8,7 +8,7 @@ import pytest
 from chaos.live.events import ChaosEnded, RoundJudged, RoundNotRun, RoundStarted
 from conformance.trial.trial import Trial
 from kafkatrial.accompanying import Companions
-from kafkatrial.breaking import Choices, beside
+from kafkatrial.chaos_session import Choices, make_companions
 from kafkatrial.errors import UsageError
 from linearizability.history.errors import HistoryError
 
@@ -50,7 +50,7 @@ def test_companion_runs_beside_a_round_but_not_beside_shrinking_rounds(calls):
     assert not companions.failed
 
 
-def test_error_of_a_companion_is_one_line_and_the_next_round_has_a_companion(calls, capsys):
+def test_error_of_a_companion_is_reported_in_one_line_and_the_next_round_has_a_companion(calls, capsys):
     companions = Companions([companion(calls, fails=True)])
     for number in (1, 2):
         companions.handle(RoundStarted("reference", Trial(), (), f"out/{number}"))
@@ -69,11 +69,11 @@ def test_programming_error_is_raised():
 @pytest.mark.parametrize(
     ("given", "line"),
     [
-        ({"history_topic": "t"}, "--history-topic: name its Kafka with --history-bootstrap"),
+        ({"history_topic": "t"}, "--history-topic: name the cluster of the topic with --history-bootstrap"),
         ({"history_bootstrap": "h:1"}, "--history-bootstrap: name the topic with --history-topic"),
     ],
 )
 def test_topic_and_bootstrap_servers_need_each_other(given, line):
     choices = Choices(("reference",), None, None, None, (), keep_going=False, shrink_minutes=0, out=None, **given)
     with pytest.raises(UsageError, match=line):
-        beside(choices)
+        make_companions(choices)

@@ -303,7 +303,7 @@ def test_a_token_that_no_header_can_contain_is_rejected(token, monkeypatch):
         run_broker([])
 
 
-def test_an_impossible_action_is_one_line(cluster):
+def test_an_impossible_action_is_reported_in_one_line(cluster):
     with pytest.raises(ClusterError, match=r"^no node 7; there are 1$"):
         cluster.kill(7)
 

@@ -40,7 +40,7 @@ COMMAND = (sys.executable, "-m", "kafkatrial", "chaos")
         (["--target", "simulation"], "simulation: faults need a cluster of processes that is started for the round"),
     ],
 )
-def test_an_invalid_option_is_one_line(words, line, capsys, tmp_path, monkeypatch):
+def test_an_invalid_option_is_reported_in_one_line(words, line, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert exit_code(["chaos", *words]) is ExitCode.USAGE
     complaint = capsys.readouterr().err.strip()

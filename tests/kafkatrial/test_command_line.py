@@ -192,7 +192,7 @@ def test_an_error_during_the_run_keeps_the_verdicts_so_far(command, verdicts):
     assert ([o.requirement for o in results.outcomes], results.complete) == (["produce/first"], False)
 
 
-def test_an_unexpected_error_is_one_line_and_a_file(command, verdicts):
+def test_an_unexpected_error_is_reported_in_one_line_and_a_file(command, verdicts):
     verdicts["produce/first", "reference"] = ZeroDivisionError("oops")
     code, _, err = command("run", "--seed", "7", "--out", "kept")
     assert (code, err) == (
@@ -257,7 +257,7 @@ class Interrupting:
         ("both-forms", ["requirements", "--json", "--markdown"]),
     ],
 )
-def test_wrong_usage_is_one_line_and_exit_code_4(command, name, words):
+def test_wrong_usage_is_reported_in_one_line_and_exit_code_4(command, name, words):
     code, out, err = command(*words)
     assert (code, out, err.count("\n")) == (4, "", 1)
     check(f"usage-{name}", code, out, err)

@@ -131,7 +131,7 @@ def test_what_was_found_before_the_end_is_kept(found, tmp_path, capsys, raised, 
     ],
 )
 @pytest.mark.usefixtures("found")
-def test_invalid_input_is_one_line(tmp_path, capsys, words, line):
+def test_invalid_input_is_reported_in_one_line(tmp_path, capsys, words, line):
     (tmp_path / "bad.json").write_text('{"format": 2, "differences": []}')
     assert exit_code(["compare", *words]) is ExitCode.USAGE
     (message,) = capsys.readouterr().err.splitlines()

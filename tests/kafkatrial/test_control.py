@@ -135,7 +135,7 @@ _NO_NODE = "a node is an id from 0 to 2147483647, controller, leader:TOPIC:PARTI
         ([], "GET", f"/topics/t/partitions/{'1' * 5000}", 400, f"'{'1' * 60}…' is not a partition, 0 to 2147483647"),
     ],
 )
-def test_an_error_is_one_line_with_its_status(send, target, before, method, path, status, error):
+def test_an_error_is_reported_in_one_line_with_its_status(send, target, before, method, path, status, error):
     for done in before:
         send("POST", done)
     done = [*target.done]
@@ -180,7 +180,7 @@ def test_a_failed_action_of_the_cluster_is_a_separate_error(send, target, monkey
     assert states(send)[0] == "killed"
 
 
-def test_an_internal_error_is_one_line_and_a_file(send, target, monkeypatch, capfd):
+def test_an_internal_error_is_reported_in_one_line_and_a_file(send, target, monkeypatch, capfd):
     def fail(node):
         raise RuntimeError("of\nseveral lines")
 

@@ -21,8 +21,8 @@ def test_on_a_machine_without_any_prerequisite(tmp_path, monkeypatch, request):
     for name in ("PATH", "XDG_CACHE_HOME", "HOME"):
         monkeypatch.setenv(name, str(tmp_path))
     monkeypatch.delenv("JAVA_HOME", raising=False)
-    namespace.why_none_here.cache_clear()
-    request.addfinalizer(namespace.why_none_here.cache_clear)
+    namespace.why_no_namespace.cache_clear()
+    request.addfinalizer(namespace.why_no_namespace.cache_clear)
     missing = {finding.what: finding.missing for finding in inspect_machine() if finding.missing}
     assert {"apache-kafka:4.3.1", "java", "wrong clocks", "link mesh", "packets"} <= missing.keys()
     for reason in missing.values():

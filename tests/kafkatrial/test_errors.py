@@ -43,7 +43,7 @@ def test_a_subclass_counts_as_its_nearest_known_base(error, code):
     assert exit_code_of(error) == code
 
 
-def test_a_known_error_is_one_line(capsys):
+def test_a_known_error_is_reported_in_one_line(capsys):
     assert report(NotInstalledError("not there:\n  run this")) == ExitCode.USAGE
     assert capsys.readouterr().err == "kafkatrial: not there: run this\n"
 
@@ -64,7 +64,7 @@ def full(place, filename=None):
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
-def test_a_full_disk_is_one_line_that_names_the_directory(tmp_path, capsys, number):
+def test_a_full_disk_is_reported_in_one_line_that_names_the_directory(tmp_path, capsys, number):
     assert report(OSError(number, "full", str(tmp_path / "history" / "records.parquet")), tmp_path) == ExitCode.INTERNAL
     assert capsys.readouterr().err.startswith(f"kafkatrial: no space is left in {tmp_path / 'history'}; ")
     assert list(tmp_path.iterdir()) == []
@@ -103,7 +103,7 @@ def test_a_full_disk_that_cannot_be_found_is_not_guessed(tmp_path, monkeypatch, 
     assert capsys.readouterr().err == f"kafkatrial: {expected}\n"
 
 
-def test_no_temporary_directory_is_one_line(capsys):
+def test_no_temporary_directory_is_reported_in_one_line(capsys):
     report(FileNotFoundError(errno.ENOENT, "No usable temporary directory found in ['/tmp', '/']"))
     assert capsys.readouterr().err.startswith("kafkatrial: No usable temporary directory found in ['/tmp', '/']; free ")
 
@@ -119,7 +119,7 @@ def test_no_temporary_directory_is_one_line(capsys):
         pa.ArrowException("Unknown error: Failed to launch worker thread: Resource temporarily unavailable"),
     ],
 )
-def test_too_little_memory_is_one_line(error, capsys, tmp_path):
+def test_too_little_memory_is_reported_in_one_line(error, capsys, tmp_path):
     assert report(error, tmp_path) == ExitCode.INTERNAL
     line = capsys.readouterr().err
     assert line.startswith("kafkatrial: out of memory")
@@ -128,7 +128,7 @@ def test_too_little_memory_is_one_line(error, capsys, tmp_path):
 
 
 @pytest.mark.parametrize("mebibytes", [200, 300, 400])
-def test_a_memory_limit_is_one_line_and_never_the_code_of_a_violation(mebibytes):
+def test_a_memory_limit_is_reported_in_one_line_and_never_the_code_of_a_violation(mebibytes):
     limit = partial(resource.setrlimit, resource.RLIMIT_AS, (mebibytes << 20, mebibytes << 20))
     command = [sys.executable, "-m", "kafkatrial", "check", "examples/histories/lost-write"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, preexec_fn=limit)
@@ -143,7 +143,7 @@ def test_an_error_that_cannot_be_saved_is_still_one_line(tmp_path, monkeypatch, 
     assert "(traceback not saved: " in capsys.readouterr().err
 
 
-def test_a_python_without_the_dependencies_is_one_line_with_the_command_that_installs_them():
+def test_a_python_without_the_dependencies_is_reported_in_one_line_with_the_command_that_installs_them():
     command = [sys.executable, "-I", "-S", "-c", f"import sys; sys.path.insert(0, {str(ROOT)!r})\n{_RUN_CHECK}"]
     process = subprocess.run(command, capture_output=True, text=True, check=False)  # `-S`: without site-packages
     assert process.returncode == ExitCode.INTERNAL

@@ -97,7 +97,7 @@ def test_each_target_has_its_own_file(directory):
         (["two", "--file", "known.toml"], "two: --file is for one target; name it with --target: reference, mybroker"),
     ],
 )
-def test_invalid_input_is_one_line(directory, capsys, words, line):
+def test_invalid_input_is_reported_in_one_line(directory, capsys, words, line):
     (directory / "bad.toml").write_text("[[violation]\n")
     save(directory / "two", targets=("reference", "mybroker"))
     assert exit_code(["expectations", "update", *words]) is ExitCode.USAGE

@@ -26,11 +26,11 @@ def targets(monkeypatch, tmp_path):
         worked = Worked(injected=tuple(Injected(timed, found=True) for timed in trial.schedule))
         return Report(trial=trial, target=target, judgement=Judgement(0, 0, ()), worked=worked, lost=lost[target])
 
-    def fitted(target, trial, disk):
+    def remove_unsupported_faults(target, trial, disk):
         return SimpleNamespace(unsupported={} if lost[target] is not None else {"a fault": "cannot be done"})
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(findings, "fitted", fitted)
+    monkeypatch.setattr(findings, "remove_unsupported_faults", remove_unsupported_faults)
     monkeypatch.setattr(findings, "run_on", run_on)
 
 

@@ -30,7 +30,7 @@ LOST = Judgement(10, 10, (Anomaly("lost-write", Verdict.VIOLATION, 1, ()),))
         (["--replay", "nothing.json"], "nothing.json: No such file or directory"),
     ],
 )
-def test_an_invalid_option_is_one_line(words, line, capsys, tmp_path, monkeypatch):
+def test_an_invalid_option_is_reported_in_one_line(words, line, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert exit_code(["fuzz", *words]) is ExitCode.USAGE
     complaint = capsys.readouterr().err.strip()

@@ -16,7 +16,7 @@ import chaos.targets  # noqa: F401 - registers `defective`
 from chaos.campaign.workers import Job, in_order
 from chaos.mutants.trial import CLEAN, Candidate, try_mutants
 from fixtures.disk.fuse_disk import FuseDisk
-from fixtures.disk.kinds import DiskKind, why_not
+from fixtures.disk.kinds import DiskKind, why_no_disk
 from fixtures.network import namespace
 from fixtures.targets.catalogue import parse_target
 from fixtures.targets.cleanup import Cleanup
@@ -120,7 +120,7 @@ def test_a_cleanup_command(everything_hostile):
 
 
 def test_a_disk_in_fuse(everything_hostile):
-    if reason := why_not(DiskKind.FUSE):
+    if reason := why_no_disk(DiskKind.FUSE):
         pytest.skip(reason)
     (everything_hostile / "mounted").mkdir()
     disk = FuseDisk(everything_hostile / "kept", everything_hostile / "mounted", everything_hostile / "disk.log")
@@ -132,9 +132,9 @@ def test_a_disk_in_fuse(everything_hostile):
 
 
 def test_the_probe_for_packets(everything_hostile):
-    here = namespace.why_none_here()
-    namespace.why_none_here.cache_clear()
-    assert namespace.why_none_here() == here
+    here = namespace.why_no_namespace()
+    namespace.why_no_namespace.cache_clear()
+    assert namespace.why_no_namespace() == here
 
 
 def test_workers_of_the_checkers(everything_hostile):

@@ -107,7 +107,7 @@ def test_damaged_results_are_one_line_and_nothing_is_written(machines, capsys, w
         (["server", "--out", "server/results.json"], "cannot make the directory server/results.json: File exists"),
     ],
 )
-def test_invalid_input_is_one_line(machines, capsys, words, line):
+def test_invalid_input_is_reported_in_one_line(machines, capsys, words, line):
     assert exit_code(["matrix", *words]) is ExitCode.USAGE
     (message,) = capsys.readouterr().err.splitlines()
     assert line in message

@@ -228,7 +228,7 @@ def test_a_reader_of_one_line_is_not_an_internal_error(tmp_path):
 
 
 @pytest.mark.parametrize("arguments", [["check"], ["report"], ["fuzz", "--replay"], ["run", "--expectations"]], ids=str)
-def test_a_path_that_is_too_long_is_one_line(arguments, capsys):
+def test_a_path_that_is_too_long_is_reported_in_one_line(arguments, capsys):
     assert exit_code([*arguments, "a" * 5_000]) is ExitCode.USAGE
     (line,) = capsys.readouterr().err.splitlines()
     assert "File name too long" in line
@@ -244,7 +244,7 @@ def test_a_picture_is_not_written_to_a_fifo(tmp_path, capsys):
 
 @pytest.mark.parametrize("arguments", [["--version"], ["doctor"], ["check", "nowhere"], ["broker", "--nodes", "1"]])
 @pytest.mark.parametrize(("streams", "problem"), [(">&-", "closed"), ("1</dev/null <&-", "open for reading only")])
-def test_a_standard_output_that_cannot_be_written_is_one_line(arguments, streams, problem):
+def test_a_standard_output_that_cannot_be_written_is_reported_in_one_line(arguments, streams, problem):
     command = ["sh", "-c", f'exec "$@" {streams}', "sh", *COMMAND, *arguments]
     found = subprocess.run(command, stderr=subprocess.PIPE, check=False, timeout=300)
     assert found.returncode == ExitCode.INTERNAL
@@ -260,7 +260,7 @@ def test_no_file_takes_the_place_of_a_closed_standard_error(tmp_path):
 @pytest.mark.parametrize(
     "arguments", [["check", "--json", str(EXAMPLES / "clean")], ["broker", "--help"], ["--version"]]
 )
-def test_a_full_disk_under_standard_output_is_one_line(arguments):
+def test_a_full_disk_under_standard_output_is_reported_in_one_line(arguments):
     command = [*COMMAND, *arguments]
     with open("/dev/full", "wb") as full:
         found = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, check=False, timeout=300)

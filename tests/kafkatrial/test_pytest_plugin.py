@@ -342,7 +342,7 @@ def test_the_scope_of_the_cluster_is_chosen(clusters, words, ini, expected):
     assert (len([line for line in done if line.endswith("started")]) == 1) is (expected is None)
 
 
-def test_an_unknown_scope_is_one_line(clusters):
+def test_an_unknown_scope_is_reported_in_one_line(clusters):
     result, done = clusters(TWO_TESTS, "--kafkatrial-cluster-scope=world")
     assert result.ret == 4
     assert "invalid choice: 'world'" in result.stderr.str()

@@ -45,7 +45,7 @@ def test_a_counterexample_exits_1_and_names_what_it_violates(saved, capsys):
     assert f"seeded defect: {WITH_DEFECT.stem}" in out
 
 
-def test_a_file_that_cannot_be_read_is_one_line_with_exit_code_4(tmp_path, capsys, monkeypatch):
+def test_a_file_that_cannot_be_read_is_reported_in_one_line_with_exit_code_4(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     os.mkfifo("fifo")
     Path("directory").mkdir()
@@ -79,7 +79,9 @@ def test_a_file_that_cannot_be_read_is_one_line_with_exit_code_4(tmp_path, capsy
         (document(Trial(), {}), "nonsense", "nonsense"),
     ],
 )
-def test_a_trial_that_cannot_run_is_one_line_with_exit_code_4(saved, text, target, reason, capsys, tmp_path):
+def test_a_trial_that_cannot_run_is_reported_in_one_line_with_exit_code_4(
+    saved, text, target, reason, capsys, tmp_path
+):
     assert exit_code(["replay", saved(text), "--target", target]) == ExitCode.USAGE
     error = capsys.readouterr().err
     assert reason in error
@@ -87,7 +89,7 @@ def test_a_trial_that_cannot_run_is_one_line_with_exit_code_4(saved, text, targe
     assert not list(tmp_path.glob(".kafkatrial/replays/*"))
 
 
-def test_a_cluster_that_does_not_respond_is_one_line_with_exit_code_3(saved, capsys):
+def test_a_cluster_that_does_not_respond_is_reported_in_one_line_with_exit_code_3(saved, capsys):
     assert exit_code(["replay", saved(document(Trial(), {})), "--target", "bootstrap:127.0.0.1:1"]) == ExitCode.INTERNAL
     error = capsys.readouterr().err
     assert "no Kafka broker responds at 127.0.0.1:1" in error

@@ -121,7 +121,7 @@ def broken(tmp_path, what):
         ("no operations", "nothing to report: its history has no operations"),
     ],
 )
-def test_a_broken_run_is_one_line_and_leaves_no_files(tmp_path, capsys, what, line):
+def test_a_broken_run_is_reported_in_one_line_and_leaves_no_files(tmp_path, capsys, what, line):
     out = tmp_path / "report"
     assert exit_code(["report", str(broken(tmp_path, what)), "--out", str(out)]) is ExitCode.USAGE
     (message,) = capsys.readouterr().err.splitlines()
@@ -142,7 +142,7 @@ def test_a_broken_run_is_one_line_and_leaves_no_files(tmp_path, capsys, what, li
         (["clean", "--out", "copy"], "the report directory copy is not empty"),
     ],
 )
-def test_invalid_input_is_one_line(tmp_path, capsys, monkeypatch, words, line):
+def test_invalid_input_is_reported_in_one_line(tmp_path, capsys, monkeypatch, words, line):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "empty").mkdir()
     (tmp_path / "history.ndjson").touch()
@@ -155,7 +155,7 @@ def test_invalid_input_is_one_line(tmp_path, capsys, monkeypatch, words, line):
 
 
 @pytest.mark.spark
-def test_a_master_that_does_not_respond_is_one_line(tmp_path, capsys):
+def test_a_master_that_does_not_respond_is_reported_in_one_line(tmp_path, capsys):
     out = tmp_path / "report"
     words = ["--engine", "spark", "--master", "spark://127.0.0.1:1", "--out", str(out)]
     assert exit_code(["report", str(EXAMPLES / "clean"), *words]) is ExitCode.USAGE

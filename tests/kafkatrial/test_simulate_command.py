@@ -39,13 +39,13 @@ def simulate(directory, *words, hash_seed="0"):
         ),
     ],
 )
-def test_an_invalid_option_is_one_line(words, line, capsys, tmp_path, monkeypatch):
+def test_an_invalid_option_is_reported_in_one_line(words, line, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert exit_code(["simulate", *words]) is ExitCode.USAGE
     assert capsys.readouterr().err.strip() == line
 
 
-def test_a_damaged_saved_failure_is_one_line(capsys, tmp_path):
+def test_a_damaged_saved_failure_is_reported_in_one_line(capsys, tmp_path):
     (tmp_path / "damaged").mkdir()
     (tmp_path / "damaged" / "failure.json").write_text("{")
     assert exit_code(["simulate", "--seeds", "1", "--out", str(tmp_path)]) is ExitCode.USAGE

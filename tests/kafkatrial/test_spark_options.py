@@ -27,7 +27,7 @@ BROKER = ["--history-topic", "t", "--history-bootstrap", "127.0.0.1:9"]
     ],
 )
 @pytest.mark.spark
-def test_invalid_option_is_one_line(words, line, tmp_path, capfd):
+def test_invalid_option_is_reported_in_one_line(words, line, tmp_path, capfd):
     assert exit_code([word.replace("{tmp}", str(tmp_path)) for word in words]) == 4
     error = capfd.readouterr().err
     assert error.startswith(f"kafkatrial: {line}")

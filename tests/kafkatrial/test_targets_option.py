@@ -42,7 +42,7 @@ COMMANDS = {
 
 
 @pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
-def test_an_invalid_file_is_one_line_with_exit_code_4(command, capsys):
+def test_an_invalid_file_is_reported_in_one_line_with_exit_code_4(command, capsys):
     Path("brokers.toml").write_text("[targets.x]\nstrat = 'x'\n")
     assert exit_code([*command, "--targets", "brokers.toml"]) == ExitCode.USAGE
     error = capsys.readouterr().err
@@ -52,14 +52,14 @@ def test_an_invalid_file_is_one_line_with_exit_code_4(command, capsys):
 
 
 @pytest.mark.parametrize("command", [COMMANDS[name] for name in ("run", "chaos", "broker")])
-def test_a_command_that_does_not_exist_is_one_line_with_exit_code_4(command, capsys):
+def test_a_command_that_does_not_exist_is_reported_in_one_line_with_exit_code_4(command, capsys):
     Path("kafkatrial.toml").write_text("[targets.x]\nstart = 'no-such-broker'\nnodes = 3\n")
     assert exit_code(command) == ExitCode.USAGE
     line = "kafkatrial: kafkatrial.toml, [targets.x], start: the command no-such-broker is not on PATH\n"
     assert capsys.readouterr().err == line
 
 
-def test_a_node_that_ends_is_one_line_with_exit_code_3(capsys):
+def test_a_node_that_ends_is_reported_in_one_line_with_exit_code_3(capsys):
     Path("kafkatrial.toml").write_text("[targets.x]\nstart = \"sh -c 'echo no room; exit 1'\"\n")
     assert exit_code(["broker", "--target", "x", "--nodes", "1"]) == ExitCode.USAGE
     assert (

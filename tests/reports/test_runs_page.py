@@ -60,7 +60,7 @@ def test_page_of_a_long_run_is_small(tmp_path):
     assert f"{report.tables['partition_load'].num_rows - ROWS_MAX} more in tables/partition_load.csv" in page
 
 
-def test_engine_failure_is_one_line(tmp_path):
+def test_engine_failure_is_reported_in_one_line(tmp_path):
     with local_engine(tmp_path) as engine, pytest.raises(LocalEngineError, match="DuckDB: ") as raised:
         engine.query("SELECT *\nFROM nowhere")
     assert "\n" not in str(raised.value)

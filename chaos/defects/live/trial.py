@@ -18,7 +18,7 @@ import chaos.targets  # noqa: F401  registers the target `defective`
 from chaos.campaign.violation import Violation
 from chaos.defects.live.rounds import ROUNDS
 from chaos.live.report import Report
-from chaos.live.session import fitted, run_on
+from chaos.live.session import remove_unsupported_faults, run_on
 from conformance.trial.trial import Trial
 from fixtures.disk.kinds import DiskKind
 from fixtures.faults import PowerCut
@@ -71,7 +71,7 @@ def try_defects(names: Iterable[str], *, rounds_max: int, run: Run = run_on) -> 
 def reasons_not_to_run(target: str, trial: Trial) -> str:
     """Return the missing capabilities of this machine or the target for a round; empty if there are none."""
     try:
-        return "; ".join(fitted(target, trial, required_disk(trial)).unsupported.values())
+        return "; ".join(remove_unsupported_faults(target, trial, required_disk(trial)).unsupported.values())
     except NotInstalledError as error:
         return str(error)
 

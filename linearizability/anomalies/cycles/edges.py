@@ -5,8 +5,8 @@ transactions whose offset is known, one per offset (if an offset has two, that o
 
 - *write-write*: from the writer of a standing record to the writer of the next one.
 - *write-read*: from the writer of a record to a transaction whose read returned it.
-- *read-write*: from a transaction that read a log to the writer of the first standing record at or above the highest
-  offset its reads there went up to.
+- *read-write*: from a transaction that read a log to the writer of the first standing record that is not below the
+  highest next offset of these reads.
 
 No transaction depends on itself. Records written outside transactions are ignored, because the order of a log is
 transitive. A read that was invoked after the commit of its transaction is not part of it. Where rows may belong to
@@ -41,7 +41,7 @@ class Kind(IntEnum):
     PROCESS = 4
     """From a transaction to the next one of its process."""
     REAL_TIME = 5
-    """From a transaction to one that began after it had ended."""
+    """From a transaction to one that began after the end of the first."""
 
 
 EDGES: Final = pa.schema(
@@ -57,8 +57,8 @@ EDGES: Final = pa.schema(
         pa.field("target_op", pa.int64()),
     ]
 )
-"""Edges between two transactions, by their indexes; the record that makes it (of write-write: the later one), and the
-two operations."""
+"""Edges between two transactions, given by their indexes, each with the record that causes it (for write-write, the
+later one) and the two operations."""
 
 
 _BEFORE_ALL: Final = -(2**63)

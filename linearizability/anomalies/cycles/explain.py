@@ -89,7 +89,7 @@ def _write_read(names: Mapping[int, str], step: Step, row: Mapping[str, Any]) ->
 
 def _read_write(names: Mapping[int, str], step: Step, row: Mapping[str, Any]) -> str:
     return (
-        f"{names[step.source]}, in operation {row['source_op']}, read up to below {_record(row)}, which"
+        f"{names[step.source]}, in operation {row['source_op']}, read all records before {_record(row)}, which"
         f" {names[step.target]} wrote in operation {row['target_op']}"
     )
 

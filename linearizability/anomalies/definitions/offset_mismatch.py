@@ -1,4 +1,4 @@
-"""`offset-mismatch`: a record stands at another offset than the acknowledged one.
+"""`offset-mismatch`: a record was read at an offset other than the acknowledged one.
 
 Choice. An acknowledgement with less than acks=all promises nothing after a fault: a first attempt may have been
 replicated at one offset, while its retry was acknowledged at another by a leader that was then deposed, and only that
@@ -20,13 +20,13 @@ NAME = "offset-mismatch"
 
 
 def find(log: PartitionLog) -> Iterable[Anomaly]:
-    """Return findings that count records; the covering read must count and the record must not be validly absent."""
+    """Return findings that count records. `loss.judge_pairs` selects the covering reads that prove one."""
     if log.ambiguous:
         return
     records, reads = log.records, log.rows.reads
-    there = np.zeros(len(records), np.bool_)
-    there[log.read_ids[reads.offset == records.acknowledged_offset[log.read_ids]]] = True
-    moved = records.acknowledged & records.read & (records.read_offset != NO_OFFSET) & ~there
+    read_as_acknowledged = np.zeros(len(records), np.bool_)
+    read_as_acknowledged[log.read_ids[reads.offset == records.acknowledged_offset[log.read_ids]]] = True
+    moved = records.acknowledged & records.read & (records.read_offset != NO_OFFSET) & ~read_as_acknowledged
     suspects = np.flatnonzero(moved & (records.acknowledged_offset != NO_OFFSET))
     suspects = suspects[np.argsort(records.acknowledged_offset[suspects], kind="stable")]
     ends_ns = records.acknowledged_end_ns if log.context.settings.faults else records.promise_end_ns
@@ -59,6 +59,6 @@ OFFSET_MISMATCH = Definition(
     levels="A violation if the promise of its acknowledgement was in force when the covering read completed; in a run"
     " without faults, whatever its acks; else permitted.",
     counted="records",
-    evidence="the record's produce, and the lowest read at the offset where it stands",
+    evidence="the record's produce, and the lowest read at the offset where it was read",
     find=find,
 )

@@ -32,7 +32,7 @@ _SCHEMA: Final = pa.schema(
         pa.field("offset", pa.int64()),
         pa.field("sender", pa.int64()),
         pa.field("value", pa.int64()),
-        pa.field("misser", pa.int64()),
+        pa.field("skipped_by", pa.int64()),
         pa.field("promised", pa.bool_()),
     ]
 )
@@ -42,8 +42,8 @@ record that is missing (a promised one before others), with the lowest read that
 
 def _reduce(log: PartitionLog) -> pa.Table:
     records, reads, operations = log.records, log.rows.reads, log.rows.operations
-    mine = np.flatnonzero(records.committed & ~records.aborted & (records.transaction >= 0))
-    if not len(mine):
+    committed = np.flatnonzero(records.committed & ~records.aborted & (records.transaction >= 0))
+    if not len(committed):
         return _SCHEMA.empty_table()
     no_reader = len(operations)
     reader = np.full(len(records), no_reader, np.int64)
@@ -51,13 +51,13 @@ def _reduce(log: PartitionLog) -> pa.Table:
     np.minimum.at(reader, log.read_ids[committed_read], reads.operation[committed_read])
     covered = _is_covered(log) | (reader < no_reader)
 
-    transactions, group = np.unique(records.transaction[mine], return_inverse=True)
+    transactions, group = np.unique(records.transaction[committed], return_inverse=True)
     lowest = np.full(len(transactions), no_reader, np.int64)
-    np.minimum.at(lowest, group, reader[mine])
+    np.minimum.at(lowest, group, reader[committed])
     all_covered = np.full(len(transactions), not log.ambiguous)
-    np.logical_and.at(all_covered, group, covered[mine])
+    np.logical_and.at(all_covered, group, covered[committed])
     missing = np.zeros(len(records), np.bool_)
-    missing[mine] = (reader[mine] == no_reader) & (not log.ambiguous)
+    missing[committed] = (reader[committed] == no_reader) & (not log.ambiguous)
     found = dict(_missing(log, missing))
     rows = [found.get(int(transaction), {}) for transaction in transactions] if found else []
     op_ids = np.append(operations.op_id, -1)[lowest]
@@ -101,10 +101,10 @@ def _missing(log: PartitionLog, candidates: Flags) -> Iterator[tuple[int, dict[s
     order = rows[np.lexsort([*(key[rows] for key in keys), ~promised[rows], records.transaction[rows]])]
     for record in order[np.flatnonzero(np.diff(records.transaction[order], prepend=-1))]:
         offset, is_promised = int(records.offset[record]), bool(promised[record])
-        pairs_of_it = pairs_at(log, np.array([record]), np.array([offset]))
-        missers = [
+        record_pairs = pairs_at(log, np.array([record]), np.array([offset]))
+        skipping_reads = [
             int(pairs.reader[kept if is_promised else lost].min(initial=len(log.rows.operations)))
-            for pairs in pairs_of_it
+            for pairs in record_pairs
             for lost, kept in [_judge(log, pairs)]
         ]
         yield (
@@ -115,7 +115,7 @@ def _missing(log: PartitionLog, candidates: Flags) -> Iterator[tuple[int, dict[s
                 "offset": offset,
                 "sender": op(log, int(records.send_operation[record])),
                 "value": value_of(log, record),
-                "misser": op(log, min(missers)),
+                "skipped_by": op(log, min(skipping_reads)),
                 "promised": is_promised,
             },
         )
@@ -131,7 +131,7 @@ def _judge(log: PartitionLog, pairs: Pairs) -> tuple[Flags, Flags]:
 def find(run: WholeRun) -> Iterable[Anomaly]:
     """Return findings that count transactions."""
     rows = run.facts[NAME]
-    transaction, missing = rows["transaction"].to_numpy(), rows["misser"].is_valid().to_numpy()
+    transaction, missing = rows["transaction"].to_numpy(), rows["skipped_by"].is_valid().to_numpy()
     torn = np.zeros(len(run.context.transactions), np.bool_)
     torn[transaction[missing]] = True
     torn[transaction[~rows["covered"].to_numpy()]] = False
@@ -139,7 +139,7 @@ def find(run: WholeRun) -> Iterable[Anomaly]:
     for parts in _by_transaction(rows.filter(pa.array(torn[transaction]))):
         readers = [row["reader"] for row in parts if row["reader"] is not None]
         if readers:
-            lost = min((row for row in parts if row["misser"] is not None), key=_order)
+            lost = min((row for row in parts if row["skipped_by"] is not None), key=_order)
             verdict = Verdict.VIOLATION if lost["promised"] else Verdict.PERMITTED
             evidence[verdict].append(_evidence(lost, min(readers)))
     for verdict, shown in evidence.items():
@@ -160,11 +160,11 @@ def _order(row: dict[str, Any]) -> tuple[Any, ...]:
 def _evidence(lost: dict[str, Any], reader: int) -> Evidence:
     what = "a tombstone" if lost["value"] is None else f"value {lost['value']}"
     text = (
-        f"of a committed transaction, operation {reader} returned a record, but {what} ({lost['topic']}-"
+        f"operation {reader} returned a record of a committed transaction, but {what} of it ({lost['topic']}-"
         f"{lost['partition']} at offset {lost['offset']}), sent by operation {lost['sender']}, was not returned by"
-        f" operation {lost['misser']}, which read past it, nor by any other read_committed read"
+        f" operation {lost['skipped_by']}, which read past it, nor by any other read_committed read"
     )
-    op_ids = (lost["sender"], lost["misser"], reader)
+    op_ids = (lost["sender"], lost["skipped_by"], reader)
     return Evidence(op_ids, lost["topic"], lost["partition"], lost["offset"], lost["value"], text)
 
 

@@ -14,9 +14,10 @@ Follows: kafka.server.DelayedFetch, kafka.server.ReplicaManager (KIP-74, KIP-320
 - Another broker leads: NOT_LEADER_OR_FOLLOWER(6), from version 16 with the leader and its endpoint (KIP-951). From
   version 11 a consumer may read from a follower, but no preferred read replica is returned (KIP-392).
 - A partition that occurs more than once is read once.
-- A follower is identified by replica id and broker epoch. A broker without a replica gets UNKNOWN_LEADER_EPOCH(75), a
-  previous incarnation of a broker NOT_LEADER_OR_FOLLOWER (KIP-903). The follower's state is updated when its request
-  arrives, not when it completes; the high watermark of the response is the one from before that update.
+- A follower is identified by replica id and broker epoch. A broker without a replica receives
+  UNKNOWN_LEADER_EPOCH(75); a previous incarnation of a broker receives NOT_LEADER_OR_FOLLOWER (KIP-903). The
+  follower's state is updated when its request arrives, not when it completes; the response has the high watermark
+  from before that update.
 - The response has session id 0, so that every client sends full fetches; an incremental fetch in a session is
   FETCH_SESSION_ID_NOT_FOUND(70) (KIP-227).
 
@@ -99,7 +100,7 @@ def _reader(broker: Broker, request: Request) -> PartitionReader:
 
 
 class _PartitionStatus(NamedTuple):
-    """State of one requested partition; the high watermark is the one from before a follower's update."""
+    """State of one requested partition, with the high watermark from before the follower's fetch state was updated."""
 
     requested: Any
     partition: Partition | None = None
@@ -144,7 +145,7 @@ def _check_partition(partition: Partition, requested: Any, reader: PartitionRead
         return _PartitionStatus(requested, partition, error=error, topic_name=partition.topic)
     diverging = reader.diverging_epoch(partition, requested)
     if diverging is None:
-        reader.note_progress(partition, requested, now)
+        reader.update_follower_fetch_state(partition, requested, now)
     return _PartitionStatus(requested, partition, high_watermark, reader.end_offset(partition), diverging=diverging)
 
 
@@ -152,7 +153,7 @@ def _wait(
     broker: Broker, request: Request, reader: PartitionReader, statuses: Sequence[_PartitionStatus], deadline_ms: int
 ) -> RequestOutcome:
     requested = {status.partition.key: status.requested for status in statuses if status.partition is not None}
-    waiting = DelayedFetch(broker, request, reader.again(), requested)
+    waiting = DelayedFetch(broker, request, reader.for_retry(), requested)
     broker.purgatory.watch(waiting, tuple(requested), deadline_ms)
     return RequestOutcome.DEFERRED
 

@@ -33,18 +33,18 @@ class PartitionReader:
 
     :param follower: the follower that reads; null for a consumer.
     :param leader_only: whether only the leader serves this reader.
-    :param notes_progress: whether the fetch updates the follower's progress; false when it is processed again.
+    :param updates_fetch_state: whether the fetch updates the follower's fetch state; false for retries.
     """
 
     isolation: Isolation
     brokers: Brokers
     follower: BrokerRun | None = None
     leader_only: bool = True
-    notes_progress: bool = True
+    updates_fetch_state: bool = True
 
-    def again(self) -> "PartitionReader":
-        """Return the same reader for a delayed request that is processed again."""
-        return replace(self, notes_progress=False)
+    def for_retry(self) -> "PartitionReader":
+        """Return the reader for retries of a delayed fetch, which do not update the follower's fetch state."""
+        return replace(self, updates_fetch_state=False)
 
     def check(self, partition: Partition, request: Any) -> ErrorCode:
         """Return the error for this reader, or none."""
@@ -63,7 +63,7 @@ class PartitionReader:
             return ErrorCode.offset_out_of_range
         if request.fetch_offset > log.log_end_offset and self.diverging_epoch(partition, request) is None:
             return ErrorCode.offset_out_of_range
-        if self.follower is not None and self.notes_progress and self.brokers.is_past(self.follower):
+        if self.follower is not None and self.updates_fetch_state and self.brokers.is_past(self.follower):
             return ErrorCode.not_leader_or_follower
         return ErrorCode.none
 
@@ -91,9 +91,9 @@ class PartitionReader:
             case Isolation.COMMITTED:
                 return partition.last_stable_offset
 
-    def note_progress(self, partition: Partition, request: Any, now: Now) -> None:
-        """Update the follower's progress at the leader."""
-        if self.follower is not None and self.notes_progress:
+    def update_follower_fetch_state(self, partition: Partition, request: Any, now: Now) -> None:
+        """Update the follower's fetch state at the leader (`Partition.updateFollowerFetchState`)."""
+        if self.follower is not None and self.updates_fetch_state:
             partition.update_follower_fetch_state(
                 self.follower, request.fetch_offset, request.log_start_offset, partition.log.log_end_offset, now
             )

@@ -38,11 +38,11 @@ class LogMatching:
                 self._check_epoch_start(name, batch)
             return
         if known[:2] != found[:2]:
-            self._violated(f"{name} has {batch}, where there is one to {known[0]} (crc {known[1]:08x})")
+            self._violated(f"{name} has {batch}, another replica a batch to {known[0]} (crc {known[1]:08x})")
         if known[2] == _UNKNOWN_EPOCH:
             self._written[key] = found
         elif before is not None:
-            self._violated(f"{name}: before {batch} is epoch {before_epoch}, elsewhere {known[2]}")
+            self._violated(f"{name}: the batch before {batch} has epoch {before_epoch}, in another replica {known[2]}")
 
     def _check_epoch_start(self, name: object, batch: Batch) -> None:
         start = self._epoch_starts.setdefault(batch.epoch, batch.base_offset)

@@ -1,4 +1,4 @@
-"""Periodic work of brokers, and whether it is done, in a cluster that is healthy and idle.
+"""Check that the periodic work of brokers is done in a cluster that is healthy and idle.
 
 - The checkpoints beside the logs are current: high watermarks (`replica.high.watermark.checkpoint.interval.ms`),
   recovery points and log start offsets (`log.flush.offset.checkpoint.interval.ms`).
@@ -33,7 +33,7 @@ def _reasons(cluster: SimulatedCluster) -> Iterator[str]:
             continue
         for name in _outdated_checkpoints(node, node.broker):
             yield f"node {node_id}: {name} is out of date"
-        if _is_often(node, "log.retention.check.interval.ms"):
+        if _is_checked(node, "log.retention.check.interval.ms"):
             wall_ms = cluster.machines[node_id].now.wall_ms
             for partition in node.broker.replicas:
                 yield from (f"node {node_id}: {left}" for left in _expired(partition, wall_ms))
@@ -42,16 +42,16 @@ def _reasons(cluster: SimulatedCluster) -> Iterator[str]:
     yield from _not_preferred(cluster)
 
 
-def _is_often(node: Node, name: str, unit_ms: int = 1) -> bool:
+def _is_checked(node: Node, name: str, unit_ms: int = 1) -> bool:
     return node.runtime.configuration.integer(name) * unit_ms <= PERIOD_MAX_MS
 
 
 def _outdated_checkpoints(node: Node, broker: Broker) -> Iterator[str]:
     """Yield the names of checkpoints that differ from the current offsets."""
     files: dict[str, dict[tuple[str, int], int]] = {}
-    if _is_often(node, "replica.high.watermark.checkpoint.interval.ms"):
+    if _is_checked(node, "replica.high.watermark.checkpoint.interval.ms"):
         files[HIGH_WATERMARK_FILE] = {partition.key: partition.high_watermark for partition in broker.replicas}
-    if _is_often(node, "log.flush.offset.checkpoint.interval.ms"):
+    if _is_checked(node, "log.flush.offset.checkpoint.interval.ms"):
         files[RECOVERY_POINT_FILE] = {partition.key: partition.log.recovery_point for partition in broker.replicas}
         files[LOG_START_FILE] = {partition.key: partition.log_start_offset for partition in broker.replicas}
     for name, offsets in files.items():
@@ -77,18 +77,19 @@ def _expired_producers(partition: Partition, wall_ms: int) -> Iterator[str]:
     log, name = partition.log, f"{partition.topic}-{partition.index}"
     expired_ms = wall_ms - log.config.producer_id_expiration_ms
     for producer_id, producer in log.producers.states.items():
-        if producer.batches[-1].timestamp_ms < expired_ms:
-            yield f"{name} keeps producer {producer_id}, of {producer.batches[-1].timestamp_ms}, at {wall_ms}"
+        last_ms = producer.batches[-1].timestamp_ms
+        if last_ms < expired_ms:
+            yield f"{name} keeps producer {producer_id}, which was last used at {last_ms} ms; it is {wall_ms} ms"
 
 
 def _beyond(log: UnifiedLog, wall_ms: int) -> Iterator[str]:
     oldest, config = log.segments[0], log.config
     latest_ms = oldest.max_timestamp_ms if oldest.max_timestamp_ms >= 0 else oldest.created_ms
     if config.retention_ms != UNLIMITED and wall_ms - latest_ms > config.retention_ms:
-        yield f"a segment of {latest_ms}, at {wall_ms}, for {config.retention_ms} ms"
+        yield f"a segment from {latest_ms} ms; it is {wall_ms} ms, retention.ms is {config.retention_ms}"
     younger_bytes = sum(segment.size_bytes for segment in log.segments[1:])
     if config.retention_bytes != UNLIMITED and younger_bytes >= config.retention_bytes:
-        yield f"{younger_bytes} bytes behind its first segment, for {config.retention_bytes}"
+        yield f"{younger_bytes} bytes after its first segment; retention.bytes is {config.retention_bytes}"
 
 
 # Preferred leaders
@@ -100,10 +101,10 @@ def _not_preferred(cluster: SimulatedCluster) -> Iterator[str]:
         return
     configuration = controller.runtime.configuration
     is_enabled = bool(configuration.value("auto.leader.rebalance.enable"))
-    if not is_enabled or not _is_often(controller, "leader.imbalance.check.interval.seconds", unit_ms=1_000):
+    if not is_enabled or not _is_checked(controller, "leader.imbalance.check.interval.seconds", unit_ms=1_000):
         return
     for topic in controller.metadata.image.topics.values():
         for index, record in topic.partitions.items():
             preferred = record.replicas[0]
             if preferred in record.isr and record.leader != preferred:
-                yield f"{topic.name}-{index} is led by {record.leader}, and prefers {preferred}"
+                yield f"{topic.name}-{index} is led by {record.leader}, not by its preferred leader {preferred}"

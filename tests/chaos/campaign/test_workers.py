@@ -68,11 +68,11 @@ def test_results_come_in_the_order_of_the_numbers(workers):
 
 
 def test_an_endless_range_is_read_only_as_far_as_needed():
-    drawn = []
-    numbers = (drawn.append(number) or number for number in itertools.count())
+    taken = []
+    numbers = (taken.append(number) or number for number in itertools.count())
     with closing(squares(Squares(), numbers)) as results:
         assert [square for square, _ in itertools.islice(results, 5)] == [0, 1, 4, 9, 16]
-    assert len(drawn) < 100
+    assert len(taken) < 100
     assert not children()
 
 

@@ -47,16 +47,16 @@ def test_a_defect_without_a_violation_is_missed(monkeypatch):
     assert (tried.name, tried.seed, tried.is_expected) == ("", None, False)
 
 
-def test_a_requirement_is_tried_before_any_script(monkeypatch):
-    def no_script(trial, defect=None):
+def test_a_requirement_is_tried_before_any_trial(monkeypatch):
+    def no_trial(trial, defect=None):
         raise AssertionError("a trial ran")
 
-    monkeypatch.setattr(sensitivity, "violation_of", no_script)
+    monkeypatch.setattr(sensitivity, "violation_of", no_trial)
     tried = try_defect(DEFECTS["accept-any-acks"], range(9), seconds=60.0)
     assert (tried.name, tried.seed, tried.trials) == ("produce/invalid-acks-are-rejected", None, 0)
 
 
-def test_a_script_that_does_not_end_is_cancelled(monkeypatch):
+def test_a_trial_that_does_not_end_is_cancelled(monkeypatch):
     def endless(trial):
         while True:
             pass

@@ -11,7 +11,7 @@ from chaos.live.report import Report, Worked
 from conformance.trial.trial import Trial
 from fixtures.faults import Kill, Role, Timed
 from fixtures.targets.target import TargetError
-from kafkatrial.breaking import Breaking
+from kafkatrial.chaos_session import ChaosRunner
 from kafkatrial.exit_codes import ExitCode
 from linearizability.judgement import Judgement
 
@@ -28,7 +28,9 @@ def targets(monkeypatch):
             raise TargetError(f"{target} did not start: no port")
         return Report(trial=trial, target=target, judgement=Judgement(0, 0, ()), worked=Worked())
 
-    monkeypatch.setattr(campaign, "fitted", lambda target, trial, disk: SimpleNamespace(trial=KILL, unsupported={}))
+    monkeypatch.setattr(
+        campaign, "remove_unsupported_faults", lambda target, trial, disk: SimpleNamespace(trial=KILL, unsupported={})
+    )
     monkeypatch.setattr(campaign, "run_on", run_on)
     return starts
 
@@ -58,7 +60,7 @@ def test_rounds_continue_while_another_target_starts(targets, tmp_path):
 
 def test_the_command_prints_one_line_and_fails(targets, tmp_path, capsys):
     targets["broken"] = iter([])
-    assert Breaking(plan_of(tmp_path, "broken"), as_json=True).run() is ExitCode.INTERNAL
+    assert ChaosRunner(plan_of(tmp_path, "broken"), as_json=True).run() is ExitCode.INTERNAL
     lines = capsys.readouterr().err.splitlines()
     assert lines == [
         "kafkatrial: 5 rounds in a row could not be run, the last one: broken did not start: no port",
@@ -70,6 +72,6 @@ def test_an_interruption_before_the_first_round_does_not_mention_histories(monke
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(campaign, "fitted", interrupted)
-    assert Breaking(plan_of(tmp_path, "reference"), as_json=True).run() is ExitCode.INTERRUPTED
+    monkeypatch.setattr(campaign, "remove_unsupported_faults", interrupted)
+    assert ChaosRunner(plan_of(tmp_path, "reference"), as_json=True).run() is ExitCode.INTERRUPTED
     assert capsys.readouterr().err == "kafkatrial: interrupted; no round has run\n"

@@ -144,8 +144,8 @@ class Target:
     def configure(self, node, name, value):
         self._do("configure", node, name, value)
 
-    def become(self, node, version):
-        self._do("become", node, version)
+    def set_version(self, node, version):
+        self._do("set_version", node, version)
 
     def _cut_power(self, nodes, unflushed, seed):
         self._do("cut power", *nodes)
@@ -392,7 +392,7 @@ def test_a_fault_without_its_node_or_link_does_nothing(inject, target):
         (RestartWith(2, "a.b", "7"), [(1.0, "configure", 2, "a.b", "7"), (1.0, "kill", 2), (1.5, "launch", 2)]),
         (
             Upgrade(2, "4.3.1"),
-            [(1.0, "become", 2, "4.3.1"), (1.0, "sigterm", 2), (1.5, "kill", 2), (1.5, "launch", 2)],
+            [(1.0, "set_version", 2, "4.3.1"), (1.0, "sigterm", 2), (1.5, "kill", 2), (1.5, "launch", 2)],
         ),
     ],
 )

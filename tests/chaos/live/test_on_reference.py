@@ -6,7 +6,7 @@ pytest tests/chaos/live --target apache-kafka        on Kafka itself
 import pytest
 
 from chaos.live.report import Kept
-from chaos.live.session import fitted, run_on
+from chaos.live.session import remove_unsupported_faults, run_on
 from chaos.live.strategies import SOON_MISSED
 from conformance.trial.trial import ClusterSettings, Topic, Trial
 from conformance.trial.workloads import STEADY_MS, Keyed, LeaderReader, OneByOne, Pipelined, Tail
@@ -36,9 +36,9 @@ def run(pytestconfig, tmp_path, capsys):
     (target,) = pytestconfig.getoption("kafkatrial_target") or ["reference"]
 
     def run(wanted):
-        fitting = fitted(target, wanted)
-        if fitting.unsupported:
-            pytest.skip("; ".join(fitting.unsupported.values()))
+        supported = remove_unsupported_faults(target, wanted)
+        if supported.unsupported:
+            pytest.skip("; ".join(supported.unsupported.values()))
         report = run_on(target, wanted, tmp_path / "run")
         with capsys.disabled():
             print(f"\n{target}: {report.acknowledged:,} records, {dict(report.coverage)}", end=" ", flush=True)

@@ -25,18 +25,18 @@ NAMES = vars(faults) | vars(trial)
 
 def test_a_seed_generates_one_round_which_prints_as_python():
     for seed in range(20):
-        drawn = round_of(seed)
-        assert drawn == round_of(seed)
-        assert drawn.seed == seed
-        assert eval(repr(drawn), dict(NAMES)) == drawn
+        generated = round_of(seed)
+        assert generated == round_of(seed)
+        assert generated.seed == seed
+        assert eval(repr(generated), dict(NAMES)) == generated
     assert len({round_of(seed) for seed in range(20)}) > 15
 
 
 def test_a_round_under_load_is_the_same_round_with_larger_batches():
-    drawn = Trial(clients=(OneByOne(records=3), Pipelined(records=10), Keyed(), Tail()))
+    generated = Trial(clients=(OneByOne(records=3), Pipelined(records=10), Keyed(), Tail()))
     expected = (OneByOne(records=12), Pipelined(records=40), Keyed(), Tail())
-    assert drawn.under_load(4) == replace(drawn, clients=expected)
-    assert drawn.under_load(1) == drawn
+    assert generated.under_load(4) == replace(generated, clients=expected)
+    assert generated.under_load(1) == generated
 
 
 def test_every_kind_of_fault_is_generated_and_the_schedule_is_the_simulations_value():

@@ -18,7 +18,7 @@ KAFKA = SimpleNamespace(
     [
         (Kill(1), []),
         (Upgrade(1, "4.3.1"), []),
-        (Upgrade(1, "3.9.2"), ["apache-kafka:3.9.2 is of that version already, and would only be restarted"]),
+        (Upgrade(1, "3.9.2"), ["apache-kafka:3.9.2 already has that version; the upgrade would only restart it"]),
     ],
 )
 def test_an_upgrade_to_the_same_version_is_rejected(fault, reasons):

@@ -9,7 +9,7 @@ from chaos.simulation.run import run
 from conformance.trial.trial import Trial
 from fixtures.clients.steps import Flush, Producer, SendBatches
 from fixtures.faults import Kill, Role, Timed
-from linearizability.picture.space_time import Happening
+from linearizability.picture.space_time import MarkKind
 
 SCRIPT = Trial(
     clients=(Producer(steps=(SendBatches(batches=40, pause_ms=100), Flush())),),
@@ -55,7 +55,7 @@ def test_every_message_has_the_name_of_its_api_and_responses_belong_to_requests(
 def test_relevant_messages_are_shown_and_the_others_are_counted(recorded, diagram):
     record, _ = recorded
     assert 10 < len(diagram.messages) <= MESSAGES_MAX < len(record.messages)
-    assert sum(mark.kind is Happening.NOTE for mark in diagram.marks) <= NOTES_MAX
+    assert sum(mark.kind is MarkKind.NOTE for mark in diagram.marks) <= NOTES_MAX
     assert "BrokerHeartbeat" not in {message.text for message in diagram.messages}
     assert diagram.notes == (f"{len(record.messages) - len(diagram.messages):,} of {len(record.messages):,} messages",)
 
@@ -67,7 +67,7 @@ def test_the_fault_the_downtime_and_the_election_are_shown(diagram):
     assert len(at_the_end) == 3  # a run ends with a shutdown of all nodes
     assert fault.begin < down.begin < fault.end < down.end
     assert any("leads a-0 in epoch 1" in mark.text for mark in diagram.marks)
-    assert [mark.kind for mark in diagram.marks][-1] is Happening.VIOLATION
+    assert [mark.kind for mark in diagram.marks][-1] is MarkKind.VIOLATION
     assert diagram.moments[fault.end].at_ms - diagram.moments[fault.begin].at_ms == 2_000
 
 

@@ -64,7 +64,7 @@ def test_another_target_starts_with_its_own_number_of_nodes(capsys, monkeypatch)
     assert json.loads(capsys.readouterr().out)["verdict"] == "ok"
 
 
-def test_a_script_that_cannot_run_there_is_one_line(capsys):
+def test_a_script_that_cannot_run_there_is_reported_in_one_line(capsys):
     trial = replace(TRIAL, moves=(Begin(CutConnections(Role.SECOND_REPLICA, 1)),))
     assert run_program(trial, "reference") == 3
     _, reason = capsys.readouterr().err.splitlines()

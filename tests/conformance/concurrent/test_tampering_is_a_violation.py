@@ -77,7 +77,7 @@ def reversed_log(batches):
     return with_contents(batches, [record for batch in batches for record in batch.records][::-1])
 
 
-def fickle_log():
+def alternating_log():
     """Return a tampering that reverses the log in every second response."""
     times = itertools.count()
     return fetched(lambda batches: reversed_log(batches) if next(times) % 2 else batches)
@@ -106,7 +106,7 @@ def writes_twice(request, forward):
 
 
 TAMPERINGS = {
-    "ordering/read-order-is-append-order": (fickle_log, "divergent-offset"),
+    "ordering/read-order-is-append-order": (alternating_log, "divergent-offset"),
     "ordering/later-record-gets-higher-offset": (lambda: fetched(reversed_log), "realtime-order"),
     "ordering/idempotent-producer-keeps-send-order": (lambda: fetched(reversed_log), "producer-order"),
     "produce/acknowledged-records-are-read-back": (lambda: fetched(drops_a_record), "lost-write"),
@@ -163,10 +163,10 @@ def test_every_requirement_of_one_node_has_a_tampering():
 
 
 def test_a_violation_that_is_not_repeated_is_flaky(broker, tmp_path):
-    lies_left = itertools.count()
+    responses = itertools.count()
 
     def at_first(batches):
-        return drops_a_record(batches) if next(lies_left) < 3 else batches
+        return drops_a_record(batches) if next(responses) < 3 else batches
 
     with CuttableProxy(broker, fetched(at_first)) as proxy:
         finding = check(BY_ID["produce/acknowledged-records-are-read-back"], proxy, tmp_path)

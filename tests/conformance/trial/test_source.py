@@ -6,10 +6,10 @@ from conformance.trial.source import imports_of, printed
 
 def test_a_trial_equals_the_value_of_its_source():
     for seed in range(60):
-        drawn = trial_of_seed(seed)
+        generated = trial_of_seed(seed)
         names = {}
-        exec(imports_of(drawn), names)
-        assert eval(printed(drawn), names) == drawn == eval(repr(drawn), names)
+        exec(imports_of(generated), names)
+        assert eval(printed(generated), names) == generated == eval(repr(generated), names)
 
 
 def test_lines_are_short():

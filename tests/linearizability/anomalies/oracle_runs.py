@@ -23,14 +23,14 @@ def torn_transaction(o, logs):
         if not readers or not all(is_covered(o, log, r) for log, r in records):
             continue
         missing = [
-            (not promised, log.topic, log.partition, r["offset"], r["op"], r["value"] or 0, r["value"], missers)
+            (not promised, log.topic, log.partition, r["offset"], r["op"], r["value"] or 0, r["value"], skipping_reads)
             for log, r in records
             if not stable_readers(o, r)
-            for promised, missers in missed(o, log, r)
+            for promised, skipping_reads in missed(o, log, r)
         ]
         if missing:
-            permitted, topic, partition, offset, sender, _, value, missers = min(missing)
-            row = ((sender, min(missers), min(readers)), topic, partition, offset, value)
+            permitted, topic, partition, offset, sender, _, value, skipping_reads = min(missing)
+            row = ((sender, min(skipping_reads), min(readers)), topic, partition, offset, value)
             o.found["torn-transaction", "permitted" if permitted else "violation"].append(row)
 
 

@@ -37,11 +37,11 @@ def found(whole):
     part, components = classify(whole)
     return sorted(
         (
-            own.name,
-            str(own.verdict),
-            [(int(part.transaction[s.source]), int(part.transaction[s.target]), int(s.kind)) for s in own.cycle or ()],
+            each.name,
+            str(each.verdict),
+            [(int(part.transaction[s.source]), int(part.transaction[s.target]), int(s.kind)) for s in each.cycle or ()],
         )
-        for own in components
+        for each in components
     )
 
 
@@ -74,7 +74,7 @@ def arbitrary_cyclic_history(rng):
 
 @given(SEEDS)
 @examples(1500)
-def test_every_class_of_cycle_is_found_as_by_the_oracle(seed):
+def test_cycle_classes_equal_those_of_the_oracle(seed):
     times, edges = arbitrary_graph(random.Random(seed))
     nodes = range(len(times))
     timed = real_time(nodes, dict(enumerate(times)))
@@ -150,9 +150,9 @@ def test_each_edge_is_explained(tmp_path_factory):
     (anomaly,) = judge(tables.write(tmp_path_factory.mktemp("run"))).anomalies
     assert anomaly.evidence[0].text == (
         "T1 (transaction 1 of process 1000001, starting with operation 2), T2 (transaction 2 of process 1000002,"
-        " starting with operation 4): T1, in operation 3, read up to below value 90002 (orders-1000000 at offset 1),"
-        " which T2 wrote in operation 5; T1 wrote value 90004 (orders-1000001 at offset 2), in operation 7, directly"
-        " after what T2 wrote in operation 6"
+        " starting with operation 4): T1, in operation 3, read all records before value 90002 (orders-1000000 at offset"
+        " 1), which T2 wrote in operation 5; T1 wrote value 90004 (orders-1000001 at offset 2), in operation 7,"
+        " directly after what T2 wrote in operation 6"
     )
 
 

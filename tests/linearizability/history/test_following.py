@@ -18,8 +18,8 @@ from linearizability.history.writer import HistoryWriter
 from tests.linearizability.anomalies.simulated_partition import SimulatedPartition
 
 
-def add_new_rows(tables, news):
-    for name, table in news.items():
+def add_new_rows(tables, new_rows):
+    for name, table in new_rows.items():
         tables.setdefault(name, []).append(table)
 
 
@@ -38,7 +38,7 @@ def assert_complete(tables, run):
 
 def test_rows_of_a_running_run_are_returned_once_and_in_order(tmp_path):
     follower, tables = Follower(tmp_path / "run"), {}
-    add_new_rows(tables, follower.news())
+    add_new_rows(tables, follower.poll())
     with HistoryWriter(tmp_path / "run", RunInfo("r")) as writer:
         recorder = Recorder(writer)
         for number in range(300):
@@ -49,11 +49,11 @@ def test_rows_of_a_running_run_are_returned_once_and_in_order(tmp_path):
             if number % 100 == 0:
                 time.sleep(0.5)
             if number % 10 == 0:
-                add_new_rows(tables, follower.news())
+                add_new_rows(tables, follower.poll())
                 assert_is_consistent_prefix(tables)
     assert sum(table.num_rows for table in tables["operations"]) > 100, "too few rows while the run was being written"
-    add_new_rows(tables, follower.news())
-    assert follower.news() == {}
+    add_new_rows(tables, follower.poll())
+    assert follower.poll() == {}
     assert_complete(tables, tmp_path / "run")
 
 
@@ -67,12 +67,12 @@ def test_rows_of_compacted_files_are_not_returned_again(tmp_path, parts_before):
     hidden = {path: path.with_suffix(".later") for path in later_parts}
     for path, later in hidden.items():
         path.rename(later)
-    add_new_rows(tables, follower.news())
+    add_new_rows(tables, follower.poll())
     for path, later in hidden.items():
         later.rename(path)
     (folder / layout.JOURNAL_FOLDER).mkdir()
     compact(folder)
-    add_new_rows(tables, follower.news())
+    add_new_rows(tables, follower.poll())
     assert_complete(tables, run)
 
 
@@ -85,7 +85,7 @@ def test_known_rows_are_not_returned_again(tmp_path, compacted):
         tables = {name: [history.table(name).slice(0, count)] for name in SCHEMAS}
         follower = Follower(run, {name: parts[0].num_rows for name, parts in tables.items()})
         for _ in range(2):
-            add_new_rows(tables, follower.news())
+            add_new_rows(tables, follower.poll())
         assert_complete(tables, run)
         if compacted and count == 1:
             (run / layout.HISTORY_FOLDER / layout.JOURNAL_FOLDER).mkdir()
@@ -100,15 +100,15 @@ def test_incomplete_flush_is_not_returned(tmp_path):
     last = max((folder / "operations").glob("*.parquet"))
     last.rename(tmp_path / "last")
     follower, tables = Follower(run), {}
-    add_new_rows(tables, follower.news())
+    add_new_rows(tables, follower.poll())
     assert len(tables["records"]) == 1
     (tmp_path / "last").rename(last)
-    add_new_rows(tables, follower.news())
+    add_new_rows(tables, follower.poll())
     assert_complete(tables, run)
 
 
-def test_unreadable_file_is_one_line(tmp_path):
+def test_unreadable_file_is_reported_in_one_line(tmp_path):
     run = SimulatedPartition(random.Random(1)).run(60).write(tmp_path / "run", files=2)
     next((run / layout.HISTORY_FOLDER / "records").glob("*.parquet")).write_bytes(b"PAR1 no")
     with pytest.raises(HistoryError, match=r"^[^\n]*records[^\n]*cannot be read[^\n]*$"):
-        Follower(run).news()
+        Follower(run).poll()

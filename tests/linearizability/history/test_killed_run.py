@@ -173,7 +173,7 @@ def judged(run_dir, at_least):
     return len(operations)
 
 
-def test_full_disk_is_one_line_for_every_caller(tmp_path, monkeypatch):
+def test_full_disk_is_reported_in_one_line_for_every_caller(tmp_path, monkeypatch):
     monkeypatch.setattr(writer_module, "FLUSH_INTERVAL_S", 0.005)
     writer = HistoryWriter(tmp_path / "run", RUN)
     (tmp_path / "run" / "history" / "_journal" / "part.tmp").symlink_to("/dev/full")
@@ -211,12 +211,12 @@ def test_value_of_a_wrong_type_is_named(tmp_path):
 
 def test_directory_with_a_run_is_not_overwritten(tmp_path):
     HistoryWriter(tmp_path / "run", RUN).close()
-    with pytest.raises(HistoryError, match="holds a run already"):
+    with pytest.raises(HistoryError, match="already contains a run"):
         HistoryWriter(tmp_path / "run", RUN)
     assert open_history(tmp_path / "run").run.complete
 
 
-def test_directory_that_cannot_be_created_is_one_line(tmp_path):
+def test_directory_that_cannot_be_created_is_reported_in_one_line(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(HistoryError, match="file/run: cannot write the history: Not a directory"):
         HistoryWriter(tmp_path / "file" / "run", RUN)

@@ -13,7 +13,10 @@ EXAMPLES = settings(max_examples=40, suppress_health_check=[HealthCheck.function
 
 
 class Workload:
-    """Logs and the clients that poll them; a send takes effect when its call completes, or perhaps if it is unknown."""
+    """Logs and the clients that poll them.
+
+    A send takes effect when it completes; if its outcome is unknown, with probability 1/2.
+    """
 
     def __init__(self, rng, lost=None):
         self.rng, self.lost = rng, lost
@@ -80,10 +83,10 @@ class Workload:
             found, reached = self.poll(process)
             polls.append(f"[:poll {found}]")
             self.positions.update(reached)
-        happens = outcome == "ok" or (outcome == "info" and self.rng.random() < 0.5)
+        has_effect = outcome == "ok" or (outcome == "info" and self.rng.random() < 0.5)
         sent = []
         for key, value in invoked[0]:
-            offset = self.append(key, value, happens) if happens or f == "txn" else None
+            offset = self.append(key, value, has_effect) if has_effect or f == "txn" else None
             is_known = offset is not None and (outcome == "ok" or self.rng.random() < 0.5)
             if outcome == "ok":
                 self.acknowledged.add(value)

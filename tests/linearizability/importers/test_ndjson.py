@@ -144,7 +144,7 @@ def test_saving_overwrites_nothing(tmp_path):
     path.write_text(RUN)
     history = read_ndjson(path)
     save(history, tmp_path / "run")
-    with pytest.raises(HistoryError, match="holds a run already"):
+    with pytest.raises(HistoryError, match="already contains a run"):
         save(history, tmp_path / "run")
     with pytest.raises(HistoryError, match="cannot be written"):
         save(history, path / "run")

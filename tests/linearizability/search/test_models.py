@@ -1,4 +1,4 @@
-"""Models: for each a linearizable history, and one that differs in one output or time and is not."""
+"""Each model accepts a linearizable history and rejects one that differs from it in one output or time."""
 
 import pytest
 

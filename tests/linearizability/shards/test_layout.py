@@ -131,7 +131,7 @@ def test_invalid_history_is_rejected_without_a_layout(run):
     assert [path.name for path in (run / "history").iterdir() if "_shards" in path.name] == []
 
 
-def test_error_of_an_ended_worker_is_one_line(run):
+def test_error_of_an_ended_worker_is_reported_in_one_line(run):
     with Processes(1) as processes, pytest.raises(WorkerError, match="a worker process ended"):
         list(processes([_die]))
 

@@ -74,7 +74,7 @@ def test_chunks_do_not_grow_with_the_history():
 
 def test_existing_run_is_not_overwritten(tmp_path):
     run, _, _ = synthesized(tmp_path / "run", 20, 1)
-    with pytest.raises(HistoryError, match="holds a run already"):
+    with pytest.raises(HistoryError, match="already contains a run"):
         synthesize(run, Request(20, 1), lambda _: None)
 
 

@@ -66,7 +66,7 @@ def apache_kafka(data: Path, work_dir: Path) -> Iterator[str]:
     process = GuardedProcess([*command, str(work_dir / "broker.properties")], work_dir / "broker.log")
     try:
         yield client
-        assert process.running, process.last_words()
+        assert process.running, process.describe_end()
     finally:
         process.kill()
         block.close()

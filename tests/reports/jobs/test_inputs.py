@@ -120,7 +120,7 @@ def test_two_runs_with_the_same_id_are_rejected(tmp_path):
 
 
 @pytest.mark.parametrize("what", ["cut short", "a column less", "a foreign type", "no operations"])
-def test_broken_history_is_one_line(tmp_path, what):
+def test_broken_history_is_reported_in_one_line(tmp_path, what):
     run_dir = some_run().write(tmp_path / "run")
     path = run_dir / "history" / "records.parquet"
     wanted = "records.parquet"

@@ -6,7 +6,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linearizability.picture.space_time import Happening, Mark, Message, Moment, SpaceTime, Stretch
+from linearizability.picture.space_time import Mark, MarkKind, Message, Moment, SpaceTime, Stretch
 from reports.picture.space_time import lay_out_space_time, space_time_page
 
 LANES = ("client 1", "node 1", "node 2")
@@ -34,7 +34,7 @@ def diagrams(draw):
         messages=tuple(
             Message(draw(lanes), draw(lanes), place, later(place), "Fetch", draw(st.booleans())) for place in sent
         ),
-        marks=tuple(Mark(draw(lanes), draw(places), "x" * 300, kind) for kind in Happening),
+        marks=tuple(Mark(draw(lanes), draw(places), "x" * 300, kind) for kind in MarkKind),
         faults=stretches(None),
         downs=stretches("node 1"),
     )
@@ -74,7 +74,7 @@ def test_page_is_self_contained_and_escapes_text():
             Message("client 1", "node 1", 0, 1, "Produce", False),
             Message("node 1", "node 2", 1, None, "<b>", True),
         ),
-        marks=(Mark("node 2", 1, "leads a-0 in epoch 3", Happening.ELECTION),),
+        marks=(Mark("node 2", 1, "leads a-0 in epoch 3", MarkKind.ELECTION),),
         faults=(Stretch(None, 0, None, "Kill(node=1)"),),
         program="script = Script()",
         notes=("3 of 5 messages",),

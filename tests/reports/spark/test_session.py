@@ -90,7 +90,7 @@ def test_settings_of_the_user_take_precedence_the_log_is_written_and_a_broken_ar
     assert log.stat().st_size
 
 
-def test_jvm_that_is_killed_is_one_line(tmp_path):
+def test_jvm_that_is_killed_is_reported_in_one_line(tmp_path):
     program = """
             import threading
             import time

@@ -218,7 +218,7 @@ def test_empty_history_is_unknown_with_a_reason(spark, tmp_path):
     assert judge(run).reasons == ("the history is empty",)
 
 
-def test_broken_file_is_one_line(spark, tmp_path):
+def test_broken_file_is_reported_in_one_line(spark, tmp_path):
     run = SimulatedPartition(random.Random(1)).run(30).write(tmp_path / "run")
     path = run / "history" / "records.parquet"
     content = bytearray(path.read_bytes())

@@ -75,7 +75,7 @@ def test_no_work_is_overdue(properties):
         (ReplicaManager, "checkpoint", {}, "recovery-point-offset-checkpoint"),
         (ReplicaManager, "_checkpoint_high_watermarks", {}, "replication-offset-checkpoint"),
         (UnifiedLog, "apply_retention", RETENTION, "keeps a segment"),
-        (Elections, "maybe_balance_partition_leaders", REBALANCE, "prefers"),
+        (Elections, "maybe_balance_partition_leaders", REBALANCE, "preferred leader"),
     ],
 )
 def test_overdue_work_is_reported(owner, attribute, properties, message):

@@ -18,7 +18,7 @@ from chaos.live.campaign import NothingRunsError, Plan, run_chaos
 from chaos.live.events import ChaosStarted, RoundJudged, RoundNotRun
 from chaos.live.fault_kinds import KINDS
 from chaos.live.findings import finding
-from chaos.live.session import fitted
+from chaos.live.session import remove_unsupported_faults
 from chaos.replay import lines_of, replay
 from conformance.events import Event
 from conformance.trial.trial import Trial
@@ -29,7 +29,7 @@ from kafkatrial.chaos_progress import ChaosProgress, chaos_progress
 from kafkatrial.chaos_results import ChaosResults
 from kafkatrial.chaos_tables import render_chaos
 from kafkatrial.console import show, stdout_console
-from kafkatrial.errors import UsageError, complain
+from kafkatrial.errors import UsageError, print_error
 from kafkatrial.exit_codes import ExitCode
 from kafkatrial.run_directory import make_run_directory
 from kafkatrial.saved_histories import SUMMARY_FILE
@@ -79,7 +79,7 @@ def plan_chaos(choices: Choices) -> Plan:
             meant = f"did you mean {close[0]}?" if close else f"there are {', '.join(KINDS)}"
             raise UsageError(f"--fault: there is no kind of fault {kind!r}; {meant}")
     for name in choices.targets:
-        fitted(name, Trial(), choices.disk)
+        remove_unsupported_faults(name, Trial(), choices.disk)
     sought = None if choices.sought is None else finding(choices.sought)
     now = datetime.now().astimezone()
     seed = secrets.randbits(_SEED_BITS) if choices.seed is None else choices.seed
@@ -113,12 +113,14 @@ def installed_targets() -> tuple[str, ...]:
     return tuple(name for name in _TARGETS if kinds[name].is_installed((*kinds[name].versions, "")[0]))
 
 
-class Breaking:
+class ChaosRunner:
     """Runner of a plan. `run` returns the exit code; histories and a summary are in the run directory."""
 
-    def __init__(self, plan: Plan, *, as_json: bool, beside: Sequence[Companion] = (), is_live: bool = False) -> None:
+    def __init__(
+        self, plan: Plan, *, as_json: bool, companions: Sequence[Companion] = (), is_live: bool = False
+    ) -> None:
         self._plan = plan
-        self._beside = tuple(beside)
+        self._companions = tuple(companions)
         self._is_live = is_live
         self._as_json = as_json
         self._console = stdout_console(quiet=as_json)
@@ -128,7 +130,7 @@ class Breaking:
         """Run to the end, or until an interruption, and print the result."""
         results = self._results
         with interruptible(), chaos_progress(self._console) as progress:
-            companions = Companions((*self._beside, *([partial(_live_view, progress)] if self._is_live else ())))
+            companions = Companions((*self._companions, *([partial(_live_view, progress)] if self._is_live else ())))
 
             def handle(event: Event) -> None:
                 results.handle(event)
@@ -140,9 +142,9 @@ class Breaking:
             try:
                 run_chaos(self._plan, handle)
             except KeyboardInterrupt:
-                complain(self._interrupted())
+                print_error(self._interrupted())
             except NothingRunsError as error:
-                complain(str(error))
+                print_error(str(error))
         self._write_summary()
         if self._as_json:
             print(json.dumps(results.as_json()))  # noqa: T201  the command's output
@@ -161,7 +163,7 @@ class Breaking:
 
 
 def _live_view(progress: ChaosProgress, run_dir: Path) -> AbstractContextManager[object]:
-    """Return a live view of a round by Spark."""
+    """Return a live view of a round, computed by Spark."""
     from reports.spark.live import LiveRun
     from reports.spark.session import LOG_NAME, spark_session
 
@@ -169,14 +171,16 @@ def _live_view(progress: ChaosProgress, run_dir: Path) -> AbstractContextManager
     return LiveRun(run_dir, lambda: spark_session("local[*]", log=run_dir / LOG_NAME), progress.note)
 
 
-def beside(choices: Choices) -> Sequence[Companion]:
+def make_companions(choices: Choices) -> Sequence[Companion]:
     """Return the companions of the rounds. Raises `UsageError` and `HistoryTopicError` before anything starts."""
     if choices.history_topic is None:
         if choices.history_bootstrap is not None:
             raise UsageError("--history-bootstrap: name the topic with --history-topic")
         return ()
     if choices.history_bootstrap is None:
-        raise UsageError("--history-topic: name its Kafka with --history-bootstrap, which must not be the target")
+        raise UsageError(
+            "--history-topic: name the cluster of the topic with --history-bootstrap; it must not be the target"
+        )
     from fixtures.clients.history_topic import HistoryTopic, SentHistory
 
     topic = HistoryTopic(choices.history_bootstrap, choices.history_topic)
@@ -184,7 +188,7 @@ def beside(choices: Choices) -> Sequence[Companion]:
 
 
 def run_again(directory: Path, targets: list[str] | None, disk: DiskKind | None = None) -> ExitCode:
-    """Run a saved failure again, on its own target if no other is named.
+    """Replay a saved failure, on its own target unless others are given.
 
     Raises `SavedFailureError` and `TrialNotApplicableError`.
     """
