@@ -9,7 +9,7 @@ def _simulation(wanted: Wanted) -> Target:
     from chaos.simulation.target import Simulation  # imports the whole broker, which most commands do not need
 
     if wanted.argument:
-        raise UnknownTargetError(f"{wanted.name}: the simulation has no versions; say simulation")
+        raise UnknownTargetError(f"{wanted.name}: the simulation has no versions; use simulation")
     assert wanted.nodes is not None
     return Simulation(wanted.nodes, properties=wanted.properties)
 
@@ -22,7 +22,7 @@ def _defective(wanted: Wanted) -> Target:
 
 _KINDS = (
     ("simulation", "the reference broker in virtual time, in this process", _simulation),
-    ("defective", "the reference broker with a bug that is named: defective:NAME", _defective),
+    ("defective", "the reference broker with a seeded defect: defective:NAME", _defective),
 )
 for _kind, _starts, _make in _KINDS:
     register_target_kind(

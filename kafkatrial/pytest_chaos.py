@@ -33,7 +33,7 @@ _TRACEBACK = re.compile(r"\(traceback in (.+)\)$")
 _TAIL_LINES = 40
 
 
-def draw_seed() -> str:
+def generate_seed() -> str:
     """Return a random seed for the generated rounds of a session without `--seed`."""
     return str(secrets.randbits(_SEED_BITS))
 
@@ -68,7 +68,7 @@ class ChaosSuite(pytest.Collector):
         return []
 
 
-class NotShownError(Exception):
+class ChaosCommandError(Exception):
     """The command failed. The message has the end of its output."""
 
 
@@ -89,16 +89,16 @@ class ChaosItem(pytest.Item):
         if ran.code != ExitCode.OK:
             command = " ".join(("kafkatrial", "chaos", *self._arguments))
             tail = output[-_TAIL_LINES:]
-            raise NotShownError("\n".join((f"{command} exited with {ran.code}", *tail, *_traceback_named_in(tail))))
+            raise ChaosCommandError("\n".join((f"{command} exited with {ran.code}", *tail, *_traceback_named_in(tail))))
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """Return only the output of the command, without a traceback through this file."""
-        if isinstance(excinfo.value, NotShownError):
+        if isinstance(excinfo.value, ChaosCommandError):
             return str(excinfo.value)
         return super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Path, None, str]:
-        """Return the finding as the location, since no file of the user is."""
+        """Return the finding as the location, because the item is not in a file of the user."""
         return self.path, None, f"chaos::{self.name}"
 
 

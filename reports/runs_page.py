@@ -19,7 +19,7 @@ from reports.charts import (
     TimeAxis,
     figure,
 )
-from reports.jobs.comparison import Moved
+from reports.jobs.comparison import FigureChange
 from reports.jobs.definition import SECOND_NS
 from reports.jobs.fate import DELIVERY
 from reports.jobs.figures import FIGURES, tables_of_run
@@ -37,11 +37,11 @@ WHOLE_MAX: Final = 4
 _COMPARED: Final = 2
 _COUNTED: Final = tuple(column.name for column in DELIVERY.columns if column.name not in ("faults", "acks"))
 _SIGNS: Final = {
-    Moved.BETTER: "▲ better",
-    Moved.WORSE: "▼ worse",
-    Moved.SAME: "= same",
-    Moved.DIFFERENT: "≠ other",
-    Moved.FIRST: "",
+    FigureChange.BETTER: "▲ better",
+    FigureChange.WORSE: "▼ worse",
+    FigureChange.SAME: "= same",
+    FigureChange.DIFFERENT: "≠ other",
+    FigureChange.FIRST: "",
 }
 
 

@@ -12,7 +12,7 @@ from rich.text import Text
 from linearizability.judgement import Anomaly, in_report_order
 from linearizability.printable import in_cell
 from reports.charts import figure
-from reports.jobs.comparison import Moved
+from reports.jobs.comparison import FigureChange
 from reports.jobs.figures import FIGURES
 from reports.jobs.report import Report
 from reports.runs_page import FILE_NAME
@@ -20,7 +20,7 @@ from reports.runs_page import FILE_NAME
 COLUMNS_MAX: Final = 5
 """The maximum number of runs with a column; of more, the last ones."""
 _VERDICT_STYLES: Final = {"ok": "green", "violation": "bold red", "unknown": "yellow"}
-_MOVED_STYLES: Final = {Moved.BETTER: "green", Moved.WORSE: "bold red"}
+_MOVED_STYLES: Final = {FigureChange.BETTER: "green", FigureChange.WORSE: "bold red"}
 _CHANGES_MAX: Final = 10
 
 
@@ -75,8 +75,8 @@ def _kinds(report: Report) -> list[Anomaly]:
 
 
 def _moved(row: Mapping[str, Any]) -> Text:
-    moved = Moved(row["moved"])
-    change = "" if row["change"] is None or moved is Moved.SAME else f" {row['change']:+.0%}"
+    moved = FigureChange(row["moved"])
+    change = "" if row["change"] is None or moved is FigureChange.SAME else f" {row['change']:+.0%}"
     return Text(f"{moved}{change}", _MOVED_STYLES.get(moved, "dim"))
 
 

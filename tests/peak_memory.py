@@ -1,7 +1,7 @@
-"""How much memory a process has taken.
+"""Peak memory of a process.
 
-`resource.getrusage` does not tell it of a child: Linux lets a program begin with the peak of the process that started
-it, so that a child of a large test run has that run's. `VmHWM` begins anew with every program.
+`resource.getrusage` is not used, because on Linux the value of a child process starts with the peak of its parent, here
+that of the whole test run. `VmHWM` starts from zero in every program.
 """
 
 import re
@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def peak_memory_mb() -> int:
-    """The most that this process has had in memory at once since its program began, in MiB."""
+    """Return the peak resident memory of this process since its program started, in MiB."""
     found = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
     assert found is not None
     return int(found[1]) // 1024

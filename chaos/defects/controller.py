@@ -29,7 +29,7 @@ def never_fence_inactive_brokers(self: BrokerHeartbeatManager, now: Now) -> list
     return []
 
 
-@_seeds(Node, "_stand_by", "exception", "one-controller-per-epoch")
+@_seeds(Node, "_renounce", "exception", "one-controller-per-epoch")
 def stay_active_when_deposed(self: Node, now: Now) -> None:
     """A controller that has lost its quorum keeps its image and continues to process requests.
 

@@ -107,8 +107,8 @@ class _Pipelined:
             properties={"max.in.flight.requests.per.connection": workload.in_flight_max},
         )
 
-    def act(self, phase: Phase, over: Event) -> None:
-        while not over.is_set():
+    def act(self, phase: Phase, phase_over: Event) -> None:
+        while not phase_over.is_set():
             for partition in self._context.replicas:
                 for record in self._context.records(self._workload.records, _RECORD_BYTES):
                     self._producer.send(self._context.topic, partition, record)
@@ -131,13 +131,13 @@ class _RawClient(ABC):
         self._connection = connection
         self._pause_s = pause_ms / 1000
 
-    def act(self, phase: Phase, over: Event) -> None:
-        while not over.is_set():
+    def act(self, phase: Phase, phase_over: Event) -> None:
+        while not phase_over.is_set():
             client = self._connection.client()
             done = client is not None and self._do(client)
             if not done:
                 self._connection.forget()
-            over.wait(self._pause_s if done else _RETRY_BACKOFF_S)
+            phase_over.wait(self._pause_s if done else _RETRY_BACKOFF_S)
 
     @abstractmethod
     def _do(self, client: RecordedClient) -> bool:
@@ -233,12 +233,12 @@ class _Administrator:
         self._workload = workload
         self._context = context
 
-    def act(self, phase: Phase, over: Event) -> None:
-        while not over.is_set():
+    def act(self, phase: Phase, phase_over: Event) -> None:
+        while not phase_over.is_set():
             for node in self._context.target.nodes:
-                if not over.is_set():
+                if not phase_over.is_set():
                     self._create_and_delete(node.id)
-                    over.wait(self._workload.pause_ms / 1000)
+                    phase_over.wait(self._workload.pause_ms / 1000)
 
     def _create_and_delete(self, node: int) -> None:
         topic = self._context.new_topic()

@@ -60,15 +60,15 @@ class RetryingProducer:
         properties = {"enable.idempotence": "true", IN_FLIGHT: str(workload.in_flight_max)}
         context.recorder.client(self._process, properties)
 
-    def act(self, phase: Phase, over: Event) -> None:
+    def act(self, phase: Phase, phase_over: Event) -> None:
         """Send unacknowledged and new batches, up to the number in flight, until the phase is over."""
-        while not over.is_set():
+        while not phase_over.is_set():
             client = self._connection.client()
             if client is None or not self._produce(client):
                 self._connection.forget()
-                over.wait(_AGAIN_S)
+                phase_over.wait(_AGAIN_S)
             else:
-                over.wait(self._workload.pause_ms / 1000)
+                phase_over.wait(self._workload.pause_ms / 1000)
 
     def close(self) -> None:
         """Record an unknown outcome for each batch without a response."""

@@ -62,9 +62,9 @@ class SteppingClients:
         self._processes: list[Process] = []
         """Processes of the present run, with connections that may be open."""
 
-    def act(self, phase: Phase, over: Event) -> None:
-        """Run all clients from their first step to their last, or until `over` is set."""
-        late = asyncio.run(self._run(self._started, CLIENTS_MS, over.is_set, self._is_healed))
+    def act(self, phase: Phase, phase_over: Event) -> None:
+        """Run all clients from their first step to their last, or until `phase_over` is set."""
+        late = asyncio.run(self._run(self._started, CLIENTS_MS, phase_over.is_set, self._is_healed))
         if late:
             self.unfinished.append(f"clients {late} have steps left {CLIENTS_MS} ms after the last fault")
 

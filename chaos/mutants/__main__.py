@@ -63,16 +63,16 @@ def _survives(console: Console, coverages: Sequence[Coverage]) -> bool:
     """Whether the clean core survives."""
     clean = Candidate(CLEAN, [coverage.name for coverage in coverages])
     (tried,) = try_mutants(iter([clean]), CLEAN_SECONDS, workers=1)
-    fate = f"does not survive: {tried.killed_by}" if tried.killed_by else f"survives {tried.attempts} attempts"
-    console.print(f"the clean core {fate}")
+    result = f"does not survive: {tried.killed_by}" if tried.killed_by else f"survives {tried.attempts} attempts"
+    console.print(f"the clean core {result}")
     return not tried.killed_by
 
 
 def _report(console: Console, tried: Sequence[Tried], total: int, file: Path | None) -> None:
     """Print the latest result, and write all to the file."""
     latest = tried[-1]
-    fate = f"killed by {latest.killed_by}" if latest.killed_by else "survived"
-    line = f"{len(tried)}/{total} {latest.mutant.id} {fate} ({latest.seconds:.1f} s)"
+    result = f"killed by {latest.killed_by}" if latest.killed_by else "survived"
+    line = f"{len(tried)}/{total} {latest.mutant.id} {result} ({latest.seconds:.1f} s)"
     console.print(line, markup=False, highlight=False)
     if file is not None:
         file.write_text(json.dumps([_as_json(each) for each in tried], indent=1))
@@ -94,7 +94,9 @@ def _parser() -> argparse.ArgumentParser:
         default="reference_broker.core",
         help="Prefix of the modules to mutate (default: reference_broker.core).",
     )
-    parser.add_argument("--survivors-of", type=Path, help="File of --json: try only the mutants that survived in it.")
+    parser.add_argument(
+        "--survivors-of", type=Path, help="Result file of an earlier run (--json): try only its survivors."
+    )
     parser.add_argument("--json", type=Path, help="File for the verdicts, rewritten after each mutant.")
     return parser
 

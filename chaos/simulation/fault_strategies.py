@@ -193,13 +193,13 @@ def _changed_settings(_shape: Shape) -> SearchStrategy[Group]:
 
 
 def _new_brokers(shape: Shape) -> SearchStrategy[Group]:
-    """A broker joins, and the first partition is reassigned to it, to it alone or together with other brokers."""
+    """Return a strategy: add a broker, reassign the first partition to it and perhaps others, and inject a fault."""
     node = shape.nodes + 1
     rest = st.lists(st.sampled_from(shape.brokers), max_size=2, unique=True)
-    moves: SearchStrategy[AnyFault] = rest.map(lambda others: Reassign((node, *others)))
-    joins: SearchStrategy[AnyFault] = st.just(AddBroker(node))
-    goes: SearchStrategy[AnyFault] = st.sampled_from((Kill(Role.LEADER), Kill(node), Elect(), Isolate(node)))
-    return story((AT_ONCE, joins), (st.integers(0, 3_000), moves), (st.integers(0, 1_000), goes))
+    reassignments: SearchStrategy[AnyFault] = rest.map(lambda others: Reassign((node, *others)))
+    additions: SearchStrategy[AnyFault] = st.just(AddBroker(node))
+    faults: SearchStrategy[AnyFault] = st.sampled_from((Kill(Role.LEADER), Kill(node), Elect(), Isolate(node)))
+    return story((AT_ONCE, additions), (st.integers(0, 3_000), reassignments), (st.integers(0, 1_000), faults))
 
 
 def _unregistrations(shape: Shape) -> SearchStrategy[Group]:
@@ -250,11 +250,11 @@ FAULT_KINDS: Final[dict[str, Callable[[Shape], SearchStrategy[Group]]]] = {
     "stale-disk": fault_stories.stale_disks,
     "wipe": _wipes,
     "bit-flip": _flipped_bits,
-    "late-words": fault_stories.late_requests,
+    "late-requests": fault_stories.late_requests,
     "unclean-successions": fault_stories.unclean_successions,
     "cut-short": fault_stories.cut_short,
     "left-behind": fault_stories.left_behind,
-    "unheard-controller": fault_stories.one_way_controllers,
+    "one-way-controller": fault_stories.one_way_controllers,
     "hasty-reassignment": fault_stories.hasty_reassignments,
 }
 """Strategies for groups of faults by kind; a schedule consists of such groups."""

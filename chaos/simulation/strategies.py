@@ -85,7 +85,7 @@ _TOGETHER: Final[dict[str, tuple[Properties, Properties]]] = {
 
 _GO_WITH: Final = {
     "left-behind": "short-metadata-log",
-    "late-words": "short-sessions",
+    "late-requests": "short-sessions",
     "late-leader": "short-lag",
 }
 """Faults that show something only with such settings."""

@@ -1,7 +1,7 @@
 """Simulated brokers behind the raw client's transport: waiting advances virtual time.
 
-The server's listeners cut the stream of bytes into requests; a simulated network carries whole ones. So the stream does
-the cutting here, with the listeners' own buffer, and closes where they would.
+A listener of the server splits the stream of bytes into requests; the simulated network carries whole requests. So this
+stream splits the bytes, with the buffer that listeners use, and closes in the same cases.
 """
 
 from collections.abc import Callable
@@ -83,7 +83,7 @@ class _SimulatedStream:
         return data
 
     def close(self) -> None:
-        """Close it."""
+        """Close the connection."""
         self._connection.close()
         self._is_closed = True
 

@@ -1,4 +1,4 @@
-"""Actors: each runs the steps that a script has for one client.
+"""Actors, each of which runs the steps of one client of a script.
 
 An actor records all calls of its client, and is used by one thread at a time.
 
@@ -52,7 +52,7 @@ class Actor(Protocol):
         """Whether a phase waits for the steps of this actor."""
         ...
 
-    def act(self, phase: Phase, over: Event) -> None:
+    def act(self, phase: Phase, phase_over: Event) -> None:
         """Run the steps of a phase; a reader or watcher continues until it is over."""
         ...
 
@@ -77,7 +77,7 @@ def actor_of(client: Client, context: TrialContext) -> Actor:
         case TopicCreator():
             return _Creating(client, context)
         case _:
-            raise ScriptNotRunError(f"{type(client).__name__} is no client of a requirement's trial")
+            raise ScriptNotRunError(f"{type(client).__name__} cannot be a client of a requirement's trial")
 
 
 def _steps(client: PipelinedProducer | OneShotProducer, phase: Phase) -> Sequence[Step]:
@@ -105,8 +105,8 @@ class _Pipelined:
             },
         )
 
-    def act(self, phase: Phase, over: Event) -> None:
-        for step in takewhile(lambda _: not over.is_set(), _steps(self._client, phase)):
+    def act(self, phase: Phase, phase_over: Event) -> None:
+        for step in takewhile(lambda _: not phase_over.is_set(), _steps(self._client, phase)):
             match step:
                 case SendRecords():
                     self._send(step)
@@ -140,8 +140,8 @@ class _OneShot:
         self._identity: ProducerIdentity | None = None
         self._sequence = -1
 
-    def act(self, phase: Phase, over: Event) -> None:
-        for step in takewhile(lambda _: not over.is_set(), _steps(self._client, phase)):
+    def act(self, phase: Phase, phase_over: Event) -> None:
+        for step in takewhile(lambda _: not phase_over.is_set(), _steps(self._client, phase)):
             match step:
                 case SendRecords():
                     self._send(step)
@@ -204,8 +204,8 @@ class _Consuming:
         )
         self._consumer.assign({(context.topic, partition): 0 for partition in context.replicas})
 
-    def act(self, phase: Phase, over: Event) -> None:
-        while not over.is_set():
+    def act(self, phase: Phase, phase_over: Event) -> None:
+        while not phase_over.is_set():
             self._consumer.poll(self._client.poll_records_max, 0.1)
 
     def close(self) -> None:
@@ -221,15 +221,15 @@ class _WatermarkReading:
         self._raw = context.raw_client(context.replicas[client.partition].leader)
         self._offset = 0
 
-    def act(self, phase: Phase, over: Event) -> None:
-        while not over.is_set():
+    def act(self, phase: Phase, phase_over: Event) -> None:
+        while not phase_over.is_set():
             fetched = self._raw.fetch(
                 self._topic, self._client.partition, self._offset, max_wait_ms=50, max_bytes=self._client.max_bytes
             )
             self._offset = fetched.next_offset
             self._raw.list_offsets(self._topic, self._client.partition)
             if fetched.error is not None:
-                over.wait(0.1)  # no busy loop while another node is the leader
+                phase_over.wait(0.1)  # no busy loop while another node is the leader
 
     def close(self) -> None:
         self._raw.close()
@@ -243,13 +243,13 @@ class _Watching:
         self._topic = context.topic
         self._raw = context.raw_client(context.node_of(client.node), timeout_s=_WATCHER_TIMEOUT_S)
 
-    def act(self, phase: Phase, over: Event) -> None:
-        while not over.is_set():
+    def act(self, phase: Phase, phase_over: Event) -> None:
+        while not phase_over.is_set():
             self._raw.metadata([self._topic])
             if self._client.cluster:
                 self._raw.describe_cluster()
                 self._raw.describe_quorum()
-            over.wait(self._client.period_ms / 1000)
+            phase_over.wait(self._client.period_ms / 1000)
 
     def close(self) -> None:
         self._raw.close()
@@ -263,12 +263,12 @@ class _Creating:
         self._context = context
         self._raw = context.raw_client(context.node_of(client.node))
 
-    def act(self, phase: Phase, over: Event) -> None:
+    def act(self, phase: Phase, phase_over: Event) -> None:
         if phase is Phase.FAULTY:
             for _ in takewhile(lambda _: not self._context.node_failed.is_set(), range(self._client.topics_max)):
                 self._create()
             self._context.node_failed.wait()
-            for _ in takewhile(lambda _: not over.is_set(), range(self._client.topics_max)):
+            for _ in takewhile(lambda _: not phase_over.is_set(), range(self._client.topics_max)):
                 self._create()
 
     def _create(self) -> None:

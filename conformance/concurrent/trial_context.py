@@ -66,12 +66,12 @@ class TrialContext:
         )
 
     def find_initial(self, name: Node) -> int | None:
-        """Return a node by its id or by its role when the script starts; None if there is none."""
+        """Return the node with an id, or with a role at the start of the script; None if there is none."""
         present = [node.id for node in self.target.nodes]
         return name if isinstance(name, int) else self.initial_roles.node(name, present)
 
     def node_of(self, name: Node) -> int:
-        """Return a node by its id or by its role when the script starts. Raises `ScriptNotRunError`."""
+        """Return the node with an id, or with a role at the start of the script. Raises `ScriptNotRunError`."""
         node = self.find_initial(name)
         if node is None:
             raise ScriptNotRunError(f"no node has the role {getattr(name, 'value', name)} for the topic")

@@ -62,8 +62,8 @@ REQUIREMENTS: Final = (
     Requirement(
         id="metadata/null-lists-all-topics-and-empty-none",
         level=Level.MUST,
-        text="Since Metadata v1 a null list of topics requests all topics and an empty one none; both responses have "
-        "the brokers, and only the topics of Kafka's coordinators are internal.",
+        text="Since Metadata v1 a null list of topics requests all topics, and an empty list requests none; both "
+        "responses list the brokers, and only the topics of Kafka's coordinators are internal.",
         sources=(sources.KIP_4_METADATA,),
         check=sequential(
             script(

@@ -1,8 +1,8 @@
-"""Requirement of a broker that gets well-formed and broken requests of every API: it continues to serve all others.
+"""Requirement that a broker which receives well-formed and broken requests of every API continues to serve all others.
 
 The requests are those of `kafkatrial fuzz`, generated without the ids of a cluster, and sent one at a time, each on a
-separate connection, so that a broker that ends is a finding of the request that ended it. Only clusters that the run
-has started get them, because some create topics or change groups.
+separate connection, so that a finding names the request that ended the broker. They are sent only to clusters that the
+run has started, because some create topics or change groups.
 """
 
 from functools import cache
@@ -46,7 +46,7 @@ def _generator() -> Generator:
 
 
 def _broken_request(number: int) -> BrokenRequest:
-    """Return the first request from a number on that clients can send, if it is not long."""
+    """Return the first short request that a client can send, starting with this number."""
     request = _generator().request(number)
     while request.port is not Port.CLIENT or len(request.data) > _BYTES_MAX:
         number += 1

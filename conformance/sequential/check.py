@@ -88,7 +88,7 @@ def _session(target: Target, context: CheckContext) -> Session:
 
 
 def _last_bytes(script: Script, down: TargetDown) -> tuple[Script, ...]:
-    """Return the script of the step with which a target went down, if it has bytes that need no other step."""
+    """Return a script of only the step with which a target went down, if its bytes do not depend on other steps."""
     if down.step is None or len(script) == 1 or not isinstance(script.steps[down.step], BrokenRequest | RawBytes):
         return ()
     return (Script(script.steps[down.step : down.step + 1]),)
@@ -184,7 +184,7 @@ class _Experiment:
     def _down(self, run: _TargetRun, script: Script, down: TargetDown, done: int) -> Finding:
         """Judge a script during which the target went down: a violation if it does so again in this script alone.
 
-        The bytes that were sent last are tried first, since each attempt may take a start of the target.
+        The bytes that were sent last are tried first, because each attempt may require a restart of the target.
         """
         run.goes_down = True
         for suspect in (*_last_bytes(script, down), script):
@@ -210,7 +210,7 @@ class _Experiment:
             script, requirement=self.context.requirement_id, target=run.target.name, nodes=len(run.target.nodes)
         )
 
-    # --- targets against each other
+    # --- comparison of targets
 
     def _compare(self, script: Script, responses: Mapping[str, tuple[Response, ...]]) -> None:
         """Record the first difference of each severity from the baseline: Apache Kafka if it is a target."""
@@ -249,7 +249,7 @@ class _Experiment:
         )
 
     def _judge_differences(self, script: Script, found: list[Difference]) -> Finding:
-        """Judge a script by its differences from the baseline: the worst that decides is a violation."""
+        """Judge a script by its differences from the baseline. The worst one that decides, if any, is a violation."""
         deciding = [one for one in found if self._decides(script, one)]
         if not deciding:
             return Finding(Verdict.OK)
@@ -265,7 +265,7 @@ class _Experiment:
     # --- phase 2: one target, one violation
 
     def _block(self, run: _TargetRun, violating: Script) -> None:
-        """Withdraw a violation that is the failure of a plain request, and was reported by another requirement."""
+        """Withdraw a violation if a plain request fails in the same way, and another requirement reported that."""
         known = self.context.basic_failures
         failure = None if run.worst is None else basic_failure(run.target.name, run.session, run.worst, known)
         if failure is None:

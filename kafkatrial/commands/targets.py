@@ -62,7 +62,7 @@ def _install_spark() -> ExitCode:
     """Create the class data archive that halves the start of Spark's JVM; PySpark itself is installed by pip."""
     from reports.spark.archive import make_archive
 
-    typer.echo(f"Spark's classes are in {make_archive()}")
+    typer.echo(f"the class data archive of Spark is {make_archive()}")
     return ExitCode.OK
 
 

@@ -13,8 +13,8 @@ Rules of this file:
 - It decides nothing. It passes the output of one part to the others, in order, until no output is left.
 - A controller is active when its node leads and every committed record is applied (KIP-595): when the high watermark is
   above the start of its epoch.
-- A broker receives metadata once this node has caught up with the high watermark that it knows, as Kafka's does, and
-  every change after that. It applies a change before the controller's response to the request is sent.
+- As in Kafka, a broker receives the metadata when this node has caught up with the high watermark that it knows, and
+  then every change. It applies a change before the controller's response to the request is sent.
 - Voters are nodes with the controller's role; a broker alone follows the log as an observer.
 """
 
@@ -39,8 +39,7 @@ from reference_broker.core.metadata.delta import MetadataDelta
 from reference_broker.core.metadata.image import CLUSTER_DEFAULT
 from reference_broker.core.metadata.metadata_writer import MetadataWriter
 from reference_broker.core.metadata.snapshot_policy import SnapshotPolicy
-from reference_broker.core.quorum import effects as wanted
-from reference_broker.core.quorum import messages
+from reference_broker.core.quorum import effects, messages
 from reference_broker.core.quorum.configuration import QuorumConfig
 from reference_broker.core.quorum.quorum_state import Leader
 from reference_broker.core.quorum.raft_client import KafkaRaftClient
@@ -267,28 +266,28 @@ class Node:
         while True:
             for effect in self.quorum.take_effects():
                 self._carry_out(effect, now)
-            self._stand_by_unless_leading(now)
+            self._renounce_unless_leading(now)
             if not self.quorum.has_effects:
                 return
 
-    def _carry_out(self, effect: wanted.Effect, now: Now) -> None:
+    def _carry_out(self, effect: effects.Effect, now: Now) -> None:
         match effect:
-            case wanted.SendRequest():
+            case effects.SendRequest():
                 self._send_to_voter(effect, now)
-            case wanted.SendResponse():
+            case effects.SendResponse():
                 request = self._pending_quorum_requests.pop(effect.caller)
                 self.runtime.respond(request, response_to_kio(effect.response, self.quorum.voters))
-            case wanted.LeaderChanged():
+            case effects.LeaderChanged():
                 self._change_leader(effect, now)
-            case wanted.ResponseRejected():
+            case effects.ResponseRejected():
                 self.runtime.emit(Note(f"dropped a response of voter {effect.voter_id}: {effect.reason}"))
-            case wanted.SnapshotInstalled():
+            case effects.SnapshotInstalled():
                 self.metadata.rebuild()
                 self._publish(MetadataDelta(everything=True), now)
-            case wanted.HighWatermarkAdvanced():
+            case effects.HighWatermarkAdvanced():
                 self._commit(now)
 
-    def _send_to_voter(self, effect: wanted.SendRequest, now: Now) -> None:
+    def _send_to_voter(self, effect: effects.SendRequest, now: Now) -> None:
         voter = self.quorum.voters.get(effect.voter_id)
         assert voter is not None
         request_id = effect.request_id
@@ -317,18 +316,18 @@ class Node:
         if response.top_level_error is not ErrorCode.none:
             self.runtime.log_once(f"the quorum rejects this node: {response.top_level_error.name.upper()}")
 
-    def _change_leader(self, change: wanted.LeaderChanged, now: Now) -> None:
-        self._stand_by(now)
+    def _change_leader(self, change: effects.LeaderChanged, now: Now) -> None:
+        self._renounce(now)
         self._epoch_start_offset = change.epoch_start_offset
         if self.broker is not None and change.leader_id != messages.NO_LEADER:
             self.broker.controller_found(now)
 
-    def _stand_by_unless_leading(self, now: Now) -> None:
+    def _renounce_unless_leading(self, now: Now) -> None:
         """Deactivate the controller of a leader that has resigned, before another leader is known."""
         if not isinstance(self.quorum.state, Leader):
-            self._stand_by(now)
+            self._renounce(now)
 
-    def _stand_by(self, now: Now) -> None:
+    def _renounce(self, now: Now) -> None:
         self._epoch_start_offset = None
         if self.controller is not None and self.controller.is_active:
             self._writer.clear()
@@ -354,8 +353,8 @@ class Node:
         if self._has_caught_up:
             self.broker.on_metadata_update(delta, now)
         elif self.quorum.is_caught_up and self.broker.epoch != UNKNOWN_EPOCH:
-            # Before its registration of this run is committed, the image still has the leaderships of its last run,
-            # and a power cut may have taken records from its logs that all others have.
+            # Until the registration of this incarnation is committed, the image has the leaderships of the last one.
+            # A power cut may have removed records from the logs of this broker that the other replicas have.
             self._has_caught_up = True
             self.broker.on_metadata_update(MetadataDelta(everything=True), now)
 

@@ -1,4 +1,4 @@
-"""Links: directions between two places, and their conditions. `network` has the meaning of each."""
+"""Links: directions between two places, and their conditions. `network` defines the effect of each."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -24,8 +24,8 @@ class Link:
     listener: str | None = None
     opener: str | None = None
 
-    def has(self, source: str, destination: str, listener: str, opener: str) -> bool:
-        """Whether bytes of such a connection pass over it."""
+    def carries(self, source: str, destination: str, listener: str, opener: str) -> bool:
+        """Whether this link carries bytes of a connection from a source to a destination."""
         return (
             self.source in (None, source)
             and self.destination in (None, destination)
@@ -47,7 +47,7 @@ class Condition:
     bytes_per_ms: int | None = None
 
 
-WELL = Condition()
+NORMAL = Condition()
 
 
 def worst(conditions: list[Condition]) -> Condition:

@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from random import Random
 
-from reference_broker.simulation.links import WELL, Condition, Cut, Link, worst
+from reference_broker.simulation.links import NORMAL, Condition, Cut, Link, worst
 from reference_broker.simulation.pipe import Accept, End, Parcel, Pipe, Side, Sign, is_passable
 from reference_broker.simulation.scheduler import Scheduler
 from reference_broker.simulation.trace import Trace
@@ -94,8 +94,8 @@ class Network:
         opener.condition = self._condition(acceptor.place, opener.place, pipe.listener, opener.place)
 
     def _condition(self, *way: str) -> Condition:
-        found = [condition for link, condition in self._conditions if link.has(*way)]
-        return worst(found) if found else WELL
+        found = [condition for link, condition in self._conditions if link.carries(*way)]
+        return worst(found) if found else NORMAL
 
     def _release(self, pipe: Pipe, side: Side) -> None:
         """Deliver held data, in order, and later data after them."""
@@ -119,7 +119,7 @@ class Network:
         self._pipes[pipe] = None
         self._set_conditions(pipe)
         self._trace.add(self._scheduler.now_ms, "connect", opener.place, place, listener)
-        if place in self._powered_off or any(side.condition is not WELL for side in (pipe.opener, pipe.acceptor)):
+        if place in self._powered_off or any(side.condition is not NORMAL for side in (pipe.opener, pipe.acceptor)):
             self._schedule_timeout(pipe)
         self._request(pipe, _FIRST_RETRY_MS)
         return pipe

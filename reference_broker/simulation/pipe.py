@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
-from reference_broker.simulation.links import WELL, Condition
+from reference_broker.simulation.links import NORMAL, Condition
 
 
 @dataclass(eq=False, slots=True)
@@ -56,7 +56,7 @@ class Side:
     place: str
     end: End | None
     is_gone: bool = False
-    condition: Condition = WELL
+    condition: Condition = NORMAL
     way: deque[Parcel] = field(default_factory=deque)
     last_ms: int = 0
     free_ms: int = 0

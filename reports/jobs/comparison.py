@@ -16,8 +16,8 @@ NOTABLE: Final = 0.1
 """A figure that changed by more than this fraction is better or worse; noise on shared machines is smaller."""
 
 
-class Moved(StrEnum):
-    """Change of a figure from the run before."""
+class FigureChange(StrEnum):
+    """Change of a figure from the previous run."""
 
     BETTER = "better"
     WORSE = "worse"
@@ -29,27 +29,27 @@ class Moved(StrEnum):
 TREND: Final = Table(
     "trend",
     "Trend",
-    "The main figures of every run beside those of the run before it. Counts are better or worse if they differ,"
+    "The main figures of every run beside those of the previous run. Counts are better or worse if they differ,"
     f" measured figures if they changed by more than {NOTABLE:.0%}.",
     (
         number("place", "place of the run among the runs, from 1"),
         text("figure", "a column of the table runs, or an anomaly and its verdict"),
         Column("value", pa.float64(), "value in this run"),
-        Column("before", pa.float64(), "value in the run before; null for the first run"),
+        Column("before", pa.float64(), "value in the previous run; null for the first run"),
         Column("change", pa.float64(), "value / before - 1; null if that is undefined"),
-        text("moved", f"{', '.join(Moved)}"),
+        text("moved", f"{', '.join(FigureChange)}"),
     ),
 )
 
 CHANGES: Final = Table(
     "changes",
     "What changed",
-    "Settings in `run.json` that differ from those of the run before. Settings of clients are merged over all clients:"
-    " each value once, without addresses and ids.",
+    "Settings in `run.json` that differ from those of the previous run. Settings of clients are merged over all"
+    " clients: each value once, without addresses and ids.",
     (
-        text("before_run_id", "the run before"),
+        text("before_run_id", "the previous run"),
         text("setting", "target, versions, topics, cluster, clients, and the property"),
-        text("before", "its value then; null if it was not set"),
+        text("before", "its value in the previous run; null if it was not set"),
         text("after", "its value in this run; null if it is not set"),
     ),
 )
@@ -76,24 +76,26 @@ def trend_rows(rows: Sequence[Mapping[str, Any]], judgements: Sequence[Judgement
                 "value": now,
                 "before": before,
                 "change": now / before - 1 if before and now is not None else None,
-                "moved": str(moved(now, before, better, is_count=is_count) if place > 1 else Moved.FIRST),
+                "moved": str(
+                    classify_change(now, before, better, is_count=is_count) if place > 1 else FigureChange.FIRST
+                ),
             }
 
 
-def moved(value: float | None, before: float | None, better: Better, *, is_count: bool) -> Moved:
-    """Return how a figure changed from the run before."""
+def classify_change(value: float | None, before: float | None, better: Better, *, is_count: bool) -> FigureChange:
+    """Return how a figure changed from the previous run."""
     if value == before:
-        return Moved.SAME
+        return FigureChange.SAME
     if value is None or before is None:
-        return Moved.DIFFERENT
+        return FigureChange.DIFFERENT
     if not is_count and abs(value - before) <= NOTABLE * abs(before):
-        return Moved.SAME
+        return FigureChange.SAME
     if better is Better.NEITHER:
-        return Moved.DIFFERENT
-    return Moved.BETTER if (value < before) == (better is Better.LOW) else Moved.WORSE
+        return FigureChange.DIFFERENT
+    return FigureChange.BETTER if (value < before) == (better is Better.LOW) else FigureChange.WORSE
 
 
-_OF_ONE_CLIENT: Final = {"bootstrap.servers", "client.id", "group.id", "group.instance.id", "transactional.id"}
+_CLIENT_IDENTITIES: Final = {"bootstrap.servers", "client.id", "group.id", "group.instance.id", "transactional.id"}
 """Addresses and names, which differ from run to run."""
 
 
@@ -117,7 +119,7 @@ def _settings(info: RunInfo) -> dict[str, str]:
     groups: list[tuple[str, Mapping[str, str]]] = [("versions", info.versions), ("cluster", info.cluster)]
     groups += [(f"topics.{name}", properties) for name, properties in info.topics.items()]
     settings |= {f"{group}.{name}": value for group, values in groups for name, value in values.items()}
-    for name in sorted({name for properties in info.clients.values() for name in properties} - _OF_ONE_CLIENT):
+    for name in sorted({name for properties in info.clients.values() for name in properties} - _CLIENT_IDENTITIES):
         values = {properties[name] for properties in info.clients.values() if name in properties}
         settings[f"clients.{name}"] = ", ".join(sorted(values))
     return settings

@@ -94,7 +94,9 @@ def _by_run(messages: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[str
     for run, rows in sorted(runs.items()):
         missing = set(range(max(rows) + 1)) - set(rows)
         if missing:
-            raise HistoryError(f"the topic lacks {len(missing)} messages of run {run}, the first is {min(missing)}")
+            raise HistoryError(
+                f"messages of run {run} are missing in the topic: {len(missing)}, the first is {min(missing)}"
+            )
         found[run] = [rows[number] for number in sorted(rows)]
     return found
 
@@ -103,7 +105,7 @@ def _moved(folder: Path, draft: Path, run: str, rows: Sequence[Mapping[str, Any]
     """Move a run directory in place, with `run.json` last."""
     target = folder / Path(run).name
     if target.exists():
-        raise HistoryError(f"{target}: exists already; name another directory")
+        raise HistoryError(f"{target}: already exists; name another directory")
     documents = [row["document"] for row in rows if row["table"] == RUN]
     if not documents:
         raise HistoryError(f"the topic has no run.json of run {run}")

@@ -54,7 +54,7 @@ def test_an_infinite_time_limit(operations, limit):
         ),
     ],
 )
-def test_invalid_options_are_one_line(capsys, operations, more, message):
+def test_invalid_options_are_reported_in_one_line(capsys, operations, more, message):
     assert exit_code(["check", operations, *more]) is ExitCode.USAGE
     (line,) = capsys.readouterr().err.splitlines()
     assert message in line

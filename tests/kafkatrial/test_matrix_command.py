@@ -90,7 +90,7 @@ def damage(machines, what):
         ("missing", "server: not a run directory: it holds no results.json of `kafkatrial run`"),
     ],
 )
-def test_damaged_results_are_one_line_and_nothing_is_written(machines, capsys, what, line):
+def test_damaged_results_are_reported_in_one_line_and_nothing_is_written(machines, capsys, what, line):
     damage(machines, what)
     assert exit_code(["matrix", "laptop", "server", "--out", "site"]) is ExitCode.USAGE
     (message,) = capsys.readouterr().err.splitlines()

@@ -74,7 +74,7 @@ def classify(graph: Graph) -> tuple[Graph, list[Found]]:
     whole = _components(graph, Kind)
     timed = _with_real_time(graph, whole, Kind)
     kept = np.bincount(timed)[timed] > 1
-    graph, whole, timed = _part(graph, kept, timed), Components(whole.of[kept]), timed[kept]
+    graph, whole, timed = _part(graph, kept, timed), Components(whole.by_node[kept]), timed[kept]
     if not len(graph):
         return graph, []
     in_process = bool((graph.kind == Kind.PROCESS).any())
@@ -131,24 +131,24 @@ def _lowest(component: Indexes, nodes: Indexes) -> Indexes:
 
 def _own_cycles(graph: Graph, name: str, level: _Level) -> Iterator[Found]:
     """Yield each component with an edge of the class's own kinds: a shortest cycle from the lowest source of one."""
-    of, own = level.plain.of, _OWN[level.number]
-    starts = graph.source[np.flatnonzero(graph.inside(of, _flags(own)))]
-    inside = Inside(graph, of, _flags(_DEPENDENCIES[level.number]), real_time=False)
-    for start in _lowest(of, starts).tolist():
+    component_of, own = level.plain.by_node, _OWN[level.number]
+    starts = graph.source[np.flatnonzero(graph.inside(component_of, _flags(own)))]
+    inside = Inside(graph, component_of, _flags(_DEPENDENCIES[level.number]), real_time=False)
+    for start in _lowest(component_of, starts).tolist():
         yield Found(name, Verdict.PERMITTED, start, inside.shortest(start, Sought(own)))
 
 
 def _write_reads(graph: Graph, level: _Level) -> Iterator[Found]:
     """Yield G1c: a violation for each component that read_committed reads form alone."""
-    of, flags = level.plain.of, _flags((Kind.COMMITTED_WRITE_READ,))
-    edges = np.flatnonzero(graph.inside(of, flags))
-    promised = components(len(graph), graph.source[edges], graph.target[edges]).of
+    component_of, flags = level.plain.by_node, _flags((Kind.COMMITTED_WRITE_READ,))
+    edges = np.flatnonzero(graph.inside(component_of, flags))
+    promised = components(len(graph), graph.source[edges], graph.target[edges]).by_node
     broken = graph.source[np.flatnonzero(graph.inside(promised, flags))]
     inside = Inside(graph, promised, flags, real_time=False)
     for start in _lowest(promised, broken).tolist():
         cycle = inside.shortest(start, Sought(frozenset((Kind.COMMITTED_WRITE_READ,))))
         yield Found(G1C, Verdict.VIOLATION, start, cycle)
-    reported = np.isin(of, of[broken])
+    reported = np.isin(component_of, component_of[broken])
     for found in _own_cycles(graph, G1C, level):
         if not reported[found.start]:
             yield found
@@ -156,15 +156,15 @@ def _write_reads(graph: Graph, level: _Level) -> Iterator[Found]:
 
 def _read_writes(graph: Graph, levels: Sequence[_Level]) -> Iterator[Found]:
     """Yield G-single and G2."""
-    of, before = levels[2].plain.of, levels[1].plain.of
-    own = np.flatnonzero(graph.inside(of, _flags(_OWN[2])))
+    component_of, before = levels[2].plain.by_node, levels[1].plain.by_node
+    own = np.flatnonzero(graph.inside(component_of, _flags(_OWN[2])))
     source, target = graph.source[own], graph.target[own]
-    inside = Inside(graph, of, _flags(_DEPENDENCIES[2]), real_time=False)
+    inside = Inside(graph, component_of, _flags(_DEPENDENCIES[2]), real_time=False)
     # A path back without read-write edges leads from components of higher numbers to lower ones.
     candidates = np.unique(source[before[target] >= before[source]])
-    sure = _lowest(of, source[before[target] == before[source]])
+    sure = _lowest(component_of, source[before[target] == before[source]])
     sought = Sought(_OWN[2], read_writes=0)
-    yield from _singles(graph, of, inside, _Starts(np.unique(source), candidates, sure), sought)
+    yield from _singles(graph, component_of, inside, _Starts(np.unique(source), candidates, sure), sought)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,16 +179,16 @@ class _Starts:
     """Nodes that are certainly on a cycle of G-single, at most one in each component."""
 
 
-def _singles(graph: Graph, of: Indexes, inside: Inside, starts: _Starts, sought: Sought) -> Iterator[Found]:
+def _singles(graph: Graph, component_of: Indexes, inside: Inside, starts: _Starts, sought: Sought) -> Iterator[Found]:
     """Yield, per component, G-single from the lowest node with such a cycle, or unknown, or G2."""
     suffix = REAL_TIME if Kind.REAL_TIME in sought.first else ""
-    edges = np.bincount(of[graph.source], minlength=int(of.max()) + 1)
-    certain = dict(zip(of[starts.sure].tolist(), starts.sure.tolist(), strict=True))
+    edges = np.bincount(component_of[graph.source], minlength=int(component_of.max()) + 1)
+    certain = dict(zip(component_of[starts.sure].tolist(), starts.sure.tolist(), strict=True))
     by_component: dict[int, list[int]] = {}
     for start in np.sort(starts.single).tolist():
-        by_component.setdefault(int(of[start]), []).append(start)
-    for lowest in _lowest(of, starts.both).tolist():
-        component = int(of[lowest])
+        by_component.setdefault(int(component_of[start]), []).append(start)
+    for lowest in _lowest(component_of, starts.both).tolist():
+        component = int(component_of[lowest])
         steps = Steps(_STEPS_MIN + _STEPS_PER_EDGE * int(edges[component]))
         cycle = None
         for start in by_component.get(component, []):
@@ -210,31 +210,31 @@ def _in_real_time(graph: Graph, levels: Sequence[_Level]) -> Iterator[Found]:
     """Yield the realtime classes."""
     before = np.zeros(len(graph), np.bool_)
     for level in levels:
-        of = level.timed
-        by_time = _continues_in_real_time(graph, of)
+        component_of = level.timed
+        by_time = _continues_in_real_time(graph, component_of)
         fresh = np.flatnonzero(by_time & ~before)
-        inside = Inside(graph, of, _flags((*_DEPENDENCIES[level.number], Kind.PROCESS)), real_time=True)
+        inside = Inside(graph, component_of, _flags((*_DEPENDENCIES[level.number], Kind.PROCESS)), real_time=True)
         if level.number < 2:
-            for start in _lowest(of, fresh).tolist():
+            for start in _lowest(component_of, fresh).tolist():
                 cycle = inside.shortest(start, Sought(_TIMED))
                 yield Found((G0, G1C)[level.number] + REAL_TIME, Verdict.PERMITTED, start, cycle)
         else:
-            sure = _lowest(of, _missed_the_past(graph, of, by_time & ~before))
-            yield from _singles(graph, of, inside, _Starts(fresh, fresh, sure), Sought(_TIMED, read_writes=1))
+            sure = _lowest(component_of, _missed_the_past(graph, component_of, by_time & ~before))
+            yield from _singles(graph, component_of, inside, _Starts(fresh, fresh, sure), Sought(_TIMED, read_writes=1))
         before = by_time
 
 
-def _continues_in_real_time(graph: Graph, of: Indexes) -> Flags:
+def _continues_in_real_time(graph: Graph, component_of: Indexes) -> Flags:
     """Whether real time or process order leads from each node to another one of its component."""
-    latest: Int64s = np.full(int(of.max(initial=-1)) + 1, np.iinfo(np.int64).min)
-    np.maximum.at(latest, of, graph.begin_ns)
-    continues: Flags = graph.end_ns < latest[of]
-    continues[graph.source[np.flatnonzero(graph.inside(of, _flags((Kind.PROCESS,))))]] = True
+    latest: Int64s = np.full(int(component_of.max(initial=-1)) + 1, np.iinfo(np.int64).min)
+    np.maximum.at(latest, component_of, graph.begin_ns)
+    continues: Flags = graph.end_ns < latest[component_of]
+    continues[graph.source[np.flatnonzero(graph.inside(component_of, _flags((Kind.PROCESS,))))]] = True
     return continues
 
 
-def _missed_the_past(graph: Graph, of: Indexes, fresh: Flags) -> Indexes:
+def _missed_the_past(graph: Graph, component_of: Indexes, fresh: Flags) -> Indexes:
     """Return writers among `fresh` nodes that ended before some transaction began that did not read their writes."""
-    edges = np.flatnonzero(graph.inside(of, _flags(_OWN[2])))
+    edges = np.flatnonzero(graph.inside(component_of, _flags(_OWN[2])))
     reader, writer = graph.source[edges], graph.target[edges]
     return writer[fresh[writer] & (graph.end_ns[writer] < graph.begin_ns[reader])]

@@ -1,4 +1,4 @@
-"""Strongly connected components, also of graphs with real time, in time linear in nodes and edges (and sorting).
+"""Strongly connected components, optionally with edges of real time, in linear time (except for sorting).
 
 `components` is Tarjan's algorithm without recursion. Real time is added to its result without edges. Let
 M(x) be the lowest end among all that x leads to by edges, x included, and B(x) the highest begin among all that lead to
@@ -22,7 +22,7 @@ _UNSEEN: Final = -1
 class Components:
     """A partition of the nodes. Edges lead from components of higher numbers to lower ones, or stay inside."""
 
-    of: Indexes
+    by_node: Indexes
     """Per node, its component."""
 
 
@@ -64,8 +64,8 @@ def components(count: int, source: Indexes, target: Indexes) -> Components:
                         low = number
             else:
                 path.pop()
-                own, place = entered.pop()
-                if low == own:
+                order, place = entered.pop()
+                if low == order:
                     for member in waiting[place:]:
                         component[member] = found
                     del waiting[place:]
@@ -77,18 +77,18 @@ def components(count: int, source: Indexes, target: Indexes) -> Components:
 
 
 def with_real_time(explicit: Components, source: Indexes, target: Indexes, begin_ns: Int64s, end_ns: Int64s) -> Indexes:
-    """Return, per node, its component after real time is added to the edges whose components are given."""
+    """Return the component of each node when edges of real time are added to the graph of the given components."""
     lowest_end, highest_begin = _reaches(explicit, source, target, begin_ns, end_ns)
     spans = np.flatnonzero(lowest_end < begin_ns)
     spans = spans[np.argsort(lowest_end[spans], kind="stable")]
     if not len(spans):
-        return explicit.of
+        return explicit.by_node
     low, reached = lowest_end[spans], np.maximum.accumulate(begin_ns[spans])
     first = np.flatnonzero(np.append(True, low[1:] >= reached[:-1]))
     lo, hi = low[first], reached[np.append(first[1:], len(spans)) - 1]
     union = np.searchsorted(lo, highest_begin, side="left") - 1
     belongs = (union >= 0) & (lowest_end < hi[union])
-    merged = np.where(belongs, len(begin_ns) + union, explicit.of)
+    merged = np.where(belongs, len(begin_ns) + union, explicit.by_node)
     return np.unique(merged, return_inverse=True)[1].reshape(-1)
 
 
@@ -96,12 +96,12 @@ def _reaches(
     explicit: Components, source: Indexes, target: Indexes, begin_ns: Int64s, end_ns: Int64s
 ) -> tuple[Int64s, Int64s]:
     """Return M and B of every node."""
-    of = explicit.of
-    count = int(of.max(initial=-1)) + 1
+    component = explicit.by_node
+    count = int(component.max(initial=-1)) + 1
     ends, begins = np.full(count, np.iinfo(np.int64).max), np.full(count, np.iinfo(np.int64).min)
-    np.minimum.at(ends, of, end_ns)
-    np.maximum.at(begins, of, begin_ns)
-    upper, lower = of[source], of[target]
+    np.minimum.at(ends, component, end_ns)
+    np.maximum.at(begins, component, begin_ns)
+    upper, lower = component[source], component[target]
     between = np.flatnonzero(upper != lower)
     upper, lower = upper[between], lower[between]
     lowest, highest = ends.tolist(), begins.tolist()
@@ -113,4 +113,4 @@ def _reaches(
     for above, below in zip(upper[downwards].tolist(), lower[downwards].tolist(), strict=True):
         if highest[above] > highest[below]:  # noqa: PLR1730
             highest[below] = highest[above]
-    return np.array(lowest, np.int64)[of], np.array(highest, np.int64)[of]
+    return np.array(lowest, np.int64)[component], np.array(highest, np.int64)[component]

@@ -18,8 +18,8 @@ class Client:
     is_writer: bool
     ended: threading.Event = field(default_factory=threading.Event)
 
-    def act(self, phase, over):
-        assert over.wait(30), "the phase does not end"
+    def act(self, phase, phase_over):
+        assert phase_over.wait(30), "the phase does not end"
         self.ended.set()
 
     def close(self):
@@ -40,8 +40,8 @@ class Injection:
 class Failing(Client):
     """A client that fails when the phase is over."""
 
-    def act(self, phase, over):
-        super().act(phase, over)
+    def act(self, phase, phase_over):
+        super().act(phase, phase_over)
         raise ValueError("not the first error")
 
 

@@ -1,4 +1,4 @@
-"""Functions that each plant one anomaly of consumer groups in a `Pipeline`; they return whether they could."""
+"""Functions that each plant one anomaly of consumer groups in a `Pipeline`, and return whether that was possible."""
 
 from tests.linearizability.anomalies.pipeline import SOURCE
 
@@ -14,8 +14,8 @@ def _add_fetch(tables, group, offset):
 def _commits(tables):
     """Return the rows of `offsets` of acknowledged commits outside of transactions."""
     operations = tables.rows["operations"]
-    own = [row for row in tables.rows["offsets"] if row["direction"] == "commit" and row["group"] == "h"]
-    return [row for row in own if operations[row["op_id"]]["outcome"] == "ok"]
+    commits = [row for row in tables.rows["offsets"] if row["direction"] == "commit" and row["group"] == "h"]
+    return [row for row in commits if operations[row["op_id"]]["outcome"] == "ok"]
 
 
 def commit_lost(tables, rng):
@@ -35,7 +35,7 @@ def commit_regress(tables, rng):
 
 
 def double_ownership(tables, rng):
-    """Assign the partition to a second member in the generation of one that still works."""
+    """Assign the partition to a second member in a generation whose owner is still active."""
     owners = [row for row in tables.rows["assignments"] if row["event"] == "assigned"]
     row = owners[-1]
     at_ns = row["at_ns"] + 1

@@ -94,6 +94,6 @@ def test_invalid_checkpoint_is_treated_as_missing():
 def test_checkpoint_of_a_killed_broker_is_flushed_after_the_restart():
     disk = MemoryDisk()
     LeaderEpochFileCache(disk, DIRECTORY).assign(0, 0)
-    again = LeaderEpochFileCache(disk, DIRECTORY)
-    assert again.take_unflushed() == [f"{DIRECTORY}/{LEADER_EPOCH_FILE}"]
-    assert again.take_unflushed() == []
+    reopened = LeaderEpochFileCache(disk, DIRECTORY)
+    assert reopened.take_unflushed() == [f"{DIRECTORY}/{LEADER_EPOCH_FILE}"]
+    assert reopened.take_unflushed() == []

@@ -4,29 +4,29 @@ import pytest
 
 from linearizability.history.run import RunInfo
 from linearizability.judgement import Anomaly, Judgement, Verdict
-from reports.jobs.comparison import Moved, change_rows, moved, trend_rows
+from reports.jobs.comparison import FigureChange, change_rows, classify_change, trend_rows
 from reports.jobs.figures import FIGURES, Better
 
 
 @pytest.mark.parametrize(
     ("value", "before", "better", "is_count", "wanted"),
     [
-        (5.0, 5.0, Better.LOW, True, Moved.SAME),
-        (6.0, 5.0, Better.LOW, True, Moved.WORSE),
-        (4.0, 5.0, Better.LOW, True, Moved.BETTER),
-        (6.0, 5.0, Better.HIGH, True, Moved.BETTER),
-        (6.0, 5.0, Better.NEITHER, True, Moved.DIFFERENT),
-        (1.0, 0.0, Better.LOW, True, Moved.WORSE),
-        (109.0, 100.0, Better.LOW, False, Moved.SAME),
-        (111.0, 100.0, Better.LOW, False, Moved.WORSE),
-        (89.0, 100.0, Better.HIGH, False, Moved.WORSE),
-        (0.1, 0.0, Better.LOW, False, Moved.WORSE),
-        (None, 1.0, Better.LOW, False, Moved.DIFFERENT),
-        (None, None, Better.LOW, False, Moved.SAME),
+        (5.0, 5.0, Better.LOW, True, FigureChange.SAME),
+        (6.0, 5.0, Better.LOW, True, FigureChange.WORSE),
+        (4.0, 5.0, Better.LOW, True, FigureChange.BETTER),
+        (6.0, 5.0, Better.HIGH, True, FigureChange.BETTER),
+        (6.0, 5.0, Better.NEITHER, True, FigureChange.DIFFERENT),
+        (1.0, 0.0, Better.LOW, True, FigureChange.WORSE),
+        (109.0, 100.0, Better.LOW, False, FigureChange.SAME),
+        (111.0, 100.0, Better.LOW, False, FigureChange.WORSE),
+        (89.0, 100.0, Better.HIGH, False, FigureChange.WORSE),
+        (0.1, 0.0, Better.LOW, False, FigureChange.WORSE),
+        (None, 1.0, Better.LOW, False, FigureChange.DIFFERENT),
+        (None, None, Better.LOW, False, FigureChange.SAME),
     ],
 )
 def test_change_of_a_figure(value, before, better, is_count, wanted):
-    assert moved(value, before, better, is_count=is_count) is wanted
+    assert classify_change(value, before, better, is_count=is_count) is wanted
 
 
 def run_of(run_id, **figures):

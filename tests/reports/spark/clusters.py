@@ -22,7 +22,7 @@ ENVIRONMENT = {
     "SPARK_DAEMON_JAVA_OPTS": JVM,
     "SPARK_SUBMIT_OPTS": JVM,
     "PYSPARK_PYTHON": sys.executable,
-    # What is shipped is all that there is of our code.
+    # Executors import only the code that is shipped to them.
     "PYTHONPATH": "",
 }
 SETTINGS = {
@@ -40,14 +40,14 @@ def standalone(folder, workers=2):
     with ExitStack() as stack:
         master = _started(stack, folder, "master", "org.apache.spark.deploy.master.Master", *_listening())
         url = _logged(master, r"Starting Spark master at (spark://\S+)")
-        own = []
+        started = []
         for number in range(workers):
-            at = ["--cores", "1", "--memory", "640m", "--work-dir", str(folder / f"work-{number}")]
+            options = ["--cores", "1", "--memory", "640m", "--work-dir", str(folder / f"work-{number}")]
             name = "org.apache.spark.deploy.worker.Worker"
-            own.append(_started(stack, folder, f"worker-{number}", name, *_listening(), *at, url))
-        for worker in own:
+            started.append(_started(stack, folder, f"worker-{number}", name, *_listening(), *options, url))
+        for worker in started:
             _logged(worker, r"Successfully registered with master")
-        yield url, own
+        yield url, started
 
 
 @contextmanager

@@ -69,7 +69,7 @@ def test_two_runs_are_written_to_the_topic_and_read_back(bootstrap, spark, tmp_p
     for path in collected:
         assert_same(tmp_path / path.name, path)
     assert [anomaly.name for anomaly in judge(collected[1]).anomalies] == ["lost-write"]
-    with pytest.raises(HistoryError, match="one: exists already"):
+    with pytest.raises(HistoryError, match="one: already exists"):
         collect_runs(spark, bootstrap, "two-runs", tmp_path / "collected")
 
 
@@ -88,17 +88,22 @@ def test_killed_run_is_read_back_up_to_its_end_and_is_not_complete(bootstrap, sp
     assert open_history(collected).table("operations").slice(0, kept.num_rows).equals(kept)
 
 
-def test_missing_messages_duplicate_names_and_foreign_messages_are_each_one_line(bootstrap, spark, tmp_path):
+def test_missing_messages_duplicate_names_and_foreign_messages_are_each_reported_in_one_line(
+    bootstrap, spark, tmp_path
+):
     operations = open_history(Path("examples/histories/clean")).table("operations")
     values = [value for _, value in table_messages("r", 1, "operations", operations)]
     cases = {
         "gap": (
             [run_message(RunInfo("r"), 0).encoded(), run_message(RunInfo("r"), 2).encoded()],
-            "lacks 1 messages of run r",
+            "messages of run r are missing in the topic: 1",
         ),
         "twins": ([run_message(RunInfo("r", seed=seed), 0).encoded() for seed in (1, 2)], "two runs named r"),
         "foreign": ([b"hello"], "not a history of kafkatrial"),
-        "nameless": ([run_message(RunInfo("q"), 0).encoded(), *values], "lacks 1 messages of run r"),
+        "nameless": (
+            [run_message(RunInfo("q"), 0).encoded(), *values],
+            "messages of run r are missing in the topic: 1",
+        ),
     }
     for name, (messages, line) in cases.items():
         topic = HistoryTopic(bootstrap, name)
@@ -111,7 +116,7 @@ def test_missing_messages_duplicate_names_and_foreign_messages_are_each_one_line
         assert not list((tmp_path / name).glob("*"))
 
 
-def test_unknown_topic_and_unresponsive_kafka_are_each_one_line(bootstrap, spark, tmp_path, monkeypatch):
+def test_unknown_topic_and_unresponsive_kafka_are_each_reported_in_one_line(bootstrap, spark, tmp_path, monkeypatch):
     with pytest.raises(EngineUnavailableError, match=r"topic nowhere at .*Unknown topic"):
         collect_runs(spark, bootstrap, "nowhere", tmp_path)
     monkeypatch.setattr("reports.spark.topic._RESPONSE_TIMEOUT_S", 1.0)

@@ -421,7 +421,7 @@ DEFECTS = (
         faulty_ms=1_500,
     ),
     Defect("committed-before-response", Controller, "handle_commit", _complete_all_waiting, faults=0, faulty_ms=3_000),
-    Defect("one-controller-per-epoch", Node, "_stand_by", nothing, kinds=("isolate", "pause"), faults=8),
+    Defect("one-controller-per-epoch", Node, "_renounce", nothing, kinds=("isolate", "pause"), faults=8),
     Defect(
         "index-fits-log",
         OffsetIndex,
