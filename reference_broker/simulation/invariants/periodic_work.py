@@ -37,7 +37,7 @@ def _reasons(cluster: SimulatedCluster) -> Iterator[str]:
             wall_ms = cluster.machines[node_id].now.wall_ms
             for partition in node.broker.replicas:
                 yield from (f"node {node_id}: {left}" for left in _expired(partition, wall_ms))
-                if _is_often(node, "producer.id.expiration.check.interval.ms"):
+                if _is_checked(node, "producer.id.expiration.check.interval.ms"):
                     yield from (f"node {node_id}: {left}" for left in _expired_producers(partition, wall_ms))
     yield from _not_preferred(cluster)
 
