@@ -148,6 +148,7 @@ KIP_113: Final = kip(
     "Support replicas movement between log directories",
     "KIP-113%3A+Support+replicas+movement+between+log+directories",
 )
+KIP_219: Final = kip(219, "Improve quota communication", "KIP-219+-+Improve+quota+communication")
 KIP_226: Final = kip(226, "Dynamic Broker Configuration", "KIP-226+-+Dynamic+Broker+Configuration")
 KIP_227: Final = kip(
     227,
@@ -185,6 +186,16 @@ KIP_482: Final = kip(
     482,
     "The Kafka Protocol should Support Optional Tagged Fields",
     "KIP-482%3A+The+Kafka+Protocol+should+Support+Optional+Tagged+Fields",
+)
+KIP_534: Final = kip(
+    534,
+    "Retain tombstones and transaction markers for approximately delete.retention.ms milliseconds",
+    "KIP-534%3A+Retain+tombstones+and+transaction+markers+for+approximately+delete.retention.ms+milliseconds",
+)
+KIP_546: Final = kip(
+    546,
+    "Add Client Quota APIs to the Admin Client",
+    "KIP-546%3A+Add+Client+Quota+APIs+to+the+Admin+Client",
 )
 KIP_590: Final = kip(
     590,

@@ -5,9 +5,11 @@ from typing import Any, Final
 
 from conformance.sequential.layout import REQUEST_TIMEOUT_MS, Names, milliseconds
 from conformance.sequential.steps import (
+    AlterClientQuotas,
     AlterConfigs,
     AlterReassignment,
     CreatePartitions,
+    DescribeClientQuotas,
     DescribeCluster,
     DescribeConfigs,
     DescribeLogDirs,
@@ -77,6 +79,21 @@ def _describe_configs(step: DescribeConfigs, names: Names) -> dict[str, Any]:
     return {"resources": [resource], "include_synonyms": True, "include_documentation": False}
 
 
+def _alter_client_quotas(step: AlterClientQuotas, names: Names) -> dict[str, Any]:
+    ops = [{"key": key, "value": float(value or 0), "remove": value is None} for key, value in step.ops]
+    entity = [{"entity_type": "client-id", "entity_name": names.real(step.client)}]
+    return {"entries": [{"entity": entity, "ops": ops}], "validate_only": step.validate_only}
+
+
+def _describe_client_quotas(step: DescribeClientQuotas, names: Names) -> dict[str, Any]:
+    component = {"entity_type": "client-id", "match_type": _EXACT, "match": names.real(step.client)}
+    return {"components": [component], "strict": True}
+
+
+_EXACT: Final = 0
+"""Match type of DescribeClientQuotas for the entity of one name."""
+
+
 def _describe_topic_partitions(step: DescribeTopicPartitions, names: Names) -> dict[str, Any]:
     cursor = None
     if step.cursor is not None:
@@ -110,6 +127,8 @@ REQUESTS: Final[Mapping[type[Step], tuple[ApiKey, Callable[[Any, Names], dict[st
     IncrementalAlterConfigs: (ApiKey.INCREMENTAL_ALTER_CONFIGS, _incremental_alter_configs),
     AlterConfigs: (ApiKey.ALTER_CONFIGS, _alter_configs),
     DescribeConfigs: (ApiKey.DESCRIBE_CONFIGS, _describe_configs),
+    AlterClientQuotas: (ApiKey.ALTER_CLIENT_QUOTAS, _alter_client_quotas),
+    DescribeClientQuotas: (ApiKey.DESCRIBE_CLIENT_QUOTAS, _describe_client_quotas),
     DescribeTopicPartitions: (ApiKey.DESCRIBE_TOPIC_PARTITIONS, _describe_topic_partitions),
     DescribeLogDirs: (ApiKey.DESCRIBE_LOG_DIRS, _describe_log_dirs),
     DescribeQuorum: (ApiKey.DESCRIBE_QUORUM, _describe_quorum),

@@ -6,9 +6,11 @@ from typing import Any, Final
 
 from conformance.sequential.response import NO_OPERATIONS, Response, Symbols, error_of, only_partition
 from conformance.sequential.steps import (
+    AlterClientQuotas,
     AlterConfigs,
     AlterReassignment,
     CreatePartitions,
+    DescribeClientQuotas,
     DescribeCluster,
     DescribeConfigs,
     DescribeLogDirs,
@@ -130,6 +132,23 @@ def _synonyms_in_order(config: Any) -> bool:
     return config.synonyms[0].value == config.value and sources == sorted(sources)
 
 
+def _alter_client_quotas(_step: Step, response: Any, _symbols: Symbols) -> Response:
+    return _only_result(response.entries)
+
+
+def _describe_client_quotas(step: DescribeClientQuotas, response: Any, symbols: Symbols) -> Response:
+    """Return the quotas of the requested client id, and whether there is any of another entity."""
+    if error_of(response.error_code) != "NONE":
+        return {"error": error_of(response.error_code)}
+    wanted = [("client-id", symbols.real(step.client))]
+    entries = [([(part.entity_type, part.entity_name) for part in e.entity], e.values) for e in response.entries or ()]
+    quotas = sorted(
+        (value.key, float(value.value)) for entity, values in entries for value in values if entity == wanted
+    )
+    others = sum(entity != wanted for entity, _ in entries)
+    return {"error": "NONE", "quotas": tuple(quotas), "others": others}
+
+
 def _describe_topic_partitions(_step: Step, response: Any, symbols: Symbols) -> Response:
     topics = [(symbols.script_name(topic.name or ""), topic) for topic in response.topics]
     cursor = response.next_cursor
@@ -195,6 +214,8 @@ NORMALISERS: Final[Mapping[type[Step], Callable[[Any, Any, Symbols], Response]]]
     IncrementalAlterConfigs: _alter_configs,
     AlterConfigs: _alter_configs,
     DescribeConfigs: _describe_configs,
+    AlterClientQuotas: _alter_client_quotas,
+    DescribeClientQuotas: _describe_client_quotas,
     DescribeTopicPartitions: _describe_topic_partitions,
     DescribeLogDirs: _describe_log_dirs,
     DescribeQuorum: _describe_quorum,

@@ -8,6 +8,7 @@ from conformance.liveness import responds
 from fixtures.clients import requests
 from fixtures.clients.messages import ApiKey, known_versions
 from fixtures.clients.raw import RawClient
+from fixtures.clients.requests import CLIENT_ID
 from fixtures.clients.transport import Transport
 from fixtures.targets.controls import ProcessSupervision, ProcessTarget
 from fixtures.targets.target import Node, Target, TargetError
@@ -74,10 +75,10 @@ class Connections:
             self._clients[node.id] = self.fresh_client(node_id)
         return self._clients[node.id]
 
-    def fresh_client(self, node_id: int | None = None) -> RawClient:
+    def fresh_client(self, node_id: int | None = None, client_id: str | None = CLIENT_ID) -> RawClient:
         """Return a new connection, to be closed by the caller."""
         node = self._node(node_id)
-        return RawClient(node.host, node.port, timeout_s=RESPONSE_TIMEOUT_S, transport=self.transport)
+        return RawClient(node.host, node.port, client_id, timeout_s=RESPONSE_TIMEOUT_S, transport=self.transport)
 
     def memory_growth_bytes(self) -> int:
         """Return by how much the largest broker has grown since this was first called; 0 without its processes."""

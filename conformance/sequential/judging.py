@@ -19,7 +19,7 @@ from conformance.sequential.expectation import Expectation, Mismatch, mismatches
 from conformance.sequential.model import expected
 from conformance.sequential.response import NO_RESPONSE_FIELDS, Response
 from conformance.sequential.session import NO_LEADER
-from conformance.sequential.steps import CreateTopic, Eventually, Metadata, On, Script, Step, WithUnknownTags
+from conformance.sequential.steps import AsClient, CreateTopic, Eventually, Metadata, On, Script, Step, WithUnknownTags
 from linearizability.finding import Finding
 from linearizability.judgement import Verdict
 
@@ -186,7 +186,7 @@ def _found(field: str, value: str) -> str:
 
 def kind_of(step: Step) -> type[Step]:
     """Return the type of the request of a step, inside any step around it."""
-    return kind_of(step.step) if isinstance(step, On | Eventually | WithUnknownTags) else type(step)
+    return kind_of(step.step) if isinstance(step, On | Eventually | AsClient | WithUnknownTags) else type(step)
 
 
 def where(number: int, kind: type[Step]) -> str:

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from conformance.sequential.steps import (
     AlterConfigs,
+    AsClient,
     CreateTopic,
     Eventually,
     IncrementalAlterConfigs,
@@ -47,17 +48,22 @@ def _forbidding(step: Step, created: Collection[str]) -> Step:
         case Metadata(topics=topics, version=int(version)) if version < _FORBIDDING_VERSION:
             is_known = created and {*(topics or ())} <= {*created}
             return step if is_known else replace(step, version=_FORBIDDING_VERSION)
-        case On() | OnEveryBroker() | Eventually() | WithUnknownTags():
+        case On() | OnEveryBroker() | Eventually() | AsClient() | WithUnknownTags():
             return replace(step, step=_forbidding(step.step, created))
     return step
 
 
 def with_unlimited_retention(script: Script) -> Script:
     """Return a script that produces with retention.ms=-1 for its topics that do not set it."""
-    if not any(isinstance(step.step if isinstance(step, On) else step, _PRODUCING) for step in script.steps):
+    if not any(isinstance(_request_of(step), _PRODUCING) for step in script.steps):
         return script
     steps = (_pinned(step, _UNLIMITED) if isinstance(step, CreateTopic) else step for step in script.steps)
     return Script(tuple(steps))
+
+
+def _request_of(step: Step) -> Step:
+    """Return the step inside any step around it."""
+    return _request_of(step.step) if isinstance(step, On | OnEveryBroker | Eventually | AsClient) else step
 
 
 def pinned(script: Script, settings: Mapping[str, str]) -> Script:
@@ -73,7 +79,7 @@ def _pinned(step: Step, settings: Mapping[str, str]) -> Step:
             return replace(step, configs=_with(settings, step.configs))
         case IncrementalAlterConfigs(resource_type=ResourceType.TOPIC):
             return replace(step, changes=tuple(_set_again(*change, settings) for change in step.changes))
-        case On() | OnEveryBroker() | Eventually() | WithUnknownTags():
+        case On() | OnEveryBroker() | Eventually() | AsClient() | WithUnknownTags():
             return replace(step, step=_pinned(step.step, settings))
     return step
 

@@ -13,6 +13,7 @@ Rules:
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from datetime import timedelta
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -31,6 +32,7 @@ from conformance.sequential.steps import (
     TOPIC,
     AfterCleanup,
     ApiVersions,
+    AsClient,
     AwaitTopic,
     BrokenRequest,
     CreateTopic,
@@ -188,7 +190,7 @@ class Session:
         for name in sorted({str(step.by) for step in script.steps if isinstance(step, AfterCleanup)}):
             found = broker_settings(self._connections.client(), self._connections.nodes[0].id, (name,)).get(name)
             if found is None or not found.isdecimal():
-                raise UnsupportedApi(f"the broker does not describe {name}, the period of this cleanup")
+                raise UnsupportedApi(f"the broker does not offer this cleanup: it does not describe {name}")
             if int(found) > CLEANUP_PERIOD_MAX_MS:
                 raise UnsupportedApi(f"{name} is {found}, and a script awaits at most {CLEANUP_PERIOD_MAX_MS}")
 
@@ -250,6 +252,8 @@ class _ScriptRun:
         match step:
             case On():
                 return self._send_to_broker(step)
+            case AsClient():
+                return self._send_as_client(step)
             case OnEveryBroker():
                 return self._send_to_every_broker(step)
             case Eventually():
@@ -272,6 +276,11 @@ class _ScriptRun:
         if isinstance(step.step, CreateTopic) and response.get("error") == "NONE":
             self._created.add(step.step.topic)
         return response
+
+    def _send_as_client(self, step: AsClient) -> Response:
+        with self._connections.fresh_client(self._destination(step.step), self._symbols.real(step.client)) as client:
+            response = client.request(self._message(step.step, client))
+        return {**normalise(step.step, response, self._symbols), "throttled": response.throttle_time > timedelta(0)}
 
     def _send_to_every_broker(self, step: OnEveryBroker) -> Response:
         self._destination(step.step)  # waits for a coordinator that is loading

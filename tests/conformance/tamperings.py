@@ -4,11 +4,13 @@ A check that does not detect it is vacuous.
 """
 
 import datetime as dt
+import typing
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from kio.index import load_response_from_request
 from kio.schema.errors import ErrorCode
 
 from fixtures.clients.messages import ApiKey, known_versions
@@ -22,6 +24,7 @@ from tests.conformance.tampering_proxy import (
     altered_requests,
     altered_responses,
     api,
+    blank,
     pretended,
     suppressed_errors,
     with_errors,
@@ -173,6 +176,54 @@ def _deletes_from_compacted_topics(request: Any) -> Any:
         return replace(config, value="compact,delete") if config.value == "compact" else config
 
     return altered(request, "topics.configs", change)
+
+
+# --- compaction
+
+
+def _describes_cleaner(_request: Any, part: Any) -> Any:
+    """Describe the period of the log cleaner, which the reference broker does not have."""
+    if not part.configs:
+        kind = next(iter(typing.get_args(typing.get_type_hints(type(part))["configs"])))
+        return replace(part, configs=(replace(blank(kind), name="log.cleaner.backoff.ms", value="300"),))
+    return part
+
+
+_PRETENDS_TO_CLEAN = altered_responses("DescribeConfigs", _describes_cleaner)
+
+
+# --- quotas
+
+
+def _quotas_replace_all(request: Any, forward: Forward) -> Any:
+    """Advertise the quota APIs. A change is accepted, replaces all quotas of its entity, and throttles no client."""
+    name = api(request)
+    if name == "AlterClientQuotas":
+        for entry in request.entries:
+            _QUOTAS[entry.entity[0].entity_name if entry.entity else None] = entry.ops
+        return blank(load_response_from_request(type(request)))
+    if name == "DescribeClientQuotas":
+        return _described_quotas(request)
+    response = forward(request)
+    if name != "ApiVersions":
+        return response
+    keys = (ApiKey.ALTER_CLIENT_QUOTAS, ApiKey.DESCRIBE_CLIENT_QUOTAS)
+    added = (replace(response.api_keys[0], api_key=key, min_version=0, max_version=1) for key in keys)
+    return replace(response, api_keys=(*response.api_keys, *added))
+
+
+_QUOTAS: dict[str | None, Any] = {}
+
+
+def _described_quotas(request: Any) -> Any:
+    response = blank(load_response_from_request(type(request)))
+    (entry_type, *_) = typing.get_args(typing.get_args(typing.get_type_hints(type(response))["entries"])[0])
+    client = request.components[0].match
+    entry = blank(entry_type)
+    entity = replace(entry.entity[0], entity_type="client-id", entity_name=client)
+    values = [replace(entry.values[0], key=op.key, value=op.value) for op in _QUOTAS.get(client, ()) if not op.remove]
+    found = (replace(entry, entity=(entity,), values=tuple(values)),) if values else ()
+    return replace(response, entries=found)
 
 
 # --- recovery
@@ -346,7 +397,7 @@ def _fails_when_old(key: ApiKey) -> Planted:
     return Planted(tamper)
 
 
-NOT_ON_REFERENCE: dict[str, ApiKey] = {
+NOT_ON_REFERENCE: dict[str, ApiKey | str] = {
     f"versions/{key.name.lower().replace('_', '-')}": key
     for key in (
         ApiKey.JOIN_GROUP,
@@ -378,12 +429,30 @@ NOT_ON_REFERENCE: dict[str, ApiKey] = {
     "groups/new-member-receives-its-id-first": ApiKey.JOIN_GROUP,
     "transactions/too-long-timeout-is-rejected": ApiKey.END_TXN,
     "transactions/empty-id-is-rejected": ApiKey.END_TXN,
+    "quotas/altered-quotas-are-described": ApiKey.DESCRIBE_CLIENT_QUOTAS,
+    "quotas/bad-change-is-rejected": ApiKey.ALTER_CLIENT_QUOTAS,
+    "quotas/exceeded-quota-throttles": ApiKey.ALTER_CLIENT_QUOTAS,
+    **{
+        f"compaction/{name}": "this cleanup"
+        for name in (
+            "newest-record-of-each-key-stays",
+            "active-segment-stays",
+            "old-tombstones-are-removed",
+            "emptied-batches-keep-their-producer",
+        )
+    },
 }
 """Requirements of APIs that the reference broker does not offer yet; the proxy pretends that it does."""
 
 
 TAMPERINGS: dict[str, Planted] = {
-    **{id_: Planted(pretended(key, ErrorCode.unknown_server_error)) for id_, key in NOT_ON_REFERENCE.items()},
+    **{
+        id_: Planted(_PRETENDS_TO_CLEAN if isinstance(key, str) else pretended(key, ErrorCode.unknown_server_error))
+        for id_, key in NOT_ON_REFERENCE.items()
+    },
+    "quotas/altered-quotas-are-described": Planted(_quotas_replace_all),
+    "quotas/bad-change-is-rejected": Planted(_quotas_replace_all),
+    "quotas/exceeded-quota-throttles": Planted(_quotas_replace_all),
     **{
         f"versions/{key.name.lower().replace('_', '-')}": _fails_when_old(key)
         for key in (

@@ -8,13 +8,26 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from conformance.sequential.expectation import Each, Expectation
-from conformance.sequential.model import admin, cleanup, configs, connection, elsewhere, groups, produce, read, topics
+from conformance.sequential.model import (
+    admin,
+    cleanup,
+    configs,
+    connection,
+    elsewhere,
+    groups,
+    produce,
+    quotas,
+    read,
+    topics,
+)
 from conformance.sequential.model.cluster import ModelCluster
 from conformance.sequential.steps import (
     AfterCleanup,
+    AlterClientQuotas,
     AlterConfigs,
     AlterReassignment,
     ApiVersions,
+    AsClient,
     AwaitTopic,
     BrokenRequest,
     CreatePartitions,
@@ -22,6 +35,7 @@ from conformance.sequential.steps import (
     DeleteRecords,
     DeleteTopic,
     DeleteTopicById,
+    DescribeClientQuotas,
     DescribeCluster,
     DescribeConfigs,
     DescribeLogDirs,
@@ -83,6 +97,8 @@ _RULES: Final[Mapping[type[Step], Callable[[ModelCluster, Any], Expectation]]] =
     DescribeCluster: admin.describe_cluster,
     IncrementalAlterConfigs: configs.incremental_alter_configs,
     AlterConfigs: configs.alter_configs,
+    AlterClientQuotas: quotas.alter_client_quotas,
+    DescribeClientQuotas: quotas.describe_client_quotas,
     DescribeConfigs: configs.describe_configs,
 }
 
@@ -101,6 +117,8 @@ def _expected(cluster: ModelCluster, step: Step) -> Expectation:
             for produce_step in step.produces:
                 _expected(cluster, produce_step)
             return _expected(cluster, step.fetch)
+        case AsClient():
+            return quotas.as_client(cluster, step.client, _expected(cluster, step.step))
         case AfterCleanup():
             cleanup.clean_up(cluster, step.by)
             return _expected(cluster, step.step)

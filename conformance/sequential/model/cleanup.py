@@ -1,11 +1,12 @@
-"""Retention of logs (`UnifiedLog.deleteOldSegments`, `LogSegment.shouldRoll`).
+"""Retention and compaction of logs (`UnifiedLog.deleteOldSegments`, `LogSegment.shouldRoll`, `Cleaner`).
 
 The model has no segments: they follow from the timestamps of the batches, since the scripts that await a cleanup set
-`segment.ms`, and have one record in a batch. A batch begins a new segment if its timestamp is more than `segment.ms`
+`segment.ms`, and each batch has one timestamp. A batch begins a new segment if its timestamp is more than `segment.ms`
 after that of the segment's first batch. The last segment is the active one.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import takewhile
 from typing import Final
 
@@ -60,6 +61,24 @@ def segments(topic: Topic, partition: Partition) -> list[_Segment]:
     return found
 
 
+def _compact(topic: Topic, partition: Partition) -> None:
+    """Remove the records before the active segment that have a newer one with their key there.
+
+    Tombstones stay, unless the script awaits a second compaction without a delay. A batch without records may stay.
+    """
+    if "compact" not in topic.properties.get("cleanup.policy", "") or not partition.batches:
+        return
+    *cleaned, _ = segments(topic, partition)
+    batches = [batch for segment in cleaned for batch in segment]
+    newest = {record.key: record.offset for batch in batches for record in batch.records}
+    has_tombstones = topic.properties.get("delete.retention.ms") != "0"
+    for batch in batches:
+        kept = (record for record in batch.records if newest[record.key] == record.offset)
+        left = tuple(record for record in kept if has_tombstones or record.value is not None)
+        partition.batches[partition.batches.index(batch)] = replace(batch, records=left, last=batch.last_offset)
+    partition.batches = [batch for batch in partition.batches if batch.records]
+
+
 def _timestamp(batch: StoredBatch) -> int:
     return max(record.timestamp_ms or 0 for record in batch.records)
 
@@ -72,4 +91,7 @@ def _number(topic: Topic, name: str, default: int) -> int:
     return int(topic.properties.get(name, default))
 
 
-_CLEANUPS: Final[dict[Cleanup, Callable[[Topic, Partition], None]]] = {Cleanup.RETENTION: _delete_old_segments}
+_CLEANUPS: Final[dict[Cleanup, Callable[[Topic, Partition], None]]] = {
+    Cleanup.RETENTION: _delete_old_segments,
+    Cleanup.COMPACTION: _compact,
+}

@@ -23,6 +23,8 @@ class StoredBatch:
     size: int
     leader_epoch: int = 0
     codec: str = "none"
+    last: int | None = None
+    """Offset of the last record that it had, where compaction has removed some."""
 
     @property
     def base_offset(self) -> int:
@@ -31,8 +33,8 @@ class StoredBatch:
 
     @property
     def last_offset(self) -> int:
-        """Offset of the last record."""
-        return self.records[-1].offset
+        """Offset of the last record, whether or not it is still there."""
+        return self.records[-1].offset if self.last is None else self.last
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +131,8 @@ class ModelCluster:
     """Number of assigned topic ids."""
     producers: int = 0
     """Number of assigned producer ids."""
+    quotas: dict[str, dict[str, int]] = field(default_factory=dict)
+    """Quotas by client id and name."""
     committed: dict[tuple[str, int, int], CommittedOffset] = field(default_factory=dict)
     """Committed offsets by group, topic id and partition."""
 

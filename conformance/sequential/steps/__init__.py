@@ -14,9 +14,11 @@ target supports, and `responses` converts the response to values that can be com
 """
 
 from conformance.sequential.steps.admin import (
+    AlterClientQuotas,
     AlterConfigs,
     AlterReassignment,
     CreatePartitions,
+    DescribeClientQuotas,
     DescribeCluster,
     DescribeConfigs,
     DescribeLogDirs,
@@ -62,6 +64,7 @@ from conformance.sequential.steps.records import (
 from conformance.sequential.steps.topics import CreateTopic, DeleteTopic, DeleteTopicById, Metadata, MetadataById
 from conformance.sequential.steps.where import (
     AfterCleanup,
+    AsClient,
     AwaitTopic,
     Cleanup,
     Eventually,
@@ -83,10 +86,12 @@ __all__ = [
     "SEQUENCES",
     "TOPIC",
     "AfterCleanup",
+    "AlterClientQuotas",
     "AlterConfigs",
     "AlterReassignment",
     "ApiKey",
     "ApiVersions",
+    "AsClient",
     "AwaitTopic",
     "Batch",
     "BrokenRequest",
@@ -98,6 +103,7 @@ __all__ = [
     "DeleteRecords",
     "DeleteTopic",
     "DeleteTopicById",
+    "DescribeClientQuotas",
     "DescribeCluster",
     "DescribeConfigs",
     "DescribeLogDirs",

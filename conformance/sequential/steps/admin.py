@@ -113,6 +113,22 @@ class DescribeConfigs(Step):
 
 
 @dataclass(frozen=True, slots=True)
+class AlterClientQuotas(Step):
+    """AlterClientQuotas of one client id (KIP-546): (quota, value) of each; null removes it."""
+
+    ops: tuple[tuple[str, int | None], ...]
+    client: str
+    validate_only: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeClientQuotas(Step):
+    """DescribeClientQuotas of one client id (KIP-546)."""
+
+    client: str
+
+
+@dataclass(frozen=True, slots=True)
 class DescribeTopicPartitions(Step):
     """DescribeTopicPartitions (KIP-966): at most `limit` partitions of the topics, from the cursor on."""
 

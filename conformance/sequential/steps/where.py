@@ -48,6 +48,14 @@ class AfterCleanup(Eventually):
 
 
 @dataclass(frozen=True, slots=True)
+class AsClient(Step):
+    """A step of another client, with its client id on a new connection. The response has whether it was throttled."""
+
+    client: str
+    step: Step
+
+
+@dataclass(frozen=True, slots=True)
 class WithUnknownTags(Step):
     """A step whose request has an unknown tagged field in its header and in its body (KIP-482)."""
 

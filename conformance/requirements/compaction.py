@@ -1,0 +1,138 @@
+"""Requirements of compaction: which records are removed, and what stays readable.
+
+Each script decides the segments of its log by the timestamps of its batches (`segment.ms`), and awaits the log cleaner.
+A target that does not describe its period, or cleans seldom, is not applicable.
+"""
+
+from typing import Final
+
+from hypothesis import strategies as st
+
+from conformance.requirements import sources
+from conformance.requirements.requirement import Level, Requirement
+from conformance.sequential.check import judges, sequential
+from conformance.sequential.steps import (
+    EARLIEST,
+    LATEST,
+    AfterCleanup,
+    Batch,
+    Cleanup,
+    CreateTopic,
+    Fetch,
+    InitProducerId,
+    ListOffsets,
+    Produce,
+    Record,
+    Step,
+)
+from conformance.sequential.strategies import Steps, script
+from fixtures.targets.target import Capability
+
+_TOPICS: Final = frozenset({Capability.TOPIC_ADMIN})
+_JUDGED: Final = (
+    judges("error", "records", "log_start_offset", "high_watermark", of=Fetch)
+    | judges("error", "offset", of=ListOffsets)
+    | judges("error", "base_offset", of=Produce)
+)
+_COST: Final = 7
+"""A script waits for the log cleaner."""
+_START_MS: Final = 4_102_444_800_000
+"""The year 2100, so that no producer expires."""
+_STEP_MS: Final = 10_000
+"""Between batches that are in different segments."""
+_CONFIGS: Final = (
+    ("cleanup.policy", "compact"),
+    ("retention.ms", "-1"),
+    ("segment.ms", "1000"),
+    ("min.cleanable.dirty.ratio", "0.001"),
+    ("message.timestamp.after.max.ms", str(2**63 - 1)),
+)
+_SINCE: Final = "3.6.0"
+"""The first version with `message.timestamp.after.max.ms`; that of KIP-534 is older."""
+
+
+def _produce(segment: int, *records: tuple[bytes, bytes | None], sequence: int | None = None) -> Produce:
+    """Return a batch of records (key, value) in the segment of this number."""
+    at_ms = _START_MS + segment * _STEP_MS
+    placed = tuple(Record(value, key, at_ms, (("at", key),)) for key, value in records)
+    if sequence is None:
+        return Produce((Batch(placed),))
+    return Produce((Batch(placed, producer=0, sequence=sequence),))
+
+
+def _reads(first: int, end: int) -> tuple[Step, ...]:
+    """Return fetches of each offset once the log is compacted, then the ends of the log, which never change."""
+    fetches = (AfterCleanup(Fetch(offset), Cleanup.COMPACTION) for offset in range(first, end))
+    return (*fetches, Fetch(end + 1), ListOffsets(EARLIEST), ListOffsets(LATEST))
+
+
+def _logs() -> Steps:
+    """Return batches of a few keys in several segments, the last of which is active; then the reads of all offsets."""
+    record = st.tuples(st.sampled_from([b"a", b"b", b"c"]), st.none() | st.binary(max_size=3))
+    batch = st.lists(record, min_size=1, max_size=3)
+
+    def steps(batches: list[list[tuple[bytes, bytes | None]]]) -> tuple[Step, ...]:
+        produces = (_produce(place, *records) for place, records in enumerate(batches))
+        return (*produces, *_reads(0, sum(map(len, batches))))
+
+    return st.lists(batch, min_size=3, max_size=5).map(steps)
+
+
+def _requirement(name: str, text: str, *parts: Step | Steps, **configs: str) -> Requirement:
+    own = tuple((key.replace("_", "."), value) for key, value in configs.items())
+    return Requirement(
+        id=f"compaction/{name}",
+        level=Level.MUST,
+        text=text,
+        sources=(sources.COMPACTION, sources.KIP_534),
+        check=sequential(script(CreateTopic(configs=(*_CONFIGS, *own)), *parts), _JUDGED, cost=_COST),
+        needs=_TOPICS,
+        since=_SINCE,
+    )
+
+
+REQUIREMENTS: Final = (
+    _requirement(
+        "newest-record-of-each-key-stays",
+        "Compaction removes the records before the active segment that have a newer one with the same key there. The "
+        "newest stays as it was sent, at its offset, tombstones too until delete.retention.ms; log start and end stay.",
+        _logs(),
+    ),
+    _requirement(
+        "active-segment-stays",
+        "Compaction removes no record of the active segment, and none of another one for a newer record that only the "
+        "active segment has.",
+        _produce(0, (b"w", b"0"), (b"k", b"1")),
+        _produce(1, (b"w", b"2")),
+        _produce(2, (b"k", b"3"), (b"k", b"4"), (b"w", None)),
+        _produce(2, (b"k", b"5")),
+        st.just(_reads(0, 7)),
+    ),
+    _requirement(
+        "old-tombstones-are-removed",
+        "A tombstone is removed by a compaction that begins delete.retention.ms after the one that met it first.",
+        _produce(0, (b"a", b"0"), (b"a", None)),
+        _produce(1, (b"w", b"2"), (b"w", b"3")),
+        _produce(2, (b"w", b"4")),
+        AfterCleanup(Fetch(2), Cleanup.COMPACTION),
+        _produce(3, (b"w", b"5"), (b"w", b"6")),
+        _produce(4, (b"w", b"7")),
+        st.just(_reads(0, 8)),
+        delete_retention_ms="0",
+    ),
+    _requirement(
+        "emptied-batches-keep-their-producer",
+        "A log in which compaction has removed all records of a producer is read from any offset, and the producer's "
+        "last batch is still a duplicate, a gap in its sequence numbers an error, and the next batch is appended.",
+        InitProducerId(),
+        _produce(0, (b"a", b"0"), sequence=0),
+        _produce(1, (b"a", b"1"), (b"w", b"2")),
+        _produce(2, (b"w", b"3")),
+        _produce(3, (b"w", b"4")),
+        st.just(_reads(0, 5)),
+        _produce(0, (b"a", b"0"), sequence=0),
+        _produce(3, (b"a", b"5"), sequence=2),
+        _produce(3, (b"a", b"5"), sequence=1),
+        AfterCleanup(Fetch(4), Cleanup.COMPACTION),
+    ),
+)

@@ -1,0 +1,125 @@
+"""Requirements of client quotas: their changes and description, and the throttle time of a client that exceeds one.
+
+The quotas are those of client ids of the script, which removes them in the end. A broker without the API is not judged.
+"""
+
+from typing import Any, Final
+
+from hypothesis import strategies as st
+
+from conformance.requirements import sources
+from conformance.requirements.requirement import Level, Requirement
+from conformance.sequential.check import judges, sequential
+from conformance.sequential.steps import (
+    AlterClientQuotas,
+    ApiKey,
+    AsClient,
+    Batch,
+    CreateTopic,
+    DescribeClientQuotas,
+    Eventually,
+    Fetch,
+    InitProducerId,
+    Produce,
+    RawRequest,
+    Record,
+)
+from conformance.sequential.strategies import many, script
+from fixtures.targets.target import Capability
+
+_KEYS: Final = ("producer_byte_rate", "consumer_byte_rate", "request_percentage", "controller_mutation_rate")
+_CLIENT: Final = "trial-client"
+_REMOVED: Final = AlterClientQuotas(tuple((key, None) for key in _KEYS), _CLIENT)
+_OP: Final = st.tuples(st.sampled_from(_KEYS), st.none() | st.integers(1, 2**31))
+_CHANGES: Final = st.lists(_OP, min_size=1, max_size=3, unique_by=lambda op: op[0]).map(
+    lambda ops: (AlterClientQuotas(tuple(ops), _CLIENT), Eventually(DescribeClientQuotas(_CLIENT)))
+)
+_BATCH_BYTES: Final = 20_000
+_RATE: Final = 1_900
+"""Bytes a second. The batch exceeds it by a twentieth over the ten seconds of the quota's window: throttled for less
+than a second."""
+_LARGE: Final = Produce((Batch((Record(b"v" * _BATCH_BYTES),), producer=0),))
+
+
+_Entity = tuple[tuple[str, str | None], ...]
+_BAD: Final[_Entity] = (("client-id", "trial-bad"),)
+
+
+def _altered(*ops: tuple[str, float], entity: _Entity = _BAD) -> RawRequest:
+    """Return a change that is rejected with INVALID_REQUEST."""
+    entry: dict[str, Any] = {
+        "entity": tuple({"entity_type": type_, "entity_name": name} for type_, name in entity),
+        "ops": tuple({"key": key, "value": float(value), "remove": False} for key, value in ops),
+    }
+    fields = {"entries": (entry,), "validate_only": False}
+    return RawRequest(ApiKey.ALTER_CLIENT_QUOTAS, fields, ("INVALID_REQUEST",))
+
+
+_VALID: Final = ("producer_byte_rate", 1000.0)
+
+REQUIREMENTS: Final = (
+    Requirement(
+        id="quotas/altered-quotas-are-described",
+        level=Level.MUST,
+        text="AlterClientQuotas sets and removes the named quotas of an entity and leaves its others; with "
+        "validate_only it changes nothing. DescribeClientQuotas returns them, or nothing for an entity without any.",
+        sources=(sources.KIP_546,),
+        check=sequential(
+            script(
+                DescribeClientQuotas(_CLIENT),
+                AlterClientQuotas((("producer_byte_rate", 5000), ("consumer_byte_rate", 6000)), _CLIENT),
+                Eventually(DescribeClientQuotas(_CLIENT)),
+                AlterClientQuotas((("producer_byte_rate", 7000),), _CLIENT, validate_only=True),
+                many(_CHANGES, at_most=3),
+                DescribeClientQuotas("trial-other"),
+                _REMOVED,
+                Eventually(DescribeClientQuotas(_CLIENT)),
+            ),
+            judges("error", of=AlterClientQuotas) | judges("error", "quotas", of=DescribeClientQuotas),
+            cost=3,
+        ),
+    ),
+    Requirement(
+        id="quotas/bad-change-is-rejected",
+        level=Level.MUST,
+        text="AlterClientQuotas rejects an unknown quota, one that is not above 0, a fraction of bytes, an entity "
+        "that is empty, unknown or without a name, and an address together with a client with INVALID_REQUEST.",
+        sources=(sources.KIP_546,),
+        check=sequential(
+            script(
+                _altered(("no.such.quota", 1)),
+                _altered(("producer_byte_rate", 0)),
+                _altered(_VALID, ("consumer_byte_rate", -1)),
+                _altered(("consumer_byte_rate", 10.5)),
+                _altered(("connection_creation_rate", 10)),
+                _altered(_VALID, entity=()),
+                _altered(_VALID, entity=(("no-such-entity", "trial-bad"),)),
+                _altered(_VALID, entity=(("client-id", ""),)),
+                _altered(("connection_creation_rate", 10), entity=(("ip", "127.0.0.1"), ("client-id", "trial-bad"))),
+                DescribeClientQuotas("trial-bad"),
+            ),
+            judges("errors", of=RawRequest) | judges("error", "quotas", of=DescribeClientQuotas),
+        ),
+    ),
+    Requirement(
+        id="quotas/exceeded-quota-throttles",
+        level=Level.MUST,
+        text="The response to a Produce of a client that exceeds its producer_byte_rate has a throttle time, and is "
+        "valid nevertheless: the records are appended. Other clients are not throttled.",
+        sources=(sources.KIP_219, sources.KIP_546),
+        check=sequential(
+            script(
+                CreateTopic(),
+                InitProducerId(),
+                AlterClientQuotas((("producer_byte_rate", _RATE),), _CLIENT),
+                Eventually(AsClient(_CLIENT, _LARGE)),
+                AsClient("trial-other", _LARGE),
+                Fetch(),
+                _REMOVED,
+            ),
+            judges("error", "base_offset", "throttled", of=Produce) | judges("error", "records", of=Fetch),
+            cost=15,
+        ),
+        needs=frozenset({Capability.TOPIC_ADMIN}),
+    ),
+)
