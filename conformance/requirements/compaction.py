@@ -66,16 +66,25 @@ def _reads(first: int, end: int) -> tuple[Step, ...]:
     return (*fetches, Fetch(end + 1), ListOffsets(EARLIEST), ListOffsets(LATEST))
 
 
+_BATCHES: Final = (
+    [(b"a", b"0"), (b"b", b"1"), (b"c", None)],
+    [(b"b", b"3"), (b"a", None), (b"d", b"5")],
+    [(b"e", None), (b"b", b"7"), (b"b", b"8")],
+)
+"""The first segments: replaced and deleted records, alone in their batch or not, and the newest of others."""
+
+
 def _logs() -> Steps:
     """Return batches of a few keys in several segments, the last of which is active; then the reads of all offsets."""
     record = st.tuples(st.sampled_from([b"a", b"b", b"c"]), st.none() | st.binary(max_size=3))
     batch = st.lists(record, min_size=1, max_size=3)
 
     def steps(batches: list[list[tuple[bytes, bytes | None]]]) -> tuple[Step, ...]:
+        batches = [*_BATCHES, *batches]
         produces = (_produce(place, *records) for place, records in enumerate(batches))
         return (*produces, *_reads(0, sum(map(len, batches))))
 
-    return st.lists(batch, min_size=3, max_size=5).map(steps)
+    return st.lists(batch, min_size=1, max_size=3).map(steps)
 
 
 def _requirement(name: str, text: str, *parts: Step | Steps, **configs: str) -> Requirement:
