@@ -34,6 +34,7 @@ from reports.results import read_results
 
 PAGE: Final = Path(__file__).parents[1] / "docs" / "findings.md"
 MARKER: Final = "<!-- The rest is written by tools.findings. -->\n"
+LEVELS: Final = ("MUST", "SHOULD", "MAY")
 STEPS_MAX: Final = 5
 """Maximum number of steps that an entry shows before the decisive one."""
 _WIDTH: Final = 118
@@ -81,8 +82,8 @@ class Cause:
 
     @property
     def level(self) -> str:
-        """MUST if one of the requirements is one."""
-        return min(each.level for each in self.violations)
+        """The strongest level of the requirements."""
+        return min((each.level for each in self.violations), key=LEVELS.index)
 
     @property
     def shown(self) -> Violation:
@@ -107,7 +108,7 @@ def causes(runs: Sequence[Path], known: Mapping[str, ExpectedViolation], target:
     for name, violation in found.items():
         by_reason.setdefault(known[name].reason, []).append(violation)
     entries = [Cause(reason, tuple(violations)) for reason, violations in by_reason.items()]
-    return sorted(entries, key=lambda each: each.level)
+    return sorted(entries, key=lambda each: LEVELS.index(each.level))
 
 
 def differing(target: Target, scripts: Mapping[str, Script]) -> Iterator[str]:
@@ -134,7 +135,7 @@ def scripts_of(entries: Sequence[Cause]) -> dict[str, Script]:
 def page(found: Mapping[str, Sequence[Cause]], confirmed_by: str, seed: int, date: str) -> Iterator[str]:
     """Yield the lines of the part for these targets, whose scripts have this seed."""
     yield _HEAD.format(target=confirmed_by, date=date)
-    yield "| broker | version | causes with a MUST | SHOULD only | requirements |"
+    yield "| broker | version | causes with a MUST | others | requirements |"
     yield "|---|---|---:|---:|---:|"
     for target, entries in found.items():
         must = sum(each.level == "MUST" for each in entries)

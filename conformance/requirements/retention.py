@@ -142,7 +142,18 @@ REQUIREMENTS: Final = (
         "fetch below it OFFSET_OUT_OF_RANGE, and all later records are kept.",
         sources=(sources.RETENTION_BYTES,),
         check=sequential(
-            script(CreateTopic(configs=_CONFIGS), _sizes(), _bytes(400), _AFTERWARDS), _JUDGED, cost=_COST
+            script(
+                CreateTopic(configs=_CONFIGS),
+                _sizes(),
+                _bytes(400),
+                AfterCleanup(ListOffsets(EARLIEST)),
+                st.just(_LOG),
+                _set("retention.bytes", -1),  # else the next record lets the next cleanup delete another segment
+                _produce(_NEVER_EXPIRES_MS),
+                st.just(_LOG),
+            ),
+            _JUDGED,
+            cost=_COST,
         ),
         needs=_TOPICS,
         since=_TIMESTAMP_LIMITS_SINCE,
