@@ -25,7 +25,7 @@ from conformance.sequential.expectation import mismatches
 from conformance.sequential.model import expected
 from conformance.sequential.session import Session
 from conformance.sequential.steps import Script
-from fixtures.targets.catalogue import parse_target
+from conformance.targets import target_of_requirements
 from fixtures.targets.target import Target
 from kafkatrial.expected import expectations_of_target
 from linearizability.finding import Finding
@@ -111,24 +111,23 @@ def causes(runs: Sequence[Path], known: Mapping[str, ExpectedViolation], target:
     return sorted(entries, key=lambda each: LEVELS.index(each.level))
 
 
-def differing(target: Target, scripts: Mapping[str, Script]) -> Iterator[str]:
-    """Yield the names of the scripts in which the target does not return what is expected, and the first difference."""
-    for name, script in scripts.items():
+def differing(target: Target, scripts: Mapping[str, tuple[Script, int]]) -> Iterator[str]:
+    """Yield the scripts in which the target does not return what is expected of the decisive step either."""
+    for name, (script, decisive) in scripts.items():
         with Session(target, f"findings-{time.time_ns():x}") as session:
             responses, wanted = session.run(script), expected(session.pinned(script))
-        wrong = [str(each) for pair in zip(wanted, responses, strict=True) for each in mismatches(*pair)]
+        wrong = [str(each) for each in mismatches(wanted[decisive - 1], responses[decisive - 1])]
         if wrong:
             yield f"{name}: {wrong[0]}"
 
 
-def scripts_of(entries: Sequence[Cause]) -> dict[str, Script]:
-    """Return the script of each entry, by the path of its program. Entries that a history shows have none."""
+def scripts_of(entries: Sequence[Cause]) -> dict[str, tuple[Script, int]]:
+    """Return the script and decisive step of each entry that has one, by the path of its program."""
     scripts = {}
-    for each in entries:
-        program = each.shown.directory / _PROGRAM_FILE
-        content = runpy.run_path(str(program)).get("SCRIPT") if program.is_file() else None
-        if isinstance(content, Script):
-            scripts[str(program)] = content
+    for shown in (each.shown for each in entries):
+        program = shown.directory / _PROGRAM_FILE
+        if shown.decisive and program.is_file():
+            scripts[str(program)] = (runpy.run_path(str(program))["SCRIPT"], int(shown.decisive[1]))
     return scripts
 
 
@@ -196,7 +195,7 @@ def main(confirming: str, runs: Sequence[Path]) -> int:
     found = {name: causes(runs, expectations_of_target(name.partition(":")[0]), name) for name in targets}
     found = {name: entries for name, entries in found.items() if entries}
     scripts = scripts_of([each for entries in found.values() for each in entries])
-    with parse_target(confirming, 1) as target:
+    with target_of_requirements(confirming, nodes=1) as target:
         wrong = list(differing(target, scripts))
     for line in wrong:
         print(f"{confirming} differs too: {line}")  # noqa: T201

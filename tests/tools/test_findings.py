@@ -91,14 +91,14 @@ def test_a_violation_without_a_script_shows_its_reason(run):
 
 def test_scripts_are_those_of_the_shown_findings(run):
     assert scripts_of(causes([run], KNOWN, "tansu")) == {
-        str(run / f"failures/{failure}/repro.py"): Script((CreateTopic(),)) for failure in (2, 4)
+        str(run / f"failures/{failure}/repro.py"): (Script((CreateTopic(),)), 2) for failure in (2, 4)
     }
 
 
 def test_a_script_in_which_the_confirming_target_differs_too_is_named():
     fields = {"transactional_id": None, "producer_id": 7, "producer_epoch": -1}
     scripts = {
-        name: Script((RawRequest(ApiKey.INIT_PRODUCER_ID, fields, (error,), version=4),))
+        name: (Script((RawRequest(ApiKey.INIT_PRODUCER_ID, fields, (error,), version=4),)), 1)
         for name, error in (("same", "INVALID_REQUEST"), ("other", "NONE"))
     }
     with parse_target("reference", 1) as target:
