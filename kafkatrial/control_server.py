@@ -26,6 +26,7 @@ import socket
 import sys
 import threading
 from collections.abc import Callable, Mapping, MutableMapping
+from concurrent.futures import ThreadPoolExecutor
 from http import HTTPStatus
 from typing import Any, Self
 
@@ -67,6 +68,7 @@ STOP_TIMEOUT_S = 1.0
 _SHOWN_MAX = 200
 _CONNECTION = "kafkatrial.connection"
 """Extension of ASGI: `reject` ends the connection of a request."""
+Endpoint = Callable[[Request], Response]
 _OWN_HOST = re.compile(rb"(127\.0\.0\.1|localhost)(:[0-9]{1,5})?", re.IGNORECASE)
 _STATUS: Mapping[type[ControlError], HTTPStatus] = {
     InvalidRequestError: HTTPStatus.BAD_REQUEST,
@@ -122,6 +124,7 @@ class ControlServer:
 
 def application(control: Control, token: str | None) -> ASGIApp:
     """Return the control interface as an ASGI application."""
+    threads = ThreadPoolExecutor(CONNECTIONS_MAX, "control-request")
 
     def cluster(_: Request) -> Response:
         return _json(control.cluster())
@@ -145,15 +148,28 @@ def application(control: Control, token: str | None) -> ASGIApp:
     def stop(_: Request) -> Response:
         return _json({"stopping": True}, background=BackgroundTask(control.stop))
 
+    def route(path: str, endpoint: Endpoint, *methods: str) -> Route:
+        """Return a route with only these methods, since Starlette adds HEAD to GET, and with a thread for each request.
+
+        Starlette's own threads are fewer than the connections, so that requests which wait could block all others.
+        """
+
+        async def respond(request: Request) -> Response:
+            return await asyncio.get_running_loop().run_in_executor(threads, endpoint, request)
+
+        found = Route(path, respond, methods=methods)
+        found.methods = {*methods}
+        return found
+
     application = Starlette(
         routes=[
-            _route("/cluster", cluster, "GET"),
-            _route("/nodes/{node}", node, "GET"),
-            *(_route(f"/nodes/{{node}}/{action}", act, "POST") for action in ACTIONS),
-            _route("/topics/{topic}/partitions/{partition}", partition, "GET"),
-            _route("/links/{source}/{destination}/cut", cut, "POST", "DELETE"),
-            _route("/restore", restore, "POST"),
-            _route("/stop", stop, "POST"),
+            route("/cluster", cluster, "GET"),
+            route("/nodes/{node}", node, "GET"),
+            *(route(f"/nodes/{{node}}/{action}", act, "POST") for action in ACTIONS),
+            route("/topics/{topic}/partitions/{partition}", partition, "GET"),
+            route("/links/{source}/{destination}/cut", cut, "POST", "DELETE"),
+            route("/restore", restore, "POST"),
+            route("/stop", stop, "POST"),
         ],
         middleware=[Middleware(_Gate, token=token)],
         exception_handlers={
@@ -165,13 +181,6 @@ def application(control: Control, token: str | None) -> ASGIApp:
     )
     application.router.redirect_slashes = False
     return application
-
-
-def _route(path: str, endpoint: Any, *methods: str) -> Route:
-    """Return a route with only these methods: Starlette adds HEAD to GET."""
-    route = Route(path, endpoint, methods=methods)
-    route.methods = {*methods}
-    return route
 
 
 # --- responses

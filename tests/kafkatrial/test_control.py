@@ -11,7 +11,7 @@ import pytest
 from fixtures.targets.target import TargetError
 from kafkatrial import roles
 from kafkatrial.control import Control, StoppingError
-from kafkatrial.control_server import ControlServer
+from kafkatrial.control_server import CONNECTIONS_MAX, ControlServer
 from kafkatrial.roles import PartitionMetadata
 
 TIMEOUT_S = 60
@@ -255,6 +255,29 @@ def test_other_actions_continue_while_a_restart_waits(send, target, monkeypatch)
         assert send("POST", "/links/1/2/cut")[0] == 200
     assert results == [(200, {"node": 1, "state": "running"})]
     assert states(send) == ["running", "killed", "running"]
+
+
+def test_a_request_does_not_wait_for_many_others(send, target, control, monkeypatch):
+    waiting = CONNECTIONS_MAX // 2
+    began, go_on = threading.Semaphore(0), threading.Event()
+
+    def find_partition(nodes, topic, partition):
+        began.release()
+        assert go_on.wait(TIMEOUT_S)
+        return PartitionMetadata(leader_epoch=0, leader=1, replicas=(1,), isr=(1,))
+
+    monkeypatch.setattr(roles, "find_partition", find_partition)
+    with ThreadPoolExecutor(waiting) as threads:
+        pending = [threads.submit(send, "GET", "/nodes/leader:t:0") for _ in range(waiting)]
+        try:
+            assert all(began.acquire(timeout=TIMEOUT_S) for _ in range(waiting))
+            assert len(send("GET", "/cluster")[1]["nodes"]) == 3
+            assert send("POST", "/nodes/2/kill")[0] == 200
+            assert send("POST", "/stop")[0] == 200
+            assert control.stop_requested.wait(TIMEOUT_S)
+        finally:
+            go_on.set()
+        assert {each.result()[0] for each in pending} == {200}
 
 
 def test_one_of_many_concurrent_kills_of_a_node_succeeds(send, target, monkeypatch):
