@@ -397,7 +397,7 @@ class _Run:
     def _administer(self, request: AdminRequest) -> None:
         """Send the administrative request of a fault."""
         helper = self._raw()
-        helper.process.start(helper.administer(request))
+        helper.process.start(helper.administer_any(request))
 
 
 def _until_done(client: SingleRequestClient, step: CreateTopic) -> Behaviour:

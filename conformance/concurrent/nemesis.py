@@ -201,7 +201,7 @@ class Nemesis:
         epoch = self._wait_for(lambda: leader.list_offsets(topic, _PARTITION).leader_epoch)
         if not epoch:
             return  # it does not lead, or leads in the first epoch
-        end = leader.epoch_end_offset(topic, _PARTITION, epoch - 1)
+        end = leader.find_epoch_end(topic, _PARTITION, epoch - 1).log_end_offset
         if end is not None:
             leader.fetch_after_epoch(topic, _PARTITION, end + 1, epoch - 1)
         leader.read_in_epoch(topic, _PARTITION, epoch - 1, "in_old_epoch")

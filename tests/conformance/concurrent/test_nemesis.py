@@ -17,7 +17,7 @@ from conformance.trial.moves import (
     StartBroker,
     StopBroker,
 )
-from fixtures.clients.call_results import CallResult
+from fixtures.clients.call_results import CallResult, EpochEnd
 from fixtures.clients.stage import THREADS
 from fixtures.clients.steps import Idle
 from fixtures.clients.transport import SOCKETS
@@ -271,8 +271,8 @@ class Slow:
     def list_offsets(self, topic, partition):
         return SimpleNamespace(leader_epoch=4 if self._knows() else None)
 
-    def epoch_end_offset(self, topic, partition, epoch):
-        return None
+    def find_epoch_end(self, topic, partition, epoch):
+        return EpochEnd(Outcome.INFO, "NETWORK_EXCEPTION")
 
     def read_in_epoch(self, topic, partition, epoch, suffix):
         self.probes.append((epoch, suffix))
