@@ -6,7 +6,8 @@ is up), `disk` and `wipe` (until the node is up), `election` (an unclean electio
 of waits, are recorded as operations.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Any, TypeVar
@@ -141,7 +142,9 @@ class Nemesis:
 
     def _await(self, move: Await) -> None:
         """Wait until every node that is up reports the state: later moves may send requests to any of them."""
-        condition = self._condition(move)
+        self._await_everywhere(self._condition(move))
+
+    def _await_everywhere(self, condition: Callable[[RecordedClient], bool]) -> None:
         self._wait_for(lambda: all(condition(client) for client in self._available_clients()))
 
     def _wait_for(self, request: Callable[[], Result]) -> Result:
@@ -210,10 +213,8 @@ class Nemesis:
     def _elect(self, election: Election) -> None:
         topic, client = self.context.topic, self._any_client()
         request = administration.elect_leaders(topic, _PARTITION, election, timeout_ms=_REQUEST_TIMEOUT_MS)
-        if election is Election.UNCLEAN:
-            with self.context.recorder.fault("election", topic, "unclean"):
-                client.administer(request, timeout_ms=_REQUEST_TIMEOUT_MS)
-        else:
+        is_unclean = election is Election.UNCLEAN
+        with self.context.recorder.fault("election", topic, "unclean") if is_unclean else nullcontext():
             client.administer(request, timeout_ms=_REQUEST_TIMEOUT_MS)
 
     def _delete_records(self) -> None:
@@ -228,11 +229,9 @@ class Nemesis:
         request = administration.reassign(topic, _PARTITION, replicas, timeout_ms=_REQUEST_TIMEOUT_MS)
         self._any_client().administer(request)
         self._wait_for(lambda: self._any_client().is_reassigning(topic, _PARTITION) is False)
-        self._wait_for(lambda: all(self._has_isr(node, set(replicas)) for node in self._available_clients()))
-
-    def _has_isr(self, node: RecordedClient, isr: Set[int]) -> bool:
-        """Whether a node returns this ISR."""
-        return any(set(state.isr_nodes) == isr for state in self._partition(node))
+        self._await_everywhere(
+            lambda node: any(set(state.isr_nodes) == set(replicas) for state in self._partition(node))
+        )
 
     # --- nodes
 
