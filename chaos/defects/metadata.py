@@ -22,6 +22,7 @@ from reference_broker.protocol.metadata_records import (
     ProducerIdsRecord,
     RemoveTopicRecord,
 )
+from reference_broker.protocol.steps import Steps
 
 _seeds = Area.METADATA.seeds
 _advance = ClusterMetadata.advance
@@ -32,7 +33,7 @@ _records = MetadataImage.records
 
 
 @_seeds(ClusterMetadata, "advance", "quorum-committed-equal", "exception", source="KIP-595")
-def apply_what_is_not_committed(self: ClusterMetadata, high_watermark: int) -> list[MetadataRecord]:
+def apply_what_is_not_committed(self: ClusterMetadata, high_watermark: int) -> Steps[list[MetadataRecord]]:
     """A node applies its whole metadata log, even records that no majority has.
 
     Under another controller these records are truncated, but the broker has applied them.
@@ -135,7 +136,8 @@ def follow_one_partition_per_change(
     learn that they are leaders.
     """
     image = self._image()
-    changed = sorted(delta.partitions, key=lambda key: (key[0].int, key[1]))[:1] if not delta.everything else []
+    partitions = ((topic_id, index) for topic_id, indices in delta.partitions.items() for index in indices)
+    changed = sorted(partitions, key=lambda key: (key[0].int, key[1]))[:1] if not delta.everything else []
     found = [(image.topics_by_id[topic_id], index) for topic_id, index in changed if topic_id in image.topics_by_id]
     if delta.everything:
         found = [(topic, index) for topic in image.topics.values() for index in topic.partitions]

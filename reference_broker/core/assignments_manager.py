@@ -49,9 +49,9 @@ class AssignmentsManager:
 
     def on_metadata_update(self, delta: MetadataDelta, now: Now) -> None:
         """Report the replicas whose directory in the metadata is another one."""
-        changed = (self._image().partition_by_id(*key) for key in delta.partitions)
+        changed = self._image().partitions_in(delta.partitions)
         is_new = delta.everything or self._identity.node_id in delta.brokers
-        if is_new or any(partition is not None and self._is_misplaced(partition) for partition in changed):
+        if is_new or any(self._is_misplaced(partition) for _, partition in changed):
             self._maybe_send(now)
 
     def _maybe_send(self, now: Now) -> None:

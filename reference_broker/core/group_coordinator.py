@@ -10,7 +10,8 @@ errors of the coordinator, which clients retry (`_COORDINATOR_ERRORS`).
 """
 
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from operator import mul
 from types import MappingProxyType
 
@@ -25,7 +26,7 @@ from reference_broker.core.replication.replica_manager import ReplicaManager
 from reference_broker.core.runtime import Runtime
 from reference_broker.core.topic_names import CONSUMER_OFFSETS_TOPIC
 from reference_broker.protocol.errors import ErrorCode, error_code
-from reference_broker.protocol.group_records import encode_offset_commit
+from reference_broker.protocol.group_records import OffsetCommitKey, encode_offset_commit
 from reference_broker.protocol.records import KeyValue, encode_batch
 
 Settled = Callable[[ErrorCode, Now], None]
@@ -47,6 +48,8 @@ _COORDINATOR_ERRORS: Mapping[ErrorCode, ErrorCode] = MappingProxyType(
 )
 """The client's error for an error of the partition. The last one is none: the records are committed."""
 
+_TOMBSTONES_PER_EVENT = 1_000
+"""Offsets of deleted topics that one event deletes, in some 10 ms."""
 
 _POWERS_OF_31 = [31**exponent & 0xFFFFFFFF for exponent in reversed(range(256))]
 _UTF_16 = f"utf-16-{sys.byteorder[0]}e"
@@ -116,9 +119,21 @@ class GroupCoordinator:
                     self._forget_deleted_topics(offsets, now)
 
     def _forget_deleted_topics(self, offsets: GroupOffsets, now: Now) -> None:
-        gone = list(offsets.keys_outside(self._image().topics))
+        self._append_tombstones(offsets, iter(tuple(offsets.keys_outside(self._image().topics))), now)
+
+    def _append_tombstones(self, offsets: GroupOffsets, keys: Iterator[OffsetCommitKey], now: Now) -> None:
+        """Append the next tombstones, and schedule the rest, until the leadership ends.
+
+        The offsets of a topic that was created again meanwhile stay: a consumer may have committed them since.
+        """
+        if self._led.get(offsets.partition.index) is not offsets:
+            return
+        next_keys = tuple(islice(keys, _TOMBSTONES_PER_EVENT))
+        gone = [(key, None) for key in next_keys if key.topic not in self._image().topics]
         if gone:
-            self._append(offsets, [(key, None) for key in gone], lambda *_: None, now)
+            self._append(offsets, gone, lambda *_: None, now)
+        if len(next_keys) == _TOMBSTONES_PER_EVENT:
+            self._runtime.timers.set(now.monotonic_ms, lambda later: self._append_tombstones(offsets, keys, later))
 
     # Groups
 

@@ -18,7 +18,8 @@ Rules of this file:
 - Voters are nodes with the controller's role; a broker alone follows the log as an observer.
 """
 
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -51,6 +52,8 @@ from reference_broker.core.runtime import Runtime
 from reference_broker.core.tracer import Tracer, no_tracer
 from reference_broker.protocol.errors import ErrorCode
 from reference_broker.protocol.messages import RequestHeader
+from reference_broker.protocol.metadata_records import MetadataRecord
+from reference_broker.protocol.steps import Steps
 
 _RAFT = "raft"
 _RESIGNATION_MAX_MS = 1_000
@@ -102,6 +105,8 @@ class Node:
         self._snapshots = SnapshotPolicy(self.quorum, self.metadata, self.runtime.configuration, now)
         self._writer = MetadataWriter(self.quorum)
         self._epoch_start_offset: int | None = None
+        self._loading: Steps[list[MetadataRecord]] | None = None
+        self._load_to = 0
         self._pending_quorum_requests: dict[Connection, Request] = {}
         self._has_caught_up = False
         self._is_stopped = False
@@ -137,9 +142,9 @@ class Node:
         self._writer.flush(now)
         self._settle(now)
 
-    def fire(self, now: Now) -> None:
-        """Run the timers and the poll that are due at `next_ms`."""
-        self.runtime.timers.fire(now)
+    def fire(self, now: Now, *, actions_max: int = sys.maxsize) -> None:
+        """Run the poll and the timers that are due at `next_ms`, at most `actions_max` of them."""
+        self.runtime.timers.fire(now, actions_max)
         deadline_ms = self.quorum.deadline_ms
         if deadline_ms is not None and deadline_ms <= now.monotonic_ms:
             self.quorum.poll(now)
@@ -282,6 +287,7 @@ class Node:
             case effects.ResponseRejected():
                 self.runtime.emit(Note(f"dropped a response of voter {effect.voter_id}: {effect.reason}"))
             case effects.SnapshotInstalled():
+                self._loading = None
                 self.metadata.rebuild()
                 self._publish(MetadataDelta(everything=True), now)
             case effects.HighWatermarkAdvanced():
@@ -334,9 +340,28 @@ class Node:
             self.controller.deactivate(now)
 
     def _commit(self, now: Now) -> None:
-        """Apply the committed records, and notify the roles."""
-        high_watermark = self.quorum.high_watermark
-        records = self.metadata.advance(high_watermark)
+        """Load the committed records, in steps if they are many, unless that is in progress."""
+        if self._loading is None:
+            self._load_to = self.quorum.high_watermark
+            self._loading = self.metadata.advance(self._load_to)
+            self._load(now)
+
+    def _load(self, now: Now) -> None:
+        """Run the next step of the load, unless a snapshot has replaced it. After the last one, notify the roles."""
+        if self._loading is None:
+            return
+        try:
+            next(self._loading)
+        except StopIteration as done:
+            self._loading = None
+            self._loaded(done.value, now)
+            if self._load_to < self.quorum.high_watermark:
+                self._commit(now)
+        else:
+            self.runtime.timers.set(now.monotonic_ms, self._load)
+
+    def _loaded(self, records: Sequence[MetadataRecord], now: Now) -> None:
+        high_watermark = self.metadata.offset + 1
         self._publish(MetadataDelta.of(records), now)
         self._snapshots.handle_commit(now)
         if self.controller is None:
@@ -352,11 +377,16 @@ class Node:
             return
         if self._has_caught_up:
             self.broker.on_metadata_update(delta, now)
-        elif self.quorum.is_caught_up and self.broker.epoch != UNKNOWN_EPOCH:
+        elif self._is_caught_up and self.broker.epoch != UNKNOWN_EPOCH:
             # Until the registration of this incarnation is committed, the image has the leaderships of the last one.
             # A power cut may have removed records from the logs of this broker that the other replicas have.
             self._has_caught_up = True
             self.broker.on_metadata_update(MetadataDelta(everything=True), now)
+
+    @property
+    def _is_caught_up(self) -> bool:
+        """Whether the image has all records that this node knows to be committed."""
+        return self.quorum.is_caught_up and self.metadata.offset + 1 >= self.quorum.high_watermark
 
     def _apply_dynamic_configuration(self, delta: MetadataDelta) -> None:
         """Adopt this node's dynamic properties (KIP-226), before its roles act on the change."""

@@ -5,6 +5,7 @@ Follows: org.apache.kafka.server.util.timer.SystemTimer.
 
 import heapq
 import itertools
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -70,19 +71,27 @@ class Timers:
         self._drop_cancelled()
         return self._heap[0][0] if self._heap else None
 
-    def fire(self, now: Now) -> None:
+    def fire(self, now: Now, actions_max: int = sys.maxsize) -> None:
         """Run the actions that are due. Timers that they set wait for the next call, even if they are due at once.
 
         So other events are processed between the steps of long work.
+
+        :param actions_max: maximum number of actions to run; the others wait for the next call, too.
         """
         set_meanwhile = next(self._sequence)
-        while self._heap and self._heap[0][0] <= now.monotonic_ms and self._heap[0][1] < set_meanwhile:
+        run = 0
+        while run < actions_max and self._is_due(now.monotonic_ms, set_meanwhile):
             timer = heapq.heappop(self._heap)[2]
             action, timer.action = timer.action, None
             if action is None:
                 self._cancelled -= 1
             else:
+                run += 1
                 action(now)
+
+    def _is_due(self, now_ms: int, before: int) -> bool:
+        """Whether the next timer is due, and was set before this number of the sequence."""
+        return bool(self._heap) and self._heap[0][0] <= now_ms and self._heap[0][1] < before
 
     def _drop_cancelled(self) -> None:
         while self._heap and self._heap[0][2].action is None:

@@ -3,6 +3,8 @@
 kio's writer writes each field into a buffer, which takes longer than all other work for a short message. Here a writer
 is compiled once per message class from kio's dataclasses: it packs adjacent fields of fixed size together, and joins
 the parts at the end.
+
+An array that thousands of elements of a message share is a `SharedArray`, which is encoded once.
 """
 
 import struct
@@ -91,6 +93,15 @@ def _epoch_ms(moment: datetime | None) -> int:
     return -1 if moment is None else round(moment.timestamp() * 1000)
 
 
+class SharedArray(tuple[Any, ...]):  # noqa: SLOT001 - a tuple cannot have slots that hold a value
+    """An array that several elements of a message contain, with its encoding.
+
+    :ivar encoded: the bytes of the array, null until it is encoded. One array belongs to one version of one API.
+    """
+
+    encoded: bytes | None = None
+
+
 class _Compiler:
     """Compiler of a message class: one Python function for it and for each nested class."""
 
@@ -101,6 +112,7 @@ class _Compiler:
             "epoch_ms": _epoch_ms,
             "uuid_bytes": _uuid_bytes,
             "shortened": _shortened,
+            "SharedArray": SharedArray,
         }
         self._names: dict[Any, str] = {}
         self._lines: list[str] = []
@@ -198,15 +210,19 @@ class _Function:
         inside._value("element", element, kafka_type)
         inside._pack()
         null, length = (r"b'\x00'", "varint(len(value) + 1)") if self._flexible else self._lengths("i")
-        self._written += [
-            f"value = {source}",
-            "if value is None:",
-            f"    add({null})",
-            "else:",
-            f"    add({length})",
-            "    for element in value:",
-            *(f"        {line}" for line in inside._written),
-        ]
+        write = [f"add({length})", "for element in value:", *(f"    {line}" for line in inside._written)]
+        self._written += [f"value = {source}", "if value is None:", f"    add({null})"]
+        if is_dataclass(element):
+            self._written += [
+                "elif type(value) is SharedArray:",
+                "    if value.encoded is None:",
+                "        shared, add_other, parts = value, add, []",
+                "        add = parts.append",
+                *(f"        {line}" for line in write),
+                "        add, shared.encoded = add_other, b''.join(parts)",
+                "    add(value.encoded)",
+            ]
+        self._written += ["else:", *(f"    {line}" for line in write)]
 
     def _bytes(self, source: str, to_text: str | None, *, is_nullable: bool) -> None:
         """Write bytes, or a string with the expression that encodes it."""

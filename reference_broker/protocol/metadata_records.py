@@ -302,8 +302,12 @@ RECORD_TYPES: dict[int, Any] = {record_type.__api_key__: record_type for record_
 
 def encode_metadata_record(record: MetadataRecord) -> bytes:
     """Encode the value of a record of the metadata log."""
-    frame = (varint(number) for number in (_FRAME_VERSION, record.__api_key__, record.__version__))
-    return b"".join((*frame, encoder(type(record))(record)))
+    return _frame(record.__api_key__, record.__version__) + encoder(type(record))(record)
+
+
+@cache
+def _frame(api_key: int, version: int) -> bytes:
+    return b"".join(varint(number) for number in (_FRAME_VERSION, api_key, version))
 
 
 def decode_metadata_record(value: bytes) -> MetadataRecord | None:

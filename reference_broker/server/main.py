@@ -10,7 +10,6 @@ recovers the directory.
 
 import asyncio
 import ctypes
-import gc
 import os
 import signal
 import sys
@@ -25,6 +24,7 @@ from reference_broker.core.node import Node
 from reference_broker.core.quorum.election_state import QuorumStateFileError
 from reference_broker.server.clocks import Clocks, WrongClocks
 from reference_broker.server.errors import EXIT_BROKER_FAILED, EXIT_USAGE, ServerError, UsageError
+from reference_broker.server.garbage_collection import GarbageCollection
 from reference_broker.server.listeners import Listeners
 from reference_broker.server.log_directory import LogDirectory
 from reference_broker.server.new_uuid import new_uuid
@@ -71,8 +71,9 @@ async def _run(options: Options) -> None:
     clocks = WrongClocks(options.clock_file) if options.clock_file else Clocks()
     directory = LogDirectory(options.data, options.node_id, options.cluster_id)
     node = _open_node(layout, properties, directory, options.node_id, clocks)
-    gc.freeze()  # objects of the start live as long as the process: collections need not visit them
-    await _Process(options, node, listeners, clocks).run()
+    garbage = GarbageCollection()
+    garbage.start()
+    await _Process(options, node, listeners, clocks, garbage).run()
     try:
         node.close()
     except OSError as error:
@@ -122,9 +123,12 @@ def _open_node(
 class _Process:
     """A running node, its listeners and its signal handlers."""
 
-    def __init__(self, options: Options, node: Node, listeners: Listeners, clocks: Clocks) -> None:
+    def __init__(
+        self, options: Options, node: Node, listeners: Listeners, clocks: Clocks, garbage: GarbageCollection
+    ) -> None:
         self._options = options
         self._clocks = clocks
+        self._garbage = garbage
         self._node = node
         self._listeners = listeners
         self._ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -139,6 +143,7 @@ class _Process:
             node,
             request_max_bytes=listeners.frame_size_max_bytes,
             clocks=self._clocks,
+            garbage=self._garbage,
             hosts_file=self._options.hosts_file,
             failed=self._fail,
             changed=self._changed,

@@ -19,6 +19,7 @@ from reference_broker.core.node import Node
 from reference_broker.core.quorum.quorum_state import QuorumStateError
 from reference_broker.server.clocks import Clocks
 from reference_broker.server.connection_memory import ConnectionMemory
+from reference_broker.server.garbage_collection import GarbageCollection
 from reference_broker.server.incoming import Incoming
 from reference_broker.server.outgoing import Outgoing
 
@@ -37,17 +38,19 @@ class Shell:
         *,
         request_max_bytes: int,
         clocks: Clocks,
+        garbage: GarbageCollection,
         hosts_file: Path | None,
         failed: Callable[[str], None],
         changed: Callable[[], None],
     ) -> None:
         self.node = node
         self._clocks = clocks
+        self._garbage = garbage
         self._failed = failed
         self._changed = changed
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
-        self._is_writing = False
+        self._is_writing = self._is_collecting = False
         self._incoming: dict[Connection, Incoming] = {}
         self._memory = ConnectionMemory(request_max_bytes)
         self._outgoing = Outgoing(hosts_file, self._on_response, self._on_lost)
@@ -93,7 +96,7 @@ class Shell:
     def _fire(self) -> None:
         self._timer = None
         with self._guarded(_nothing):
-            self.node.fire(self._clocks.read())
+            self.node.fire(self._clocks.read(), actions_max=1)
         self._proceed(None)
 
     def _write(self) -> None:
@@ -101,6 +104,10 @@ class Shell:
         with self._guarded(_nothing):
             self.node.write(self._clocks.read())
         self._proceed(None)
+
+    def _collect(self) -> None:
+        self._is_collecting = False
+        self._garbage.collect()
 
     @contextmanager
     def _guarded(self, give_up: Callable[[], None]) -> Iterator[None]:
@@ -142,6 +149,9 @@ class Shell:
         if self.node.has_to_write and not self._is_writing:
             self._is_writing = True
             self._loop.call_soon(self._write)  # after the events that are already queued
+        if self._garbage.is_due and not self._is_collecting:
+            self._is_collecting = True
+            self._loop.call_soon(self._collect)
         self._set_timer()
         self._changed()
 

@@ -34,7 +34,7 @@ from reference_broker.core.runtime import Runtime
 from reference_broker.core.tracer import ControllerActivated, RequestDecided
 from reference_broker.protocol.errors import ErrorCode
 from reference_broker.protocol.metadata_records import MetadataRecord
-from reference_broker.protocol.steps import Steps, finish
+from reference_broker.protocol.steps import ELEMENTS_PER_STEP, Steps, finish
 
 CommitHandler = Callable[[Now], None]
 MAX_RECORDS_PER_USER_OP = 10_000
@@ -218,7 +218,10 @@ def _decision(controller: Controller, request: Request, decide: Decide) -> Steps
     if not controller.is_active:
         return ControllerError(ErrorCode.not_controller)
     try:
-        return (yield from decide(controller, request))
+        decision = yield from decide(controller, request)
+        if len(decision[0]) > ELEMENTS_PER_STEP:
+            yield  # the records are written in the next step
+        return decision
     except ControllerError as error:
         return error
 

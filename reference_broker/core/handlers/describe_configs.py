@@ -14,7 +14,8 @@ Follows: kafka.server.ConfigHelper (KIP-133, KIP-226, KIP-569).
 Gaps: no documentation texts; groups, client metrics and loggers have no properties.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable
+from functools import cache, partial
 from typing import Any
 
 from reference_broker.core.broker import Broker
@@ -26,6 +27,7 @@ from reference_broker.core.configuration.resource import ResourceType, parse_nod
 from reference_broker.core.controller.errors import ControllerError
 from reference_broker.core.request import Request
 from reference_broker.core.topic_names import illegal_topic_name
+from reference_broker.protocol.encoding import SharedArray
 from reference_broker.protocol.errors import ErrorCode
 from reference_broker.protocol.steps import Pace, Steps
 
@@ -38,6 +40,9 @@ _MALFORMED = (
 )
 _REPEATED = "Each resource must appear at most once."
 
+TopicConfigs = Callable[[tuple[tuple[str, str], ...], frozenset[str]], tuple[Any, ...]]
+"""Returns the properties of topics with these overrides; the names of the requested ones, none for all."""
+
 
 def handle(broker: Broker, request: Request, now: Now) -> Steps[Any]:
     """Describe the properties of each resource, and reject resources that have occurred before."""
@@ -46,6 +51,7 @@ def handle(broker: Broker, request: Request, now: Now) -> Steps[Any]:
     is_malformed = any(resource.resource_type not in known_types for resource in resources)
     described: set[tuple[int, str]] = set()
     results = []
+    topic_configs = cache(partial(_topic_configs, broker, request))
     pace = Pace()
     for resource in resources:
         if pace.is_due():
@@ -56,15 +62,15 @@ def handle(broker: Broker, request: Request, now: Now) -> Steps[Any]:
             result = _error_result(request, resource, ControllerError(ErrorCode.invalid_request, message))
         else:
             described.add(key)
-            result = _describe(broker, request, resource)
+            result = _describe(broker, request, resource, topic_configs)
             pace.elements += len(result.configs)
         results.append(result)
     return request.replies.DescribeConfigsResponse(results=tuple(results))
 
 
-def _describe(broker: Broker, request: Request, resource: Any) -> Any:
+def _describe(broker: Broker, request: Request, resource: Any, topic_configs: TopicConfigs) -> Any:
     try:
-        configs = tuple(_properties(broker, request, resource))
+        configs = _properties(broker, request, resource, topic_configs)
     except ControllerError as error:
         return _error_result(request, resource, error)
     return request.replies.DescribeConfigsResult(
@@ -86,28 +92,43 @@ def _error_result(request: Request, resource: Any, error: ControllerError) -> An
     )
 
 
-def _properties(broker: Broker, request: Request, resource: Any) -> Iterable[Any]:
+def _properties(broker: Broker, request: Request, resource: Any, topic_configs: TopicConfigs) -> tuple[Any, ...]:
     match resource.resource_type, resource.resource_name:
         case ResourceType.TOPIC, _:
-            return _topic(broker, request, resource)
+            return _topic(broker, resource, topic_configs)
         case ResourceType.BROKER, "":
-            return _cluster_wide(broker, request, resource)
+            return tuple(_cluster_wide(broker, request, resource))
         case ResourceType.BROKER, _:
-            return _broker(broker, request, resource)
+            return tuple(_broker(broker, request, resource))
     return ()
 
 
-def _topic(broker: Broker, request: Request, resource: Any) -> Iterable[Any]:
+def _topic(broker: Broker, resource: Any, topic_configs: TopicConfigs) -> tuple[Any, ...]:
     name = resource.resource_name
     reason = illegal_topic_name(name)
     if reason is not None:
         raise ControllerError(ErrorCode.invalid_topic_exception, reason)
     if name not in broker.image.topics:
         raise ControllerError(ErrorCode.unknown_topic_or_partition, "")
-    configuration = broker.replicas.configuration(name)
-    for key in _requested_names(resource, TOPIC_CONFIG_KEYS):
-        synonyms = configuration.synonyms(key)
-        yield _entry(request, configuration.entry(key), synonyms, TOPIC_CONFIG_KEYS[key].type, read_only=False)
+    overrides = tuple(broker.image.topic_overrides(name).items())
+    return topic_configs(overrides, frozenset(resource.configuration_keys or ()))
+
+
+def _topic_configs(
+    broker: Broker, request: Request, overrides: tuple[tuple[str, str], ...], names: frozenset[str]
+) -> tuple[Any, ...]:
+    """Return the properties of all topics with these overrides."""
+    configuration = broker.configuration.topic(dict(overrides))
+    return SharedArray(
+        _entry(
+            request,
+            configuration.entry(key),
+            configuration.synonyms(key),
+            TOPIC_CONFIG_KEYS[key].type,
+            read_only=False,
+        )
+        for key in _requested(names, TOPIC_CONFIG_KEYS)
+    )
 
 
 def _broker(broker: Broker, request: Request, resource: Any) -> Iterable[Any]:
@@ -122,22 +143,22 @@ def _broker(broker: Broker, request: Request, resource: Any) -> Iterable[Any]:
     configuration = broker.configuration
     dynamic = (ConfigSource.DYNAMIC_BROKER, ConfigSource.DYNAMIC_DEFAULT_BROKER)
     names = {**BROKER_CONFIG_KEYS, **{name: None for source in dynamic for name in configuration.given(source)}}
-    for name in _requested_names(resource, names):
+    for name in _requested(resource.configuration_keys or (), names):
         yield _broker_entry(request, configuration.entry(name), configuration.synonyms(name))
 
 
 def _cluster_wide(broker: Broker, request: Request, resource: Any) -> Iterable[Any]:
     source = ConfigSource.DYNAMIC_DEFAULT_BROKER
     given = broker.configuration.given(source)
-    for name in _requested_names(resource, given):
+    for name in _requested(resource.configuration_keys or (), given):
         entry = ConfigEntry(name, given[name], source)
         yield _broker_entry(request, entry, [entry])
 
 
-def _requested_names(resource: Any, names: Iterable[str]) -> Iterable[str]:
+def _requested(requested: Collection[str], names: Iterable[str]) -> Iterable[str]:
     """Return the requested ones of these names, all if none is requested. Unknown names are ignored."""
-    requested = set(resource.configuration_keys or ())
-    return [name for name in names if not requested or name in requested]
+    wanted = set(requested)
+    return [name for name in names if not wanted or name in wanted]
 
 
 def _broker_entry(request: Request, entry: ConfigEntry, synonyms: list[ConfigEntry]) -> Any:

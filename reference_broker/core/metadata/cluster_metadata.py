@@ -5,16 +5,18 @@ Follows: org.apache.kafka.image.loader.MetadataLoader (KIP-500).
 Rules of this module:
 - Only committed records are applied, those below the quorum's high watermark: changes of the image are never undone.
 - If a committed record cannot be applied, the node must stop (`MetadataFaultError`).
+- Thousands of records are decoded in steps, and are applied together after the last step.
 - A snapshot replaces the image; references to an older image or its parts must not be kept across events.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from reference_broker.core.metadata.image import MetadataImage
 from reference_broker.core.quorum.quorum_log import QuorumLog
 from reference_broker.protocol.metadata_records import MetadataRecord, decode_metadata_record
 from reference_broker.protocol.record_batch import BatchHeader
 from reference_broker.protocol.records import decode_batches
+from reference_broker.protocol.steps import Pace, Steps, finish
 
 _READ_SIZE_BYTES = 1024 * 1024
 
@@ -46,33 +48,52 @@ class ClusterMetadata:
         self.offset = latest.offset - 1
         self.applied_bytes = 0
         data = self._log.snapshots.read(latest, 0, self._log.snapshots.size(latest))
-        self._apply(data)
+        self._apply(finish(self._decode(data, Pace())))
 
-    def advance(self, high_watermark: int) -> list[MetadataRecord]:
-        """Apply the newly committed records and return them."""
-        applied: list[MetadataRecord] = []
-        while self.offset + 1 < high_watermark:
-            data = self._log.read(self.offset + 1, _READ_SIZE_BYTES)
-            if not data or BatchHeader.parse(data).base_offset > self.offset + 1:
-                raise MetadataFaultError(f"records are missing after offset {self.offset}")
+    def advance(self, high_watermark: int) -> Steps[list[MetadataRecord]]:
+        """Decode the newly committed records in steps; then apply and return them."""
+        pace = Pace()
+        decoded: list[MetadataRecord] = []
+        last, size_bytes = None, 0
+        next_offset = self.offset + 1
+        while next_offset < high_watermark:
+            data = self._log.read(next_offset, _READ_SIZE_BYTES)
+            if not data or BatchHeader.parse(data).base_offset > next_offset:
+                raise MetadataFaultError(f"records are missing after offset {next_offset - 1}")
             for batch, header in _batches(data, high_watermark):
                 if not header.is_control:
-                    applied += self._apply(batch)
-                self.offset, self.timestamp_ms = header.last_offset, header.max_timestamp_ms
-                self.applied_bytes += header.size_bytes
-        return applied
+                    decoded += yield from self._decode(batch, pace)
+                last, next_offset = header, header.last_offset + 1
+                size_bytes += header.size_bytes
+        if last is not None:
+            self._apply(decoded)
+            self.offset, self.timestamp_ms = last.last_offset, last.max_timestamp_ms
+            self.applied_bytes += size_bytes
+        return decoded
 
-    def _apply(self, batches: bytes) -> list[MetadataRecord]:
-        """Apply every record of a known type; a log written by Kafka may have others."""
+    def _decode(self, batches: bytes, pace: Pace) -> Steps[list[MetadataRecord]]:
+        """Decode every record of a known type; a log written by Kafka may have others."""
+        decoded = []
         try:
-            values = (record.value for _, record in decode_batches(batches))
-            decoded = [decode_metadata_record(value) for value in values if value is not None]
-            known = [record for record in decoded if record is not None]
-            for record in known:
+            for _, record in decode_batches(batches):
+                if pace.is_due():
+                    yield
+                known = None if record.value is None else decode_metadata_record(record.value)
+                if known is not None:
+                    decoded.append(known)
+        except Exception as error:
+            raise self._fault(error) from error
+        return decoded
+
+    def _apply(self, records: Iterable[MetadataRecord]) -> None:
+        try:
+            for record in records:
                 self.image.apply(record)
         except Exception as error:
-            raise MetadataFaultError(f"after offset {self.offset}: {type(error).__name__}: {error}") from error
-        return known
+            raise self._fault(error) from error
+
+    def _fault(self, error: Exception) -> MetadataFaultError:
+        return MetadataFaultError(f"after offset {self.offset}: {type(error).__name__}: {error}")
 
 
 def _batches(data: bytes, end_offset: int) -> Iterator[tuple[bytes, BatchHeader]]:

@@ -3,8 +3,9 @@
 Follows: org.apache.kafka.image.MetadataDelta (KIP-500).
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 from uuid import UUID
 
 from reference_broker.protocol.metadata_records import (
@@ -25,14 +26,14 @@ from reference_broker.protocol.metadata_records import (
 class MetadataDelta:
     """Keys of the changed parts of the image.
 
-    :param partitions: topic id and index of new and changed partitions, even if the topic is deleted later.
+    :param partitions: indices of new and changed partitions by topic id, even if the topic is deleted later.
     :param deleted_topics: ids of deleted topics.
     :param configs: type and name of resources with changed properties.
     :param brokers: ids of brokers with changed registrations.
-    :param everything: whether a snapshot replaced the whole image; the sets are then empty.
+    :param everything: whether a snapshot replaced the whole image; the others are then empty.
     """
 
-    partitions: frozenset[tuple[UUID, int]] = frozenset()
+    partitions: Mapping[UUID, Collection[int]] = field(default_factory=dict)
     deleted_topics: frozenset[UUID] = frozenset()
     configs: frozenset[tuple[int, str]] = frozenset()
     brokers: frozenset[int] = frozenset()
@@ -41,11 +42,12 @@ class MetadataDelta:
     @classmethod
     def of(cls, records: Iterable[MetadataRecord]) -> "MetadataDelta":
         """Return the changes by these records."""
-        partitions, deleted_topics, configs, brokers = set(), set(), set(), set()
+        partitions: defaultdict[UUID, dict[int, None]] = defaultdict(dict)
+        deleted_topics, configs, brokers = set(), set(), set()
         for record in records:
             match record:
                 case PartitionRecord() | PartitionChangeRecord():
-                    partitions.add((record.topic_id, record.partition_id))
+                    partitions[record.topic_id][record.partition_id] = None
                 case RemoveTopicRecord():
                     deleted_topics.add(record.topic_id)
                 case ConfigRecord():
@@ -54,4 +56,4 @@ class MetadataDelta:
                     brokers.add(record.broker_id)
                 case FenceBrokerRecord() | UnfenceBrokerRecord():
                     brokers.add(record.id)
-        return cls(frozenset(partitions), frozenset(deleted_topics), frozenset(configs), frozenset(brokers))
+        return cls(partitions, frozenset(deleted_topics), frozenset(configs), frozenset(brokers))

@@ -10,7 +10,7 @@ Records are immutable, so an image shares them with its copies.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 from uuid import UUID
@@ -105,6 +105,13 @@ class MetadataImage:
         """Yield every partition."""
         for topic in self.topics.values():
             yield from topic.partitions.values()
+
+    def partitions_in(self, indices: Mapping[UUID, Iterable[int]]) -> Iterator[tuple[TopicImage, PartitionRecord]]:
+        """Yield topic and record of the existing ones of these partitions, which are given by topic id."""
+        for topic_id, wanted in indices.items():
+            topic = self.topics_by_id.get(topic_id)
+            if topic is not None:
+                yield from ((topic, found) for index in wanted if (found := topic.partitions.get(index)) is not None)
 
     def is_active(self, broker_id: int) -> bool:
         """Whether a broker may be in an ISR and lead: registered, neither fenced nor shutting down (KIP-841)."""

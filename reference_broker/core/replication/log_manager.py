@@ -12,6 +12,7 @@ are opened once the metadata is known; the checkpoints of unopened logs are kept
 """
 
 from collections.abc import Collection, Iterable, Iterator
+from itertools import islice
 from uuid import UUID
 
 from reference_broker.core.clock import Now
@@ -46,6 +47,8 @@ class LogManager:
         self._recovery_points = read_offsets(disk, RECOVERY_POINT_FILE)
         self._log_starts = read_offsets(disk, LOG_START_FILE)
         self._high_watermarks = read_offsets(disk, HIGH_WATERMARK_FILE)
+        self._to_delete: dict[tuple[str, int], None] = {}
+        """The deleted logs whose directories still exist."""
 
     def high_watermark(self, topic: str, index: int) -> int:
         """Return the checkpointed high watermark; 0 for a new log."""
@@ -56,6 +59,9 @@ class LogManager:
         directory = f"{topic}-{index}"
         if self._is_of_other_topic(directory, topic_id):
             self.delete([(topic, index)], ())
+        if (topic, index) in self._to_delete:
+            del self._to_delete[topic, index]
+            self._delete_directory(topic, index)
         log = UnifiedLog.open(
             self._disk,
             directory,
@@ -92,9 +98,9 @@ class LogManager:
                 yield topic, int(index)
 
     def delete(self, gone: Collection[tuple[str, int]], left: Collection[Partition]) -> None:
-        """Delete logs, after their checkpoint entries, which must never be used for a later topic of that name.
+        """Delete the checkpoint entries of logs, which must never be used for a later topic of that name.
 
-        A log may exist only as a checkpoint entry.
+        Their directories are deleted afterwards, by `delete_directories`, or before a log of that name is opened.
         """
         if not self._recovery_points.keys().isdisjoint(gone):
             _forget(gone, self._recovery_points, self._log_starts)
@@ -102,9 +108,19 @@ class LogManager:
         if not self._high_watermarks.keys().isdisjoint(gone):
             _forget(gone, self._high_watermarks)
             write_offsets(self._disk, HIGH_WATERMARK_FILE, self._high_watermarks)
-        for topic, index in gone:
-            if self._disk.exists(f"{topic}-{index}"):
-                self._disk.delete_directory(f"{topic}-{index}")
+        self._to_delete |= dict.fromkeys(gone)
+
+    def delete_directories(self, count: int) -> bool:
+        """Delete at most this many directories of deleted logs. Return whether others are left."""
+        for topic, index in tuple(islice(self._to_delete, count)):
+            del self._to_delete[topic, index]
+            self._delete_directory(topic, index)
+        return bool(self._to_delete)
+
+    def _delete_directory(self, topic: str, index: int) -> None:
+        """Delete the directory of a log, which may exist only as a checkpoint entry."""
+        if self._disk.exists(f"{topic}-{index}"):
+            self._disk.delete_directory(f"{topic}-{index}")
 
     def checkpoint(self, partitions: Iterable[Partition]) -> None:
         """Write the recovery points and the log start offsets."""
@@ -122,7 +138,8 @@ class LogManager:
             write_offsets(self._disk, HIGH_WATERMARK_FILE, high_watermarks)
 
     def close(self, partitions: Collection[Partition]) -> None:
-        """Flush and close every log, and write the checkpoints."""
+        """Flush and close every log, delete those that are deleted, and write the checkpoints."""
+        self.delete_directories(len(self._to_delete))
         close_logs(self._disk, (partition.log for partition in partitions))
         self.checkpoint(partitions)
         self.checkpoint_high_watermarks(partitions)

@@ -2,10 +2,10 @@
 
 Follows: kafka.server.ReplicaManager (KIP-500).
 
-Each change of metadata is applied in this order: replicas that are no longer assigned to this broker are deleted at
+Each change of metadata is applied in this order: replicas that are no longer assigned to this broker are removed at
 once; then leaders start, then followers; then the fetchers send requests. New replicas are applied in steps, one per
-event, because opening a log takes several flushes. A replica that is not applied yet returns NOT_LEADER_OR_FOLLOWER, as
-if the metadata had reached this broker later.
+event, because opening a log takes several flushes; the directories of removed replicas are deleted in steps, too. A
+replica that is not applied yet returns NOT_LEADER_OR_FOLLOWER, as if the metadata had reached this broker later.
 
 A topic's listener is notified when this broker becomes leader of one of its partitions, in each epoch, and when it no
 longer leads it: coordinators learn their partitions this way.
@@ -37,6 +37,8 @@ from reference_broker.protocol.metadata_records import PartitionRecord
 from reference_broker.protocol.record_batch import Bytes
 from reference_broker.protocol.steps import finish
 
+_DELETED_PER_OPENED = 4
+"""Directories that one event deletes for each log that it may open: a deletion takes a fraction of the time."""
 _APPLIED_PER_EVENT = 200
 """Replicas that one event applies the metadata to, without opening a log: some 50 µs each."""
 
@@ -82,7 +84,7 @@ class ReplicaManager:
         self._partitions: dict[tuple[str, int], Partition] = {}
         self._unapplied: dict[tuple[UUID, int], None] = {}
         """Topic id and index of replicas whose metadata is not applied yet, in the order in which they will be."""
-        self._has_strays = False
+        self._has_strays = self._is_deleting = False
         self._listeners: dict[str, LeadershipListener] = {}
         self._logs = LogManager(runtime.disk, clean=clean)
         node_id = runtime.identity.node_id
@@ -164,6 +166,11 @@ class ReplicaManager:
         """Whether there are replicas here whose latest metadata is not applied yet."""
         return bool(self._unapplied)
 
+    @property
+    def is_deleting(self) -> bool:
+        """Whether there are directories of removed replicas that are not deleted yet."""
+        return self._is_deleting
+
     def on_metadata_update(self, delta: MetadataDelta, now: Now) -> None:
         """Apply a change of the metadata that the image already contains, in steps if it is large."""
         self._delete([partition for partition in self._touched(delta) if not self._is_assigned(partition)], now)
@@ -192,6 +199,7 @@ class ReplicaManager:
             if self._has_strays:
                 self._has_strays = False
                 self._logs.delete_strays(self._partitions.values())
+                self._begin_to_delete_directories(now)
             self._on_metadata_applied()
         self._fetchers.maybe_fetch(now)
 
@@ -207,9 +215,8 @@ class ReplicaManager:
             return self
         return [
             partition
-            for topic_id, index in delta.partitions
-            if (topic := self._image().topics_by_id.get(topic_id)) is not None
-            and (partition := self.get(topic.name, index)) is not None
+            for topic, record in self._image().partitions_in(delta.partitions)
+            if (partition := self.get(topic.name, record.partition_id)) is not None
         ]
 
     def _is_assigned(self, partition: Partition) -> bool:
@@ -222,16 +229,10 @@ class ReplicaManager:
 
     def _assigned(self, delta: MetadataDelta) -> list[tuple[TopicImage, PartitionRecord]]:
         """Return topic and record of the changed partitions that have a replica here."""
-        image = self._image()
+        image, partitions = self._image(), delta.partitions
         if delta.everything:
-            changed = [(topic, record) for topic in image.topics.values() for record in topic.partitions.values()]
-        else:
-            changed = [
-                (topic, record)
-                for topic_id, index in delta.partitions
-                if (topic := image.topics_by_id.get(topic_id)) is not None
-                and (record := topic.partitions.get(index)) is not None
-            ]
+            partitions = {topic.topic_id: topic.partitions for topic in image.topics.values()}
+        changed = image.partitions_in(partitions)
         return [(topic, record) for topic, record in changed if self._context.node_id in record.replicas]
 
     def _apply(self, topic: TopicImage, record: PartitionRecord, now: Now) -> None:
@@ -275,6 +276,18 @@ class ReplicaManager:
             if listener is not None and partition.is_leader:
                 listener.on_resignation(partition, now)
             self._runtime.purgatory.check_and_complete(partition.key, now)
+        self._begin_to_delete_directories(now)
+
+    def _begin_to_delete_directories(self, now: Now) -> None:
+        if not self._is_deleting:
+            self._delete_directories(now)
+
+    def _delete_directories(self, now: Now) -> None:
+        """Delete the next directories of deleted logs, and schedule the rest."""
+        count = self._runtime.disk.opened_per_event * _DELETED_PER_OPENED
+        self._is_deleting = self._logs.delete_directories(count)
+        if self._is_deleting:
+            self._runtime.timers.set(now.monotonic_ms, self._delete_directories)
 
     def _reconfigure(self, delta: MetadataDelta) -> None:
         topics = {name for kind, name in delta.configs if kind == ResourceType.TOPIC}

@@ -267,7 +267,8 @@ class Watch:
                 observer.metadata_advanced(watched, before)
         elif not watched.is_applying:
             return False
-        watched.is_applying = node.broker is not None and node.broker.replicas.has_unapplied_metadata
+        replicas = None if node.broker is None else node.broker.replicas
+        watched.is_applying = replicas is not None and (replicas.has_unapplied_metadata or replicas.is_deleting)
         if not watched.is_applying:
             for observer in self.observers:
                 observer.metadata_applied(watched)

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
+from reference_broker.core import group_coordinator
 from reference_broker.core.group_coordinator import java_hash, partition_for_group
 from tests.reference_broker.scripted import ScriptedBroker
 
@@ -99,6 +100,48 @@ def test_an_unknown_partition(broker):
     assert commit(broker, 1, partition_index=9) == ErrorCode.unknown_topic_or_partition
     assert commit(broker, 1, topic="nowhere") == ErrorCode.unknown_topic_or_partition
     assert commit(broker, 1, topic="nowhere", generation=3) == ErrorCode.unknown_topic_or_partition
+
+
+def begin_to_delete_offsets(broker, monkeypatch, partitions=25):
+    """Delete a topic with committed offsets, until the first tombstones are appended, 10 in each event."""
+    monkeypatch.setattr(group_coordinator, "_TOMBSTONES_PER_EVENT", 10)
+    broker.create_topic("large", partitions=partitions)
+    commits = [{"partition_index": index, "committed_offset": 1} for index in range(partitions)]
+    requested = {"topics": [{"name": "large", "partitions": commits}], "generation_id_or_member_epoch": -1}
+    broker.request("OffsetCommit", 9, group_id="g", **requested)
+    group = broker.broker.groups.find("g")
+    assert len(group.committed("g")) == partitions
+    counts = []
+
+    def has_begun():
+        counts.append(len(group.committed("g")))
+        return counts[-1] < partitions
+
+    broker.cluster.start_request(1, "DeleteTopics", 5, topic_names=["large"])
+    broker.cluster.run_until(has_begun)
+    assert counts[-1] == partitions - 10
+    return group
+
+
+def test_offsets_of_many_partitions_are_deleted_in_steps(broker, monkeypatch):
+    group = begin_to_delete_offsets(broker, monkeypatch)
+    broker.advance(0)
+    assert group.committed("g") == {}
+
+
+def test_the_offsets_of_a_topic_that_is_created_again_meanwhile_stay(broker, monkeypatch):
+    group = begin_to_delete_offsets(broker, monkeypatch)
+    broker.broker.image.topics["large"] = broker.broker.image.topics["orders"]
+    broker.advance(0)
+    assert len(group.committed("g")) == 15
+
+
+def test_tombstones_end_with_the_leadership(broker, monkeypatch):
+    group = begin_to_delete_offsets(broker, monkeypatch)
+    broker.broker.groups.on_resignation(group.partition, broker.now)
+    end_offset = group.partition.log.log_end_offset
+    broker.advance(0)
+    assert group.partition.log.log_end_offset == end_offset
 
 
 def test_offsets_are_deleted_with_their_topic(broker):

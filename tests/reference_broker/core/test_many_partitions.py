@@ -12,6 +12,7 @@ from tests.reference_broker.scripted import ScriptedBroker, batch
 
 _PARTITIONS = 100
 _OPENED_PER_EVENT_MAX = 8
+_DELETED_PER_EVENT_MAX = 32
 
 
 @pytest.fixture
@@ -32,12 +33,30 @@ def replica_counts(cluster: Cluster, until: Callable[[int], bool]) -> Sequence[i
     return counts
 
 
+def directories(broker: ScriptedBroker, name: str = "large") -> list[str]:
+    return [found for found in broker.disk.list("") if found.startswith(f"{name}-")]
+
+
+def begin_to_delete(broker: ScriptedBroker) -> list[int]:
+    """Delete a topic, and return the numbers of its directories after each event until some are deleted."""
+    broker.create_topic("large", partitions=_PARTITIONS)
+    broker.cluster.start_request(1, "DeleteTopics", 5, topic_names=["large"])
+    counts: list[int] = []
+
+    def count() -> bool:
+        counts.append(len(directories(broker)))
+        return counts[-1] < _PARTITIONS
+
+    broker.cluster.run_until(count)
+    return counts
+
+
 def largest_step(counts: Sequence[int]) -> int:
     return max(after - before for before, after in pairwise(counts))
 
 
-def begin_to_create(broker: ScriptedBroker, name: str = "large") -> None:
-    topic = {"name": name, "num_partitions": _PARTITIONS, "replication_factor": 1}
+def begin_to_create(broker: ScriptedBroker, name: str = "large", partitions: int = _PARTITIONS) -> None:
+    topic = {"name": name, "num_partitions": partitions, "replication_factor": 1}
     broker.cluster.start_request(1, "CreateTopics", 7, topics=[topic])
 
 
@@ -113,3 +132,43 @@ def test_a_stop_before_all_logs_are_open_after_a_crash_is_not_clean(broker):
     replica_counts(broker.cluster, lambda count: 0 < count < _PARTITIONS)
     broker.node.close()
     assert not broker.disk.exists(CLEAN_SHUTDOWN_FILE)
+
+
+def test_an_event_deletes_a_bounded_number_of_logs(broker):
+    counts = begin_to_delete(broker)
+    assert _PARTITIONS - counts[-1] <= _DELETED_PER_EVENT_MAX
+    assert not list(broker.broker.replicas), "all replicas are removed at once"
+    broker.advance(0)
+    assert directories(broker) == []
+
+
+def test_a_topic_that_is_created_again_meanwhile_has_new_logs(broker):
+    begin_to_delete(broker)
+    broker.create_topic("large", partitions=_PARTITIONS)
+    broker.produce(batch(b"a"), "large", _PARTITIONS - 1)
+    broker.advance(1_000)
+    assert len(directories(broker)) == _PARTITIONS
+    assert broker.fetch(0, "large", _PARTITIONS - 1).high_watermark == 1
+
+
+def test_a_stop_meanwhile_deletes_the_rest(broker):
+    begin_to_delete(broker)
+    assert directories(broker)
+    broker.node.close()
+    assert directories(broker) == []
+
+
+def test_committed_metadata_of_many_records_are_applied_together_after_several_events(broker):
+    begin_to_create(broker, "many", 10 * _PARTITIONS)
+    image, steps = broker.node.metadata.image, 0
+
+    def is_visible() -> bool:
+        nonlocal steps
+        has_log = broker.node.quorum.high_watermark > broker.node.metadata.offset + 1
+        steps += has_log
+        assert not has_log or "many" not in image.topics
+        return "many" in image.topics
+
+    broker.cluster.run_until(is_visible)
+    assert steps > 1
+    assert len(image.topics["many"].partitions) == 10 * _PARTITIONS

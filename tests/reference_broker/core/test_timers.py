@@ -49,3 +49,14 @@ def test_timer_that_an_action_sets_for_the_current_time_fires_next_time() -> Non
     assert timers.next_ms == 5
     timers.fire(Now(0, 5))
     assert done == ["action", "other", "action"]
+
+
+def test_the_actions_of_one_call_are_bounded() -> None:
+    timers, done = Timers(), []
+    for number in range(3):
+        timers.set(number, lambda _, number=number: done.append(number))
+    timers.cancel(timers.set(0, lambda _: done.append("cancelled")))
+    for called in range(1, 4):
+        timers.fire(Now(0, 5), actions_max=1)
+        assert done == [*range(called)]
+    assert timers.next_ms is None

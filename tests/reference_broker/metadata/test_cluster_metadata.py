@@ -8,6 +8,7 @@ from reference_broker.core.metadata.cluster_metadata import ClusterMetadata, Met
 from reference_broker.core.quorum.quorum_log import QUORUM_LOG_DIRECTORY, QuorumLog
 from reference_broker.protocol.metadata_records import FeatureLevelRecord, encode_metadata_record
 from reference_broker.protocol.records import KeyValue, encode_batch
+from reference_broker.protocol.steps import finish
 
 NOW_MS = 1_700_000_000_000
 CONFIG = LogConfig(cleanup_policy=frozenset(), segment_bytes=200, index_interval_bytes=100)
@@ -29,7 +30,7 @@ def segments(disk: MemoryDisk) -> list[str]:
 def test_image_follows_the_high_watermark():
     metadata = ClusterMetadata(log_with_records(MemoryDisk(), 9))
     for high_watermark in (0, 1, 5, 9):
-        metadata.advance(high_watermark)
+        finish(metadata.advance(high_watermark))
         assert (metadata.offset, metadata.image.features.get("metadata.version", 0)) == (
             high_watermark - 1,
             high_watermark,
@@ -43,4 +44,4 @@ def test_missing_records_are_an_error():
     disk.delete(f"{QUORUM_LOG_DIRECTORY}/{middle}")
     metadata = ClusterMetadata(QuorumLog(disk, CONFIG, NOW_MS))
     with pytest.raises(MetadataFaultError, match=f"records are missing after offset {int(middle[:20]) - 1}"):
-        metadata.advance(9)
+        finish(metadata.advance(9))

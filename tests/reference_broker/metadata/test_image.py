@@ -139,7 +139,7 @@ def test_partition_record_without_directories(image):
 
 def test_delta_has_the_changed_resources():
     delta = MetadataDelta.of([*STORY, RemoveTopicRecord(topic_id=PAYMENTS), FenceBrokerRecord(id=5, epoch=1)])
-    assert delta.partitions == {(ORDERS, 0), (ORDERS, 1), (PAYMENTS, 0)}
+    assert {topic_id: {*indices} for topic_id, indices in delta.partitions.items()} == {ORDERS: {0, 1}, PAYMENTS: {0}}
     assert delta.deleted_topics == {PAYMENTS}
     assert delta.configs == {(2, "orders"), (4, "")}
     assert delta.brokers == {1, 2, 5}

@@ -1,6 +1,7 @@
 """Compiled encoders compared with kio's writers."""
 
 import io
+from dataclasses import fields, is_dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -8,12 +9,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from kio.index import load_request_schema, load_response_schema
+from kio.schema.create_topics.v7.response import CreatableTopicConfigs, CreatableTopicResult, CreateTopicsResponse
+from kio.schema.errors import ErrorCode
 from kio.schema.fetch.v12.response import FetchResponse
 from kio.serial import entity_writer
 from kio.static.primitive import Records, TZAware, i32Timedelta, i64Timedelta
 
 from reference_broker.core.apis import BROKER_APIS, CONTROLLER_APIS
-from reference_broker.protocol.encoding import encoder, varint
+from reference_broker.protocol.encoding import SharedArray, encoder, varint
 
 APIS = {**BROKER_APIS, **CONTROLLER_APIS}
 MESSAGES = [
@@ -35,10 +38,38 @@ def by_kio(entity: Any) -> bytes:
     return buffer.getvalue()
 
 
+def with_shared_arrays(value: Any) -> Any:
+    """Return an entity whose arrays are shared; those of single values, too."""
+    if isinstance(value, tuple):
+        return SharedArray(with_shared_arrays(element) for element in value)
+    if is_dataclass(value) and not isinstance(value, type):
+        return replace(value, **{field.name: with_shared_arrays(getattr(value, field.name)) for field in fields(value)})
+    return value
+
+
 @settings(max_examples=200, suppress_health_check=list(HealthCheck))
 @given(st.sampled_from(MESSAGES).flatmap(st.from_type))
 def test_any_message_has_the_same_bytes_as_by_kio(entity: Any) -> None:
-    assert encoder(type(entity))(entity) == by_kio(entity)
+    expected = by_kio(entity)
+    assert encoder(type(entity))(entity) == expected
+    shared = with_shared_arrays(entity)
+    assert [encoder(type(entity))(shared) for _ in range(2)] == [expected] * 2
+
+
+def test_a_shared_array_is_encoded_once() -> None:
+    config = CreatableTopicConfigs(name="a", value="1", read_only=False, config_source=5, is_sensitive=False)
+    shared = SharedArray([config] * 30)
+    encoded = encoder(CreateTopicsResponse)(topics_with(shared))
+    assert encoded == by_kio(topics_with((config,) * 30))
+    assert shared.encoded is not None
+    assert encoded.count(shared.encoded) == 5
+
+
+def topics_with(configs: tuple[CreatableTopicConfigs, ...]) -> CreateTopicsResponse:
+    topic = CreatableTopicResult(
+        name="t", topic_id=None, error_code=ErrorCode.none, error_message=None, configs=configs
+    )
+    return CreateTopicsResponse(throttle_time=timedelta(0), topics=(topic,) * 5)
 
 
 @pytest.mark.parametrize("message_type", MESSAGES, ids=str)

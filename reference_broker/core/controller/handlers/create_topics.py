@@ -28,6 +28,7 @@ from reference_broker.core.controller.controller import (
 from reference_broker.core.controller.errors import ControllerError
 from reference_broker.core.controller.topics import USE_DEFAULT, CreationContext, NewTopic, PlannedTopic, create_topic
 from reference_broker.core.request import Request
+from reference_broker.protocol.encoding import SharedArray
 from reference_broker.protocol.errors import ErrorCode
 from reference_broker.protocol.metadata_records import MetadataRecord
 from reference_broker.protocol.steps import Pace, Steps
@@ -103,7 +104,7 @@ def _created(request: Request, name: str, planned: PlannedTopic, configs: tuple[
 
 def _configs(request: Request, broker: BrokerConfiguration, overrides: tuple[tuple[str, str], ...]) -> tuple[Any, ...]:
     """Return the configuration of a topic; a request may create thousands that have the same."""
-    return tuple(
+    return SharedArray(
         request.replies.CreatableTopicConfigs(
             name=entry.name,
             value=entry.value,

@@ -145,7 +145,7 @@ def _forget_a_record(original):
 
 def _return_to_an_earlier_offset(original):
     def advance(self, high_watermark):
-        applied = original(self, high_watermark)
+        applied = yield from original(self, high_watermark)
         if self.offset > 40:
             self.offset = 30
         return applied

@@ -1,0 +1,45 @@
+"""Garbage collection in short pauses, also in a node with thousands of replicas.
+
+A full collection of Python's visits every object: 150 ms with 8,000 replicas, while all requests wait. But nearly
+everything is freed by its reference count; only a closed connection leaves a cycle, that of asyncio's transport.
+
+Rules of this module:
+- Python collects the two young generations. Objects that survive are collected once here, and are then frozen:
+  permanent, so that no later collection visits them.
+- A connection that is open when its objects are frozen leaves its cycle when it is closed. So once in many collections
+  all objects are visited.
+"""
+
+import gc
+
+_YOUNG_COLLECTIONS = 10
+"""Collections of the second generation, of some 7,000 objects each, before their survivors are collected and frozen."""
+COMPLETE_EVERY = 32
+"""Collections of which one visits all objects: after two million objects more than were freed."""
+_NEVER = 2**31 - 1
+
+
+class GarbageCollection:
+    """The collections of objects that have survived Python's young generations."""
+
+    def __init__(self) -> None:
+        self._collections = 0
+
+    def start(self) -> None:
+        """Freeze the objects of the start, which live as long as the process, and replace Python's full collections."""
+        young, middle, _ = gc.get_threshold()
+        gc.set_threshold(young, middle, _NEVER)
+        gc.freeze()
+
+    @property
+    def is_due(self) -> bool:
+        """Whether `collect` is to be called, between two events."""
+        return gc.get_count()[2] >= _YOUNG_COLLECTIONS
+
+    def collect(self) -> None:
+        """Collect the survivors of the young generations, and freeze those that are in use."""
+        self._collections += 1
+        if self._collections % COMPLETE_EVERY == 0:
+            gc.unfreeze()
+        gc.collect()
+        gc.freeze()
