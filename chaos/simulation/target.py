@@ -68,6 +68,7 @@ class Simulation:
             Capability.TOPIC_ADMIN,
             Capability.CLIENT_LINK_FAULTS,
             Capability.PROCESS_CONTROL,
+            Capability.DURABLE_STORAGE,
             Capability.LOG_DIRECTORIES,
         }
         several = {Capability.REPLICATION, Capability.LINK_FAULTS} if self._count >= 3 else set()

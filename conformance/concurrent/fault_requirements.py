@@ -234,6 +234,7 @@ ROWS: Final = (
         history_checks=always(created_topics_are_kept),
         needs=_ALL,
         nodes_min=3,
+        since=KRAFT,
     ),
     RequirementRow(
         id="quorum/partitions-are-served-without-the-controller",
@@ -244,6 +245,7 @@ ROWS: Final = (
         history_checks=always(partitions_are_served_without_controller),
         needs=_ALL,
         nodes_min=3,
+        since=KRAFT,
     ),
     RequirementRow(
         id="quorum/epoch-and-high-watermark-only-grow",
@@ -254,6 +256,7 @@ ROWS: Final = (
         history_checks=always(quorum_epoch_and_watermark_grow),
         needs=_ALL,
         nodes_min=3,
+        since=KRAFT,
     ),
     # --- leaders that are shut down
     RequirementRow(
@@ -349,6 +352,7 @@ ROWS: Final = (
         history_checks=always(reassignments_move_replicas),
         needs=_DISKS,
         nodes_min=3,
+        since=KRAFT,
     ),
     RequirementRow(
         id="membership/broker-joins-and-leaves",
@@ -359,5 +363,6 @@ ROWS: Final = (
         history_checks=always(broker_joins_and_leaves),
         needs=_DISKS,
         nodes_min=3,
+        since=KRAFT,
     ),
 )

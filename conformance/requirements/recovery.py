@@ -89,7 +89,7 @@ def _requirement(name: str, text: str, judged: Judges, *promised_by: Source) -> 
         text=text,
         sources=promised_by,
         check=sequential(_SCRIPTS, judged, cost=15, shared=_SHARED),
-        needs=frozenset({Capability.TOPIC_ADMIN, Capability.PROCESS_CONTROL}),
+        needs=frozenset({Capability.TOPIC_ADMIN, Capability.PROCESS_CONTROL, Capability.DURABLE_STORAGE}),
         since="3.6.0",
         family="kill-and-restart",
     )

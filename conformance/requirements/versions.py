@@ -13,8 +13,8 @@ from conformance.requirements import sources
 from conformance.requirements.requirement import Level, Requirement
 from conformance.sequential.check import judges, sequential
 from conformance.sequential.model.topics import UNKNOWN_BROKER
-from conformance.sequential.steps import ApiKey, CreateTopic, RawRequest, Step, WithUnknownTags
-from conformance.sequential.strategies import script
+from conformance.sequential.steps import ApiKey, CreateTopic, Eventually, RawRequest, Step, WithUnknownTags
+from conformance.sequential.strategies import placed, script
 from fixtures.clients.messages import api_name, known_versions
 from fixtures.clients.record_batch import Record, RecordBatch, encode_batch
 from fixtures.targets.target import Capability
@@ -39,6 +39,8 @@ class _Row:
     newest: int | None = None
     names: tuple[str, ...] | None = None
     has_elements: bool = False
+    of_replicas: bool = False
+    """Whether the response is about the broker's own replicas, which it creates after it knows the topic."""
 
 
 _TRIAL: Final = ("trial",)
@@ -192,7 +194,12 @@ _ROWS: Final = (
         names=_TRIAL,
     ),
     _Row(
-        ApiKey.DESCRIBE_LOG_DIRS, {"topics": _indexes()}, variants=({"topics": None}, {"topics": ()}), has_elements=True
+        ApiKey.DESCRIBE_LOG_DIRS,
+        {"topics": _indexes()},
+        variants=({"topics": None}, {"topics": ()}),
+        names=_TRIAL,
+        has_elements=True,
+        of_replicas=True,
     ),
     _Row(
         ApiKey.CREATE_PARTITIONS,
@@ -357,9 +364,11 @@ def _steps(row: _Row) -> Sequence[Step]:
     def variant(fields: Fields) -> RawRequest:
         return RawRequest(row.api, {**row.request, **fields}, errors, row.newest, distinct=True)
 
-    created = (CreateTopic(),) if _names_topic(row.request) else ()
+    topic = placed(1) if row.of_replicas else CreateTopic()
+    created = (topic,) if _names_topic(row.request) else ()
     versions = [version for version in known_versions(row.api) if row.newest is None or version <= row.newest]
-    return *created, *map(request, versions), WithUnknownTags(request(row.newest)), *map(variant, row.variants)
+    ready = (Eventually(request(versions[0])),) if row.of_replicas else ()
+    return *created, *ready, *map(request, versions), WithUnknownTags(request(row.newest)), *map(variant, row.variants)
 
 
 def _requirement(row: _Row) -> Requirement:
