@@ -4,14 +4,15 @@ Each script decides the segments of its log by the timestamps of its batches (`s
 target that checks its logs only every few minutes is not applicable.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from conformance.requirements import sources
-from conformance.requirements.requirement import Level, Requirement
+from conformance.requirements.requirement import Level, Requirement, Source
 from conformance.sequential.check import judges, sequential
 from conformance.sequential.steps import (
     EARLIEST,
@@ -101,11 +102,18 @@ _LOG: Final[tuple[Step, ...]] = (
     ListOffsets(LATEST),
     *(Fetch(offset) for offset in range(_BATCHES_MAX + 1)),
 )
-_AFTERWARDS: Final = st.just((AfterCleanup(ListOffsets(EARLIEST)), *_LOG, _produce(_NEVER_EXPIRES_MS), *_LOG))
+_AWAIT_CLEANUP: Final = AfterCleanup(ListOffsets(EARLIEST))
+_UNLIMITED: Final = _set("retention.bytes", -1)
+"""Without it the next record lets the next cleanup delete another segment."""
 _SEQUENCES: Final = tuple(
     Produce((Batch((Record(b"a", b"key", _NEVER_EXPIRES_MS + sequence * _STEP_MS),), producer=0, sequence=sequence),))
     for sequence in range(4)
 )
+
+
+def _afterwards(*then: Step) -> tuple[Step, ...]:
+    """Return the wait for a cleanup, all reads, these steps, the next record, and all reads again."""
+    return _AWAIT_CLEANUP, *_LOG, *then, _produce(_NEVER_EXPIRES_MS), *_LOG
 
 
 def _on_first_broker(topic: str, *configs: tuple[str, str]) -> CreateTopic:
@@ -133,108 +141,77 @@ def _kept_topic(topic: str) -> tuple[Step, ...]:
     return (_on_first_broker(topic, *_KEPT[topic]), *(Produce((batch,), topic) for batch in batches))
 
 
-REQUIREMENTS: Final = (
-    Requirement(
-        id="retention/size-deletes-oldest-segments",
+def _requirement(
+    name: str, text: str, parts: Sequence[Step | SearchStrategy[Any]], *promised_by: Source
+) -> Requirement:
+    return Requirement(
+        id=f"retention/{name}",
         level=Level.MUST,
-        text="With cleanup.policy=delete whole segments are deleted from the start of a log while at least "
+        text=text,
+        sources=promised_by,
+        check=sequential(script(*parts), _JUDGED, cost=_COST),
+        needs=_TOPICS,
+        since=_TIMESTAMP_LIMITS_SINCE,
+    )
+
+
+REQUIREMENTS: Final = (
+    _requirement(
+        "size-deletes-oldest-segments",
+        "With cleanup.policy=delete whole segments are deleted from the start of a log while at least "
         "retention.bytes remain. The log start offset moves to the first segment that stays: ListOffsets returns it, a "
         "fetch below it OFFSET_OUT_OF_RANGE, and all later records are kept.",
-        sources=(sources.RETENTION_BYTES,),
-        check=sequential(
-            script(
-                CreateTopic(configs=_CONFIGS),
-                _sizes(),
-                _bytes(400),
-                AfterCleanup(ListOffsets(EARLIEST)),
-                st.just(_LOG),
-                _set("retention.bytes", -1),  # else the next record lets the next cleanup delete another segment
-                _produce(_NEVER_EXPIRES_MS),
-                st.just(_LOG),
-            ),
-            _JUDGED,
-            cost=_COST,
-        ),
-        needs=_TOPICS,
-        since=_TIMESTAMP_LIMITS_SINCE,
+        (CreateTopic(configs=_CONFIGS), _sizes(), _bytes(400), *_afterwards(_UNLIMITED)),
+        sources.RETENTION_BYTES,
     ),
-    Requirement(
-        id="retention/time-deletes-expired-segments",
-        level=Level.MUST,
-        text="With cleanup.policy=delete the segments at the start of a log whose largest timestamp is older than "
+    _requirement(
+        "time-deletes-expired-segments",
+        "With cleanup.policy=delete the segments at the start of a log whose largest timestamp is older than "
         "retention.ms are deleted, up to the first that is not. The active segment is deleted too, after a new one.",
-        sources=(sources.RETENTION_MS,),
-        check=sequential(
-            script(CreateTopic(configs=_CONFIGS), _ages(), _set("retention.ms", _HOUR_MS), _AFTERWARDS),
-            _JUDGED,
-            cost=_COST,
-        ),
-        needs=_TOPICS,
-        since=_TIMESTAMP_LIMITS_SINCE,
+        (CreateTopic(configs=_CONFIGS), _ages(), _set("retention.ms", _HOUR_MS), *_afterwards()),
+        sources.RETENTION_MS,
     ),
-    Requirement(
-        id="retention/deleted-offsets-are-not-used-again",
-        level=Level.MUST,
-        text="A log of which retention has deleted every record, those of the active segment included, is empty at its "
+    _requirement(
+        "deleted-offsets-are-not-used-again",
+        "A log of which retention has deleted every record, those of the active segment included, is empty at its "
         "end: the next record has the next offset, and no lookup returns a deleted record.",
-        sources=(sources.RETENTION_MS, sources.GUARANTEES),
-        check=sequential(
-            script(
-                CreateTopic(configs=_CONFIGS),
-                _sizes(),
-                st.sampled_from([_set("retention.ms", _HOUR_MS), _set("retention.bytes", 0)]),
-                AfterCleanup(ListOffsets(EARLIEST)),
-                st.just(_LOG),
-                _set("retention.bytes", -1),
-                _produce(_NEVER_EXPIRES_MS),
-                st.just(_LOG),
-            ),
-            _JUDGED,
-            cost=_COST,
+        (
+            CreateTopic(configs=_CONFIGS),
+            _sizes(),
+            st.sampled_from([_set("retention.ms", _HOUR_MS), _set("retention.bytes", 0)]),
+            *_afterwards(_UNLIMITED),
         ),
-        needs=_TOPICS,
-        since=_TIMESTAMP_LIMITS_SINCE,
+        sources.RETENTION_MS,
+        sources.GUARANTEES,
     ),
-    Requirement(
-        id="retention/producers-outlive-their-records",
-        level=Level.MUST,
-        text="After retention has deleted all records of an idempotent producer, its last batches are still recognised "
+    _requirement(
+        "producers-outlive-their-records",
+        "After retention has deleted all records of an idempotent producer, its last batches are still recognised "
         "as duplicates, a gap in its sequence numbers is rejected, and the next batch is appended.",
-        sources=(sources.KIP_360,),
-        check=sequential(
-            script(
-                CreateTopic(configs=_CONFIGS),
-                InitProducerId(),
-                *_SEQUENCES[:2],
-                _set("retention.bytes", 0),
-                AfterCleanup(ListOffsets(EARLIEST)),
-                *_SEQUENCES[:2],
-                _SEQUENCES[3],
-                *_SEQUENCES[2:],
-            ),
-            _JUDGED,
-            cost=_COST,
+        (
+            CreateTopic(configs=_CONFIGS),
+            InitProducerId(),
+            *_SEQUENCES[:2],
+            _set("retention.bytes", 0),
+            _AWAIT_CLEANUP,
+            *_SEQUENCES[:2],
+            _SEQUENCES[3],
+            *_SEQUENCES[2:],
         ),
-        needs=_TOPICS,
-        since=_TIMESTAMP_LIMITS_SINCE,
+        sources.KIP_360,
     ),
-    Requirement(
-        id="retention/nothing-else-is-deleted",
-        level=Level.MUST,
-        text="Retention deletes nothing from a topic without limits, from one that is smaller than retention.bytes, "
+    _requirement(
+        "nothing-else-is-deleted",
+        "Retention deletes nothing from a topic without limits, from one that is smaller than retention.bytes, "
         "and from one with cleanup.policy=compact alone, while it deletes expired records of another topic.",
-        sources=(sources.RETENTION_MS, sources.RETENTION_BYTES, sources.COMPACTION),
-        check=sequential(
-            script(
-                *(step for topic in _KEPT for step in _kept_topic(topic)),
-                _on_first_broker(_WITNESS, ("retention.ms", str(_HOUR_MS))),
-                *(step for number in range(3) for step in _pass(number)),
-                *(step for topic in _KEPT for step in (ListOffsets(EARLIEST, topic), Fetch(0, topic))),
-            ),
-            _JUDGED,
-            cost=_COST,
+        (
+            *(step for topic in _KEPT for step in _kept_topic(topic)),
+            _on_first_broker(_WITNESS, ("retention.ms", str(_HOUR_MS))),
+            *(step for number in range(3) for step in _pass(number)),
+            *(step for topic in _KEPT for step in (ListOffsets(EARLIEST, topic), Fetch(0, topic))),
         ),
-        needs=_TOPICS,
-        since=_TIMESTAMP_LIMITS_SINCE,
+        sources.RETENTION_MS,
+        sources.RETENTION_BYTES,
+        sources.COMPACTION,
     ),
 )
