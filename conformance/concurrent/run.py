@@ -17,11 +17,10 @@ from conformance.concurrent.actors import Actor, actor_of
 from conformance.concurrent.nemesis import Moves
 from conformance.concurrent.replica_reads import record_replicas
 from conformance.concurrent.trial_context import Replicas, ScriptNotRunError, TrialContext
+from conformance.sequential.connections import advertised_controller
 from conformance.trial.phased_clients import Phase
 from conformance.trial.trial import Placement, Topic, Trial
-from fixtures.clients import requests
 from fixtures.clients.broker_defaults import settings_to_pin
-from fixtures.clients.messages import ApiKey
 from fixtures.clients.outcomes import UNSUPPORTED_VERSION
 from fixtures.clients.recorded import RecordedClient
 from fixtures.clients.responses import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
@@ -139,7 +138,7 @@ class HistoryRun:
         )
         created = create(admin)
         if created.error == _NOT_CONTROLLER:
-            with self.raw_client(_advertised_controller(admin)) as controller:
+            with self.raw_client(advertised_controller(admin.connection(admin.node))) as controller:
                 created = create(controller)
         if created.outcome is not Outcome.OK:
             raise ScriptNotRunError(f"CreateTopics failed with {created.error}")
@@ -264,16 +263,10 @@ def _controller(admin: RecordedClient) -> int:
     """Return the active controller: the leader of the metadata quorum. Raises `ScriptNotRunError`."""
     result = admin.describe_quorum()
     if result.error == UNSUPPORTED_VERSION:  # before KRaft
-        return _advertised_controller(admin)
+        return advertised_controller(admin.connection(admin.node))
     if result.error is not None:
         raise ScriptNotRunError(f"DescribeQuorum failed with {result.error}")
     return int(result.response.topics[0].partitions[0].leader_id)
-
-
-def _advertised_controller(admin: RecordedClient) -> int:
-    """Return the controller in a Metadata response, which before KRaft is the active one."""
-    connection = admin.connection(admin.node)
-    return int(connection.request(requests.metadata(connection.schema_for(ApiKey.METADATA), ())).controller_id)
 
 
 def _find_topics(context: TrialContext) -> None:

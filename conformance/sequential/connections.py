@@ -38,9 +38,7 @@ class Connections:
 
     def find_controller(self) -> None:
         """Send Metadata for the controller, to which requests are sent from now on that any broker may serve."""
-        client = self.client()
-        metadata = client.request(requests.metadata(client.schema_for(ApiKey.METADATA), ()))
-        self.controller = getattr(metadata, "controller_id", None)
+        self.controller = advertised_controller(self.client())
 
     def close(self) -> None:
         """Close every connection."""
@@ -101,6 +99,12 @@ class Connections:
     def live(self, timeout_s: float) -> bool:
         """Whether every broker responds, each within the timeout."""
         return responds(self._target, timeout_s)
+
+
+def advertised_controller(client: RawClient) -> int:
+    """Return the controller in a Metadata response, which before KRaft is the active one; -1 if there is none."""
+    metadata = client.request(requests.metadata(client.schema_for(ApiKey.METADATA), ()))
+    return int(getattr(metadata, "controller_id", -1))
 
 
 def version_for(client: RawClient, key: ApiKey, wanted: int | None) -> int:
