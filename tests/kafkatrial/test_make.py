@@ -1,6 +1,7 @@
 """Steps of `make trial` and `make test` on machines with and without Java and Go."""
 
 import importlib.util
+import json
 import sys
 from pathlib import Path
 
@@ -16,10 +17,10 @@ SPEC.loader.exec_module(make)
 
 
 @pytest.fixture
-def machine(monkeypatch):
+def machine(monkeypatch, tmp_path):
     """Return a function that sets up a machine (missing tools, failing commands) and returns the executed commands."""
 
-    def build(*, missing=(), failing=None, ci=False):
+    def build(*, missing=(), failing=None, ci=False, exit_code=7):
         commands = []
 
         def find_java():
@@ -39,8 +40,9 @@ def machine(monkeypatch):
             commands.append(command)
             if stdout is not None:
                 stdout.write(f"the output of {command}\n")
-            return 7 if command == failing else 0
+            return exit_code if command == failing else 0
 
+        monkeypatch.setattr(make, "FAILED", tmp_path / "lastfailed")
         monkeypatch.setattr(make, "find_java", find_java)
         monkeypatch.setattr(make, "install", install)
         monkeypatch.setattr(make.subprocess, "call", call)
@@ -56,7 +58,7 @@ def run(monkeypatch, *words):
     return make.main()
 
 
-TESTS = " ".join(["pytest", *make.IN_PARALLEL, make.SLOWEST, "-m not nightly"])
+TESTS = " ".join(["pytest", make.CACHE, *make.IN_PARALLEL, make.SLOWEST, "-m not nightly"])
 LINT = ["ruff check .", "ruff format --check .", "mypy", "lint-imports", "python -m tools.language"]
 SPARK = "kafkatrial targets install spark"
 KFAKE = "go build -C docs/examples/kfake ."
@@ -113,6 +115,51 @@ def test_a_step_that_fails_beside_another_fails_the_run_and_hides_no_output(mach
     if failing != TESTS:  # after a failure of the tests, no further step begins beside them
         assert f"the output of {WITH_KAFKA[0]}\n" in printed
         assert (WITH_KAFKA[1] in commands) == (failing == WITH_KAFKA[1])
+
+
+REPEATED = f"pytest {make.CACHE} --last-failed -m not nightly"
+
+
+@pytest.mark.parametrize(
+    ("failed", "exit_code", "repeats"),
+    [
+        (["a"], 1, True),
+        (["a", "b", "c"], 1, True),
+        (["a", "b", "c", "d"], 1, False),
+        ([], 1, False),
+        (["a"], 2, False),
+        (["a"], -9, False),
+    ],
+)
+def test_up_to_three_failed_tests_are_repeated_alone(machine, monkeypatch, capsys, failed, exit_code, repeats):
+    machine()
+    call = make.subprocess.call
+
+    def call_and_fail(words, stdout=None, stderr=None):
+        if "--numprocesses" not in " ".join(words[1:]):
+            return call(words, stdout, stderr)
+        make.FAILED.write_text(json.dumps(dict.fromkeys(failed, True)))
+        return exit_code
+
+    monkeypatch.setattr(make.subprocess, "call", call_and_fail)
+    code = run(monkeypatch, "test")
+    printed = capsys.readouterr().out
+    assert (code == 0) == repeats
+    assert (f"make: flaky, passed when repeated: {', '.join(failed)}\n" in printed) == repeats
+    assert (make.CACHE + " --last-failed" in printed) == repeats
+
+
+def test_a_test_that_fails_again_fails_the_run(machine, monkeypatch, capsys):
+    machine(failing=REPEATED, exit_code=1)
+    call = make.subprocess.call
+
+    def call_and_fail(words, stdout=None, stderr=None):
+        make.FAILED.write_text(json.dumps({"a": True}))
+        return call(words, stdout, stderr) or int(make.SLOWEST in words)
+
+    monkeypatch.setattr(make.subprocess, "call", call_and_fail)
+    assert run(monkeypatch, "test") == 1
+    assert "flaky" not in capsys.readouterr().out
 
 
 def test_a_failed_build_of_the_example_is_an_internal_error(machine, monkeypatch):
