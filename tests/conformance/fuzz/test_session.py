@@ -1,7 +1,6 @@
 """Fuzzing sessions: a broken broker is detected, its request is found among all others, and a sound one passes."""
 
 import time
-from dataclasses import replace
 
 import pytest
 
@@ -60,8 +59,7 @@ def test_a_broken_broker_is_detected_and_the_request_is_found(symptom, tmp_path)
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_a_minute_of_requests_harms_no_node_and_no_record_of_the_reference_cluster(tmp_path):
-    """Responses may take a second, because other tests use the same cores. The nightly limit is 250 ms."""
-    assert_unharmed("reference", tmp_path, seed=17, seconds=60, response_s=1.0)
+    assert_unharmed("reference", tmp_path, seed=17, seconds=60)
 
 
 @pytest.mark.nightly
@@ -71,7 +69,7 @@ def test_an_hour_of_requests_harms_no_node_and_no_record(name, tmp_path):
     assert_unharmed(name, tmp_path, seed=int(time.time()), seconds=3600)
 
 
-def assert_unharmed(name, tmp_path, *, seed, seconds, response_s=None):
+def assert_unharmed(name, tmp_path, *, seed, seconds):
     """Assert that there is no violation. A late response counts only if the same requests reproduce it."""
 
     def cluster(directory):
@@ -79,7 +77,6 @@ def assert_unharmed(name, tmp_path, *, seed, seconds, response_s=None):
 
     with cluster(tmp_path / "cluster") as target:
         limits = limits_for(target.kind)
-        limits = replace(limits, response_s=response_s or limits.response_s)
         report = run_session(target, tmp_path / "run", SessionPlan(seed, seconds, limits))
     findings = [Replays(each, cluster, limits, time.monotonic() + 120).shrink() for each in report.progress.findings]
     violations = [(each.text, [request.title for request in each.requests]) for each in findings if each.is_violation]

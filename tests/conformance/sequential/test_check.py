@@ -38,7 +38,7 @@ from fixtures.clients.raw import RawClient
 from fixtures.clients.transport import SOCKETS
 from fixtures.targets.target import Node
 from linearizability.judgement import Verdict
-from tests.conformance.tampering_proxy import TamperingProxy, altered_responses, api
+from tests.conformance.tampering_proxy import TamperingProxy, altered_responses, api, with_errors
 
 PRODUCE = Produce((Batch((Record(b"a"),)),))
 READ_BACK = sequential(
@@ -298,6 +298,23 @@ def test_a_difference_in_a_field_that_is_not_judged_is_only_recorded(broker):
     assert finding.verdict is Verdict.OK
     (difference,) = finding.differences
     assert (difference.severity, difference.other_target) == ("semantic", broker.name)
+
+
+def test_not_controller_leads_to_a_lookup_of_the_controller_and_a_retry(broker):
+    """Before KRaft, only the active controller creates topics."""
+    lookups = []
+
+    def rejects_before_lookup(request, forward):
+        if api(request) == "Metadata" and not request.topics:
+            lookups.append(request)
+        if api(request) == "CreateTopics" and not lookups:
+            return with_errors(forward(replace(request, validate_only=True)), ErrorCode.not_controller)
+        return forward(request)
+
+    with TamperingProxy(broker, rejects_before_lookup) as proxy:
+        finding = check(READ_BACK, [proxy])[proxy.name]
+    assert finding.verdict is Verdict.OK
+    assert lookups
 
 
 TWICE = sequential(
