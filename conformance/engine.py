@@ -4,7 +4,9 @@ Targets are started one after the other, and stopped however the run ends. Each 
 to which it applies, with the same scripts. Decisions (whether it applies, whether a violation is expected, the verdict)
 are pure functions; the module's IO is the targets and the run directory. It does not depend on any event handler.
 
-- The check runs in a separate thread, so that its progress is reported while it works.
+- Requirements that share a cluster (`side_by_side.py`) are checked first, several at a time. Only ok and not applicable
+  are final there: for any other verdict the requirement is checked again, alone, with the same scripts.
+- A check runs in a separate thread, so that its progress is reported while it works.
 - A target that has died is started again before the next requirement; if that fails, its remaining verdicts are
   *unknown*.
 - So is a verdict whose check raised an error, a bug of kafkatrial. The other requirements are checked first, then the
@@ -16,7 +18,7 @@ import hashlib
 import shlex
 import threading
 import time
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from queue import SimpleQueue
@@ -40,7 +42,9 @@ from conformance.liveness import responds
 from conformance.profiles import Profile
 from conformance.reproducible import remove_local_constants
 from conformance.requirements.requirement import Requirement
+from conformance.side_by_side import Result, SideBySide, doubted, shares_a_cluster
 from conformance.targets import starts_nodes
+from fixtures.clients.stage import THREADS
 from fixtures.targets.connection_settings import client_settings_option
 from fixtures.targets.recipe_file import targets_option
 from fixtures.targets.target import Interfering, Target, TargetError, reasons_for_lacking
@@ -91,9 +95,10 @@ def run_requirements(
     complete = False
     try:
         yield from run.start_targets()
-        for index, requirement in enumerate(requirements, start=1):
-            yield RequirementStarted(requirement.id, index, len(requirements))
-            yield from run.check(requirement)
+        yield from run.check_side_by_side()
+        for requirement in requirements:
+            if requirement.id not in run.judged:
+                yield from run.check_alone(requirement)
         if run.errors:
             raise run.errors[0]
         complete = True
@@ -146,8 +151,12 @@ class _Run:
     """The requirement that reported the failure of a plain request."""
     errors: list[Exception] = field(default_factory=list)
     """What checks raised: bugs of kafkatrial."""
+    judged: set[str] = field(default_factory=set)
+    """Ids of the requirements whose verdict is known."""
+    doubts: dict[tuple[str, str], str] = field(default_factory=dict)
+    """What a check beside others found, by requirement id and target name, if it is not final."""
     interrupted: threading.Event = field(default_factory=threading.Event)
-    checking: threading.Thread | None = None
+    checking: Sequence[threading.Thread] = ()
 
     # --- targets
 
@@ -181,14 +190,60 @@ class _Run:
         self.interrupted.set()
         for target in self.targets:
             target.stop()
-        if self.checking is not None:
-            self.checking.join(_INTERRUPTED_CHECK_TIMEOUT_S)
+        deadline = time.monotonic() + _INTERRUPTED_CHECK_TIMEOUT_S
+        for thread in self.checking:
+            thread.join(max(0.0, deadline - time.monotonic()))
+
+    # --- requirements side by side
+
+    def check_side_by_side(self) -> Iterator[Event]:
+        """Check the requirements that share the cluster; yield the final verdicts in the order of the requirements."""
+        shared = [each for each in self.requirements if self._shares_the_cluster(each)]
+        if len(shared) < 2 or not all(target.stage is THREADS for target in self.targets):
+            return
+        queue: SimpleQueue[Event | None] = SimpleQueue()
+        checks = SideBySide(
+            [(each, self._context(each, self._applicable(each), queue.put)) for each in shared],
+            on_done=lambda: queue.put(None),
+        )
+        self.checking = checks.start()
+        try:
+            for requirement in shared:
+                yield self._started(requirement)
+                while requirement.id not in checks.results:
+                    if (event := queue.get()) is not None:
+                        yield event
+                yield from self._take(requirement, checks.results[requirement.id])
+        except BaseException:
+            self.interrupted.set()
+            raise
+        for target in self.targets:
+            self.revive(target)
+
+    def _shares_the_cluster(self, requirement: Requirement) -> bool:
+        """Whether to check a requirement beside others. One whose violation is expected would run again alone."""
+        expected = any(requirement.id in self.expectations.get(target.name, {}) for target in self.targets)
+        return shares_a_cluster(requirement) and bool(self._applicable(requirement)) and not expected
+
+    def _take(self, requirement: Requirement, result: Result) -> Iterator[Event]:
+        """Judge a requirement by its result beside others, or keep the result for the check alone."""
+        if not result.is_final:
+            self.doubts |= {(requirement.id, target): doubt for target, doubt in result.doubts.items()}
+            return
+        for target in self.targets:
+            if target.name in result.findings:
+                yield self._judged(requirement, target, result.findings[target.name], result.seconds)
+            else:
+                yield self._not_run(requirement, target, self._lacks(requirement, target) or "")
+        self.judged.add(requirement.id)
 
     # --- one requirement
 
-    def check(self, requirement: Requirement) -> Iterator[Event]:
+    def check_alone(self, requirement: Requirement) -> Iterator[Event]:
+        """Check a requirement while no other is checked."""
+        yield self._started(requirement)
         lacks = {target.name: self._lacks(requirement, target) for target in self.targets}
-        applicable = [target for target in self.targets if lacks[target.name] is None]
+        applicable = self._applicable(requirement)
         began = time.monotonic()
         findings: dict[str, Finding] = {}
         if applicable:
@@ -209,9 +264,17 @@ class _Run:
                 yield self._not_run(requirement, target, lacks[target.name] or "")
             else:
                 interference = self.interference.pop(target.name, "") or interference_with(target)
+                finding = doubted(finding, self.doubts.get((requirement.id, target.name), ""))
                 yield self._judged(requirement, target, attributed(finding, interference), seconds)
+        self.judged.add(requirement.id)
         for target in applicable:
             self.revive(target)
+
+    def _started(self, requirement: Requirement) -> RequirementStarted:
+        return RequirementStarted(requirement.id, len(self.judged) + 1, len(self.requirements))
+
+    def _applicable(self, requirement: Requirement) -> list[Target]:
+        return [target for target in self.targets if self._lacks(requirement, target) is None]
 
     def _unknown_by_links(self, targets: list[Target], error: TargetError) -> dict[str, Finding]:
         """Return unknown findings if links have failed, as while a fault is healed. Raises any other error."""
@@ -231,7 +294,7 @@ class _Run:
 
     def _run_check(self, requirement: Requirement, targets: list[Target]) -> Generator[Event, None, dict[str, Finding]]:
         queue: SimpleQueue[Event | Mapping[str, Finding] | BaseException] = SimpleQueue()
-        context = self._context(requirement, targets, queue)
+        context = self._context(requirement, targets, queue.put)
 
         def work() -> None:
             try:
@@ -239,8 +302,9 @@ class _Run:
             except BaseException as error:  # noqa: BLE001 - it is raised in the engine's thread
                 queue.put(error)
 
-        self.checking = threading.Thread(target=work, name=f"check {requirement.id}", daemon=True)
-        self.checking.start()
+        thread = threading.Thread(target=work, name=f"check {requirement.id}", daemon=True)
+        self.checking = (thread,)
+        thread.start()
         while True:
             match queue.get():
                 case Event() as event:
@@ -254,12 +318,12 @@ class _Run:
         self,
         requirement: Requirement,
         targets: list[Target],
-        queue: SimpleQueue[Event | Mapping[str, Finding] | BaseException],
+        report: Callable[[Event], None],
     ) -> CheckContext:
         def script_ran(target: str, done: int, planned: int) -> None:
             if self.interrupted.is_set():
                 raise _Interrupted
-            queue.put(ScriptRan(requirement.id, target, done, planned))
+            report(ScriptRan(requirement.id, target, done, planned))
 
         return CheckContext(
             requirement_id=requirement.id,

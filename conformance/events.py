@@ -55,7 +55,10 @@ class TargetStarted(Event):
 
 @dataclass(frozen=True, slots=True)
 class RequirementStarted(Event):
-    """A requirement is being checked on all targets, with the same scripts."""
+    """A requirement is being checked on all targets, with the same scripts.
+
+    One that was checked beside others without a final verdict is started again, alone. `index` counts the verdicts.
+    """
 
     event: ClassVar[str] = "requirement-started"
     requirement: str

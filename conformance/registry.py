@@ -1,4 +1,7 @@
-"""All requirements, in the order in which they run: by area, hostile input last."""
+"""All requirements, by area, hostile input last.
+
+This is the order in which they run, but those that share a cluster (`conformance.side_by_side`) run before all others.
+"""
 
 from collections.abc import Collection
 from typing import Final

@@ -76,6 +76,7 @@ class LiveProgress(LiveLine):
         super().__init__(console)
         self._doing = Text("")
         self._count = ""
+        self._requirement = ""
         self._scripts: dict[str, tuple[int, int]] = {}
 
     def handle(self, event: Event) -> None:
@@ -88,9 +89,10 @@ class LiveProgress(LiveLine):
             case TargetStarted():
                 self._console.print(ready_line(event), soft_wrap=True)
             case RequirementStarted():
+                self._requirement = event.requirement
                 self._doing, self._scripts = Text(event.requirement, "bold"), {}
                 self._count = f"[{event.index}/{event.total}]"
-            case ScriptRan():
+            case ScriptRan() if event.requirement == self._requirement:  # others may be checked beside it
                 self._scripts[event.target] = (event.done, event.planned)
             case RequirementJudged(finding):
                 self._console.print(verdict_line(finding), soft_wrap=True)

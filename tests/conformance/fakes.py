@@ -4,8 +4,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from hypothesis import strategies as st
+
 from conformance.check_context import CheckContext
 from conformance.requirements.requirement import Level, Requirement, Source
+from conformance.sequential.scripted_check import ScriptedCheck
+from fixtures.clients.stage import THREADS, Stage
 from fixtures.clients.transport import SOCKETS, Transport
 from fixtures.targets.target import Capability, Node, TargetError
 from linearizability.finding import Finding
@@ -22,6 +26,7 @@ class FakeTarget:
     starts: int = 0
     stops: int = 0
     transport: Transport = SOCKETS
+    stage: Stage = THREADS
     versions: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -55,3 +60,8 @@ def requirement(
 def finds(finding: Finding) -> Callable[[CheckContext], Mapping[str, Finding]]:
     """Return a check with the same finding for each target."""
     return lambda context: {target.name: finding for target in context.targets}
+
+
+def shared(check: Callable[[CheckContext], Mapping[str, Finding]], id_: str, **fields: Any) -> Requirement:
+    """Return a requirement that is checked beside others."""
+    return requirement(ScriptedCheck(check, st.nothing(), cost=1), id_, **fields)

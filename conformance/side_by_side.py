@@ -1,0 +1,112 @@
+"""Checks of several requirements at a time, on one cluster.
+
+A check shares the cluster if its scripts use topics, groups, producers and connections of their own (`ScriptedCheck`)
+and break nothing. What others do meanwhile could still explain a deviation: a broker that one script brings down fails
+all of them. Therefore only *ok* and *not applicable* are final. Any other result is that of a first attempt, and the
+engine checks the requirement again, alone, with the same scripts, where it is shrunk and attributed as usual.
+
+- A target that does not respond ends the checks that have not begun: they run alone, too.
+- A violation, or the end of a broker, that is not reproduced alone makes the verdict *unknown*: either kafkatrial's
+  scripts disturb each other, or the broker fails only under concurrent requests.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from conformance.check_context import CheckContext
+from conformance.liveness import responds
+from conformance.requirements.requirement import Requirement
+from conformance.sequential.scripted_check import ScriptedCheck
+from fixtures.targets.target import Capability, Target
+from linearizability.finding import Finding
+from linearizability.judgement import Verdict
+
+_AT_A_TIME: Final = 4
+"""More would only wait for the interpreter's lock: a check encodes and decodes half of the time."""
+_HARMLESS: Final = frozenset({Capability.TOPIC_ADMIN, Capability.REPLICATION})
+"""Capabilities with which a script breaks nothing."""
+_FINAL: Final = frozenset({Verdict.OK, Verdict.NOT_APPLICABLE})
+
+
+def shares_a_cluster(requirement: Requirement) -> bool:
+    """Whether the scripts of a requirement neither break the cluster nor depend on what others do on it."""
+    return isinstance(requirement.check, ScriptedCheck) and requirement.needs <= _HARMLESS
+
+
+def doubted(alone: Finding, doubt: str) -> Finding:
+    """Return the finding of a check alone; unknown if it is ok in spite of what was found beside others."""
+    if not doubt or alone.verdict is not Verdict.OK:
+        return alone
+    reason = f"not reproduced alone; while other requirements were checked, {doubt}"
+    return replace(alone, verdict=Verdict.UNKNOWN, reason=reason)
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """Result of a check beside others."""
+
+    findings: Mapping[str, Finding] = field(default_factory=dict)
+    """By target; none if the check did not run to its end."""
+    seconds: float = 0.0
+    doubts: Mapping[str, str] = field(default_factory=dict)
+    """By target, what contradicts a check alone that is ok: a violation, or that the target went down."""
+
+    @property
+    def is_final(self) -> bool:
+        """Whether no check alone is necessary."""
+        return bool(self.findings) and all(finding.verdict in _FINAL for finding in self.findings.values())
+
+
+class SideBySide:
+    """Checks of requirements by several threads, in their order.
+
+    :ivar results: by requirement id; complete once each thread has ended.
+    :param on_done: called by a thread after each new result.
+    """
+
+    def __init__(self, checks: Sequence[tuple[Requirement, CheckContext]], on_done: Callable[[], None]) -> None:
+        self.results: dict[str, Result] = {}
+        self._pending = iter(checks)
+        self._lock = threading.Lock()
+        self._target_is_down = threading.Event()
+        self._on_done = on_done
+
+    def start(self) -> Sequence[threading.Thread]:
+        """Start the threads, and return them."""
+        threads = [threading.Thread(target=self._work, name=f"checks {n}", daemon=True) for n in range(_AT_A_TIME)]
+        for thread in threads:
+            thread.start()
+        return threads
+
+    def _work(self) -> None:
+        while (check := self._next()) is not None:
+            requirement, context = check
+            self.results[requirement.id] = self._result(requirement, context)
+            self._on_done()
+
+    def _next(self) -> tuple[Requirement, CheckContext] | None:
+        with self._lock:
+            return next(self._pending, None)
+
+    def _result(self, requirement: Requirement, context: CheckContext) -> Result:
+        """Return the result of a check that neither shrinks nor starts a target again; the check alone does that."""
+        if self._target_is_down.is_set():
+            return Result()
+        attempt = replace(context, shrink_seconds=0.0, revive=lambda _: False, basic_failures={})
+        began = time.monotonic()
+        try:
+            findings = requirement.check(attempt)
+        except BaseException:  # noqa: BLE001 - the check alone raises it again
+            findings = {}
+        result = Result(findings, time.monotonic() - began)
+        return result if result.is_final else replace(result, doubts=self._doubts(findings, context.targets))
+
+    def _doubts(self, findings: Mapping[str, Finding], targets: Sequence[Target]) -> Mapping[str, str]:
+        down = {target.name: "it went down" for target in targets if not responds(target)}
+        if down:
+            self._target_is_down.set()
+        violated = Verdict.VIOLATION
+        return {name: each.reason for name, each in findings.items() if each.verdict is violated} | down
