@@ -11,6 +11,7 @@ import psutil
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from fixtures.clients import requests
 from fixtures.clients.messages import ApiKey
 from fixtures.clients.raw import RawClient
 from fixtures.targets.target import Target
@@ -160,10 +161,7 @@ def leader_of(target: Target, topic: str) -> int:
 
 def active_controller(target: Target) -> int:
     with _connected(target) as client:
-        schema = client.schema_for(55)
-        partition = schema.PartitionData(partition_index=0)
-        topic = schema.TopicData(topic_name="__cluster_metadata", partitions=(partition,))
-        response = client.request(schema.DescribeQuorumRequest(topics=(topic,)))
+        response = client.request(requests.describe_quorum(client.schema_for(ApiKey.DESCRIBE_QUORUM)))
         return int(response.topics[0].partitions[0].leader_id)
 
 

@@ -86,7 +86,7 @@ def replay(saved: SavedTrial, target: str, run_dir: Path, disk: DiskKind | None 
         return _replay_phases(trial, target, run_dir)
     if target == SIMULATION:
         return _simulate(trial, saved.defect, run_dir)
-    return _replay_live(trial, target, run_dir, disk)
+    return _replay_live(trial, saved.defect, target, run_dir, disk)
 
 
 def _simulate(trial: Trial, defect: str, run_dir: Path) -> Replayed:
@@ -154,7 +154,7 @@ def _known_properties(trial: Trial) -> tuple[Trial, tuple[str, ...]]:
     return replace(trial, cluster=replace(trial.cluster, properties=known)), unknown
 
 
-def _replay_live(trial: Trial, target: str, run_dir: Path, disk: DiskKind | None) -> Replayed:
+def _replay_live(trial: Trial, defect: str, target: str, run_dir: Path, disk: DiskKind | None) -> Replayed:
     from chaos.live.failure import summary_of
     from chaos.live.findings import FINDINGS
     from chaos.live.session import remove_unsupported_faults, run_on
@@ -176,7 +176,7 @@ def _replay_live(trial: Trial, target: str, run_dir: Path, disk: DiskKind | None
         tuple((each.name, each.text) for each in report.violations),
         report.unknown,
         tuple(idle),
-        (*summary_of(report), *_own_settings(trial, target)),
+        (*summary_of(report), *_own_settings(trial, target), *_not_seeded(defect, target)),
         tuple(name for name, finding in FINDINGS.items() if finding.shows(report)),
     )
 
@@ -185,6 +185,14 @@ def _own_settings(trial: Trial, target: str) -> Sequence[str]:
     """Return a note about the settings of a trial on an existing cluster, which has its own."""
     names = "" if starts_nodes(target) else ", ".join(name for name, _ in trial.cluster.properties)
     return [f"properties without effect on an existing cluster: {names}"] if names else []
+
+
+def _not_seeded(defect: str, target: str) -> Sequence[str]:
+    """Return a note about the defect of a file on processes, which a file never changes."""
+    with_defect = f"defective:{defect}"
+    if not defect or target == with_defect:
+        return []
+    return [f"without the defect of the file: it is seeded by --target simulation or --target {with_defect}"]
 
 
 def _check_topology(trial: Trial, target: str) -> None:

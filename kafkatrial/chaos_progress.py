@@ -62,16 +62,8 @@ class ChaosProgress(LiveLine):
         else:
             self._print(Text(printable(f"  live: {progress}")))
 
-    def _print(self, text: Text) -> None:
-        self._console.print(text, soft_wrap=True, highlight=False)
-
     def _parts(self) -> tuple[Text, ...]:
         return self._doing, self._noted
-
-
-def chaos_progress(console: Console) -> ChaosProgress:
-    """Return the progress of a session, with a live line on an interactive terminal."""
-    return ChaosProgress(console)
 
 
 def _banner(event: ChaosStarted) -> Text:

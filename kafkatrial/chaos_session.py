@@ -25,7 +25,7 @@ from conformance.trial.trial import Trial
 from fixtures.disk.kinds import DiskKind
 from fixtures.targets.catalogue import target_kinds
 from kafkatrial.accompanying import Companion, Companions
-from kafkatrial.chaos_progress import ChaosProgress, chaos_progress
+from kafkatrial.chaos_progress import ChaosProgress
 from kafkatrial.chaos_results import ChaosResults
 from kafkatrial.chaos_tables import render_chaos
 from kafkatrial.console import show, stdout_console
@@ -129,7 +129,7 @@ class ChaosRunner:
     def run(self) -> ExitCode:
         """Run to the end, or until an interruption, and print the result."""
         results = self._results
-        with interruptible(), chaos_progress(self._console) as progress:
+        with interruptible(), ChaosProgress(self._console) as progress:
             companions = Companions((*self._companions, *([partial(_live_view, progress)] if self._is_live else ())))
 
             def handle(event: Event) -> None:

@@ -2,9 +2,8 @@
 
 import shlex
 
-from rich import box
 from rich.console import Group, RenderableType
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from chaos.live.campaign import Plan
@@ -15,6 +14,7 @@ from kafkatrial.chaos_results import ChaosResults
 from kafkatrial.exit_codes import ExitCode
 from kafkatrial.packets import as_option
 from linearizability.printable import printable
+from reports.console import plain_table
 from reports.program import render_command
 
 
@@ -86,7 +86,6 @@ def _coverage(results: ChaosResults) -> RenderableType:
 
 
 def _table(*headings: str) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
-    for number, heading in enumerate(headings):
-        table.add_column(heading, justify="right" if number else "left")
-    return table
+    return plain_table(
+        *(Column(heading, justify="right" if number else "left") for number, heading in enumerate(headings))
+    )

@@ -1,4 +1,7 @@
-"""Live line of a command on a terminal: a spinner, the activity and the elapsed time; other lines scroll above it."""
+"""Live line of a command on a terminal: a spinner, the activity and the elapsed time; other lines scroll above it.
+
+In a file or a pipe there are only those other lines, each a whole sentence, so that a CI log reads by itself.
+"""
 
 from typing import Self
 
@@ -23,6 +26,15 @@ class LiveLine:
     @property
     def _elapsed_s(self) -> float:
         return self._console.get_time() - self._began_s
+
+    def _print(self, text: Text) -> None:
+        self._console.print(text, soft_wrap=True)
+
+    def _begin(self, activity: Text) -> None:
+        """Show an activity in the live line, or as a separate line if there is none."""
+        self._doing = activity
+        if not self._is_shown:
+            self._print(activity)
 
     def _parts(self) -> tuple[Text, ...]:
         """Return what stands between the spinner and the elapsed time."""

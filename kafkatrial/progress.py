@@ -1,10 +1,4 @@
-"""Progress of a run: one live line on a terminal, plain lines anywhere else.
-
-Plain lines are whole sentences, one per verdict, so that a CI log reads by itself and nothing is lost when it is cut.
-Both go to standard output; colour follows NO_COLOR, as Rich does.
-"""
-
-from typing import Protocol, Self
+"""Progress of a run: a line per target and per verdict, and a live line on a terminal."""
 
 from rich.console import Console
 from rich.text import Text
@@ -24,57 +18,11 @@ from linearizability.printable import printable
 from reports.terminal import CELLS
 
 
-class Progress(Protocol):
-    """Context manager that shows every event."""
-
-    def handle(self, event: Event) -> None:
-        """Show an event."""
-        ...
-
-    def __enter__(self) -> Self: ...
-    def __exit__(self, *exc_info: object) -> None: ...
-
-
-class PlainProgress:
-    """Printer of one line per target and per verdict."""
-
-    def __init__(self, console: Console) -> None:
-        self._console = console
-        self._total = 0
-        self._index = 0
-
-    def handle(self, event: Event) -> None:
-        """Print the line of an event, if it has one."""
-        match event:
-            case RunStarted():
-                self._print(banner(event))
-            case TargetStarting():
-                self._print(Text(f"starting {event.target}, {_nodes(event.nodes)}"))
-            case TargetStarted():
-                self._print(ready_line(event))
-            case RequirementStarted():
-                self._index, self._total = event.index, event.total
-            case RequirementJudged(finding):
-                self._print(Text(f"[{self._index}/{self._total}] ").append_text(verdict_line(finding)))
-            case _:
-                pass
-
-    def _print(self, text: Text) -> None:
-        self._console.print(text, soft_wrap=True)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        pass
-
-
-class LiveProgress(LiveLine):
-    """Live line with the current requirement, completed scripts and elapsed time; verdicts are printed above it."""
+class RunProgress(LiveLine):
+    """A context manager that shows every event: the live line has the requirement, its scripts and the elapsed time."""
 
     def __init__(self, console: Console) -> None:
         super().__init__(console)
-        self._doing = Text("")
         self._count = ""
         self._requirement = ""
         self._scripts: dict[str, tuple[int, int]] = {}
@@ -83,11 +31,11 @@ class LiveProgress(LiveLine):
         """Change the live line, or print above it."""
         match event:
             case RunStarted():
-                self._console.print(banner(event), soft_wrap=True)
+                self._print(banner(event))
             case TargetStarting():
-                self._doing = Text(f"starting {event.target}, {_nodes(event.nodes)}")
+                self._begin(Text(f"starting {event.target}, {_nodes(event.nodes)}"))
             case TargetStarted():
-                self._console.print(ready_line(event), soft_wrap=True)
+                self._print(ready_line(event))
             case RequirementStarted():
                 self._requirement = event.requirement
                 self._doing, self._scripts = Text(event.requirement, "bold"), {}
@@ -95,18 +43,14 @@ class LiveProgress(LiveLine):
             case ScriptRan() if event.requirement == self._requirement:  # others may be checked beside it
                 self._scripts[event.target] = (event.done, event.planned)
             case RequirementJudged(finding):
-                self._console.print(verdict_line(finding), soft_wrap=True)
+                count = Text("" if self._is_shown else f"{self._count} ")
+                self._print(count.append_text(verdict_line(finding)))
             case _:
                 pass
 
     def _parts(self) -> tuple[Text, ...]:
         scripts = "  ".join(f"{target} {done}/{planned}" for target, (done, planned) in self._scripts.items())
         return Text(self._count, "dim"), self._doing, Text(scripts, "dim")
-
-
-def progress_for(console: Console) -> Progress:
-    """Return the live line on an interactive terminal, else plain lines."""
-    return LiveProgress(console) if console.is_terminal and console.is_interactive else PlainProgress(console)
 
 
 def banner(event: RunStarted) -> Text:

@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from rich import box
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from conformance.requirements.requirement import Requirement
+from reports.console import plain_table
 
 
 def as_objects(requirements: Sequence[Requirement]) -> list[dict[str, object]]:
@@ -30,10 +30,7 @@ def as_objects(requirements: Sequence[Requirement]) -> list[dict[str, object]]:
 
 def render_table(requirements: Sequence[Requirement]) -> Table:
     """Return a table for a terminal."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
-    table.add_column("Requirement", no_wrap=True)
-    table.add_column("Level", style="dim")
-    table.add_column("Promise and source")
+    table = plain_table(Column("Requirement", no_wrap=True), Column("Level", style="dim"), "Promise and source")
     for requirement in requirements:
         sources = "; ".join(source.title for source in requirement.sources)
         promise = Text.assemble(requirement.text, "\n", (sources, "dim"))

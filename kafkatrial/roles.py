@@ -16,7 +16,6 @@ from fixtures.targets.target import Node
 
 _TIMEOUT_S = 5.0
 """Timeout of a request to one node, which may be paused."""
-_CLUSTER_METADATA = "__cluster_metadata"
 T = TypeVar("T")
 
 
@@ -46,9 +45,7 @@ def find_controller(nodes: Sequence[Node]) -> int | None:
     """Return the id of the active controller of the highest epoch; null if no node that responds knows one."""
 
     def request(client: RawClient) -> list[tuple[int, int]]:
-        schema = client.schema_for(ApiKey.DESCRIBE_QUORUM)
-        quorum = schema.TopicData(topic_name=_CLUSTER_METADATA, partitions=(schema.PartitionData(partition_index=0),))
-        response = client.request(schema.DescribeQuorumRequest(topics=(quorum,)))
+        response = client.request(requests.describe_quorum(client.schema_for(ApiKey.DESCRIBE_QUORUM)))
         partitions = (found for each in response.topics for found in each.partitions)
         return [(int(found.leader_epoch), int(found.leader_id)) for found in partitions if found.leader_id >= 0]
 

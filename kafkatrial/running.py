@@ -29,7 +29,7 @@ from kafkatrial.exit_codes import ExitCode
 from kafkatrial.expected import expectations_of_target, load_known
 from kafkatrial.output import is_reader_gone
 from kafkatrial.pictures import picture_failures
-from kafkatrial.progress import progress_for
+from kafkatrial.progress import RunProgress
 from kafkatrial.run_directory import make_run_directory
 from kafkatrial.selection import select_requirements
 from kafkatrial.settings import RunSettings
@@ -132,7 +132,7 @@ class Running:
             expectations=plan.expectations,
         )
         write_results(self._collector.results, self._run_dir)  # a run that is killed before a verdict is unfinished
-        with progress_for(self._console) as progress, closing(events):
+        with RunProgress(self._console) as progress, closing(events):
             for event in events:
                 self._collector.handle(event)
                 if isinstance(event, RequirementJudged):

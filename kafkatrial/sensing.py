@@ -23,7 +23,7 @@ from conformance.events import Event
 from kafkatrial.console import show, stdout_console
 from kafkatrial.errors import UsageError, print_error
 from kafkatrial.exit_codes import ExitCode
-from kafkatrial.sensitivity_progress import sensitivity_progress
+from kafkatrial.sensitivity_progress import SensitivityProgress
 from kafkatrial.sensitivity_tables import render_list, render_sensitivity
 from kafkatrial.versions import own_version
 from reports.sensitivity import DefectRow, FalseAlarmRow, Sensitivity, write_sensitivity
@@ -110,7 +110,7 @@ class Sensing:
 
     def _follow(self) -> None:
         events = run_sensitivity(self._plan)
-        with sensitivity_progress(self._console) as progress, closing(events):
+        with SensitivityProgress(self._console) as progress, closing(events):
             for event in events:
                 self._take(event)
                 progress.handle(event, self._results)

@@ -1,8 +1,5 @@
 """Progress of `kafkatrial sensitivity`: one live line on a terminal, a line for each defect elsewhere."""
 
-from typing import Protocol, Self
-
-from rich.console import Console
 from rich.text import Text
 
 from chaos.sensitivity import CleanRan, DefectTried, SensitivityStarted
@@ -14,52 +11,18 @@ from reports.sensitivity import Sensitivity
 _CLEAN_PERIOD = 250
 
 
-class SensitivityProgress(Protocol):
-    """Context manager that shows every event, with the results so far."""
-
-    def handle(self, event: Event, results: Sensitivity) -> None:
-        """Show an event."""
-        ...
-
-    def __enter__(self) -> Self: ...
-    def __exit__(self, *exc_info: object) -> None: ...
-
-
-class PlainProgress:
-    """Printer of one line for each event."""
-
-    def __init__(self, console: Console) -> None:
-        self._console = console
-
-    def handle(self, event: Event, results: Sensitivity) -> None:
-        """Print the line of an event, if it has one."""
-        line = line_of(event, results)
-        if line is None and isinstance(event, CleanRan) and results.clean_scripts % _CLEAN_PERIOD == 0:
-            line = Text(how_far(event, results))
-        if line is not None:
-            self._console.print(line, soft_wrap=True)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        pass
-
-
-class LiveProgress(LiveLine):
-    """Live line with the progress; results of defects are printed above it."""
+class SensitivityProgress(LiveLine):
+    """A context manager that shows every event, with the results so far."""
 
     def handle(self, event: Event, results: Sensitivity) -> None:
         """Change the live line, and print above it."""
         self._doing = Text(how_far(event, results))
         line = line_of(event, results)
+        is_due = isinstance(event, CleanRan) and results.clean_scripts % _CLEAN_PERIOD == 0
+        if line is None and is_due and not self._is_shown:
+            line = self._doing
         if line is not None:
-            self._console.print(line, soft_wrap=True)
-
-
-def sensitivity_progress(console: Console) -> SensitivityProgress:
-    """Return the live line on an interactive terminal, else plain lines."""
-    return LiveProgress(console) if console.is_terminal and console.is_interactive else PlainProgress(console)
+            self._print(line)
 
 
 def how_far(event: Event, results: Sensitivity) -> str:

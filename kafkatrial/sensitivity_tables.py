@@ -2,13 +2,12 @@
 
 from collections.abc import Sequence
 
-from rich import box
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from chaos.defects.defect import Defect
 from linearizability.printable import printable
+from reports.console import plain_table
 from reports.sensitivity import DefectRow, Sensitivity
 
 _TEXT_MAX = 300
@@ -16,7 +15,7 @@ _TEXT_MAX = 300
 
 def render_list(defects: Sequence[Defect]) -> RenderableType:
     """Return a table with the name, area and first sentence of the story of each defect."""
-    table = _table("Defect", "Area", "What is wrong")
+    table = plain_table("Defect", "Area", "What is wrong")
     for each in defects:
         table.add_row(Text(each.name, "bold"), each.area.value, Text(first_sentence(each.story)))
     return table
@@ -43,7 +42,7 @@ def render_sensitivity(results: Sensitivity) -> RenderableType:
 
 
 def _rows(results: Sensitivity) -> RenderableType:
-    table = _table("Area", "Defect", "Caught by", "Expected", "Trials", "Seconds")
+    table = plain_table("Area", "Defect", "Caught by", "Expected", "Trials", "Seconds")
     for column in table.columns[-2:]:
         column.justify = "right"
     area = ""
@@ -84,10 +83,3 @@ def _last_line(results: Sensitivity) -> Text:
     if not results.complete:
         text += f"; interrupted, {results.planned - len(results.rows)} not tried"
     return Text(text, "bold red" if results.missed or alarms else "bold")
-
-
-def _table(*headings: str) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
-    for heading in headings:
-        table.add_column(heading)
-    return table

@@ -23,7 +23,7 @@ from kafkatrial.console import show, stdout_console
 from kafkatrial.errors import UsageError, print_error
 from kafkatrial.exit_codes import ExitCode
 from kafkatrial.simulation_pictures import draw_counterexample
-from kafkatrial.simulation_progress import simulation_progress
+from kafkatrial.simulation_progress import SimulationProgress
 from kafkatrial.simulation_results import SimulationResults
 from kafkatrial.simulation_tables import render_simulation
 
@@ -123,7 +123,7 @@ class Simulating:
     def _follow_campaign(self) -> None:
         results, events = self._results, run_campaign(self._plan, self._saved)
         with (
-            simulation_progress(self._console, digests=self._digests is not None) as progress,
+            SimulationProgress(self._console, digests=self._digests is not None) as progress,
             closing(events),
         ):
             for event in events:

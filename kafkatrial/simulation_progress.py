@@ -1,7 +1,5 @@
 """Progress of a simulation campaign: one live line on a terminal, a line every ten seconds elsewhere."""
 
-from typing import Protocol, Self
-
 from rich.console import Console
 from rich.text import Text
 
@@ -21,64 +19,15 @@ from kafkatrial.simulation_results import SimulationResults
 _PLAIN_PERIOD_S = 10.0
 
 
-class SimulationProgress(Protocol):
-    """Context manager that shows every event, with the results so far."""
-
-    def handle(self, event: Event, results: SimulationResults) -> None:
-        """Show an event."""
-        ...
-
-    def __enter__(self) -> Self: ...
-    def __exit__(self, *exc_info: object) -> None: ...
-
-
-class PlainProgress:
-    """Printer of a line for each failure and result, and of the progress every ten seconds."""
-
-    def __init__(self, console: Console, *, digests: bool = False) -> None:
-        self._console = console
-        self._digests = digests
-        self._total: int | None = None
-        self._began_s = self._said_s = console.get_time()
-
-    def handle(self, event: Event, results: SimulationResults) -> None:
-        """Print the line of an event, if it has one."""
-        match event:
-            case CampaignStarted():
-                self._total = total_of(event)
-                self._say(banner(event))
-            case SeedRan():
-                if self._digests or event.name:
-                    self._say(seed_line(event, digest=self._digests))
-                now_s = self._console.get_time()
-                if now_s - self._said_s >= _PLAIN_PERIOD_S:
-                    self._said_s = now_s
-                    self._say(Text(how_far(results, self._total, now_s - self._began_s)))
-            case FailureReplayed():
-                self._say(replayed_line(event))
-            case ShrinkingStarted():
-                self._say(shrinking_line(event))
-            case _:
-                pass
-
-    def _say(self, text: Text) -> None:
-        self._console.print(text, soft_wrap=True)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        pass
-
-
-class LiveProgress(LiveLine):
-    """Live line with the progress; failures are printed above it."""
+class SimulationProgress(LiveLine):
+    """A context manager that shows every event, with the results so far."""
 
     def __init__(self, console: Console, *, digests: bool = False) -> None:
         super().__init__(console)
         self._digests = digests
         self._total: int | None = None
         self._results: SimulationResults | None = None
+        self._printed_s = self._began_s
 
     def handle(self, event: Event, results: SimulationResults) -> None:
         """Change the live line, or print above it."""
@@ -86,28 +35,24 @@ class LiveProgress(LiveLine):
         match event:
             case CampaignStarted():
                 self._total = total_of(event)
-                self._console.print(banner(event), soft_wrap=True)
+                self._print(banner(event))
             case SeedRan():
                 self._doing = Text("")
                 if self._digests or event.name:
-                    self._console.print(seed_line(event, digest=self._digests), soft_wrap=True)
+                    self._print(seed_line(event, digest=self._digests))
+                if not self._is_shown and self._console.get_time() - self._printed_s >= _PLAIN_PERIOD_S:
+                    self._printed_s = self._console.get_time()
+                    self._print(Text(how_far(results, self._total, self._elapsed_s)))
             case FailureReplayed():
-                self._console.print(replayed_line(event), soft_wrap=True)
+                self._print(replayed_line(event))
             case ShrinkingStarted():
-                self._doing = shrinking_line(event)
+                self._begin(shrinking_line(event))
             case _:
                 pass
 
     def _parts(self) -> tuple[Text, ...]:
         far = "" if self._results is None else how_far(self._results, self._total, self._elapsed_s)
         return (self._doing or Text(far),)
-
-
-def simulation_progress(console: Console, *, digests: bool) -> SimulationProgress:
-    """Return the live line on an interactive terminal, else plain lines."""
-    if console.is_terminal and console.is_interactive:
-        return LiveProgress(console, digests=digests)
-    return PlainProgress(console, digests=digests)
 
 
 def total_of(event: CampaignStarted) -> int | None:

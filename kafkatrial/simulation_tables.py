@@ -2,17 +2,17 @@
 
 from pathlib import Path
 
-from rich import box
 from rich.columns import Columns
 from rich.console import Group, RenderableType
 from rich.padding import Padding
-from rich.table import Table
+from rich.table import Column
 from rich.text import Text
 
 from chaos.campaign.counterexample import Counterexample, program_of
 from kafkatrial.exit_codes import ExitCode
 from kafkatrial.simulation_results import SimulationResults
 from linearizability.printable import printable
+from reports.console import plain_table
 from reports.program import render_command, render_program
 
 _LISTED_MAX = 10
@@ -33,9 +33,8 @@ def render_simulation(results: SimulationResults) -> RenderableType:
 
 def _figures(results: SimulationResults) -> RenderableType:
     rate = results.seeds / results.seconds if results.seconds else 0.0
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
-    for heading in ("Seeds", "Seconds", "Seeds/s", "Virtual over real", "Events/s", "Operations", "Failing"):
-        table.add_column(heading, justify="right")
+    headings = ("Seeds", "Seconds", "Seeds/s", "Virtual over real", "Events/s", "Operations", "Failing")
+    table = plain_table(*(Column(heading, justify="right") for heading in headings))
     table.add_row(
         f"{results.seeds:,}",
         f"{results.seconds:.1f}",
@@ -57,9 +56,7 @@ def _coverage(results: SimulationResults) -> RenderableType:
 
 
 def _failing(results: SimulationResults) -> RenderableType:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
-    table.add_column("Violated")
-    table.add_column("Seeds", overflow="fold")
+    table = plain_table("Violated", Column("Seeds", overflow="fold"))
     by_name: dict[str, list[int]] = {}
     for ran in results.failing:
         by_name.setdefault(ran.name, []).append(ran.seed)

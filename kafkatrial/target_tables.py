@@ -2,10 +2,8 @@
 
 from collections.abc import Iterable
 
-from rich import box
 from rich.console import Group, RenderableType
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
 import chaos.targets  # noqa: F401 - registers the target `simulation`
@@ -14,11 +12,12 @@ from fixtures.targets.catalogue import target_kinds
 from fixtures.targets.machine import Prerequisite, why_no_mesh
 from fixtures.targets.probe import BrokerFacts
 from linearizability.printable import in_cell
+from reports.console import plain_table
 
 
 def render_kinds() -> RenderableType:
     """Return a table of the kinds of targets: name, whether it can start now, and otherwise what to do."""
-    table = _table("Target", "Starts", "Nodes", "Installed")
+    table = plain_table("Target", "Starts", "Nodes", "Installed")
     for kind in target_kinds():
         for version in kind.versions or ("",):
             name = f"{kind.kind}:{version}" if version else kind.kind
@@ -37,7 +36,7 @@ def render_kinds() -> RenderableType:
 def render_prerequisites(prerequisites: Iterable[Prerequisite]) -> RenderableType:
     """Return a table of what this machine has, and below it a line for each that is missing: how to install it."""
     rows = tuple(prerequisites)
-    table = _table("What", "Gives", "Here")
+    table = plain_table("What", "Gives", "Here")
     for row in rows:
         table.add_row(row.what, row.gives, Text("no", "yellow") if row.missing else Text("yes", "green"))
     missing = [Text(row.missing) for row in rows if row.missing]
@@ -49,20 +48,13 @@ def render_probe(facts: BrokerFacts) -> RenderableType:
     has_controller = facts.controller_id is not None and facts.controller_id >= 0
     controller = f"node {facts.controller_id}" if has_controller else "unknown"
     head = Text(f"cluster {facts.cluster_id or 'without an id'}, controller {controller}")
-    nodes = _table("Node", "Address")
+    nodes = plain_table("Node", "Address")
     for node in facts.brokers:
         nodes.add_row(str(node.id), in_cell(f"{node.host}:{node.port}"))
-    apis = _table("API", "Versions")
+    apis = plain_table("API", "Versions")
     for name, (lowest, highest) in facts.apis.items():
         apis.add_row(name, f"{lowest}-{highest}")
     return Group(head, *(Padding(table, (1, 0, 0, 0)) for table in (nodes, apis)))
-
-
-def _table(*headings: str) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
-    for heading in headings:
-        table.add_column(heading)
-    return table
 
 
 def _installed(is_installed: bool, command: str) -> Text:

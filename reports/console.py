@@ -1,12 +1,17 @@
-"""Rich console for untrusted text: no markup, no control sequences, only characters of the terminal's encoding."""
+"""Rich console for untrusted text: no markup, no control sequences, only characters of the terminal's encoding.
+
+Its tables have one style.
+"""
 
 import errno
 import os
 from collections.abc import Iterable
 from typing import Any, Final
 
+from rich import box
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
+from rich.table import Column, Table
 from rich.text import Text
 
 from linearizability.printable import PROGRAM_MAX, printable
@@ -37,6 +42,11 @@ class DataConsole(Console):
     def on_broken_pipe(self) -> None:
         """Leave the exit code to `kafkatrial.__main__`: Rich's own is 1, which means a violation here."""
         raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
+
+
+def plain_table(*columns: Column | str, header_style: str = "bold") -> Table:
+    """Return a table with a line below its headings."""
+    return Table(*columns, box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style=header_style)
 
 
 def encodable(text: str, encoding: str) -> str:

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from rich import box
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -12,6 +11,7 @@ from rich.text import Text
 from linearizability.judgement import Anomaly, in_report_order
 from linearizability.printable import in_cell
 from reports.charts import figure
+from reports.console import plain_table
 from reports.jobs.comparison import FigureChange
 from reports.jobs.figures import FIGURES
 from reports.jobs.report import Report
@@ -41,7 +41,7 @@ def render_report(report: Report, place: Path) -> RenderableType:
 
 
 def _figures(report: Report, rows: Sequence[Mapping[str, Any]]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
+    table = plain_table()
     left_out = len(report.runs) - len(rows)
     table.add_column(f"{left_out} earlier runs left out" if left_out else "", overflow="fold")
     for row in rows:

@@ -9,17 +9,16 @@ from io import StringIO
 from itertools import groupby
 from pathlib import Path
 
-from rich import box
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.rule import Rule
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from linearizability.finding import Difference, Finding, Standing
 from linearizability.judgement import Anomaly, Judgement, Verdict, in_report_order
 from linearizability.printable import in_cell, printable
-from reports.console import DataConsole
+from reports.console import DataConsole, plain_table
 from reports.program import render_command, render_program
 from reports.results import RequirementInfo, Results
 
@@ -112,11 +111,8 @@ def _findings_in_full(results: Results) -> Iterator[Finding]:
 
 
 def _matrix(results: Results) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold", show_edge=False)
-    table.add_column("Requirement", no_wrap=True)
-    table.add_column("Level")
-    for target in results.targets:
-        table.add_column(target.name, no_wrap=True)
+    targets = (Column(target.name, no_wrap=True) for target in results.targets)
+    table = plain_table(Column("Requirement", no_wrap=True), "Level", *targets)
     for _, requirements in groupby(results.requirements, key=lambda requirement: requirement.area):
         for requirement in requirements:
             cells = (_cell(results.finding(requirement.id, target.name)) for target in results.targets)
@@ -133,7 +129,7 @@ def _cell(finding: Finding | None) -> Text:
 
 
 def _anomalies(anomalies: Sequence[Anomaly]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="dim")
+    table = plain_table(header_style="dim")
     for heading in ("Anomaly", "Verdict", "Count", "Where", "Evidence"):
         table.add_column(heading, justify="right" if heading == "Count" else "left", overflow="fold")
     for anomaly in anomalies:

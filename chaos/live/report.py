@@ -59,7 +59,7 @@ class Report:
 
     :ivar produced: records by acks and outcome.
     :ivar lost: by acks, acknowledged records (with acks=0, all records) that no replica has at the end; not counted
-        for compacted topics.
+        for topics whose records may be deleted.
     :ivar errors: errors of produces by acks and name.
     :ivar silences_s: by acks, the longest time without an acknowledged record.
     :ivar overhead_s: time for draining and judging.
@@ -149,7 +149,7 @@ def report_of(history: History, trial: Trial, target: str, worked: Worked) -> Re
         worked=worked,
         produced=Counter((operation["acks"], _KEPT[operation["outcome"]]) for operation, _ in sent),
         lost=Counter()
-        if is_compacted(trial)
+        if topic.name in trial.shortened_topics
         else _lost(history, records, (each for each in sent if each[1]["topic"] == topic.name)),
         errors=Counter((row["acks"], row["error"]) for row in produced.values() if row["error"] is not None),
         coverage=coverage_of(history, topic.name, needed),
@@ -170,11 +170,6 @@ def _silences_s(produced: Iterable[Row]) -> dict[int, float]:
 
 def _longest_ns(times: Sequence[int]) -> int:
     return max((later - earlier for earlier, later in itertools.pairwise(times)), default=0)
-
-
-def is_compacted(trial: Trial) -> bool:
-    """Whether the topic's records may be dropped for newer ones of their keys."""
-    return "compact" in dict(trial.topic.properties).get("cleanup.policy", "")
 
 
 def _lost(history: History, records: Sequence[Row], sent: Iterable[tuple[Row, Row]]) -> Counter[int]:

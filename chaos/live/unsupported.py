@@ -14,4 +14,4 @@ def unsupported_faults(target: Target, schedule: Iterable[Timed]) -> dict[AnyFau
 
 def required_capabilities(schedule: Iterable[Timed]) -> frozenset[Capability]:
     """Return all capabilities that a schedule needs."""
-    return frozenset(timed.fault.capability for timed in schedule)
+    return frozenset(timed.fault.needed_capability for timed in schedule)

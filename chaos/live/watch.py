@@ -12,6 +12,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from conformance.concurrent.trial_context import TrialContext
@@ -24,6 +25,7 @@ PERIOD_S: Final = 0.2
 """Between two requests of a kind to a node."""
 _RESPONSE_TIMEOUT_S: Final = 2.0
 """Timeout of a request, because a node may be paused or cut off."""
+_FIRST_ROUND_MAX_S: Final = 4 * _RESPONSE_TIMEOUT_S
 _LEADER_PRECEDENCE_NS: Final = 1_000_000_000
 """Time for which a leader's own response takes precedence over those of other nodes."""
 
@@ -179,9 +181,14 @@ class Watch:
         self._tasks: list[Task] = []
 
     def start(self) -> None:
-        """Start the tasks."""
+        """Start the tasks; return when each node has been sent each request once, so that roles are known."""
+        stage = self._context.target.stage
+        rounds = []
         for node in self._context.target.nodes:
-            self._tasks.append(self._context.target.stage.start(lambda node=node.id: self._watch(node)))  # type: ignore[misc]
+            rounds.append(stage.event())
+            self._tasks.append(stage.start(partial(self._watch, node.id, rounds[-1])))
+        for first_round in rounds:
+            first_round.wait(_FIRST_ROUND_MAX_S)
 
     def stop(self) -> None:
         """Stop the tasks, and raise the error of a task, if there is one."""
@@ -189,12 +196,13 @@ class Watch:
         for task in self._tasks:
             task.result()
 
-    def _watch(self, node: int) -> None:
+    def _watch(self, node: int, first_round: Event) -> None:
         with self._context.raw_client(node, timeout_s=_RESPONSE_TIMEOUT_S) as client:
             while not self._over.is_set():
                 self._request_metadata(node, client)
                 self._describe_quorum(client)
                 self._find_coordinator(client)
+                first_round.set()
                 self._over.wait(PERIOD_S)
 
     def _request_metadata(self, node: int, client: RecordedClient) -> None:

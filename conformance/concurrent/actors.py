@@ -7,7 +7,7 @@ then. An actor is used in all phases and closed after the last; a pipelined prod
 report.
 """
 
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
 from itertools import takewhile
 from typing import Protocol
 
@@ -19,13 +19,13 @@ from conformance.trial.phased_clients import (
     Phase,
     PipelinedProducer,
     SendRecords,
-    Step,
     TopicCreator,
     Trickle,
     WatermarkReader,
 )
 from conformance.trial.trial import Client
 from conformance.trial.workloads import Tail
+from fixtures.clients.recorded import RecordedClient
 from fixtures.clients.responses import ProducerIdentity
 from fixtures.clients.stage import Event
 from fixtures.clients.steps import Flush, Idle
@@ -80,16 +80,57 @@ def actor_of(client: Client, context: TrialContext) -> Actor:
             raise ScriptNotRunError(f"{type(client).__name__} cannot be a client of a requirement's trial")
 
 
-def _steps(client: PipelinedProducer | OneShotProducer, phase: Phase) -> Sequence[Step]:
-    return {Phase.STEADY: client.steady, Phase.FAULTY: client.faulty, Phase.HEALED: client.healed}[phase]
+class _RawActor:
+    """Actor that sends single requests."""
+
+    _raw: RecordedClient
+
+    def close(self) -> None:
+        self._raw.close()
 
 
-class _Pipelined:
+class _Stepping(ABC):
+    """Actor of a producer, which runs steps in each phase."""
+
     is_writer = True
 
-    def __init__(self, client: PipelinedProducer, context: TrialContext) -> None:
-        self._client = client
+    def __init__(self, client: PipelinedProducer | OneShotProducer, context: TrialContext) -> None:
+        self._steps = {Phase.STEADY: client.steady, Phase.FAULTY: client.faulty, Phase.HEALED: client.healed}
         self._context = context
+
+    def act(self, phase: Phase, phase_over: Event) -> None:
+        for step in takewhile(lambda _: not phase_over.is_set(), self._steps[phase]):
+            match step:
+                case SendRecords():
+                    self._send(step)
+                case Trickle():
+                    for _ in self._context.while_nemesis_runs(step):
+                        self._send(_ONE)
+                        self._pause(step.pause_ms / 1000)
+                case Idle():
+                    self._pause(step.duration_ms / 1000)
+                case Flush():
+                    self._flush()
+                case AwaitNodeFault():
+                    self._await_node_fault()
+
+    @abstractmethod
+    def _send(self, step: SendRecords) -> None: ...
+
+    @abstractmethod
+    def _pause(self, seconds: float) -> None: ...
+
+    @abstractmethod
+    def _flush(self) -> None: ...
+
+    @abstractmethod
+    def _await_node_fault(self) -> None: ...
+
+
+class _Pipelined(_Stepping):
+    def __init__(self, client: PipelinedProducer, context: TrialContext) -> None:
+        super().__init__(client, context)
+        self._client = client
         self._producer = context.target.drivers.producer(
             context.recorder,
             next(context.processes),
@@ -105,56 +146,31 @@ class _Pipelined:
             },
         )
 
-    def act(self, phase: Phase, phase_over: Event) -> None:
-        for step in takewhile(lambda _: not phase_over.is_set(), _steps(self._client, phase)):
-            match step:
-                case SendRecords():
-                    self._send(step)
-                case Trickle():
-                    for _ in self._context.while_nemesis_runs(step):
-                        self._send(_ONE)
-                        self._producer.poll(step.pause_ms / 1000)
-                case Idle():
-                    self._producer.poll(step.duration_ms / 1000)
-                case Flush():
-                    self._producer.flush(self._client.delivery_timeout_ms / 1000)
-                case AwaitNodeFault():
-                    while not self._context.node_failed.is_set():
-                        self._producer.poll(_POLL_TIMEOUT_S)
-
     def _send(self, step: SendRecords) -> None:
         for record in self._context.records(step.records, step.size):
             self._producer.send(self._context.topic, self._client.partition, record)
+
+    def _pause(self, seconds: float) -> None:
+        self._producer.poll(seconds)
+
+    def _flush(self) -> None:
+        self._producer.flush(self._client.delivery_timeout_ms / 1000)
+
+    def _await_node_fault(self) -> None:
+        while not self._context.node_failed.is_set():
+            self._producer.poll(_POLL_TIMEOUT_S)
 
     def close(self) -> None:
         self._producer.close()
 
 
-class _OneShot:
-    is_writer = True
-
+class _OneShot(_RawActor, _Stepping):
     def __init__(self, client: OneShotProducer, context: TrialContext) -> None:
+        super().__init__(client, context)
         self._client = client
-        self._context = context
         self._raw = context.raw_client(context.replicas[client.partition].leader)
         self._identity: ProducerIdentity | None = None
         self._sequence = -1
-
-    def act(self, phase: Phase, phase_over: Event) -> None:
-        for step in takewhile(lambda _: not phase_over.is_set(), _steps(self._client, phase)):
-            match step:
-                case SendRecords():
-                    self._send(step)
-                case Trickle():
-                    for _ in self._context.while_nemesis_runs(step):
-                        self._send(_ONE)
-                        self._context.target.transport.sleep(step.pause_ms / 1000)
-                case Idle():
-                    self._context.target.transport.sleep(step.duration_ms / 1000)
-                case Flush():
-                    pass  # each batch is sent synchronously
-                case AwaitNodeFault():
-                    self._context.node_failed.wait()
 
     def _send(self, step: SendRecords) -> None:
         if self._client.idempotent and self._identity is None:
@@ -178,6 +194,15 @@ class _OneShot:
             if produced.outcome is not Outcome.OK:
                 self._identity = None  # the next sequence is unknown: continue with a new producer id
 
+    def _pause(self, seconds: float) -> None:
+        self._context.target.transport.sleep(seconds)
+
+    def _flush(self) -> None:
+        """Do nothing: each batch is sent synchronously."""
+
+    def _await_node_fault(self) -> None:
+        self._context.node_failed.wait()
+
     def _new_identity(self) -> ProducerIdentity | None:
         """Return a new producer id; a new cluster may return COORDINATOR_LOAD_IN_PROGRESS for a while."""
         for _ in range(_INIT_ATTEMPTS_MAX):
@@ -186,9 +211,6 @@ class _OneShot:
                 return identity
             self._context.target.transport.sleep(_INIT_PAUSE_S)
         return None
-
-    def close(self) -> None:
-        self._raw.close()
 
 
 class _Consuming:
@@ -212,7 +234,7 @@ class _Consuming:
         self._consumer.close()
 
 
-class _WatermarkReading:
+class _WatermarkReading(_RawActor):
     is_writer = False
 
     def __init__(self, client: WatermarkReader, context: TrialContext) -> None:
@@ -231,11 +253,8 @@ class _WatermarkReading:
             if fetched.error is not None:
                 phase_over.wait(0.1)  # no busy loop while another node is the leader
 
-    def close(self) -> None:
-        self._raw.close()
 
-
-class _Watching:
+class _Watching(_RawActor):
     is_writer = False
 
     def __init__(self, client: MetadataWatcher, context: TrialContext) -> None:
@@ -251,11 +270,8 @@ class _Watching:
                 self._raw.describe_quorum()
             phase_over.wait(self._client.period_ms / 1000)
 
-    def close(self) -> None:
-        self._raw.close()
 
-
-class _Creating:
+class _Creating(_RawActor):
     is_writer = True
 
     def __init__(self, client: TopicCreator, context: TrialContext) -> None:
@@ -275,6 +291,3 @@ class _Creating:
         name = self._context.new_topic()
         self._raw.create_topic(name, replication_factor=_CREATED_REPLICAS, timeout_ms=_CREATE_TIMEOUT_MS)
         self._context.target.transport.sleep(self._client.pause_ms / 1000)
-
-    def close(self) -> None:
-        self._raw.close()

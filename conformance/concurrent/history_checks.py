@@ -10,10 +10,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from conformance.concurrent.topic_history import rows_of
 from linearizability.history.reader import History
 from linearizability.judgement import Verdict
-
-Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,20 +37,15 @@ def unknown(text: str) -> HistoryFinding:
     return HistoryFinding(Verdict.UNKNOWN, text)
 
 
-def _rows(history: History, table: str) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = history.table(table).to_pylist()
-    return rows
-
-
 def _reads(history: History) -> Iterator[dict[str, Any]]:
     """Return the read records in the order in which their processes received them."""
-    reads = [row for row in _rows(history, "records") if row["direction"] == "read"]
+    reads = [row for row in rows_of(history, "records") if row["direction"] == "read"]
     yield from sorted(reads, key=lambda row: (row["op_id"], row["seq"]))
 
 
 def reads_ascend(history: History) -> Sequence[HistoryFinding]:
     """Check that each process reads increasing offsets of a partition; none of them seeks."""
-    operations = {row["op_id"]: row for row in _rows(history, "operations")}
+    operations = {row["op_id"]: row for row in rows_of(history, "operations")}
     last: dict[tuple[int, str, int], int] = {}
     found = []
     for read in _reads(history):
@@ -75,10 +69,10 @@ def reads_stay_below_watermark(history: History) -> Sequence[HistoryFinding]:
 
     Later means that it was requested after the read completed. Only for a history without faults, with one leader.
     """
-    operations = {row["op_id"]: row for row in _rows(history, "operations")}
+    operations = {row["op_id"]: row for row in rows_of(history, "operations")}
     watermarks: dict[tuple[int, str, int], int] = {
         (row["op_id"], row["topic"], row["partition"]): row["high_watermark"]
-        for row in _rows(history, "positions")
+        for row in rows_of(history, "positions")
         if row["high_watermark"] is not None
     }
     ends = _end_offsets(history)
@@ -100,7 +94,7 @@ def reads_stay_below_watermark(history: History) -> Sequence[HistoryFinding]:
 def _end_offsets(history: History) -> Mapping[tuple[str, int], list[tuple[int, int]]]:
     """Return (request time, lowest end offset from then on) of each partition, ascending; read_uncommitted."""
     ends: defaultdict[tuple[str, int], list[tuple[int, int]]] = defaultdict(list)
-    for row in sorted(_rows(history, "states"), key=lambda row: -row["asked_ns"]):
+    for row in sorted(rows_of(history, "states"), key=lambda row: -row["asked_ns"]):
         if row["source"] == "list_offsets" and row["high_watermark"] is not None:
             later = ends[row["topic"], row["partition"]]
             later.append(
@@ -121,10 +115,10 @@ def _lowest_end_after(ends: Sequence[tuple[int, int]], at_ns: int | None) -> int
 
 def acknowledged_offsets_are_unique(history: History) -> Sequence[HistoryFinding]:
     """Check that no two acknowledged records of a partition have the same offset."""
-    acknowledged = {row["op_id"] for row in _rows(history, "operations") if row["outcome"] == "ok"}
+    acknowledged = {row["op_id"] for row in rows_of(history, "operations") if row["outcome"] == "ok"}
     values: dict[tuple[str, int, int], int | None] = {}
     found = []
-    for row in _rows(history, "records"):
+    for row in rows_of(history, "records"):
         if row["direction"] != "send" or row["offset"] is None or row["op_id"] not in acknowledged:
             continue
         place = (row["topic"], row["partition"], row["offset"])
@@ -162,10 +156,10 @@ class _CutFollower:
 
 def _cut_followers(history: History) -> Iterator[_CutFollower]:
     metadata: defaultdict[str, list[tuple[int, frozenset[int]]]] = defaultdict(list)
-    for row in _rows(history, "states"):
+    for row in rows_of(history, "states"):
         if row["source"] == "metadata" and row["partition"] == 0 and row["isr"]:
             metadata[row["topic"]].append((row["asked_ns"], frozenset(row["isr"])))
-    for fault in _rows(history, "faults"):
+    for fault in rows_of(history, "faults"):
         source, _, _ = (fault["target"] or "").partition("->")
         if fault["kind"] != "cut" or not source.isdigit() or fault["heal_ns"] is None:
             continue
@@ -206,7 +200,7 @@ def acks_all_waits_for_isr(lag_time_max_ms: int) -> HistoryCheck:
         checked = 0
         for cut in cuts:
             earliest_ns = cut.inject_ns + earliest_after_ns
-            for row in _rows(history, "operations"):
+            for row in rows_of(history, "operations"):
                 if row["f"] != "produce" or row["acks"] != -1 or row["topic"] != cut.topic or row["outcome"] != "ok":
                     continue
                 if not cut.inject_ns < row["invoke_ns"] < earliest_ns:

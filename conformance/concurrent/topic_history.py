@@ -125,10 +125,10 @@ class TopicHistory:
 
 def topic_histories(history: History) -> Iterator[TopicHistory]:
     """Yield the history of each topic to which records were sent."""
-    operations = _rows(history, "operations")
-    records = _rows(history, "records")
-    states = sorted(_rows(history, "states"), key=lambda row: row["asked_ns"])
-    faults = [_fault(row) for row in sorted(_rows(history, "faults"), key=lambda row: row["inject_ns"])]
+    operations = rows_of(history, "operations")
+    records = rows_of(history, "records")
+    states = sorted(rows_of(history, "states"), key=lambda row: row["asked_ns"])
+    faults = [_fault(row) for row in sorted(rows_of(history, "faults"), key=lambda row: row["inject_ns"])]
     for topic in sorted({row["topic"] for row in records}):
         own = [row for row in operations if row["topic"] is None or row["topic"].startswith(topic)]
         begin_ns = min(row["invoke_ns"] for row in own if row["topic"] is not None)
@@ -148,7 +148,8 @@ def quorum_states(topic_history: TopicHistory, source: str) -> Sequence[Row]:
     return [row for row in topic_history.states if row["source"] == source and row["topic"] == CLUSTER_METADATA]
 
 
-def _rows(history: History, table: str) -> list[dict[str, Any]]:
+def rows_of(history: History, table: str) -> list[dict[str, Any]]:
+    """Return the rows of a table as dictionaries."""
     rows: list[dict[str, Any]] = history.table(table).to_pylist()
     return rows
 

@@ -1,4 +1,4 @@
-"""Response as plain values, and the functions that convert the responses of all APIs.
+"""Form of a response as plain values, and the helpers of the modules that convert responses to it.
 
 A `Response` maps Kafka's field names to plain values. Values that Kafka does not promise are dropped (throttle times,
 correlation ids, hosts and ports, session ids). Values that differ between runs are replaced by symbols (topic ids and

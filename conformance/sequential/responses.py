@@ -1,4 +1,4 @@
-"""Responses as plain values that can be compared across targets and versions."""
+"""Conversion of responses to plain values (`response`): of every step, here of records, topics and group offsets."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final

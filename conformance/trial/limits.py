@@ -6,7 +6,9 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Final
 
+from conformance.trial.phased_clients import PipelinedProducer
 from conformance.trial.trial import Trial
+from conformance.trial.workloads import Pipelined
 from conformance.value_json import NotAValueError, printed
 from fixtures.clients.core.descriptions import SUBJECTS
 from fixtures.clients.record_batch import Compression
@@ -22,7 +24,9 @@ PARTITIONS_MAX: Final = 1_000
 """Limit for all topics together."""
 _SIGNED: Final = frozenset({"acks", "api_key", "api_version", "before", "by_ms", "epoch_ahead", "epochs_ago", "offset"})
 _SIGNED_64: Final = frozenset({"seed", "timestamp", "rate_ppm"})
-_LEAST: Final[Mapping[str, int]] = {"nodes": 1, "partitions": 1, "replication_factor": 1, "records": 1, "total": 1}
+_LEAST: Final = dict.fromkeys(
+    ("nodes", "partitions", "replication_factor", "records", "total", "in_flight_max", "batch_records_max"), 1
+)
 _BYTES_MAX: Final = 64 << 20
 _MOST: Final[Mapping[str, int]] = {
     "nodes": 9,
@@ -30,10 +34,15 @@ _MOST: Final[Mapping[str, int]] = {
     "replication_factor": 9,
     "records": 100_000,
     "records_max": 100_000,
+    "in_flight_max": 1_000_000,
+    "batch_records_max": 1_000_000,
+    "linger_ms": 900_000,
     "topics_max": 1_000,
     "size": _BYTES_MAX,
     "value_bytes": _BYTES_MAX,
 }
+"""The ranges of `in_flight_max`, `batch_records_max` and `linger_ms` are librdkafka's."""
+_IDEMPOTENT_IN_FLIGHT_MAX: Final = 5
 _LENGTH_MAX: Final[Mapping[str, int]] = {"clients": 1_000, "schedule": 10_000, "moves": 10_000}
 _CHOICES: Final[Mapping[str, Collection[str]]] = {
     "compression": tuple(each.name.lower() for each in Compression),
@@ -54,6 +63,7 @@ def check_limits(trial: Trial) -> None:
     _check_properties(trial)
     _check_work(trial)
     _check_partitions(trial)
+    _check_idempotence(trial)
 
 
 def _check_value(at: str, name: str, value: object) -> None:
@@ -119,6 +129,19 @@ def _check_partitions(trial: Trial) -> None:
             )
 
 
+def _check_idempotence(trial: Trial) -> None:
+    """Check that librdkafka accepts the settings of its idempotent producers."""
+    for number, client in enumerate(trial.clients):
+        if isinstance(client, Pipelined | PipelinedProducer) and client.idempotent:
+            if client.acks != -1:
+                raise NotAValueError(f"trial.clients[{number}].acks is {client.acks}; an idempotent producer has -1")
+            if client.in_flight_max > _IDEMPOTENT_IN_FLIGHT_MAX:
+                raise NotAValueError(
+                    f"trial.clients[{number}].in_flight_max is {client.in_flight_max}; "
+                    f"an idempotent producer has at most {_IDEMPOTENT_IN_FLIGHT_MAX}"
+                )
+
+
 def _range(at: str, name: str) -> tuple[int, int]:
     if name in _SIGNED_64:
         return -(2**63), 2**63 - 1
@@ -127,7 +150,7 @@ def _range(at: str, name: str) -> tuple[int, int]:
     if name in _SIGNED:
         return -NUMBER_MAX - 1, 2**63 - 1
     least = 1 if name == "pause_ms" and ".steps" not in at else _LEAST.get(name, 0)
-    return least, DURATION_MAX_MS if name.endswith("_ms") else _MOST.get(name, NUMBER_MAX)
+    return least, _MOST.get(name, DURATION_MAX_MS if name.endswith("_ms") else NUMBER_MAX)
 
 
 def _values(value: object, at: str, name: str = "") -> Iterator[tuple[str, str, object]]:

@@ -33,6 +33,7 @@ from fixtures.clients.steps import (
     AlterTopicConfig,
     Consumer,
     CreateTopic,
+    DeleteRecords,
     DeleteTopic,
     Producer,
     RawStep,
@@ -48,6 +49,8 @@ _BROKER_PROPERTIES: Final[Mapping[str, str]] = {
     "cleanup.policy": "log.cleanup.policy",
     "flush.messages": "log.flush.interval.messages",
     "message.timestamp.type": "log.message.timestamp.type",
+    "retention.bytes": "log.retention.bytes",
+    "retention.ms": "log.retention.ms",
 }
 """Broker properties that are the defaults of topics' properties."""
 
@@ -201,6 +204,18 @@ class Trial(AsPython):
             for name in self.topic_names
             if any("compact" in (value or "") for value in self.values_of(name, "cleanup.policy"))
         )
+
+    @property
+    def shortened_topics(self) -> frozenset[str]:
+        """Names of the topics whose records may be deleted: by compaction, by retention, or on request."""
+        limits = ("retention.bytes", "retention.ms")
+        retained = (
+            name
+            for name in self.topic_names
+            if any(value not in {None, "-1"} for limit in limits for value in self.values_of(name, limit))
+        )
+        on_request = (step.topic for step in self.raw_steps if isinstance(step, DeleteRecords))
+        return self.compacted_topics.union(retained, on_request)
 
     @property
     def may_replace_timestamps(self) -> bool:

@@ -148,7 +148,7 @@ def _footer(path: Path) -> pa.Schema:
         check_row_count(path, metadata, bytes_held)
         return metadata.schema.to_arrow_schema()
     except (pa.ArrowException, OSError) as error:
-        raise _broken(path, error) from None
+        raise unreadable(path, error) from None
 
 
 def _read(name: str, path: Path, columns: Sequence[str]) -> Iterator[pa.Table]:
@@ -185,8 +185,9 @@ def read_row_groups(
                 yield conform(name, path, table, first_row)
                 first_row += batch.num_rows
     except (pa.ArrowException, OSError) as error:
-        raise _broken(path, error) from None
+        raise unreadable(path, error) from None
 
 
-def _broken(path: Path, error: Exception) -> HistoryError:
+def unreadable(path: Path, error: Exception) -> HistoryError:
+    """Return the error for a file that Arrow cannot read."""
     return HistoryError(f"{path}: not a readable Parquet file: {one_line(error)}")

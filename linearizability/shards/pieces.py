@@ -13,8 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from linearizability.anomalies.arrow import OPERATION_FIELDS, numbers
-from linearizability.history.errors import HistoryError, one_line
-from linearizability.history.reader import History, read_row_groups
+from linearizability.history.reader import History, read_row_groups, unreadable
 
 _UNFINISHED: Final = -1
 
@@ -100,14 +99,10 @@ def _metadata(path: Path) -> pq.FileMetaData:
     try:
         return _footer(path, path.stat().st_mtime_ns)
     except (pa.ArrowException, OSError) as error:
-        raise _broken(path, error) from None
+        raise unreadable(path, error) from None
 
 
 @lru_cache(maxsize=64)
 def _footer(path: Path, modified_ns: int) -> pq.FileMetaData:
     """Read a footer; it is needed once per piece, and is long if there are many row groups."""
     return pq.read_metadata(path)
-
-
-def _broken(path: Path, error: Exception) -> HistoryError:
-    return HistoryError(f"{path}: not a readable Parquet file: {one_line(error)}")

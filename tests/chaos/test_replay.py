@@ -9,6 +9,8 @@ import pytest
 from chaos.campaign.counterexample import FILE_NAME, Counterexample
 from chaos.campaign.saved import save
 from chaos.defects.saved import COUNTEREXAMPLES
+from chaos.live import session
+from chaos.live.report import Report, Worked
 from chaos.replay import TrialNotApplicableError, lines_of, replay
 from conformance.trial.document import document
 from conformance.trial.moves import Begin, Heal
@@ -34,7 +36,7 @@ from fixtures.clients.steps import SendBatches as StepSend
 from fixtures.faults import AddBroker, Kill, Role, StaleCopy, Timed
 from linearizability.history.reader import open_history
 from linearizability.history.validate import validate
-from linearizability.judgement import Verdict
+from linearizability.judgement import Judgement, Verdict
 
 PROPERTIES = (("broker.heartbeat.interval.ms", "300"), ("broker.session.timeout.ms", "3000"))
 ROUND = Trial(
@@ -104,6 +106,18 @@ def test_clients_with_steps_detect_a_defect_of_a_process(tmp_path):
     saved = load_trial(COUNTEREXAMPLES / "return-the-last-offset.json")
     replayed = replay(saved, "defective:return-the-last-offset", tmp_path / "run")
     assert "divergent-offset" in [name for name, _ in replayed.violations]
+
+
+@pytest.mark.parametrize("target", ["reference", "defective:acknowledge-alone"])
+def test_the_result_on_processes_names_a_defect_that_is_not_seeded(target, tmp_path, monkeypatch):
+    def run_on(target, trial, run_dir, *, disk):
+        return Report(
+            trial=trial, target=target, judgement=Judgement(0, 0, ()), worked=Worked(), lost={0: 0, 1: 0, -1: 0}
+        )
+
+    monkeypatch.setattr(session, "run_on", run_on)
+    notes = replay(SavedTrial(ROUND, defect="acknowledge-alone"), target, tmp_path / "run").notes
+    assert any("--target defective:acknowledge-alone" in note for note in notes) == (target == "reference")
 
 
 @pytest.mark.slow

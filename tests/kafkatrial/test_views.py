@@ -17,7 +17,7 @@ from fixtures.targets.probe import BrokerFacts
 from fixtures.targets.target import Node
 from kafkatrial import target_tables
 from kafkatrial.installing import shown
-from kafkatrial.progress import LiveProgress, PlainProgress, progress_for
+from kafkatrial.progress import RunProgress
 from kafkatrial.target_tables import render_kinds, render_probe
 from linearizability.finding import Finding
 from linearizability.judgement import Verdict
@@ -37,8 +37,7 @@ EVENTS = (
 
 def test_a_log_has_a_line_per_important_event():
     console = Console(file=io.StringIO(), width=40)
-    with progress_for(console) as progress:
-        assert isinstance(progress, PlainProgress)
+    with RunProgress(console) as progress:
         for event in EVENTS:
             progress.handle(event)
     assert console.file.getvalue().splitlines() == [
@@ -52,8 +51,7 @@ def test_a_log_has_a_line_per_important_event():
 
 def test_a_terminal_has_a_live_line():
     console = Console(file=io.StringIO(), width=80, force_terminal=True, get_time=lambda: 0.0)
-    progress = progress_for(console)
-    assert isinstance(progress, LiveProgress)
+    progress = RunProgress(console)
     for event in EVENTS[:-1]:
         progress.handle(event)
     assert as_text(progress).split("[1/2]")[1].split() == ["a/b", "t", "3/15", "u", "2/15", "0:00"]
@@ -62,7 +60,7 @@ def test_a_terminal_has_a_live_line():
 def test_no_color_is_honoured(monkeypatch):
     monkeypatch.setenv("NO_COLOR", "1")
     console = Console(file=io.StringIO(), width=80, force_terminal=True)
-    LiveProgress(console).handle(JUDGED)
+    RunProgress(console).handle(JUDGED)
     assert "\x1b[3" not in console.file.getvalue()
     assert "? unknown" in console.file.getvalue()
 

@@ -12,7 +12,7 @@ from chaos.simulation.run import run
 from conformance.trial.source import imports_of
 from conformance.trial.trial import ClusterSettings, Topic, Trial
 from conformance.trial.workloads import Keyed, LeaderReader, OneByOne, Pipelined, Tail
-from fixtures.clients.steps import AlterTopicConfig, CreateTopic, RequestClient
+from fixtures.clients.steps import AlterTopicConfig, CreateTopic, DeleteRecords, RequestClient
 from fixtures.faults import Configure, Isolate, Kill, Pause, RestartWith, Role, Timed
 from fixtures.targets.trial_properties import trial_properties
 from linearizability.anomalies import faults as rows
@@ -125,6 +125,13 @@ def test_a_topic_is_compacted_if_it_is_at_some_time():
     trial = Trial(topics=(Topic(properties=compacted), Topic("b"), Topic("c")))
     trial = replace(trial, clients=(RequestClient((AlterTopicConfig("cleanup.policy", "compact", "b"),)),))
     assert trial.compacted_topics == {"a", "b"}
+
+
+def test_records_of_a_topic_may_be_deleted_by_compaction_by_retention_or_on_request():
+    properties = {"a": (), "b": (("retention.bytes", "500"),), "c": (("retention.ms", "-1"),), "d": (), "e": ()}
+    steps = (DeleteRecords(topic="d"), AlterTopicConfig("cleanup.policy", "compact", "e"))
+    topics = tuple(Topic(name, properties=own) for name, own in properties.items())
+    assert Trial(topics=topics, clients=(RequestClient(steps),)).shortened_topics == {"b", "d", "e"}
 
 
 FAULTS = (

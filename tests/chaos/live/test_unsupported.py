@@ -4,8 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from chaos.live.unsupported import unsupported_faults
-from fixtures.faults import Kill, Timed, Upgrade
+from chaos.live.unsupported import required_capabilities, unsupported_faults
+from fixtures.faults import Kill, PowerCut, Timed, Upgrade
 from fixtures.targets.target import Capability
 
 KAFKA = SimpleNamespace(
@@ -30,3 +30,13 @@ def test_a_target_without_upgrades_is_rejected_for_any_version():
     assert list(unsupported_faults(reference, (Timed(0, Upgrade(1, "4.3.1")),)).values()) == [
         "reference has no upgrades"
     ]
+
+
+def test_a_power_cut_in_the_middle_of_a_write_needs_a_disk_that_counts_writes():
+    real_disk = SimpleNamespace(name="reference", version=None, capabilities={Capability.POWER_CUTS})
+    between, inside = PowerCut(), PowerCut(after_writes=8)
+    assert unsupported_faults(real_disk, (Timed(0, between), Timed(0, inside))).keys() == {inside}
+    assert required_capabilities((Timed(0, between), Timed(0, inside))) == {
+        Capability.POWER_CUTS,
+        Capability.DISK_FAULTS,
+    }

@@ -117,3 +117,29 @@ def test_every_topic_is_watched():
     watch.start()
     watch.stop()
     assert watch.view.partitions == dict.fromkeys((A0, B0), PartitionSeen(1, 3, (1,), (1, 2), by_leader=True, at_ns=7))
+
+
+def test_roles_are_known_when_the_watch_has_started():
+    class SlowClient:
+        def metadata(self, topics):
+            THREADS.event().wait(0.2)
+            partition = SimpleNamespace(partition_index=0, leader_id=2, isr_nodes=(2,), replica_nodes=(1, 2))
+            return SimpleNamespace(response=SimpleNamespace(topics=[SimpleNamespace(name="a", partitions=[partition])]))
+
+        def describe_quorum(self):
+            partition = SimpleNamespace(error_code=0, leader_id=1, leader_epoch=1, current_voters=[])
+            response = SimpleNamespace(topics=[SimpleNamespace(partitions=[partition])])
+            return SimpleNamespace(error=None, response=response)
+
+    context = SimpleNamespace(
+        find_initial=lambda _: None,
+        target=SimpleNamespace(stage=THREADS, nodes=[SimpleNamespace(id=1), SimpleNamespace(id=2)]),
+        recorder=SimpleNamespace(now_ns=lambda: 7),
+        raw_client=lambda *_, **__: nullcontext(SlowClient()),
+    )
+    watch = Watch(context, {"a": 1})
+    watch.start()
+    try:
+        assert (watch.view.node(Role.LEADER), watch.view.node(Role.CONTROLLER)) == (2, 1)
+    finally:
+        watch.stop()
