@@ -158,7 +158,7 @@ def test_omitted_members_have_defaults(tmp_path):
         ),
         ({**READ, "process": 1.5}, "line 2: process is 1.5, neither"),
         ({**READ, "complete_ns": 4}, "line 2: operation 2: it completes at 4, before it was invoked at 5"),
-        ({**READ, "complete_ns": None}, "line 2: operation 2: it is ok and has no completion"),
+        ({**READ, "complete_ns": None}, "line 2: operation 2: it is ok but has no completion"),
         ({**READ, "invoke_ns": None}, "line 2: invoke_ns is missing"),
         ({**READ, "invoke_ns": 0.5}, "line 2: invoke_ns is 0.5, not whole nanoseconds"),
         ({**READ, "outcome": "done"}, "line 2: outcome is done, not one of ok, fail, info"),

@@ -31,7 +31,7 @@ def event(kind, op_id, value=READ, **more):
     ("history", "message"),
     [
         ([op("a", 5, 4)], r"operation 'a': it completes at 4, before it was invoked at 5"),
-        ([op("a", 5, None)], r"operation 'a': it is ok and has no completion"),
+        ([op("a", 5, None)], r"operation 'a': it is ok but has no completion"),
         ([op("a", 0.5, 4)], r"operation 'a': its times 0.5 and 4 must be whole nanoseconds"),
         ([op("a", 0, 1), op("a", 2, 3)], r"operation 'a' occurs twice"),
         ([op("a", 0, 5, process=1), op("b", 4, 6, process=1)], r"'b' of process 1 is invoked while its operation 'a'"),
@@ -74,7 +74,7 @@ def event(kind, op_id, value=READ, **more):
         ([op("a", 0, 1), op(["b"], 2, 3)], r"row 1: its op_id \['b'\] is not hashable"),
         ([event("invoke", ["a"])], r"row 0: its op_id \['a'\] is not hashable"),
         ([op("a", 0, 1, process={})], r"row 0: its process {} is not hashable"),
-        (5, r"not a history: 5; a list"),
+        (5, r"not a history: 5; expected a list"),
     ],
 )
 def test_invalid_history_is_rejected(history, message):
