@@ -3,7 +3,7 @@
     .venv/bin/python bench/containers.py [--version 4.3.1] [--turns 15]
 
 Three nodes of Apache Kafka in containers of a Docker engine that is started for this, in a network namespace (root,
-dockerd, busybox). Each figure is the median time of a call, which returns once all is in effect, in milliseconds.
+dockerd, busybox). Each figure is the median time of a call in milliseconds; a call returns when the fault is in effect.
 """
 
 import argparse
@@ -25,8 +25,8 @@ OTHERS = (2, 3, "client")
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--version", default="4.3.1")
-    parser.add_argument("--turns", type=int, default=15)
+    parser.add_argument("--version", default="4.3.1", help="Version of Apache Kafka (default: 4.3.1).")
+    parser.add_argument("--turns", type=int, default=15, help="Number of measurements per fault (default: 15).")
     arguments = parser.parse_args()
     namespace.enter()
     from tests.fixtures.containers.docker_engine import engine
@@ -35,27 +35,27 @@ def main() -> None:
         directory = ending.enter_context(tempfile.TemporaryDirectory())
         ending.enter_context(engine(Path(directory), arguments.version))
         measure(ending.enter_context(parse_target(f"apache-kafka-container:{arguments.version}")), arguments.turns)
-    print(f"load of {os.cpu_count()} processors: {os.getloadavg()[0]:.1f}")
+    print(f"load average on {os.cpu_count()} processors: {os.getloadavg()[0]:.1f}")
 
 
 def measure(cluster, turns: int) -> None:
     both_ways = [pair for other in OTHERS for pair in (Direction(1, other), Direction(other, 1))]
     faults = {
         "one direction cut": lambda: cluster.links.impair([Direction(1, 2)], HOLDS),
-        "a node held apart from the others": lambda: cluster.links.impair(both_ways[:4], HOLDS),
-        "a node off the network": lambda: cluster.links.impair(both_ways, HOLDS),
+        "a node cut off from the other nodes": lambda: cluster.links.impair(both_ways[:4], HOLDS),
+        "a node cut off from all nodes and clients": lambda: cluster.links.impair(both_ways, HOLDS),
         "a node paused": lambda: cluster.processes.pause(1),
     }
-    for name, breaks in faults.items():
-        begun_ms, healed_ms = zip(*(timed(breaks) for _ in range(turns)), strict=True)
+    for name, impair in faults.items():
+        begun_ms, healed_ms = zip(*(timed(impair) for _ in range(turns)), strict=True)
         show(name, begun_ms)
         print(f"    healed after {statistics.median(healed_ms):.1f} ms")
     show("a node killed", [killed_ms(cluster) for _ in range(turns)])
 
 
-def timed(breaks) -> tuple[float, float]:
+def timed(impair) -> tuple[float, float]:
     start_s = time.perf_counter()
-    with breaks():
+    with impair():
         begun_s = time.perf_counter()
         time.sleep(0.2)
         end_s = time.perf_counter()

@@ -3,8 +3,8 @@
     .venv/bin/python bench/event_times.py
 
 A node has one thread, so all other requests wait for the end of an event. Three nodes run in virtual time, on
-simulated disks; each event is timed, for the request and for what follows from it on all nodes. Other processes on the
-machine make events longer. The collections of garbage have their own line: three nodes share one heap here.
+simulated disks; each event of the request and of its effects on all nodes is timed. Other processes on the
+machine make events longer. Garbage collection has its own line, because three nodes share one heap here.
 """
 
 import gc
@@ -181,7 +181,7 @@ def main() -> None:
             settle(cluster)
             longest_ms = max(longest_ms, measurement.events.max_ms)
             print(f"{name:28}{measurement.events}", flush=True)
-    print(f"{'garbage of three nodes':28}{measurement.collections}")
+    print(f"{'garbage collection':28}{measurement.collections}")
     print(f"longest event: {longest_ms:.0f} ms (goal: at most {GOAL_MS:.0f} ms)")
     raise SystemExit(longest_ms > GOAL_MS)
 

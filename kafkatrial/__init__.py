@@ -1,1 +1,1 @@
-"""kafkatrial puts Kafka brokers on trial: the front door (command line, pytest plugin, control interface)."""
+"""User interfaces of kafkatrial: command line, pytest plugin, and control interface over HTTP."""

@@ -11,7 +11,7 @@ from kafkatrial.console import stdout_console
 
 
 @contextmanager
-def shown(name: str) -> Iterator[Report]:
+def show_progress(name: str) -> Iterator[Report]:
     """Yield a function that shows the progress of the installation of `name`."""
     console = stdout_console()
     if not console.is_terminal:

@@ -14,7 +14,7 @@ from linearizability.check_object import KAFKA_OBJECTS, judge_kafka_object, judg
 from linearizability.history.errors import HistoryError, NotARunError
 from linearizability.history.reader import History
 from linearizability.importers.calls import OwnLines, as_calls_of, read_jepsen_calls, read_operations
-from linearizability.importers.jepsen import import_jepsen, is_of_kafka
+from linearizability.importers.jepsen import has_kafka_calls, import_jepsen
 from linearizability.importers.jepsen_log import read_edn_rows, read_json_rows
 from linearizability.importers.ndjson import read_ndjson
 from linearizability.importers.porcupine import read_etcd_log, read_key_value_log
@@ -66,7 +66,7 @@ def judge_file(path: Path, budget: Budget | None = None, model: str | None = Non
         return _judge_operations(path, form, history, named.make(), budget, lines=lines)
     if form in _JEPSEN and named is not None:
         rows = list(_JEPSEN[form](path))
-        if model not in KAFKA_OBJECTS or not is_of_kafka(rows):
+        if model not in KAFKA_OBJECTS or not has_kafka_calls(rows):
             return _judge_operations(path, form, *read_jepsen_calls(path, rows, named), budget)
     kafka = import_history(path)
     judgement = judge_history(kafka) if model is None else judge_kafka_object(kafka, model, budget)

@@ -41,7 +41,7 @@ class Budget:
     """The limits of a whole check; None and infinity mean no limit.
 
     The limit of memory applies to the searches, not to the history. Raises ValueError for a limit that is neither None
-    nor a number from 0 on.
+    nor a number of at least 0.
     """
 
     steps: float | None = None
@@ -52,7 +52,7 @@ class Budget:
         for limit in fields(self):
             value = getattr(self, limit.name)
             if value is not None and not (isinstance(value, int | float) and value >= 0):
-                raise ValueError(f"the budget's {limit.name} is {value!r}, neither None nor a number from 0 on")
+                raise ValueError(f"the budget's {limit.name} is {value!r}, neither None nor a number of at least 0")
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +156,7 @@ class _Scheduler:
                 elif competition.finding is None:
                     undecided.append(competition)
                 elif self._first_only and not competition.finding.linearizable:
-                    stop = "another subhistory is a violation, and the check ended there"
+                    stop = "another subhistory has a violation, and the check ended there"
                 if stop is not None:
                     return reasons | self._stop([*undecided, *self._waiting[place + 1 :]], stop)
             self._waiting = undecided

@@ -1,7 +1,7 @@
 """report.html: one self-contained page, readable on its own years later.
 
-Nothing is fetched: style and script are inside, addresses of sources are text. It works without the script (only the
-filter is gone), by keyboard, in light and dark, on paper, and without colour: every colour repeats a sign and a word.
+Nothing is fetched: style and script are inside, addresses of sources are text. It works without the script (except
+for the filter), by keyboard, in light and dark, on paper, and without colour: every colour repeats a sign and a word.
 """
 
 from collections.abc import Iterator

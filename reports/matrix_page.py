@@ -1,6 +1,6 @@
 """matrix.html: targets by requirements on one self-contained page, with a section for each failing cell.
 
-As with `report.html`, nothing is fetched, and it works without its script (only the filters are gone), by keyboard, in
+As with `report.html`, nothing is fetched, and it works without its script (except for the filters), by keyboard, in
 light and dark, on paper and without colour.
 """
 

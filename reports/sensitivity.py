@@ -1,6 +1,6 @@
 """sensitivity.html: the detected defects, what detected them, and how soon, on one self-contained page.
 
-As with `report.html`, nothing is fetched, and it works without its script (only the filter is gone), by keyboard, in
+As with `report.html`, nothing is fetched, and it works without its script (except for the filter), by keyboard, in
 light and dark, on paper and without colour.
 """
 

@@ -4,8 +4,8 @@ Scheduling has no influence on results: the same items give the same results, in
 workers. Items are handed out in their order and not far ahead of the first one without a result, so neither a long
 range nor a slow item fills the memory. A worker is replaced by a new process after a number of items.
 
-No orphan: a worker ends when its parent is gone, and all end when the results are closed. Workers block SIGINT: Ctrl-C
-interrupts the parent alone, which still returns the results that it has received.
+No orphan: a worker ends when its parent has ended, and all end when the results are closed. Workers block SIGINT:
+Ctrl-C interrupts only the parent, which still returns the results that it has received.
 """
 
 import itertools

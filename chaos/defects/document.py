@@ -15,7 +15,7 @@ from chaos.defects.saved import saved_counterexample
 from conformance.trial.source import printed
 
 _SHOWN = ("truncate-to-high-watermark", "see-no-divergence", "let-the-last-in-sync-go")
-"""Defects of which the page prints the whole counterexample."""
+"""Defects whose counterexamples the page prints in full."""
 
 _INTRODUCTION = """# Defects
 
@@ -40,10 +40,10 @@ _LIVE_INTRODUCTION = """## On real processes
 The simulation has its own network, disk and clocks, so it does not test the server around the core: its files, sockets,
 signals and clocks. So there are also defects of the server. The target `defective:NAME` is the reference cluster with a
 defect, of the core or of the server, in each of its processes. Every command accepts it: `kafkatrial chaos --target
-defective:flush-no-directory --minutes 10` generates rounds until one detects it. For {count} of them a round is saved,
-of which {new} are of the server (`chaos/defects/live/rounds.py`); `python -m chaos.defects.live` runs each with its
+defective:flush-no-directory --minutes 10` generates rounds until one detects it. A round is saved for {count} of
+them, {new} of the server (`chaos/defects/live/rounds.py`). `python -m chaos.defects.live` runs each round with its
 defect, on FUSE disks that lose unflushed data, and on the clean broker, which must have no violation. The checks are
-those of all rounds ([chaos](chaos.md)); no check knows of any defect. *Detected by* is the violation of a round.
+those of all rounds ([chaos](chaos.md)); no check is specific to a defect. *Detected by* is the violation of a round.
 
 """
 

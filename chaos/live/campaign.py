@@ -190,7 +190,7 @@ class _Session:
         )
         directory = save(plan.failures, found)
         shutil.copytree(trials.best_dir, directory / "run", dirs_exist_ok=True)
-        trials.forget()
+        trials.delete_best()
         self.emit(Shrunk(found, str(directory)))
 
 
@@ -217,11 +217,11 @@ class _Trials:
         if report is None or not shows(report, self.name):
             shutil.rmtree(run_dir, ignore_errors=True)
             return False
-        self.forget()
+        self.delete_best()
         self.best_dir, self.report = run_dir, report
         return True
 
-    def forget(self) -> None:
+    def delete_best(self) -> None:
         """Delete the history of the last shrunk round, if there is one."""
         if self.best_dir != self.run_dir:
             shutil.rmtree(self.best_dir, ignore_errors=True)

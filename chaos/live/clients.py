@@ -77,7 +77,7 @@ def write_ends(context: TrialContext, timeout_s: float) -> tuple[int, ...]:
         is_accepted = (
             client is not None and client.produce(topic, partition, record, bracket=True).outcome is Outcome.OK
         )
-        waiting[partition].forget()
+        waiting[partition].reset()
         return is_accepted
 
     while True:
@@ -136,7 +136,7 @@ class _RawClient(ABC):
             client = self._connection.client()
             done = client is not None and self._do(client)
             if not done:
-                self._connection.forget()
+                self._connection.reset()
             phase_over.wait(self._pause_s if done else _RETRY_BACKOFF_S)
 
     @abstractmethod
@@ -144,7 +144,7 @@ class _RawClient(ABC):
         """Send the request once; whether it succeeded."""
 
     def close(self) -> None:
-        self._connection.forget()
+        self._connection.reset()
 
 
 class _OfPartition(_RawClient):

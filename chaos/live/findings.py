@@ -30,8 +30,8 @@ class ChaosFinding:
     :ivar trial: a trial that shows it.
     :ivar is_seen: whether a round of this configuration without a violation has shown it.
     :ivar kinds: kinds of faults in its generated schedules.
-    :ivar is_of_all: whether every such round must show it, because the finding is that nothing is lost. A round without
-        effective faults would show that too, so it counts only if every fault of the schedule was injected.
+    :ivar must_be_shown: whether every such round must show it, since the finding is that nothing is lost. A round
+        without effective faults would show that too, so it counts only if every fault of the schedule was injected.
     """
 
     name: str
@@ -39,11 +39,11 @@ class ChaosFinding:
     trial: Trial
     is_seen: Callable[[Report], bool]
     kinds: tuple[str, ...]
-    is_of_all: bool = False
+    must_be_shown: bool = False
 
     def shows(self, report: Report) -> bool:
         """Whether a round shows it without a violation."""
-        return not report.violations and self.is_seen(report) and (not self.is_of_all or _has_all_faults(report))
+        return not report.violations and self.is_seen(report) and (not self.must_be_shown or _has_all_faults(report))
 
 
 class UnknownFindingError(Exception):
@@ -136,7 +136,7 @@ _EVERY: Final = (
         _round((OneByOne(pause_ms=20), Tail()), *_SUDDEN),
         lambda report: _has_kept(report, ALL) and _has_killed(report) and report.coverage["leader elected"] > 0,
         ("lonely-leader", "kill"),
-        is_of_all=True,
+        must_be_shown=True,
     ),
     ChaosFinding(
         "unclean-election-loses",
@@ -153,7 +153,7 @@ _EVERY: Final = (
         _round((OneByOne(), Tail()), *_LONELY, min_insync_replicas=1),
         lambda report: _has_kept(report, ALL) and report.coverage["partition without a leader"] > 0,
         ("lonely-leader",),
-        is_of_all=True,
+        must_be_shown=True,
     ),
     ChaosFinding(
         "too-few-in-sync",
@@ -193,7 +193,7 @@ _EVERY: Final = (
         _round((OneByOne(), Pipelined(), Tail()), *_BLACKOUT, flushes=True),
         lambda report: _has_kept(report, ALL),
         ("blackout",),
-        is_of_all=True,
+        must_be_shown=True,
     ),
     ChaosFinding(
         "idempotent-duplicate-after-restart",

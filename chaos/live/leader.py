@@ -25,7 +25,7 @@ class FollowingClient:
         self._is_found = self._is_found or self._find(self._client)
         return self._client if self._is_found else None
 
-    def forget(self) -> None:
+    def reset(self) -> None:
         """Close the connections; the next call of `client` looks the node up again."""
         self._client.close()
         self._is_found = False

@@ -1,4 +1,4 @@
-"""Administrator's requests to a live cluster, concurrent with its faults."""
+"""Admin requests to a live cluster, concurrent with its faults."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -16,7 +16,7 @@ from fixtures.targets.target import TargetError
 _RESPONSE_TIMEOUT_S: Final = 3.0
 _RETRY_BACKOFF_S: Final = 0.3
 _ATTEMPTS_MAX: Final = 60
-"""Attempts of a request that must succeed: at least half a minute of backoffs."""
+"""Maximum number of attempts of a request that must succeed; each attempt sends it to one node after the other."""
 _NOT_RECEIVED: Final = frozenset({NETWORK_EXCEPTION, REQUEST_TIMED_OUT, "NOT_CONTROLLER", UNSUPPORTED_VERSION})
 
 
@@ -34,17 +34,17 @@ class LiveAdministration(Administration):
         self._target = target
         self._context = context
         self._cancelled = cancelled
-        self._founders = len(context.target.nodes)
+        self._initial_nodes = len(context.target.nodes)
         self._tasks: list[Task] = []
 
     def send(self, request: AdminRequest, *, must_succeed: bool = False) -> Callable[[], object]:
-        """Send a request to one node after the other until one responds, once to each, or until it succeeds."""
+        """Send a request to one node after the other until one responds; if it must succeed, retry until it does."""
         return self._start(lambda: self._retry(request) if must_succeed else self._send_to_any(request)).result
 
     def next_broker(self, wanted: int) -> int | None:
-        """Return the id of the next new broker; None if one was added, because one is enough and a start takes long."""
+        """Return the id for a new broker; None if one was added already, since one is enough and starts are slow."""
         nodes = [node.id for node in self._context.target.nodes]
-        return None if len(nodes) > self._founders else max(nodes) + 1
+        return None if len(nodes) > self._initial_nodes else max(nodes) + 1
 
     def add_broker(self, node: int) -> None:
         """Start a broker; this may fail, because a broker cannot join a cluster without a controller."""

@@ -65,7 +65,7 @@ class RetryingProducer:
         while not phase_over.is_set():
             client = self._connection.client()
             if client is None or not self._produce(client):
-                self._connection.forget()
+                self._connection.reset()
                 phase_over.wait(_AGAIN_S)
             else:
                 phase_over.wait(self._workload.pause_ms / 1000)
@@ -75,7 +75,7 @@ class RetryingProducer:
         for batch in self._unacknowledged:
             self._complete(batch, Outcome.INFO, REQUEST_TIMED_OUT)
         self._unacknowledged.clear()
-        self._connection.forget()
+        self._connection.reset()
 
     def _produce(self, client: RecordedClient) -> bool:
         """Send all batches in flight once; whether the node acknowledged all of them."""

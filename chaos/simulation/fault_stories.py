@@ -55,7 +55,7 @@ def blackouts(_shape: Shape) -> SearchStrategy[Group]:
 
 
 def deposed_leaders(_shape: Shape) -> SearchStrategy[Group]:
-    """A leader has a successor without noticing it, while clients still reach it."""
+    """A leader that is cut off or paused is deposed without being notified, while clients may still reach it."""
     deposed: SearchStrategy[AnyFault] = chosen(
         st.builds(Isolate, st.just(Role.LEADER), st.just(False), keeps(), listeners()),
         st.builds(Pause, st.just(Role.LEADER)),
@@ -156,7 +156,7 @@ def late_leaders(_shape: Shape) -> SearchStrategy[Group]:
 
 
 def unclean_successions(_shape: Shape) -> SearchStrategy[Group]:
-    """Consecutive leaders that lack committed records, and each truncates the others (KIP-279, KAFKA-7128)."""
+    """Consecutive unclean leaders lack committed records, and each makes the others truncate (KIP-279, KAFKA-7128)."""
     allowed = st.just(Timed(0, Configure("unclean.leader.election.enable", "true"), 7_000))
     lonely: SearchStrategy[AnyFault] = st.builds(
         Isolate, st.just(Role.LEADER), st.just(False), keeps(), st.just(Listener.REPLICATION)

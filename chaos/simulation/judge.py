@@ -34,8 +34,8 @@ def _invoked_ms(history: History, op_ids: tuple[int, ...]) -> int:
     return min((invoked[op_id] // 1_000_000 for op_id in op_ids if op_id in invoked), default=0)
 
 
-def replicas_differ(cluster: SimulatedCluster, highest_start: Callable[[UUID, int], int]) -> str | None:
-    """Return the first difference of two replicas on disk, between the higher start and the lower end, or None.
+def find_difference_of_replicas(cluster: SimulatedCluster, highest_start: Callable[[UUID, int], int]) -> str | None:
+    """Return the first difference of two replicas on disk, or None. Only offsets that both logs contain are compared.
 
     :param highest_start: returns the highest log start offset that a topic id and partition ever had: below it, a power
         cut may restore deleted records on some replicas.
@@ -50,7 +50,9 @@ def replicas_differ(cluster: SimulatedCluster, highest_start: Callable[[UUID, in
             for one, other in combinations(sorted(logs), 2):
                 differs_at = _first_difference(logs[one], logs[other], highest_start(topic.topic_id, index))
                 if differs_at is not None:
-                    return f"{topic.name}-{index}: nodes {one} and {other} hold different batches at {differs_at}"
+                    return (
+                        f"{topic.name}-{index}: nodes {one} and {other} have different batches at offset {differs_at}"
+                    )
     return None
 
 

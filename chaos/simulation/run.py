@@ -25,7 +25,7 @@ from chaos.campaign.violation import Violation
 from chaos.simulation.fault_context import fault_context
 from chaos.simulation.history import HistoryInMemory
 from chaos.simulation.inject import Injector
-from chaos.simulation.judge import judge, replicas_differ
+from chaos.simulation.judge import find_difference_of_replicas, judge
 from chaos.simulation.post_run_checks import checks_of_seed, cluster_state, perform
 from chaos.simulation.recording import ChangeRecorder, Record, RecordingTrace
 from chaos.simulation.roles import Roles
@@ -300,7 +300,7 @@ class _Run:
                 for _ in range(2):
                     steps = _until_fetched(reader, client.partitions)
                     self._do(steps, DRAIN_MS, f"no broker returns the offsets of group {client.group}")
-        difference = replicas_differ(self.cluster, self.invariants.highest_log_start)
+        difference = find_difference_of_replicas(self.cluster, self.invariants.highest_log_start)
         if difference is not None:
             raise _Failed("not-converged", difference)
 

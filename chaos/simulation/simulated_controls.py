@@ -1,6 +1,7 @@
 """Controls of a simulated cluster for faults: `FaultControls` over its machines and network."""
 
 import errno
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Final
@@ -103,6 +104,7 @@ class SimulatedClocks:
 
     def __init__(self, cluster: SimulatedCluster) -> None:
         self._machines = cluster.machines
+        self._rates_ppm: defaultdict[int, dict[object, int]] = defaultdict(dict)
 
     @contextmanager
     def jump(self, node: int, by_ms: int) -> Iterator[None]:
@@ -114,9 +116,12 @@ class SimulatedClocks:
     @contextmanager
     def drift(self, node: int, rate_ppm: int) -> Iterator[None]:
         """Change the rate of both clocks of a node inside the context, in millionths; negative: slower."""
+        rates_ppm, drift = self._rates_ppm[node], object()
+        rates_ppm[drift] = rate_ppm
         self._machines[node].drift_clock(rate_ppm)
         yield
-        self._machines[node].drift_clock(0)
+        del rates_ppm[drift]
+        self._machines[node].drift_clock(next(reversed(rates_ppm.values()), 0))
 
     @property
     def residue(self) -> tuple[str, ...]:

@@ -33,7 +33,7 @@ class MachineProcesses:
         return tuple(self._cluster.machines)
 
     def kill(self, node: int) -> None:
-        """End the process at once. Harmless if it has ended."""
+        """End the process at once. Idempotent."""
         machine = self._cluster.machines[node]
         if machine.node is not None:
             machine.kill()
@@ -56,7 +56,7 @@ class MachineProcesses:
         return {node: machine.failed for node, machine in machines.items() if machine.node is None}
 
     def send_sigterm(self, node: int) -> None:
-        """Begin a controlled shutdown, also of a paused process. Harmless if it has ended."""
+        """Begin a controlled shutdown, also of a paused process. No effect on an ended one."""
         machine = self._cluster.machines[node]
         if machine.node is not None:
             machine.resume()
@@ -81,7 +81,7 @@ class SimulatedProcesses(MachineProcesses):
     def __init__(
         self,
         started: Callable[[], tuple[SimulatedCluster, SimulatedStage]],
-        founders: Sequence[int],
+        initial_nodes: Sequence[int],
         node_ids: Callable[[], Sequence[int]],
         copies: Mapping[int, DiskCopy],
     ) -> None:
@@ -89,13 +89,13 @@ class SimulatedProcesses(MachineProcesses):
 
         Args:
             started: returns the started cluster, or raises `TargetError`.
-            founders: the initial nodes of the cluster, which are its controllers.
+            initial_nodes: the initial nodes of the cluster, which are its controllers.
             node_ids: returns the nodes that it has now.
             copies: copies of the nodes' disks, whose changes are applied at a start.
         """
         super().__init__(lambda: started()[0])
         self._started = started
-        self._founders = founders
+        self._initial_nodes = initial_nodes
         self._node_ids = node_ids
         self._copies = copies
 
@@ -120,7 +120,7 @@ class SimulatedProcesses(MachineProcesses):
         if copy is not None and copy.is_open:
             copy.copy_back(cluster.machines[node].disk)
         cluster.start(node)
-        if len(cluster.nodes.keys() & set(self._founders)) > len(self._founders) // 2:
+        if len(cluster.nodes.keys() & set(self._initial_nodes)) > len(self._initial_nodes) // 2:
             self.await_serving(node)
 
     def await_serving(self, node: int) -> None:

@@ -132,10 +132,11 @@ def trials(draw: st.DrawFn) -> Trial:
 
 
 def _fit_for(clients: tuple[Client, ...], topic_settings: tuple[str, ...]) -> tuple[Client, ...]:
-    """Idempotent producers give keys where topics are compacted: others may omit them, and be rejected.
+    """Make idempotent producers send keys if a topic is compacted; others may omit keys, and are then rejected.
 
-    An idempotent one moves the batches after a rejected one up to its sequence. One of those that were on their
-    way has been taken as it was, and makes a duplicate of the one that has its sequence now, as with Kafka's own.
+    After a rejected batch, an idempotent producer decreases the sequences of the batches in flight behind it. The
+    broker may already have accepted one of these with its old sequence. It then treats the batch that has this
+    sequence now as a duplicate, as it does with Kafka's producer.
     """
     if "cleanup.policy" not in topic_settings:
         return clients

@@ -46,12 +46,12 @@ class Simulation:
         self._cluster: SimulatedCluster | None = None
         self._stage: SimulatedStage | None = None
         self._notes: dict[int, list[str]] = {}
-        self._founders = tuple(range(1, nodes + 1))
-        self._node_ids = self._founders
+        self._initial_nodes = tuple(range(1, nodes + 1))
+        self._node_ids = self._initial_nodes
         self._copies: dict[int, DiskCopy] = {}
         self.links = SimulatedLinks(lambda: self.cluster.network)
         self.processes = SimulatedProcesses(
-            lambda: (self.cluster, self.stage), self._founders, lambda: self._node_ids, self._copies
+            lambda: (self.cluster, self.stage), self._initial_nodes, lambda: self._node_ids, self._copies
         )
 
     @property
@@ -99,7 +99,7 @@ class Simulation:
     @property
     def drivers(self) -> Drivers:
         """Producers and consumers in virtual time."""
-        return SimulatedDrivers(self.cluster, self.stage, self._founders)
+        return SimulatedDrivers(self.cluster, self.stage, self._initial_nodes)
 
     @property
     def bootstrap_servers(self) -> str:
@@ -131,7 +131,7 @@ class Simulation:
         for copy in self._copies.values():
             copy.close()
         self._cluster = self._stage = None
-        self._node_ids = self._founders
+        self._node_ids = self._initial_nodes
         self._copies.clear()
 
     def collect_logs(self, directory: Path) -> None:
@@ -159,7 +159,7 @@ class Simulation:
 
     def remove_broker(self, node: int) -> None:
         """Shut down a broker that was added, and remove it."""
-        if node in self._founders:
+        if node in self._initial_nodes:
             raise TargetError(f"simulation: node {node} is a controller, and stays")
         self.processes.shut_down(node)
         self._node_ids = tuple(each for each in self._node_ids if each != node)

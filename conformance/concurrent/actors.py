@@ -1,4 +1,4 @@
-"""Actors, each of which runs the steps of one client of a script.
+"""Actors: each runs the steps of one client of a script.
 
 An actor records all calls of its client, and is used by one thread at a time.
 

@@ -1,10 +1,10 @@
-"""Check of a concurrent requirement: run scripts on a target, judge their history, and shrink a script that violates.
+"""Check of a concurrent requirement: run scripts on a target, judge their history, and shrink a violating script.
 
 All scripts of a requirement are recorded in one history, which is judged once. Requirements of one family share a
 history, since a script that kills brokers takes half a minute. After a violation each script that the evidence names
-runs again alone, in its own directory. One that violates again is shrunk for as long as the profile allows; a smaller
-script counts only if it was seen to violate. A violation that no single script reproduces is *flaky*: it remains a
-violation, because it was in the history.
+runs again alone, in its own directory. If its history has a violation again, it is shrunk for as long as the profile
+allows; a smaller script counts only if its own history has a violation. A violation that no single script reproduces is
+*flaky*: it remains a violation, because it was in the history.
 """
 
 import time
@@ -30,9 +30,9 @@ from linearizability.history.reader import open_history
 from linearizability.judgement import Judgement, Verdict
 
 SCRIPTS_DIVISOR = 5
-"""A concurrent script takes seconds, a sequential one a tenth of a second."""
-STORIES_DIVISOR = 60
-"""A script in which brokers are killed takes half a minute."""
+"""Default of `Family.divisor`: a concurrent script takes seconds, a sequential one a tenth of a second."""
+FAULT_SCRIPTS_DIVISOR = 60
+"""`Family.divisor` of scripts in which brokers are killed: each takes half a minute."""
 RERUNS_MAX = 3
 """Number of runs without a violation after which a script is flaky."""
 
@@ -67,7 +67,7 @@ class HistoryVerdict:
 
     @property
     def topics(self) -> frozenset[str]:
-        """The topics to which the violations point."""
+        """The topics in which the violations are."""
         anomalies = [anomaly for anomaly in self.judgement.anomalies if anomaly.verdict is Verdict.VIOLATION]
         named = {evidence.topic for anomaly in anomalies for evidence in anomaly.evidence}
         named |= {each.topic for each in self.findings if each.verdict is Verdict.VIOLATION}
@@ -86,8 +86,8 @@ Scripts = Callable[[Target], SearchStrategy[Trial]]
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
-    """A history: its directory, the requirement that it was recorded for, and its scripts by topic."""
+class RecordedScripts:
+    """A recorded history: its directory, the requirement that it was recorded for, and its scripts by topic."""
 
     run_dir: Path
     requirement_id: str
@@ -108,34 +108,34 @@ class Family:
     name: str
     scripts: Scripts
     divisor: int = SCRIPTS_DIVISOR
-    _ran: dict[tuple[Path, str], Ran] = field(default_factory=dict, repr=False)
-    """Results of finished scripts, by the directory of the run's histories on a target and the target's name."""
+    _ran: dict[tuple[Path, str], RecordedScripts] = field(default_factory=dict, repr=False)
+    """Recorded histories, by the directory of all histories of the run and the name of the target."""
 
-    def drawn_max(self, context: CheckContext) -> int:
+    def generated_max(self, context: CheckContext) -> int:
         """Return the maximum number of scripts of a context."""
         return max(1, context.scripts_max // self.divisor)
 
-    def drawn(self, context: CheckContext, target: Target) -> list[Trial]:
+    def generated(self, context: CheckContext, target: Target) -> list[Trial]:
         """Return the scripts of a context on a target."""
-        scripts_max = self.drawn_max(context)
+        scripts_max = self.generated_max(context)
         return scripts_of(self.scripts(target), seed_value=context.seed, scripts_max=scripts_max)
 
-    def history(self, context: CheckContext, target: Target) -> Ran:
+    def history(self, context: CheckContext, target: Target) -> RecordedScripts:
         """Return the history of this family in a run; record it if there is none. Raises `ScriptNotRunError`."""
         run_dir = context.history_dirs[target.name]
         key = (run_dir.parent, target.name)
         ran = self._ran.get(key)
         if ran is None or ran.requirement_id == context.requirement_id:
-            ran = self._ran[key] = Ran(run_dir, context.requirement_id, self._run(context, target, run_dir))
+            ran = self._ran[key] = RecordedScripts(run_dir, context.requirement_id, self._run(context, target, run_dir))
         return ran
 
     def _run(self, context: CheckContext, target: Target, run_dir: Path) -> Mapping[str, Trial]:
-        drawn = self.drawn(context, target)
+        scripts = self.generated(context, target)
         topics: dict[str, Trial] = {}
         with HistoryRun(target, run_dir, context.seed) as run:
-            for done, script in enumerate(drawn, start=1):
+            for done, script in enumerate(scripts, start=1):
                 topics[run.run(script)] = script
-                context.script_ran(target.name, done, len(drawn))
+                context.script_ran(target.name, done, len(scripts))
         return topics
 
 
@@ -169,8 +169,8 @@ class _Case:
         result = judge_history(ran.run_dir, self.history_checks)
         if result.verdict is not Verdict.VIOLATION:
             return Finding(result.verdict, result.reason, scripts=len(ran.scripts), judgement=result.judgement)
-        pointed_to = [script for topic, script in ran.scripts.items() if topic in result.topics]
-        return self._explain(result, pointed_to or list(ran.scripts.values()), len(ran.scripts))
+        named = [script for topic, script in ran.scripts.items() if topic in result.topics]
+        return self._explain(result, named or list(ran.scripts.values()), len(ran.scripts))
 
     def _explain(self, result: HistoryVerdict, suspects: Sequence[Trial], scripts_run: int) -> Finding:
         deadline = time.monotonic() + self.context.shrink_seconds
@@ -193,14 +193,14 @@ class _Case:
         )
 
     def _smallest(self, culprit: Trial, deadline: float) -> Trial:
-        """Return the smallest violating script found in time. The scripts generated before the culprit do not run."""
-        drawn = self.family.drawn(self.context, self.target)
+        """Return the smallest violating script found in time. Scripts generated before the culprit do not run again."""
+        scripts = self.family.generated(self.context, self.target)
         return smallest(
             self.family.scripts(self.target),
             seed_value=self.context.seed,
-            scripts_max=self.family.drawn_max(self.context),
+            scripts_max=self.family.generated_max(self.context),
             first=culprit,
-            passed=tuple(takewhile(lambda script: script != culprit, drawn)),
+            passed=tuple(takewhile(lambda script: script != culprit, scripts)),
             violates=self._violates,
             time_is_up=lambda: time.monotonic() >= deadline,
         )

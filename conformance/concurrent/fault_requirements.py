@@ -3,7 +3,7 @@
 from typing import Final
 
 from conformance.concurrent import fault_scripts
-from conformance.concurrent.check import STORIES_DIVISOR, Family
+from conformance.concurrent.check import FAULT_SCRIPTS_DIVISOR, Family
 from conformance.concurrent.cluster_checks import (
     broker_joins_and_leaves,
     created_topics_are_kept,
@@ -78,12 +78,12 @@ def _session_timeout_ms(target: Target) -> int:
     return int(target.cluster_properties.get("broker.session.timeout.ms", _SESSION_TIMEOUT_MS_DEFAULT))
 
 
-_FOLLOWERS_CUT_OFF: Final = Family("followers-cut-off", fault_scripts.followers_cut_off, STORIES_DIVISOR)
-_LEADERS_FAIL_OVER: Final = Family("leaders-fail-over", fault_scripts.leaders_fail_over, STORIES_DIVISOR)
-_ROLLING_BOUNCE: Final = Family("rolling-bounce", fault_scripts.rolling_bounce, STORIES_DIVISOR)
-_LAST_REPLICA_LOST: Final = Family("last-replica-lost", fault_scripts.last_in_sync_replica_lost, STORIES_DIVISOR)
-_UNCLEAN_ENABLED: Final = Family("unclean-enabled", fault_scripts.unclean_election_enabled, STORIES_DIVISOR)
-_LEADER_PAUSED: Final = Family("leader-paused", fault_scripts.leader_paused, STORIES_DIVISOR)
+_FOLLOWERS_CUT_OFF: Final = Family("followers-cut-off", fault_scripts.followers_cut_off, FAULT_SCRIPTS_DIVISOR)
+_LEADERS_FAIL_OVER: Final = Family("leaders-fail-over", fault_scripts.leaders_fail_over, FAULT_SCRIPTS_DIVISOR)
+_ROLLING_BOUNCE: Final = Family("rolling-bounce", fault_scripts.rolling_bounce, FAULT_SCRIPTS_DIVISOR)
+_LAST_REPLICA_LOST: Final = Family("last-replica-lost", fault_scripts.last_in_sync_replica_lost, FAULT_SCRIPTS_DIVISOR)
+_UNCLEAN_ENABLED: Final = Family("unclean-enabled", fault_scripts.unclean_election_enabled, FAULT_SCRIPTS_DIVISOR)
+_LEADER_PAUSED: Final = Family("leader-paused", fault_scripts.leader_paused, FAULT_SCRIPTS_DIVISOR)
 _REASSIGNED: Final = Family("reassigned", fault_scripts.reassigned_under_load, divisor=1000)
 """Each script adds a broker, and a cluster has nine node ids."""
 

@@ -72,7 +72,7 @@ def _load(records: int, partition: int = 0) -> tuple[Client, ...]:
 
 
 def followers_cut_off(target: Target) -> SearchStrategy[Trial]:
-    """One follower's fetches are lost, then the other's too; the leader stays. Partition 1 is idle all the time."""
+    """One follower's fetches are lost, then the other's too; the leader stays. Partition 1 stays idle."""
     lag_ms = lag_time_max_ms(target)
 
     def build(counts: tuple[int, int, int]) -> Trial:

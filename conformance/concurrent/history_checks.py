@@ -216,7 +216,7 @@ def acks_all_waits_for_isr(lag_time_max_ms: int) -> HistoryCheck:
                         )
                     )
         return found or (
-            [] if checked else [unknown("no acks=all record was acknowledged that was sent during the cut")]
+            [] if checked else [unknown("no acks=all record that was sent during the cut was acknowledged")]
         )
 
     return check

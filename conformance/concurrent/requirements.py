@@ -47,7 +47,7 @@ def _replicas(target: Target) -> int:
 
 
 def _producers_and_consumers(target: Target) -> SearchStrategy[Trial]:
-    """Producers of both kinds and two consumers on a few partitions."""
+    """Generate producers of both kinds and two consumers on a few partitions."""
 
     def of(partitions: int) -> SearchStrategy[Trial]:
         producer = st.one_of(
@@ -67,27 +67,27 @@ def _producers_and_consumers(target: Target) -> SearchStrategy[Trial]:
 
 
 def _idempotent_producers(target: Target) -> SearchStrategy[Trial]:
-    """Idempotent producers with five small requests in flight, several to one partition."""
+    """Generate idempotent producers with five small requests in flight, several to one partition."""
     producer = strategies.pipelined_producers(1, idempotent=st.just(True))
     clients: SearchStrategy[list[Client]] = st.lists(producer, min_size=1, max_size=3)
     return strategies.scripts(clients=clients, replication_factor=_replicas(target))
 
 
 def _one_shot_producers(target: Target) -> SearchStrategy[Trial]:
-    """Raw producers side by side, each waiting for every acknowledgement."""
+    """Generate concurrent raw producers that each wait for every acknowledgement."""
     clients: SearchStrategy[list[Client]] = st.lists(strategies.one_shot_producers(1), min_size=2, max_size=4)
     return strategies.scripts(clients=clients, replication_factor=_replicas(target))
 
 
 def _retrying_producers(target: Target) -> SearchStrategy[Trial]:
-    """Idempotent producers whose link to the leader is cut while they send."""
+    """Generate idempotent producers whose link to the leader is cut while they send."""
     producer = strategies.pipelined_producers(1, idempotent=st.just(True), faulty=True)
     clients: SearchStrategy[list[Client]] = st.lists(producer, min_size=1, max_size=2)
     return strategies.scripts(clients=clients, replication_factor=_replicas(target), moves=strategies.client_cuts())
 
 
 def _watermark_readers(target: Target) -> SearchStrategy[Trial]:
-    """Producers of acks=1 and acks=all, and raw readers that send ListOffsets between fetches."""
+    """Generate producers with acks=1 and acks=all, and raw readers that send ListOffsets between fetches."""
     producer = st.one_of(
         strategies.one_shot_producers(1, acks=st.sampled_from((-1, 1))),
         strategies.pipelined_producers(1, idempotent=st.just(True)),

@@ -91,7 +91,7 @@ class Values:
 
     rng: random.Random
     world: World
-    is_of_quorum: bool
+    is_for_quorum: bool
     """Whether `KafkaRaftClient` handles the request, so that its topic is the metadata log."""
     enveloped: Callable[[], bytes]
     """The request in an Envelope (KIP-590)."""
@@ -138,7 +138,7 @@ class Values:
         return self.rng.choice(limits(bits))
 
     def _known_integers(self, name: str, path: str) -> Sequence[int]:
-        """Return values for a field of this name, of which some are valid in the cluster."""
+        """Return values for a field of this name, some of them valid in the cluster."""
         if name in _NODE_FIELDS:
             return (*self.world.nodes, *self.world.nodes, *PHANTOM_NODES)
         if name in _PARTITION_FIELDS:
@@ -168,7 +168,7 @@ class Values:
 
     def _known_strings(self, name: str, path: str) -> Sequence[str]:
         if name in _TOPIC_FIELDS or (name == "name" and "topic" in path):
-            if self.is_of_quorum:
+            if self.is_for_quorum:
                 return ("__cluster_metadata", "__cluster_metadata", "__cluster_metadata", *TOPICS)
             return (*TOPICS, *TOPICS, *TOPICS, *NEW_TOPICS, WITNESS, *_SPECIAL_TOPICS)
         if name in _GROUP_FIELDS:

@@ -212,9 +212,9 @@ REQUIREMENTS: Final = (
     Requirement(
         id="admin/added-partitions-use-the-assignment",
         level=Level.MUST,
-        text="CreatePartitions with assignments puts each new partition on the given brokers, of which the first is "
-        "the leader. Without one assignment for each new partition, or with another number of different brokers than "
-        "the topic's replication factor, it returns INVALID_REPLICA_ASSIGNMENT; with a topic named twice "
+        text="CreatePartitions with assignments puts each new partition on the given brokers, and the first of "
+        "them is its leader. If an assignment is missing, or its number of different brokers is not the topic's "
+        "replication factor, the request returns INVALID_REPLICA_ASSIGNMENT; with a topic named twice "
         "INVALID_REQUEST.",
         sources=(sources.KIP_195, sources.PROTOCOL_ERRORS),
         check=sequential(

@@ -75,7 +75,7 @@ _BATCHES: Final = (
 
 
 def _logs() -> Steps:
-    """Return batches of a few keys in several segments, the last of which is active; then the reads of all offsets."""
+    """Return batches of a few keys in several segments, the last one active, and then the reads of all offsets."""
     record = st.tuples(st.sampled_from([b"a", b"b", b"c"]), st.none() | st.binary(max_size=3))
     batch = st.lists(record, min_size=1, max_size=3)
 

@@ -22,7 +22,7 @@ _LONG_MS: Final = 60_000
 
 
 def _bytes_of(produced: list[Produce]) -> int:
-    """Return the size of the produced batches in a fetch response, which has them unchanged."""
+    """Return the size of the produced batches, which a fetch response contains unchanged."""
     return sum(len(encode_batch(RecordBatch(records=batch.records))) for one in produced for batch in one.batches)
 
 
@@ -48,8 +48,8 @@ REQUIREMENTS: Final = (
     Requirement(
         id="fetch/out-of-range-offset-is-rejected",
         level=Level.MUST,
-        text="A fetch below the log start or above the log end returns OFFSET_OUT_OF_RANGE without records; one at the "
-        "log end returns NONE without records.",
+        text="A fetch below the log start offset or above the log end offset returns OFFSET_OUT_OF_RANGE without "
+        "records; one at the log end offset returns NONE without records.",
         sources=(sources.PROTOCOL_ERRORS, sources.CONSUMER_POSITION),
         check=sequential(
             script(
@@ -66,14 +66,14 @@ REQUIREMENTS: Final = (
     Requirement(
         id="fetch/watermarks-are-those-of-the-log",
         level=Level.MUST,
-        text="A fetch returns the partition's high watermark, last stable offset and log start: with all replicas in "
-        "sync and without an ongoing transaction the first two equal the log end offset.",
+        text="A fetch returns the partition's high watermark, last stable offset and log start offset. With all "
+        "replicas in sync and without an ongoing transaction, the first two equal the log end offset.",
         sources=(sources.PROTOCOL, sources.KIP_107),
         check=sequential(
             script(
                 CreateTopic(),
                 many(st.one_of(produces(), st.just(Fetch(1)), st.integers(0, 3).map(DeleteRecords)), at_most=6),
-                DeleteRecords(),  # advances the log start, from which on the fetch below is in range
+                DeleteRecords(),  # advances the log start offset, so that the fetch below is in range
                 produces(),
                 st.integers(0, 12).map(Fetch),
                 Fetch(1),

@@ -79,7 +79,7 @@ def _sizes() -> Steps:
 
 
 def _ages() -> Steps:
-    """Return batches of which some have expired, each in its own segment."""
+    """Return batches, each in its own segment; some of them have expired."""
 
     def produces(drawn: list[bool]) -> tuple[Produce, ...]:
         begins = (_EXPIRES_MS if is_old else _NEVER_EXPIRES_MS for is_old in drawn)
@@ -173,8 +173,8 @@ REQUIREMENTS: Final = (
     ),
     _requirement(
         "deleted-offsets-are-not-used-again",
-        "A log of which retention has deleted every record, those of the active segment included, is empty at its "
-        "end: the next record has the next offset, and no lookup returns a deleted record.",
+        "After retention has deleted every record of a log, those of the active segment included, its log start offset "
+        "equals its log end offset: the next record gets the next offset, and no lookup returns a deleted record.",
         (
             CreateTopic(configs=_CONFIGS),
             _sizes(),

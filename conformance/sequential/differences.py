@@ -3,7 +3,7 @@
 | severity | meaning | fields |
 |---|---|---|
 | semantic | a client sees other data or another state | every other field; a connection that is closed or silent |
-| error-code | a client takes another branch | `error` |
+| error-code | a client may handle it differently | `error` |
 | wire-cosmetic | no client acts on it | the other fields of an error response; `COSMETIC_FIELDS` |
 
 Fields that one side's version lacks are not compared.
@@ -22,9 +22,9 @@ COSMETIC_FIELDS: Final[Mapping[str, str]] = {
     "leader_epochs": "a cluster may have had elections before the script",
     "leader_epoch": "a cluster may have had elections before the script",
     "log_start_offset": "in a produce response; a fetch below it is OFFSET_OUT_OF_RANGE",
-    "replication_factor": "the script does not request a certain one",
+    "replication_factor": "the script does not request a specific one",
 }
-"""Each with the reason why no client acts on it."""
+"""Fields on which no client acts, each with the reason."""
 
 
 class Severity(StrEnum):

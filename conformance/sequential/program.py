@@ -1,4 +1,4 @@
-"""Scripts as Python.
+"""Scripts printed as Python programs.
 
 `source` returns a script as an expression, `program` a file that runs it again; `show` is its main function.
 """
@@ -25,9 +25,9 @@ from linearizability.printable import cut
 
 _WIDTH: Final = 110
 _REPEATED_FROM: Final = 24
-"""Minimum length of a string of one character that is printed as a product."""
+"""Minimum length of a repeated character that is printed as a product, such as `b'x' * 24`."""
 
-_PROGRAM: Final = '''"""{requirement} on {target}, again. Another target's name may be given."""
+_PROGRAM: Final = '''"""Reproduction of {requirement} on {target}. The argument may name another target."""
 
 from kafkatrial.suite import activate
 
@@ -89,8 +89,8 @@ def program(script: Script, *, requirement: str, target: str, nodes: int) -> str
 def show(script: Script, *, requirement: str, target: str, nodes: int) -> None:
     """Run a printed program: exit with 1 if a response is not as expected, with 0 if all are.
 
-    If the script cannot run, print the reason in one line to standard error, and exit with the code that every
-    command has for it.
+    If the script cannot run, print the reason in one line to standard error, and exit with the same code
+    as the commands of kafkatrial.
     """
     parser = argparse.ArgumentParser(description=f"Run the script that broke {requirement}.")
     parser.add_argument("target", nargs="?", default=target, help="KIND[:VERSION] or bootstrap:HOST:PORT")

@@ -33,7 +33,7 @@ def _flat(part: Step | tuple[Step, ...]) -> tuple[Step, ...]:
 
 
 def placed(*replicas: int, topic: str = TOPIC, partitions: int = 1) -> CreateTopic:
-    """Return the creation of a topic with replicas on these brokers, of which the first is the leader."""
+    """Return the creation of a topic with replicas on these brokers; the first one is the leader."""
     assignments = tuple((index, replicas) for index in range(partitions))
     return CreateTopic(topic, partitions=-1, replication_factor=-1, assignments=assignments)
 

@@ -2,7 +2,7 @@
 
     python examples/clients/different_responses.py apache-kafka:4.3.1
 
-Prints each request with the errors of its response, and with `!` where the reference broker returns other errors.
+Prints each request with the errors of its response. A line with `!` shows errors that differ from the expected ones.
 Nothing is changed: all requests are rejected, or only validated.
 """
 

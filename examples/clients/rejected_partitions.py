@@ -1,9 +1,9 @@
-"""A CreatePartitions request that is rejected: are its partitions there? (docs/findings.md)
+"""Rejected CreatePartitions request: does it create partitions nevertheless? (docs/findings.md)
 
     python examples/clients/rejected_partitions.py apache-kafka:4.3.1
 
-The second request for partitions is only validated, and valid as long as the topic has one partition. Prints `!` where
-the reference broker returns another error.
+The second request is only validated. It is valid if the topic still has one partition. A line with `!` shows a response
+that differs from the expected one.
 """
 
 from kafkatrial.suite import activate

@@ -50,9 +50,9 @@ def install(
     if name == "spark":
         return _install_spark()
     from fixtures.targets.install import install as install_target
-    from kafkatrial.installing import shown
+    from kafkatrial.installing import show_progress
 
-    with shown(name) as progress:
+    with show_progress(name) as progress:
         path = install_target(name, progress)
     typer.echo(f"{name} is installed in {path}")
     return ExitCode.OK

@@ -42,7 +42,7 @@ class Fault:
         return self.kind == "configuration"
 
     @property
-    def is_of_a_replica(self) -> bool:
+    def may_shrink_isr(self) -> bool:
         """Whether it may have removed a replica from the ISR: everything but settings and elections."""
         return self.kind not in _CLUSTER_KINDS
 
@@ -64,14 +64,14 @@ class Fault:
         text = f"{self.kind} {self.argument or ''}"
         if self.kind.startswith("disk"):
             return bool(_LOSING.search(text)) or not _REFUSING.search(text)
-        return not self.is_power and self.is_of_a_replica and bool(_LOSING.search(self.kind))
+        return not self.is_power and self.may_shrink_isr and bool(_LOSING.search(self.kind))
 
     @property
     def restarts_a_node(self) -> bool:
         """Whether a node may have been restarted: after a signal, a power cut, or a disk fault."""
         if self.kind.startswith("disk"):
             return not _SLOW.search(self.argument or "")
-        return self.is_of_a_replica and bool(_RESTARTING.search(self.kind))
+        return self.may_shrink_isr and bool(_RESTARTING.search(self.kind))
 
     def affects_any(self, nodes: frozenset[int] | None) -> bool:
         """Whether the fault affected one of these nodes; None, of the fault or the argument, stands for all nodes."""

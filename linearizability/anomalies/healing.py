@@ -119,7 +119,7 @@ def _struck_by_any(faults: Iterable[Fault]) -> Struck:
 
 
 def _struck_by(fault: Fault) -> Struck:
-    if not fault.is_of_a_replica:
+    if not fault.may_shrink_isr:
         return EVERYTHING if fault.is_configuration else NOTHING
     if _CLIENTS.search(fault.target or ""):
         return _isolated(fault)

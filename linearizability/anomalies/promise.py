@@ -217,7 +217,7 @@ def _unclean_from_ns(settings: Settings, topic: str) -> int:
         if setting.value.strip().lower() == "true"
     ]
     allowed += [fault.inject_ns for fault in settings.faults if fault.is_unclean_election]
-    broken = [fault.inject_ns for fault in settings.faults if fault.is_of_a_replica]
+    broken = [fault.inject_ns for fault in settings.faults if fault.may_shrink_isr]
     return max(min(allowed), min(broken)) if allowed and broken else NEVER_NS
 
 

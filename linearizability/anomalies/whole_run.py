@@ -76,7 +76,7 @@ def merge_facts(kinds: Iterable[Facts], parts: Sequence[FactTables]) -> FactTabl
 
 
 def concatenate(schema: pa.Schema, tables: Iterable[pa.Table]) -> pa.Table:
-    """Return the rows of tables of a schema, most of which are empty."""
+    """Return the rows of tables with one schema; most of the tables are empty."""
     filled = [table for table in tables if table.num_rows]
     if len(filled) == 1:
         return filled[0]

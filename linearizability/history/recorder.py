@@ -165,7 +165,7 @@ class Recorder:
         """
         complete_ns = self.now_ns()
         if outcome not in OUTCOMES:
-            raise ValueError(f"outcome {outcome!r} is none of {', '.join(OUTCOMES)}")
+            raise ValueError(f"outcome {outcome!r} is not one of {', '.join(OUTCOMES)}")
         _check_operation_columns(operation_columns)
         invoked = self._invoked.get(op_id)
         if invoked is None:

@@ -70,7 +70,7 @@ class RunInfo:
 
     @property
     def unfinished_reasons(self) -> tuple[str, ...]:
-        """Why a history of this run cannot be ok: empty if the run ended on its own.
+        """Return the reasons why a history of this run cannot be ok; empty if the run ended on its own.
 
         Violations in an unfinished history are real. Later reads and acknowledgements are missing, so the absence of a
         violation proves nothing.
@@ -158,7 +158,7 @@ class _Fields:
         return {key: self._property(f"{name}.{key}", setting) for key, setting in value.items()}
 
     def _property(self, name: str, value: Any) -> str:
-        """Kafka's properties are strings; JSON's numbers and booleans are read as their Kafka spelling."""
+        """Return a JSON value as a Kafka property, which is a string: numbers and booleans as Kafka spells them."""
         if isinstance(value, str):
             return value
         if isinstance(value, bool | int | float):

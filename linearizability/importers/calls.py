@@ -137,7 +137,7 @@ def _event(row: Row, model: NamedModel, calls: dict[Any, Call]) -> Event:
 def _check_members(row: Row, known: frozenset[str], needed: Iterable[str]) -> None:
     unknown = min(row.keys() - known, default=None)
     if unknown is not None:
-        raise ValueError(f"{shown(unknown)!r} is none of {', '.join(sorted(known))}")
+        raise ValueError(f"{shown(unknown)!r} is not one of {', '.join(sorted(known))}")
     missing = next((name for name in needed if row.get(name) is None), None)
     if missing is not None:
         raise ValueError(f"{missing} is missing")
@@ -146,7 +146,7 @@ def _check_members(row: Row, known: frozenset[str], needed: Iterable[str]) -> No
 def _one_of(kind: type[Outcome] | type[EventKind], text: object, name: str) -> Any:
     found = next((one for one in kind if one == text), None)
     if found is None:
-        raise ValueError(f"{name} is {shown(text)}, none of {', '.join(kind)}")
+        raise ValueError(f"{name} is {shown(text)}, not one of {', '.join(kind)}")
     return found
 
 

@@ -82,7 +82,7 @@ def import_jepsen(path: Path, rows: Iterable[tuple[int, Any]], clients: Mapping[
     )
 
 
-def is_of_kafka(rows: Iterable[tuple[int, Any]]) -> bool:
+def has_kafka_calls(rows: Iterable[tuple[int, Any]]) -> bool:
     """Whether rows belong to the Kafka workload: others have no call that sends or polls."""
     return any(isinstance(row, Mapping) and row.get("f") in DATA_CALLS for _, row in rows)
 

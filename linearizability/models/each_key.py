@@ -1,4 +1,4 @@
-"""Model of many objects with keys, derived from the model of one: an input is a pair of the key and its input."""
+"""Model of many independent objects, each with a key. An input is a pair: the key, and the input of its object."""
 
 from dataclasses import replace
 from typing import Any
@@ -7,7 +7,7 @@ from linearizability.model import Model, never_pipelined
 
 
 def each_key(model: Model) -> Model:
-    """Return the model of one object for every key; the keys are independent."""
+    """Return a model in which each key has an object of the given model."""
 
     def partition(given: tuple[Any, Any]) -> Any:
         key, own = given

@@ -72,7 +72,7 @@ class Competition:
 
     @property
     def exhausted(self) -> bool:
-        """True if no engine is left that could decide it."""
+        """Whether no engine that could decide it is left."""
         return self.finding is None and not self._running()
 
     def work(self, steps: int) -> Competitor:
@@ -127,4 +127,4 @@ class Competition:
             competitor.engine.close()
             competitor.engine = None
             if competitor.name is EngineName.FRONTIER:
-                self.timeline.forget_states()
+                self.timeline.release_states()

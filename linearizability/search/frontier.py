@@ -1,4 +1,4 @@
-"""Just-in-time search: walk through time once, and keep every configuration the system may be in.
+"""Just-in-time search: one pass over the events that keeps every configuration in which the system may be.
 
 A configuration is the set of open operations that have taken effect, and the resulting state. An operation is placed
 only when it must be: when operation r completes, each configuration in which r has not taken effect is extended by any
@@ -27,17 +27,17 @@ STATE_MASK = (1 << STATE_BITS) - 1
 BITS_MAX = 600
 """Completed operations leave a bit in every configuration; above this number the bits are renumbered."""
 ENTRY_BYTES = 250
-"""One configuration: an int of some words, its dictionary entry, the list of unknown sets."""
+"""Estimated memory of one configuration: an int of several words, a dictionary entry, and the list of unknown sets."""
 
 Exit = tuple[int, int, int, int, int]
-"""An unknown operation; its bit; this bit with that of the operation to be used before it; the latter bit alone; the
-state after it."""
+"""An unknown operation that changes a state: its number; its bit; the same bit together with the bit of the identical
+operation that must be used first; that operation's bit; and the state afterwards."""
 NOTHING: tuple[int, list[Exit]] = (0, [])
 Frontier = dict[int, list[int]]
-"""By configuration (placed operations and state, packed in one int): the smallest sets of unknown operations that lead
-to it."""
+"""Maps each configuration (placed operations and state, packed in one int) to the smallest sets of unknown operations
+that lead to it."""
 Trail = dict[tuple[int, int], tuple[tuple[int, int] | None, Path]]
-"""From a configuration to its predecessor and the operations between."""
+"""Maps each configuration to its predecessor, and to the operations that lead from there."""
 
 
 class FrontierSearch:
@@ -61,7 +61,7 @@ class FrontierSearch:
         self._open: dict[int, tuple[int, OperationClass]] = {}
         self._open_pure: dict[int, tuple[int, OperationClass]] = {}
         self._unknown: list[tuple[int, int, int, OperationClass]] = []
-        # What is known of a state, and how many of `_pures` and `_unknown` were considered for it.
+        # Caches by state: the result, and how many elements of `_pures` or `_unknown` it takes into account.
         self._pures: list[tuple[int, OperationClass]] = []
         self._closures: dict[int, tuple[int, int]] = {}
         self._useful: dict[int, tuple[int, list[Exit]]] = {}
@@ -113,7 +113,7 @@ class FrontierSearch:
             yield from self._place(own)
             progress.events_done = place
             if without:
-                self.frontier = _either(without, self.frontier, own)
+                self.frontier = _merge_optional(without, self.frontier, own)
             elif not self.frontier:
                 self._report()
                 return SearchResult(linearizable=False, blocked=completed)
@@ -134,7 +134,7 @@ class FrontierSearch:
     def _place(self, own: int) -> Generator[None, None, None]:  # noqa: C901, PLR0912, PLR0915
         """Extend every configuration until the operation with the bit `own` has taken effect in it.
 
-        Long and flat, because this is where the time goes: a call for each step would double it.
+        One long function, because most of the search's time is spent here: a call for each step would double it.
         """
         settled: Frontier = {}
         levels: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
@@ -250,7 +250,7 @@ class FrontierSearch:
         return exits
 
     def _renumber_bits(self) -> int:
-        """Number the open operations' bits from the lowest again; return the next free bit."""
+        """Assign new bits to the open operations, starting with the lowest bit; return the next free bit."""
         self._closures.clear()
         bit = 1 << STATE_BITS
         self._live = STATE_MASK
@@ -280,7 +280,7 @@ class FrontierSearch:
         self._progress.hold(entries * (ENTRY_BYTES + len(self._unknown) // 8) + self.states.bytes() + trail)
 
     def _note(self, reached: int, using: int, key: int, used: int, path: Path) -> None:
-        """Record how a configuration was first reached; pure operations placed with it follow in the path."""
+        """Record the path on which a configuration was first reached; pure operations that it adds come last."""
         trail = self._trail
         if trail is None or (reached, using) in trail or (reached, using) == (key, used):
             return
@@ -290,7 +290,7 @@ class FrontierSearch:
 
 
 def _covered(sets: Iterable[int], used: int) -> bool:
-    """True if one of the sets is part of `used`."""
+    """Whether one of the sets is a subset of `used`."""
     for smaller in sets:  # noqa: SIM110  this is the innermost loop, and `any` costs three times as much
         if smaller & used == smaller:
             return True
@@ -298,7 +298,7 @@ def _covered(sets: Iterable[int], used: int) -> bool:
 
 
 def _add(frontier: Frontier, key: int, used: int) -> None:
-    """Add a configuration, unless one that is at least as good is there; drop those it is better than."""
+    """Add a configuration unless a subset of `used` is present; remove the supersets of `used`."""
     sets = frontier.get(key)
     if sets is None:
         frontier[key] = [used]
@@ -307,8 +307,8 @@ def _add(frontier: Frontier, key: int, used: int) -> None:
         sets.append(used)
 
 
-def _either(without: Frontier, placed: Frontier, own: int) -> Frontier:
-    """Merge all configurations after it no longer matters whether one operation took effect."""
+def _merge_optional(without: Frontier, placed: Frontier, own: int) -> Frontier:
+    """Merge the configurations without and with an optional operation; its bit `own` is then set in all of them."""
     merged: Frontier = {}
     for frontier in (without, placed):
         for key, sets in frontier.items():

@@ -67,7 +67,7 @@ class _Shrinker:
         return Shrunk(tuple(sorted([*kept, self._blocked])), minimal, self._steps)
 
     def _fails(self, kept: list[int]) -> bool:
-        """True if no order exists even though every operation but these is optional."""
+        """Whether no order exists although every operation except these is optional."""
         left = min(TRIAL_STEPS_MAX, self._most_steps - self._steps)
         if left <= 0:
             raise _Undecided

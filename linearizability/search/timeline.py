@@ -25,7 +25,7 @@ INVOKE, OK, FAIL = EventKind.INVOKE, EventKind.OK, EventKind.FAIL
 
 @dataclass(slots=True)
 class Timeline:
-    """One subhistory: its events, and of each operation the class and its number in the whole history.
+    """One subhistory: its events, and for each operation its class and its number in the whole history.
 
     `twins` has, for each unknown operation, the identical one before it, or -1: they are used in that order. `optional`
     operations need not take effect: all unknown ones, and those that the shrinker makes optional.
@@ -40,7 +40,7 @@ class Timeline:
     optional: set[int] = field(default_factory=set)
     known: dict[tuple[Any, Any], OperationClass] = field(default_factory=dict)
 
-    def forget_states(self) -> None:
+    def release_states(self) -> None:
         """Release the states that a search has numbered, if they are many; a later search numbers them again."""
         if len(self.states.states) > STATES_KEPT_MAX:
             self.states = States(self.states.model)
@@ -48,11 +48,11 @@ class Timeline:
                 kind.moves.clear()
 
     def relaxed(self, events: list[int], optional: set[int]) -> "Timeline":
-        """Return the same operations with other events, of which some more are optional."""
+        """Return a timeline of the same operations with other events and a larger set of optional operations."""
         return Timeline(self.key, self.states, events, self.classes, self.origins, self.twins, optional)
 
     def add_unknown(self, number: int) -> None:
-        """Note that an operation, the latest so far, is unknown."""
+        """Add an operation to the unknown ones; it must be the latest operation so far."""
         kind = self.classes[number]
         self.twins[number], kind.latest_unknown = kind.latest_unknown, number
         self.optional.add(number)
@@ -60,7 +60,7 @@ class Timeline:
 
 @dataclass(slots=True)
 class _Raw:
-    """The whole history, by operation numbers: the order as in a timeline, inputs and outputs.
+    """The whole history by operation number: inputs, outputs, and the order of events, encoded as in a timeline.
 
     `outputs` has the ok operations, `failed` the failed ones; the others are unknown.
     """
@@ -134,13 +134,13 @@ def _in_order(history: Iterable[Any]) -> Sequence[Any]:
     try:
         return [*history]
     except TypeError:
-        raise HistoryError(f"not a history: {history!r}; a list of operations or of events is needed") from None
+        raise HistoryError(f"not a history: {history!r}; expected a list of operations or of events") from None
 
 
 def _from_events(events: Sequence[Event], model: Model) -> _Raw:
     raw = _Raw()
     order, inputs, outputs, failed = raw.order, raw.inputs, raw.outputs, raw.failed
-    gave_up: set[int] = set()
+    without_output: set[int] = set()
     numbers: dict[Hashable, int] = {}
     processes: list[Hashable] = []
     current: dict[Hashable, int] = {}
@@ -160,14 +160,14 @@ def _from_events(events: Sequence[Event], model: Model) -> _Raw:
         try:
             number = numbers[op_id]
         except KeyError:
-            raise HistoryError(f"operation {op_id!r} completes and was never invoked") from None
-        if number in outputs or number in gave_up:
+            raise HistoryError(f"operation {op_id!r} completes but was never invoked") from None
+        if number in outputs or number in without_output:
             raise HistoryError(f"operation {op_id!r} completes twice")
         if kind is OK:
             outputs[number] = event.value
             order.append(~number)
         else:
-            gave_up.add(number)
+            without_output.add(number)
             if kind is FAIL:
                 failed.add(number)
         invoked_by = processes[number]
@@ -198,7 +198,8 @@ def _validated_events(rows: Sequence[Any]) -> Sequence[Event]:
     for (before_ns, _), (time_ns, event) in pairwise(timed):
         if time_ns < before_ns:
             raise HistoryError(
-                f"operation {event.op_id!r}: its {event.kind} at {time_ns} goes back in time, behind {before_ns}"
+                f"operation {event.op_id!r}: its {event.kind} at {time_ns} is earlier"
+                f" than the preceding event at {before_ns}"
             )
     return events
 
@@ -245,7 +246,7 @@ def _member(kind: type[Kind], given: Any, name: str, op_id: Hashable) -> Kind:
     try:
         return kind(given)
     except ValueError:
-        raise HistoryError(f"operation {op_id!r}: its {name} is {given!r}, none of {', '.join(kind)}") from None
+        raise HistoryError(f"operation {op_id!r}: its {name} is {given!r}, not one of {', '.join(kind)}") from None
 
 
 def _from_operations(operations: Sequence[Operation], model: Model) -> _Raw:
@@ -331,20 +332,20 @@ def _key(model: Model, given: Any) -> Hashable:
 
 def _check_times(operation: Operation) -> None:
     name, begin, end = f"operation {operation.op_id!r}", operation.invoke_ns, operation.complete_ns
-    if not _are_whole(begin, end):
+    if not _are_integers(begin, end):
         raise HistoryError(f"{name}: its times {begin!r} and {end!r} must be whole nanoseconds, an int")
     if end is not None and end < begin:
         raise HistoryError(f"{name}: it completes at {end}, before it was invoked at {begin}")
     if end is None and operation.outcome is Outcome.OK:
-        raise HistoryError(f"{name}: it is ok and has no completion; one that never returned is info")
+        raise HistoryError(f"{name}: it is ok but has no completion time; an operation that never returned is info")
 
 
-def _are_whole(begin: object, end: object) -> bool:
+def _are_integers(begin: object, end: object) -> bool:
     return isinstance(begin, int) and isinstance(end, int | None)
 
 
 def _check_overlaps(operations: Sequence[Operation], model: Model) -> None:
-    """Raise HistoryError if operations of one process overlap. One may begin at the time at which the other ended."""
+    """Raise HistoryError if operations of one process overlap. One may begin when the previous one completes."""
     named = [op for op in operations if op.process is not None and not model.may_overlap(op.input)]
     for operation, following in _neighbours(
         sorted(named, key=lambda op: (op.invoke_ns, op.complete_ns or op.invoke_ns))

@@ -119,7 +119,7 @@ def _received(connection: Connection) -> Any:
 
 
 def work() -> None:
-    """Run the tasks of a worker process until its parent is gone."""
+    """Run the tasks of a worker process until its parent has ended."""
     connection = Connection(int(sys.argv[1]))
     with contextlib.suppress(EOFError, OSError):
         while True:

@@ -43,7 +43,7 @@ class LayoutWriter:
         self._waiting: dict[str, list[pa.Table]] = {name: [] for name in SCHEMAS}
         self._waiting_rows = 0
         self._operations = SCHEMAS["operations"].empty_table().select(OPERATION_FIELDS)
-        """The operations distributed last, of which more rows may arrive."""
+        """The operations distributed last; more rows of them may arrive."""
         self._spills: list[Spill] = []
 
     def add(self, tables: Mapping[str, pa.Table]) -> None:

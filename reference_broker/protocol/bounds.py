@@ -275,5 +275,5 @@ def _varint(value: int) -> bytes:
 def _within(frame: bytes, position: int, length: int) -> int:
     """Return `length`. Raises `MalformedRequestError` if fewer bytes are left."""
     if length > len(frame) - position:
-        raise MalformedRequestError(f"a length of {length} with {len(frame) - position} bytes left")
+        raise MalformedRequestError(f"a length of {length}, but only {len(frame) - position} bytes are left")
     return length

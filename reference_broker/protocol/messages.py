@@ -51,14 +51,16 @@ def read_header(frame: bytes) -> RequestHeader:
 
 
 def _read_client_id(frame: bytes, *, flexible: bool) -> tuple[str | None, int]:
-    """Decode the rest of the header: client id, never compact (KIP-511), and tagged fields. Return the end, too."""
+    """Decode the rest of the header: client id, never compact (KIP-511), and tagged fields. Return the end as well."""
     position = _FIXED_HEADER.size + _CLIENT_ID_SIZE.size
     if len(frame) < position:
         raise MalformedRequestError("the request ends inside its header")
     (size_bytes,) = _CLIENT_ID_SIZE.unpack_from(frame, _FIXED_HEADER.size)
     end = position + max(size_bytes, 0)
     if len(frame) < end:
-        raise MalformedRequestError(f"a client id of {size_bytes} bytes with {len(frame) - position} bytes left")
+        raise MalformedRequestError(
+            f"a client id of {size_bytes} bytes, but only {len(frame) - position} bytes are left"
+        )
     client_id = None if size_bytes < 0 else frame[position:end].decode(errors="replace")
     return client_id, walk_tagged_fields(frame, end) if flexible else end
 
@@ -127,7 +129,7 @@ class MessageCodec:
         self.replies = Replies(load_payload_module(api_key, version, EntityType.response))
 
     def read(self, frame: bytes) -> tuple[str | None, Any]:
-        """Client id and body (kio's dataclass) of a request. Raises `MalformedRequestError`."""
+        """Decode a request to its client id and body (kio's dataclass). Raises `MalformedRequestError`."""
         client_id, position = _read_client_id(frame, flexible=self._flexible_header)
         return client_id, self._read_body(frame, position)
 
@@ -164,7 +166,7 @@ class ClientCodec:
         return b"".join((_SIZE.pack(len(header) + len(client) + len(body)), header, client, body))
 
     def read(self, frame: bytes) -> tuple[int, Any]:
-        """Correlation id and body (kio's dataclass) of a response. Raises `MalformedRequestError`."""
+        """Decode a response to its correlation id and body (kio's dataclass). Raises `MalformedRequestError`."""
         if len(frame) < self._body_position:
             raise MalformedRequestError(f"a response of {len(frame)} bytes is too short for a header")
         (correlation_id,) = _CORRELATION_ID.unpack_from(frame)

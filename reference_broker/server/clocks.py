@@ -1,12 +1,12 @@
-"""Wall clock and monotonic clock of a node: the machine's, or shifted ones from a mapped file (`--clock-file`).
+"""Wall clock and monotonic clock of a node: those of the machine, or shifted by the settings in `--clock-file`.
 
-The file holds signed 64-bit integers, little-endian: a count of settings, then 64 slots of four integers. The newest
-setting is in slot (count mod 64):
+The file is mapped into memory. It has signed 64-bit integers, little-endian: a count of settings, then 64 slots of four
+integers. The newest setting is in slot (count mod 64):
 
-1. the start of the setting, by CLOCK_MONOTONIC;
-2. the rate in parts per million by which both clocks run faster from the start on;
-3. the gain of both clocks until the start;
-4. the additional offset of the wall clock.
+1. the time of CLOCK_MONOTONIC from which the setting applies;
+2. the rate in parts per million by which both clocks run faster from that time on;
+3. the time by which both clocks were ahead at that time;
+4. the additional time by which the wall clock is ahead.
 
 Times are in nanoseconds.
 """
@@ -33,12 +33,12 @@ class Clocks:
         """Return the time of both clocks."""
         return Now(time.time_ns() // _NS_PER_MS, time.monotonic_ns() // _NS_PER_MS)
 
-    def true_s(self, monotonic_ms: int) -> float:
+    def to_machine_s(self, monotonic_ms: int) -> float:
         """Convert a time of the node's monotonic clock to the machine's monotonic clock, in seconds."""
         return monotonic_ms / 1000
 
 
-class WrongClocks(Clocks):
+class ShiftedClocks(Clocks):
     """Clocks that are shifted by the settings in a file."""
 
     def __init__(self, path: Path) -> None:
@@ -56,7 +56,7 @@ class WrongClocks(Clocks):
         gained_ns += (now_ns - since_ns) * rate_ppm // _PPM
         return Now((time.time_ns() + gained_ns + ahead_ns) // _NS_PER_MS, (now_ns + gained_ns) // _NS_PER_MS)
 
-    def true_s(self, monotonic_ms: int) -> float:
+    def to_machine_s(self, monotonic_ms: int) -> float:
         """Convert a time of the node's monotonic clock, if the rate does not change until that time."""
         since_ns, rate_ppm, gained_ns, _ = self._setting()
         left_ns = monotonic_ms * _NS_PER_MS - since_ns - gained_ns

@@ -15,7 +15,7 @@ import gc
 _YOUNG_COLLECTIONS = 10
 """Collections of the second generation, of some 7,000 objects each, before their survivors are collected and frozen."""
 COMPLETE_EVERY = 32
-"""Collections of which one visits all objects: after two million objects more than were freed."""
+"""Number of collections after which one visits all objects: when two million more objects exist than were freed."""
 _NEVER = 2**31 - 1
 
 

@@ -74,7 +74,7 @@ class LogDirectory:
             found["cluster.id"], found["node.id"]
         except (KeyError, ValueError):
             raise ServerError(
-                f"{self.path / _META_PROPERTIES} is damaged; restore it or start on an empty directory"
+                f"{self.path / _META_PROPERTIES} is damaged; restore it or use an empty directory"
             ) from None
         return found
 

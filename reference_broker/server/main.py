@@ -22,7 +22,7 @@ from reference_broker.core.layout import Layout, controller_listener_in, endpoin
 from reference_broker.core.metadata.cluster_metadata import MetadataFaultError
 from reference_broker.core.node import Node
 from reference_broker.core.quorum.election_state import QuorumStateFileError
-from reference_broker.server.clocks import Clocks, WrongClocks
+from reference_broker.server.clocks import Clocks, ShiftedClocks
 from reference_broker.server.errors import EXIT_BROKER_FAILED, EXIT_USAGE, ServerError, UsageError
 from reference_broker.server.garbage_collection import GarbageCollection
 from reference_broker.server.listeners import Listeners
@@ -68,7 +68,7 @@ async def _run(options: Options) -> None:
         layout = Layout.of(properties, options.node_id)
     except InvalidConfigError as error:
         raise UsageError(f"--set: {error}") from error
-    clocks = WrongClocks(options.clock_file) if options.clock_file else Clocks()
+    clocks = ShiftedClocks(options.clock_file) if options.clock_file else Clocks()
     directory = LogDirectory(options.data, options.node_id, options.cluster_id)
     node = _open_node(layout, properties, directory, options.node_id, clocks)
     garbage = GarbageCollection()

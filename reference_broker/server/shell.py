@@ -171,7 +171,7 @@ class Shell:
         at_ms = self.node.next_ms
         if at_ms is None:
             return
-        at_s = self._clocks.true_s(at_ms)
+        at_s = self._clocks.to_machine_s(at_ms)
         if self._timer is None or self._timer.cancelled() or at_s < self._timer.when():
             if self._timer is not None:
                 self._timer.cancel()

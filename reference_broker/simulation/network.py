@@ -132,7 +132,7 @@ class Network:
         """Send a connection request, which is lost if the link is cut."""
         condition = pipe.acceptor.condition
         if pipe.opener.is_gone:
-            self._forget(pipe)
+            self._remove(pipe)
         elif condition.cut:
             self._scheduler.after(retry_ms, partial(self._request, pipe, 2 * retry_ms))
         else:
@@ -140,7 +140,7 @@ class Network:
 
     def _accept(self, pipe: Pipe, retry_ms: int) -> None:
         if pipe.opener.is_gone:
-            self._forget(pipe)
+            self._remove(pipe)
         elif pipe.acceptor.condition.cut or pipe.opener.condition.cut or pipe.acceptor.place in self._powered_off:
             if retry_ms == _FIRST_RETRY_MS:
                 self._schedule_timeout(pipe)
@@ -312,7 +312,7 @@ class Network:
     def _leave(self, pipe: Pipe, side: Side) -> None:
         side.is_gone = True
         if pipe.other(side).is_gone:
-            self._forget(pipe)
+            self._remove(pipe)
 
-    def _forget(self, pipe: Pipe) -> None:
+    def _remove(self, pipe: Pipe) -> None:
         self._pipes.pop(pipe, None)

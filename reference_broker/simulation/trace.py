@@ -11,7 +11,7 @@ _PENDING_MAX = 1_000
 
 
 class Trace:
-    """The events of one run, of which only the digest is kept."""
+    """Digest of the events of one run; the events are not kept."""
 
     def __init__(self) -> None:
         self._digest = blake2b(digest_size=16)

@@ -41,11 +41,11 @@ _CAUSES: Final = (
         r"SparkContext was shut down|SparkContext has been shutdown|All masters are unresponsive",
         "the master closed the application",
     ),
-    (r"StatusCode\.UNAVAILABLE|SESSION_CLOSED|OPERATION_NOT_FOUND", "the Spark Connect server is gone"),
+    (r"StatusCode\.UNAVAILABLE|SESSION_CLOSED|OPERATION_NOT_FOUND", "the Spark Connect server does not respond"),
     # An exception in the JVM is a Py4JJavaError; every other Py4J error concerns the connection to it.
     (
         r"^Py4J(Network)?Error:|^Connection\w+Error:|^BrokenPipeError:|Answer from Java side is empty",
-        "Spark's JVM is gone",
+        "Spark's JVM has ended",
     ),
 )
 """Patterns of an error's text with their meanings; the first match counts."""

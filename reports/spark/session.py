@@ -122,7 +122,7 @@ def _connected(session_class: Any, master: Master, settings: Mapping[str, str]) 
         for name, value in settings.items():
             builder = builder.config(name, value)
         session: SparkSession = builder.getOrCreate()
-        # Its own policy retries for ten minutes after the server is gone.
+        # Its own policy retries for ten minutes after the server has ended.
         session.client.set_retry_policies([DefaultPolicy(max_retries=_CONNECT_RETRIES_MAX)])
     except (PySparkException, grpc.RpcError, grpc.FutureTimeoutError) as error:
         lines = str(error).splitlines() or ["another service listens there, or it does not use TLS"]
@@ -155,7 +155,7 @@ def _start(session_class: Any, master: Master | None, settings: Mapping[str, str
 
 
 def _stop(session: "SparkSession") -> None:
-    """Stop a session; a JVM that is gone was reported elsewhere."""
+    """Stop a session; a JVM that has ended was reported elsewhere."""
     from py4j.protocol import Py4JError
 
     with contextlib.suppress(Py4JError, ConnectionError):

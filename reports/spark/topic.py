@@ -193,7 +193,7 @@ def _consumer(bootstrap_servers: str) -> Any:
 
 
 def _values(bootstrap_servers: str, topic: str, offsets: _Range) -> Iterator[bytes]:
-    """Yield the values in a range of offsets, of which some may be missing."""
+    """Yield the values in a range of offsets; some offsets may be missing."""
     import confluent_kafka as ck
 
     if offsets.begin == offsets.end:

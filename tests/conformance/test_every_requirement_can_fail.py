@@ -27,7 +27,7 @@ BROKERS = {1: "broker", 3: "cluster"}
 """Fixture by number of nodes."""
 SEQUENTIAL = [requirement for requirement in REQUIREMENTS if requirement.id in TAMPERINGS]
 ALIKE = [requirement for requirement in SEQUENTIAL if requirement.area == "versions"]
-"""The rows of one table, of which CI tests some."""
+"""The rows of one table; CI tests some of them."""
 KILLED = [requirement for requirement in SEQUENTIAL if requirement.family]
 """Those that judge one script, which takes seconds."""
 NIGHTLY = [each for each in [*ALIKE, *KILLED] if each not in [*part(ALIKE, 8), *part(KILLED, 1)]]

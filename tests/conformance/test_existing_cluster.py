@@ -1,4 +1,4 @@
-"""Requirements on an existing cluster: they break its links, are not deceived by broken ones, and leave no topic."""
+"""Requirements on an existing cluster: links are cut, a broken link is no violation, and no topic is left."""
 
 from contextlib import ExitStack, suppress
 
@@ -56,7 +56,7 @@ def judged(target, ids, run_dir):
     return [event.finding for event in events if isinstance(event, RequirementJudged)]
 
 
-def test_requirements_cut_its_links_and_leave_no_topic(cluster, tmp_path):
+def test_requirements_cut_links_and_leave_no_topic(cluster, tmp_path):
     before = topics(cluster)
     (finding,) = judged(existing(cluster), {RETRIES}, tmp_path)
     assert finding.verdict is Verdict.OK
@@ -66,7 +66,7 @@ def test_requirements_cut_its_links_and_leave_no_topic(cluster, tmp_path):
 
 
 def test_a_broken_link_is_no_violation(cluster, tmp_path):
-    """The links are repaired before the next requirement, which holds."""
+    """The link is repaired before the next requirement, whose verdict is ok."""
     target, faults = existing(cluster), ExitStack()
 
     def start():
@@ -80,10 +80,10 @@ def test_a_broken_link_is_no_violation(cluster, tmp_path):
         type(target).stop(target)
 
     target.start, target.stop = start, stop
-    broken, whole = judged(target, {"produce/offsets-are-dense", "produce/corrupt-batch-is-rejected"}, tmp_path)
+    broken, repaired = judged(target, {"produce/offsets-are-dense", "produce/corrupt-batch-is-rejected"}, tmp_path)
     assert broken.verdict is Verdict.UNKNOWN
     assert "faults of links are in force: client-" in broken.reason
-    assert whole.verdict is Verdict.OK
+    assert repaired.verdict is Verdict.OK
 
 
 def test_a_script_that_fails_leaves_no_topic(cluster, tmp_path):

@@ -24,8 +24,8 @@ class RecordingLinks:
 class RecordingTarget:
     """Three nodes that can be killed, paused, restarted and cut off."""
 
-    name = "remembering"
-    kind = "remembering"
+    name = "recording"
+    kind = "recording"
     version = "4.3.1"
     capabilities = frozenset({Capability.PROCESS_CONTROL, Capability.LINK_FAULTS})
     nodes = tuple(Node(node, f"127.9.9.{node}", 9092) for node in (1, 2, 3))
@@ -40,7 +40,7 @@ class RecordingTarget:
 
 
 class RecordingProcesses:
-    """Processes that record each action, and end in the target's table."""
+    """Processes of the target that record each action; an ended process is an entry of `ended` of the target."""
 
     def __init__(self, target: RecordingTarget) -> None:
         self._target = target

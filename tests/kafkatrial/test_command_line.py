@@ -1,6 +1,6 @@
 """Output and exit codes of commands, compared with golden files (UPDATE_GOLDEN=1 rewrites them).
 
-The engine and the targets are replaced by scripted ones, so that only the front door is tested. Values that differ
+The engine and the targets are replaced by scripted ones, so that only the command line is tested. Values that differ
 between runs (times, the temporary directory) are replaced by placeholders.
 """
 

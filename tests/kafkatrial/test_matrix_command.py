@@ -25,8 +25,8 @@ def machines(tmp_path, monkeypatch):
 
 
 def test_runs_of_several_machines_are_one_matrix(machines, capsys):
-    words = ["matrix", "laptop", "server", "laptop/runs/a", "--out", "site"]
-    assert exit_code(words) is ExitCode.OK
+    arguments = ["matrix", "laptop", "server", "laptop/runs/a", "--out", "site"]
+    assert exit_code(arguments) is ExitCode.OK
     assert "reference           MUST: 1 violation, 1 unknown, 1 ok, 1 not applicable\n" in capsys.readouterr().out
     names = {"matrix.html", "matrix.md", "badge-reference.json", "badge-apache-kafka-4.3.1.json"}
     assert {path.name for path in (machines / "site").iterdir()} == names
@@ -46,13 +46,13 @@ def test_an_existing_directory_keeps_its_other_files(machines):
     assert "kafkatrial matrix server --latest --out docs" in (machines / "docs" / "matrix.md").read_text()
 
 
-def test_without_out_the_matrix_is_a_report(machines):
+def test_without_out_the_matrix_is_written_to_the_reports_directory(machines):
     assert exit_code(["matrix", "server"]) is ExitCode.OK
     (made,) = (machines / ".kafkatrial" / "reports").iterdir()
     assert (made / "matrix.html").is_file()
 
 
-def test_requests_and_responses_of_a_violation_are_shown_where_they_were_kept(machines):
+def test_requests_and_responses_of_a_violation_are_shown_if_they_were_saved(machines):
     kept = machines / "server" / "failures" / "1"
     kept.mkdir(parents=True)
     (kept / "steps.txt").write_bytes(b"1. Fetch()\n   error <b>NONE</b> \x1b[31m \xff\n")
@@ -99,7 +99,7 @@ def test_damaged_results_are_reported_in_one_line_and_nothing_is_written(machine
 
 
 @pytest.mark.parametrize(
-    ("words", "line"),
+    ("arguments", "line"),
     [
         (["nowhere"], "nowhere: no such file or directory"),
         (["server/results.json"], "server/results.json: not a run directory"),
@@ -107,7 +107,7 @@ def test_damaged_results_are_reported_in_one_line_and_nothing_is_written(machine
         (["server", "--out", "server/results.json"], "cannot make the directory server/results.json: File exists"),
     ],
 )
-def test_invalid_input_is_reported_in_one_line(machines, capsys, words, line):
-    assert exit_code(["matrix", *words]) is ExitCode.USAGE
+def test_invalid_input_is_reported_in_one_line(machines, capsys, arguments, line):
+    assert exit_code(["matrix", *arguments]) is ExitCode.USAGE
     (message,) = capsys.readouterr().err.splitlines()
     assert line in message

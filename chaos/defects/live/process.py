@@ -7,7 +7,7 @@ from pathlib import Path
 from chaos.defects.defect import Area
 from reference_broker.core.clock import Now
 from reference_broker.server import main
-from reference_broker.server.clocks import WrongClocks
+from reference_broker.server.clocks import ShiftedClocks
 from reference_broker.server.incoming import Incoming
 from reference_broker.server.shell import Shell
 
@@ -62,19 +62,19 @@ def count_connections_that_are_gone(self: Shell, incoming: Incoming) -> None:
 # --- clocks
 
 
-@_seeds(main, "WrongClocks", "not-recovered")
-def measure_time_by_the_wall_clock(path: Path) -> WrongClocks:
+@_seeds(main, "ShiftedClocks", "not-recovered")
+def measure_time_by_the_wall_clock(path: Path) -> ShiftedClocks:
     """Timeouts are measured by the wall clock.
 
     If it is set ahead and back, an action that is due in half a second happens an hour later.
     """
 
-    class WallClocks(WrongClocks):
+    class WallClocks(ShiftedClocks):
         def read(self) -> Now:
             now = super().read()
             return Now(now.wall_ms, now.wall_ms)
 
-        def true_s(self, monotonic_ms: int) -> float:
+        def to_machine_s(self, monotonic_ms: int) -> float:
             return asyncio.get_running_loop().time() + max(0, monotonic_ms - self.read().wall_ms) / 1000
 
     return WallClocks(path)

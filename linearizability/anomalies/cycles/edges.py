@@ -1,17 +1,17 @@
-"""Dependencies between transactions that one log shows: the facts for the cycle anomalies.
+"""Dependencies between transactions, derived from one log, as edges for the cycle anomalies.
 
-The nodes are transactions that committed and did not abort. The *standing* records of a log are those of such
-transactions whose offset is known, one per offset (if an offset has two, that of the lower transaction). After Adya:
+The nodes are transactions that committed and did not abort. The *placed* records of a log are the records of these
+transactions whose offsets are known, one per offset (if an offset has two, that of the lower transaction). After Adya:
 
-- *write-write*: from the writer of a standing record to the writer of the next one.
+- *write-write*: from the writer of a placed record to the writer of the next placed record.
 - *write-read*: from the writer of a record to a transaction whose read returned it.
-- *read-write*: from a transaction that read a log to the writer of the first standing record that is not below the
-  highest next offset of these reads.
+- *read-write*: from a transaction that read the log to the writer of the next placed record. That is the first one at
+  or above the offset after the last of these reads.
 
 No transaction depends on itself. Records written outside transactions are ignored, because the order of a log is
 transitive. A read that was invoked after the commit of its transaction is not part of it. Where rows may belong to
-several incarnations of a topic, there are no edges. Of several edges of one kind between the same two transactions, the
-lowest is kept: by offset, operations, value.
+several incarnations of a topic, there are no edges. If there are several edges of one kind from one transaction to
+another, the lowest by offset, operations and value is kept.
 """
 
 from dataclasses import dataclass
@@ -89,16 +89,16 @@ def _reduce(log: PartitionLog) -> pa.Table:
         return EDGES.empty_table()
     records = log.records
     written = records.committed & ~records.aborted & node[records.transaction]
-    standing = np.flatnonzero(written & (records.offset != NO_OFFSET))
+    placed = np.flatnonzero(written & (records.offset != NO_OFFSET))
     keys = (records.value, records.send_operation, records.transaction, records.offset)
-    standing = standing[np.lexsort([key[standing] for key in keys])]
-    standing = standing[np.flatnonzero(np.diff(records.offset[standing], prepend=NO_OFFSET))]
-    return _table(log, [_write_write(log, standing), _write_read(log, written), _read_write(log, standing)])
+    placed = placed[np.lexsort([key[placed] for key in keys])]
+    placed = placed[np.flatnonzero(np.diff(records.offset[placed], prepend=NO_OFFSET))]
+    return _table(log, [_write_write(log, placed), _write_read(log, written), _read_write(log, placed)])
 
 
-def _write_write(log: PartitionLog, standing: Indexes) -> _Edges:
+def _write_write(log: PartitionLog, placed: Indexes) -> _Edges:
     records = log.records
-    earlier, later = standing[:-1], standing[1:]
+    earlier, later = placed[:-1], placed[1:]
     return _Edges(
         kind=Kind.WRITE_WRITE,
         source=records.transaction[earlier].astype(np.intp),
@@ -124,16 +124,16 @@ def _write_read(log: PartitionLog, written: Flags) -> _Edges:
     )
 
 
-def _read_write(log: PartitionLog, standing: Indexes) -> _Edges:
+def _read_write(log: PartitionLog, placed: Indexes) -> _Edges:
     records, operations, coverage = log.records, log.rows.operations, log.coverage
     rows = np.flatnonzero(_reads_inside(log)[coverage.operation])
     reader = operations.transaction[coverage.operation[rows]]
     rows = rows[np.lexsort((coverage.operation[rows], -coverage.after[rows], reader))]
     reader = operations.transaction[coverage.operation[rows]]
     first = np.flatnonzero(np.diff(reader, prepend=-1))
-    following = np.searchsorted(records.offset[standing], coverage.after[rows[first]], side="left")
-    first, following = first[following < len(standing)], following[following < len(standing)]
-    record = standing[following]
+    following = np.searchsorted(records.offset[placed], coverage.after[rows[first]], side="left")
+    first, following = first[following < len(placed)], following[following < len(placed)]
+    record = placed[following]
     return _Edges(
         kind=Kind.READ_WRITE,
         source=reader[first].astype(np.intp),

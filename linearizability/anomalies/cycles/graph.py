@@ -3,7 +3,7 @@
 A node is a transaction with at least one edge; nodes are numbered by their first operation, so that the lowest number
 is the lowest op_id. A transaction lasts from its first operation's invocation until it is known to be committed: until
 its commit returned or, where the outcome is unknown, a read_committed read had returned one of its records. *Real time*
-orders two transactions of which one ended before the other began. There may be quadratically many such pairs, so they
+orders two transactions if one ended before the other began. There may be quadratically many such pairs, so they
 are not edges here: their consequences are computed from the times. *Process* order leads from a transaction to the
 first one of its process that began after its commit was requested, unless real time orders the two already.
 """

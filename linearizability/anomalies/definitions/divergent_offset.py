@@ -1,8 +1,8 @@
 """`divergent-offset`: two records at one offset of a log (KIP-101 and KIP-279 make followers truncate to prevent it).
 
-A sighting of a record at an offset is a read of it, or the acknowledgement of a committed record. An acknowledgement
-with less than acks=all promises nothing. Two sightings of different records are a violation if the promise of the one
-that completed first was still in force when the other completed.
+A sighting of a record at an offset is a read of it, or the acknowledgement of a committed record. Kafka promises
+nothing for an acknowledgement with less than acks=all. Two sightings of different records are a violation if the
+promise for the one that completed first was still in force when the other completed.
 """
 
 from collections.abc import Iterable
@@ -30,23 +30,23 @@ class _Sightings:
     operation: Indexes
     at_ns: Int64s
     end_ns: Int64s
-    weak: Flags
-    """An acknowledgement that promises nothing."""
+    below_acks_all: Flags
+    """Whether the sighting is an acknowledgement with less than acks=all, for which Kafka promises nothing."""
 
     def take(self, rows: Indexes | Flags) -> "_Sightings":
-        """Return some of the sightings."""
+        """Return the sightings at the given indexes."""
         return _Sightings(
             self.offset[rows],
             self.record[rows],
             self.operation[rows],
             self.at_ns[rows],
             self.end_ns[rows],
-            self.weak[rows],
+            self.below_acks_all[rows],
         )
 
 
 def find(log: PartitionLog) -> Iterable[Anomaly]:
-    """Return findings that count offsets."""
+    """Return the findings, with counts of offsets."""
     if log.ambiguous:
         return
     sightings = _sightings(log)
@@ -61,7 +61,7 @@ def _sightings(log: PartitionLog) -> _Sightings:
     """Return the sightings at offsets where more than one record was sighted."""
     records, reads, operations = log.records, log.rows.reads, log.rows.operations
     acknowledged = np.flatnonzero(records.acknowledged & records.committed & (records.acknowledged_offset != NO_OFFSET))
-    # All agree where no other record has a record's lowest offset, and no acknowledgement or read of it is elsewhere.
+    # Two records can only be sighted at an offset that is the lowest of both, or that is not the lowest of one of them.
     read = np.flatnonzero(reads.offset != NO_OFFSET)
     ids = log.read_ids[read]
     stray = np.concatenate(
@@ -86,7 +86,7 @@ def _sightings(log: PartitionLog) -> _Sightings:
         operation=np.append(reader, records.send_operation[acknowledged]),
         at_ns=np.append(complete_ns, records.acknowledged_ns[acknowledged]),
         end_ns=np.append(log.promise.read.end_ns(complete_ns), records.acknowledged_end_ns[acknowledged]),
-        weak=np.append(np.zeros(len(read), np.bool_), ~acks_all),
+        below_acks_all=np.append(np.zeros(len(read), np.bool_), ~acks_all),
     )
     return both.take(_disputed(both))
 
@@ -103,11 +103,12 @@ def _disputed(sightings: _Sightings) -> Flags:
 
 
 def _breaks_promise(sightings: _Sightings, group: Indexes) -> Flags:
-    """Whether a promise for another record at the same offset, made no later than the sighting, was then in force.
+    """Whether Kafka promised another record at the same offset, and the promise was in force at each sighting.
 
-    A promise is (record, end) from its first sighting on; each is compared with every sighting at its offset.
+    A promise is a pair (record, end), and begins with the first sighting of that pair. It is compared with every
+    sighting at its offset.
     """
-    strong = ~sightings.weak
+    strong = ~sightings.below_acks_all
     promised = np.flatnonzero(strong & (sightings.end_ns != NOT_PROMISED))
     order = promised[
         np.lexsort(
@@ -144,7 +145,7 @@ def _show(log: PartitionLog, sightings: _Sightings, verdict: Verdict, index: int
     offset = int(np.unique(sightings.offset)[index])
     rows = sightings.offset == offset
     if verdict is Verdict.VIOLATION:
-        rows &= ~sightings.weak
+        rows &= ~sightings.below_acks_all
     here = sightings.take(rows)
     valued, value = log.records.valued[here.record], log.records.value[here.record]
     here = here.take(np.lexsort((value, ~valued, here.operation)))

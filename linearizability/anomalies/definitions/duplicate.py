@@ -23,7 +23,7 @@ NAME = "duplicate"
 
 
 def find(log: PartitionLog) -> Iterable[Anomaly]:
-    """Return findings that count records."""
+    """Return the findings, with counts of records."""
     if log.ambiguous:
         return
     records, reads = log.records, log.rows.reads

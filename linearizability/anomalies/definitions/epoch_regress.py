@@ -31,7 +31,7 @@ class _Sightings:
 
 
 def find(log: PartitionLog) -> Iterable[Anomaly]:
-    """Return findings that count offsets. Of each pair, the higher one is counted."""
+    """Return the findings, with counts of offsets. Of each pair, the higher one is counted."""
     if log.ambiguous:
         return
     seen = _sightings(log)

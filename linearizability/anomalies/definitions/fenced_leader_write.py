@@ -19,7 +19,7 @@ NAME = "fenced-leader-write"
 
 
 def find(log: PartitionLog) -> Iterable[Anomaly]:
-    """Return findings that count operations. Of each pair, the write in the older epoch is counted."""
+    """Return the findings, with counts of operations. Of each pair, the write in the older epoch is counted."""
     if log.ambiguous:
         return
     acked = log.once(acknowledgements)

@@ -14,7 +14,7 @@ NAME = "lost-write"
 
 
 def find(log: PartitionLog) -> Iterable[Anomaly]:
-    """Return findings that count records."""
+    """Return the findings, with counts of records."""
     if log.ambiguous:
         return
     lost = log.once(losses)

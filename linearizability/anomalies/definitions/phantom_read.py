@@ -13,7 +13,7 @@ NAME = "phantom-read"
 
 
 def find(log: PartitionLog) -> Iterable[Anomaly]:
-    """Return findings that count records; a read of a failed send is another anomaly."""
+    """Return the findings, with counts of records; a read of a failed send is another anomaly."""
     records = log.records
     unsent = records.read & records.valued & (records.send < 0)
     unsent[unsent] = ~np.isin(records.value[unsent], log.explained_values)

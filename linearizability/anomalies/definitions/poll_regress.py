@@ -21,7 +21,7 @@ NAME = "poll-regress"
 
 
 def find(log: PartitionLog) -> Iterable[Anomaly]:
-    """Return findings that count steps back."""
+    """Return the findings, with counts of steps back."""
     if log.ambiguous:
         return
     between, inside = log.once(steps_between), log.once(steps_inside)

@@ -38,7 +38,7 @@ class _Jumps:
 
 
 def find(log: PartitionLog) -> Iterable[Anomaly]:
-    """Return findings that count jumps."""
+    """Return the findings, with counts of jumps."""
     if log.ambiguous:
         return
     records = log.records

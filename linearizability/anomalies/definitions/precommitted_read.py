@@ -19,7 +19,7 @@ NAME = "precommitted-read"
 
 
 def find(log: PartitionLog) -> Iterable[Anomaly]:
-    """Return findings that count records, each with the lowest offset at which such a read returned it."""
+    """Return the findings, with counts of records. A record's offset is the lowest at which such a read returned it."""
     if log.ambiguous:
         return
     records, reads, operations, ids = log.records, log.rows.reads, log.rows.operations, log.read_ids

@@ -16,7 +16,7 @@ NAME = "realtime-order"
 
 
 def find(log: PartitionLog) -> Iterable[Anomaly]:
-    """Return findings that count records. Of each pair, the later one is counted.
+    """Return the findings, with counts of records. Of each pair, the later one is counted.
 
     It is a violation if the first record was still promised when the later one was known to be in the log.
     """

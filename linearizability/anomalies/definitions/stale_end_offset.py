@@ -21,7 +21,7 @@ NAME = "stale-end-offset"
 
 
 def find(log: PartitionLog) -> Iterable[Anomaly]:
-    """Return findings that count responses."""
+    """Return the findings, with counts of responses."""
     states, records = log.rows.states, log.records
     known_ends = np.flatnonzero(log.once(known_end_offsets))
     if log.ambiguous or not len(known_ends):

@@ -129,7 +129,7 @@ def _judge(log: PartitionLog, pairs: Pairs) -> tuple[Flags, Flags]:
 
 
 def find(run: WholeRun) -> Iterable[Anomaly]:
-    """Return findings that count transactions."""
+    """Return the findings, with counts of transactions."""
     rows = run.facts[NAME]
     transaction, missing = rows["transaction"].to_numpy(), rows["skipped_by"].is_valid().to_numpy()
     torn = np.zeros(len(run.context.transactions), np.bool_)

@@ -17,7 +17,7 @@ NAME = "unseen"
 
 
 def find(log: PartitionLog) -> Iterable[Anomaly]:
-    """Return findings that count records."""
+    """Return the findings, with counts of records."""
     if log.ambiguous:
         return
     records, lost = log.records, log.once(losses)

@@ -44,7 +44,7 @@ class _Uses:
 
 
 def find(run: WholeRun) -> Iterable[Anomaly]:
-    """Return findings that count operations."""
+    """Return the findings, with counts of operations."""
     table = run.transactional
     known = pc.and_(table["ok"], pc.and_(pc.is_valid(table["producer_id"]), pc.is_valid(table["producer_epoch"])))
     acts = pa.chunked_array([pa.array(_acts(table))])

@@ -6,7 +6,7 @@ These are the names of `KafkaConfig` without those of `DynamicBrokerConfig`. Dyn
 Kafka, instead of being accepted without effect.
 """
 
-UNHEEDED_READ_ONLY_CONFIGS = frozenset(
+UNUSED_READ_ONLY_CONFIGS = frozenset(
     """
     add.partitions.to.txn.retry.backoff.max.ms add.partitions.to.txn.retry.backoff.ms alter.config.policy.class.name
     alter.log.dirs.replication.quota.window.num alter.log.dirs.replication.quota.window.size.seconds

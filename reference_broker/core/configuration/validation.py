@@ -12,15 +12,15 @@ from collections.abc import Mapping
 from reference_broker.core.configuration.configuration import BrokerConfiguration
 from reference_broker.core.configuration.key import InvalidConfigError
 from reference_broker.core.configuration.keys import BROKER_CONFIG_KEYS, DYNAMIC_BROKER_CONFIGS, TOPIC_CONFIG_KEYS
-from reference_broker.core.configuration.read_only import UNHEEDED_READ_ONLY_CONFIGS
+from reference_broker.core.configuration.read_only import UNUSED_READ_ONLY_CONFIGS
 
-_READ_ONLY = (BROKER_CONFIG_KEYS.keys() - DYNAMIC_BROKER_CONFIGS) | UNHEEDED_READ_ONLY_CONFIGS
+_READ_ONLY = (BROKER_CONFIG_KEYS.keys() - DYNAMIC_BROKER_CONFIGS) | UNUSED_READ_ONLY_CONFIGS
 
 
 def validate_topic_overrides(overrides: Mapping[str, str | None], broker: BrokerConfiguration) -> dict[str, str]:
     """Validate and return a topic's properties. Raises `InvalidConfigError` for the first invalid one.
 
-    :param broker: configuration with the properties that the topic does not set; some are validated together.
+    :param broker: configuration for the properties that the topic does not set, since some are validated together.
     """
     without_value = [name for name, text in overrides.items() if text is None]
     if without_value:

@@ -555,7 +555,7 @@ class KafkaRaftClient:
         if response.top_level_error is not ErrorCode.none:
             return False
         state = self.state
-        if not self._is_of_this_epoch(request, response, now):
+        if not self._maybe_handle_common_response(request, response, now):
             return self.state is not state
         match response:
             case VoteResponse():
@@ -571,7 +571,7 @@ class KafkaRaftClient:
                 return self._handle_fetch_snapshot_response(response, now)
         return True
 
-    def _is_of_this_epoch(self, request: Request, response: Response, now: Now) -> bool:
+    def _maybe_handle_common_response(self, request: Request, response: Response, now: Now) -> bool:
         """Adopt epoch and leader of a response, and return whether the rest applies (`maybeHandleCommonResponse`)."""
         error, epoch = response.error, response.leader_epoch
         if epoch < self.state.epoch or error is ErrorCode.unknown_leader_epoch:

@@ -21,7 +21,7 @@ def named(module: Any, partition: Any) -> tuple[Any, ...]:
     return (module.TopicData(topic_name=CLUSTER_METADATA_TOPIC, partitions=(partition,)),)
 
 
-def the_partition(topics: Any, name_field: str, name: Any, index_field: str) -> Any:
+def single_partition(topics: Any, name_field: str, name: Any, index_field: str) -> Any:
     """Return the only partition of a message. Raises `UnknownPartitionError`."""
     if len(topics) != 1 or getattr(topics[0], name_field) != name or len(topics[0].partitions) != 1:
         raise UnknownPartitionError(f"not one partition of {CLUSTER_METADATA_TOPIC}")
@@ -33,7 +33,7 @@ def the_partition(topics: Any, name_field: str, name: Any, index_field: str) -> 
 
 def named_partition(topics: Any) -> Any:
     """Return the only partition of a message with topic names. Raises `UnknownPartitionError`."""
-    return the_partition(topics, "topic_name", CLUSTER_METADATA_TOPIC, "partition_index")
+    return single_partition(topics, "topic_name", CLUSTER_METADATA_TOPIC, "partition_index")
 
 
 def leader_endpoints(module: Any, leader_id: int, voters: VoterSet) -> tuple[Any, ...]:

@@ -1,4 +1,4 @@
-"""Conversion of Fetch and FetchSnapshot to and from kio's entities, which have -1 for null.
+"""Conversion of Fetch and FetchSnapshot to and from kio's entities, which use -1 for null.
 
 Follows: org.apache.kafka.raft.RaftUtil (KIP-595, KIP-630).
 """
@@ -15,7 +15,7 @@ from reference_broker.core.quorum.messages import (
     OffsetAndEpoch,
 )
 from reference_broker.core.quorum.voters import ReplicaKey, VoterSet
-from reference_broker.core.quorum.wire_parts import METADATA_PARTITION, node_endpoints, the_partition
+from reference_broker.core.quorum.wire_parts import METADATA_PARTITION, node_endpoints, single_partition
 from reference_broker.core.topic_names import CLUSTER_METADATA_TOPIC
 from reference_broker.protocol.durations import milliseconds
 from reference_broker.protocol.errors import ErrorCode
@@ -27,8 +27,8 @@ _FETCH_SNAPSHOT = (59, 1)
 
 
 def _snapshot_id(module: Any, snapshot_id: OffsetAndEpoch | None) -> Any:
-    where = snapshot_id or OffsetAndEpoch(-1, -1)
-    return module.SnapshotId(end_offset=where.offset, epoch=where.epoch)
+    encoded = snapshot_id or OffsetAndEpoch(-1, -1)
+    return module.SnapshotId(end_offset=encoded.offset, epoch=encoded.epoch)
 
 
 def _offset_and_epoch(end_offset: int, epoch: int) -> OffsetAndEpoch | None:
@@ -63,7 +63,7 @@ def fetch_request_to_kio(request: FetchRequest) -> Any:
 
 def fetch_request_from_kio(entity: Any) -> FetchRequest:
     """Convert kio's entity to a request."""
-    partition = the_partition(entity.topics, "topic_id", METADATA_TOPIC_ID, "partition")
+    partition = single_partition(entity.topics, "topic_id", METADATA_TOPIC_ID, "partition")
     return FetchRequest(
         entity.cluster_id or "",
         ReplicaKey(entity.replica_state.replica_id, partition.replica_directory_id),
@@ -106,15 +106,15 @@ def fetch_response_from_kio(entity: Any) -> FetchResponse:
     """Convert kio's entity to a response."""
     if entity.error_code is not ErrorCode.none:
         return FetchResponse(top_level_error=entity.error_code)
-    partition = the_partition(entity.responses, "topic_id", METADATA_TOPIC_ID, "partition_index")
-    diverging, wanted = partition.diverging_epoch, partition.snapshot_id
+    partition = single_partition(entity.responses, "topic_id", METADATA_TOPIC_ID, "partition_index")
+    diverging, snapshot_id = partition.diverging_epoch, partition.snapshot_id
     return FetchResponse(
         partition.current_leader.leader_id,
         partition.current_leader.leader_epoch,
         partition.high_watermark,
         partition.log_start_offset,
         _offset_and_epoch(diverging.end_offset, diverging.epoch),
-        _offset_and_epoch(wanted.end_offset, wanted.epoch),
+        _offset_and_epoch(snapshot_id.end_offset, snapshot_id.epoch),
         bytes(partition.records or b""),
         partition.error_code,
     )
@@ -143,13 +143,13 @@ def snapshot_request_to_kio(request: FetchSnapshotRequest) -> Any:
 
 def snapshot_request_from_kio(entity: Any) -> FetchSnapshotRequest:
     """Convert kio's entity to a request."""
-    partition = the_partition(entity.topics, "name", CLUSTER_METADATA_TOPIC, "partition")
-    wanted = partition.snapshot_id
+    partition = single_partition(entity.topics, "name", CLUSTER_METADATA_TOPIC, "partition")
+    snapshot_id = partition.snapshot_id
     return FetchSnapshotRequest(
         entity.cluster_id or "",
         ReplicaKey(entity.replica_id, partition.replica_directory_id),
         partition.current_leader_epoch,
-        OffsetAndEpoch(wanted.end_offset, wanted.epoch),
+        OffsetAndEpoch(snapshot_id.end_offset, snapshot_id.epoch),
         partition.position,
         entity.max_bytes,
     )
@@ -182,7 +182,7 @@ def snapshot_response_from_kio(entity: Any) -> FetchSnapshotResponse:
     """Convert kio's entity to a response."""
     if entity.error_code is not ErrorCode.none:
         return FetchSnapshotResponse(top_level_error=entity.error_code)
-    partition = the_partition(entity.topics, "name", CLUSTER_METADATA_TOPIC, "index")
+    partition = single_partition(entity.topics, "name", CLUSTER_METADATA_TOPIC, "index")
     return FetchSnapshotResponse(
         partition.current_leader.leader_id,
         partition.current_leader.leader_epoch,

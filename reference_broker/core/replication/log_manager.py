@@ -57,7 +57,7 @@ class LogManager:
     def open(self, topic: str, topic_id: UUID, index: int, config: LogConfig, now: Now) -> UnifiedLog:
         """Open a log, or create an empty one; the log of an earlier topic of this name is deleted."""
         directory = f"{topic}-{index}"
-        if self._is_of_other_topic(directory, topic_id):
+        if self._has_other_topic_id(directory, topic_id):
             self.delete([(topic, index)], ())
         if (topic, index) in self._to_delete:
             del self._to_delete[topic, index]
@@ -75,7 +75,7 @@ class LogManager:
             self._disk.replace(f"{directory}/{_PARTITION_METADATA}", _partition_metadata(topic_id))
         return log
 
-    def _is_of_other_topic(self, directory: str, topic_id: UUID) -> bool:
+    def _has_other_topic_id(self, directory: str, topic_id: UUID) -> bool:
         """Whether a log belongs to a topic that was deleted and created again while this broker was down."""
         path = f"{directory}/{_PARTITION_METADATA}"
         if not self._disk.exists(path):
@@ -103,10 +103,10 @@ class LogManager:
         Their directories are deleted afterwards, by `delete_directories`, or before a log of that name is opened.
         """
         if not self._recovery_points.keys().isdisjoint(gone):
-            _forget(gone, self._recovery_points, self._log_starts)
+            _remove_offsets(gone, self._recovery_points, self._log_starts)
             self.checkpoint(left)
         if not self._high_watermarks.keys().isdisjoint(gone):
-            _forget(gone, self._high_watermarks)
+            _remove_offsets(gone, self._high_watermarks)
             write_offsets(self._disk, HIGH_WATERMARK_FILE, self._high_watermarks)
         self._to_delete |= dict.fromkeys(gone)
 
@@ -145,7 +145,7 @@ class LogManager:
         self.checkpoint_high_watermarks(partitions)
 
 
-def _forget(gone: Iterable[tuple[str, int]], *offsets: dict[tuple[str, int], int]) -> None:
+def _remove_offsets(gone: Iterable[tuple[str, int]], *offsets: dict[tuple[str, int], int]) -> None:
     for known in offsets:
         for key in gone:
             known.pop(key, None)

@@ -18,7 +18,7 @@
 | `quorum-consistent`           | no response of a voter contradicts the state of a node, so that it must reject it   |
 
 A voter whose disk was wiped or damaged may have lost a vote or committed records: a violation after that may be caused
-by it (`forgetful`), so that nothing that depends on the metadata can be judged any more.
+by it (`with_lost_content`), so nothing that depends on the metadata is judged from then on.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -83,8 +83,8 @@ class QuorumInvariants:
         self._take_in(node_id, node)
         self.on_change(node_id, node, now_ms)
 
-    def forget(self, node_id: int) -> None:
-        """Forget a node whose disk was replaced or damaged."""
+    def reset(self, node_id: int) -> None:
+        """Drop the recorded state of a node whose disk was replaced or damaged."""
         self._epochs.pop(node_id, None)
         self._ends.pop(node_id, None)
         self._logs.pop(node_id, None)

@@ -42,8 +42,8 @@ class QuorumProgress:
     def __init__(self) -> None:
         self._leaderships: dict[int, _Leadership] = {}
 
-    def forget(self, node_id: int) -> None:
-        """Forget the leadership of a node that has started."""
+    def reset(self, node_id: int) -> None:
+        """Drop the recorded leadership of a node that has started."""
         self._leaderships.pop(node_id, None)
 
     def on_fetch(self, watched: Watched, event: QuorumFetchRecorded) -> None:

@@ -152,7 +152,7 @@ def _compare_successor(quorum: KafkaRaftClient, requested: Any, now_ms: int) -> 
 
 
 def _compare_voter(watched: Watched, request: Any, requested: Any, code: ErrorCode) -> Iterator[Comparison]:
-    """INVALID_VOTER_KEY if, and only if, the request names another voter (KIP-853)."""
+    """Check that the error is INVALID_VOTER_KEY if, and only if, the request names another voter (KIP-853)."""
     local = watched.quorum.local
     named = request.voter_id, requested.voter_directory_id
     is_other = request.voter_id >= 0 and named not in {(local.id, local.directory_id), (local.id, None)}

@@ -35,7 +35,7 @@ class QuorumWatch(Observer):
 
     def __init__(self, invariants: QuorumInvariants, became_void: Callable[[], None]) -> None:
         self.invariants = invariants
-        self.forgetful: set[int] = set()
+        self.with_lost_content: set[int] = set()
         self._became_void = became_void
         self._is_void = False
         self._progress = QuorumProgress()
@@ -48,17 +48,17 @@ class QuorumWatch(Observer):
         watch.subscribe(QuorumRequestHandled, self._handled)
         watch.subscribe(QuorumFetchRecorded, self._progress.on_fetch)
 
-    def forget(self, node_id: int) -> None:
+    def on_content_lost(self, node_id: int) -> None:
         """Note that a node's disk was wiped or damaged."""
-        self.forgetful.add(node_id)
-        self.invariants.forget(node_id)
+        self.with_lost_content.add(node_id)
+        self.invariants.reset(node_id)
 
     def started(self, watched: Watched) -> None:
         """Check a node that has started."""
         quorum = watched.quorum
         if watched.has_new_disk:
-            self.forget(watched.node_id)
-        self._progress.forget(watched.node_id)
+            self.on_content_lost(watched.node_id)
+        self._progress.reset(watched.node_id)
         now_ms = watched.machine.now.monotonic_ms
         self._judge(lambda: _check_first_state(watched, quorum))
         self._judge(lambda: self.invariants.started(watched.node_id, quorum, now_ms))
@@ -94,7 +94,7 @@ class QuorumWatch(Observer):
         try:
             check()
         except InvariantViolation:
-            if not self.forgetful:
+            if not self.with_lost_content:
                 raise
             self._is_void = True
             self._became_void()

@@ -41,7 +41,7 @@ def produced(monkeypatch):
             sent.batches.append((partition, len(records)))
             return SimpleNamespace(outcome=outcome)
 
-        def forget(self):
+        def reset(self):
             sent.forgotten += 1
 
     monkeypatch.setattr(clients, "leader_client", LeaderClient)

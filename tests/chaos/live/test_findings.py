@@ -11,7 +11,7 @@ from chaos.live.report import Kept, Report, Worked
 from fixtures.faults import Kill
 from linearizability.judgement import Anomaly, Judgement, Verdict
 
-KEEPING = [each for each in FINDINGS.values() if each.is_of_all]
+KEEPING = [each for each in FINDINGS.values() if each.must_be_shown]
 SEEN = Counter({"leader elected": 1, "partition without a leader": 1})
 
 

@@ -443,7 +443,7 @@ def test_files_are_truncated_while_the_node_is_down(inject, target, monkeypatch)
 def test_a_node_that_cannot_be_killed_in_time_is_not_kept_down(inject, target, monkeypatch):
     def kill(self, node):
         self.down[node] = "killed"
-        raise TargetError("process 7 was killed and is not gone after 10 s: it waits for its disk")
+        raise TargetError("process 7 was killed and has not ended after 10 s: it waits for its disk")
 
     monkeypatch.setattr(Target, "kill", kill)
     ran = inject(Timed(0, Kill(1), 500))

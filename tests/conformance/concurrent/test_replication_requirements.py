@@ -53,17 +53,17 @@ class ValidHistory:
         if self.cut_s is not None:
             moments += [(self.cut_s[0], 0, ("cut", None)), (self.cut_s[1], 0, ("heal", None))]
         pending = {}
-        for seconds, _, (what, subject) in sorted(moments, key=lambda moment: moment[:2]):
+        for seconds, _, (action, subject) in sorted(moments, key=lambda moment: moment[:2]):
             at.seconds = seconds
-            if what == "isr":
+            if action == "isr":
                 self._state(recorder, at, "metadata", leader=1, isr=subject)
-            elif what == "invoke":
+            elif action == "invoke":
                 pending[subject] = recorder.invoke(
                     1, "produce", sends=[Sent(subject)], topic="t", partition=0, acks=-1, attempts=1
                 )
-            elif what == "complete":
+            elif action == "complete":
                 recorder.complete(pending[subject], "ok", base_offset=subject, node=1)
-            elif what == "cut":
+            elif action == "cut":
                 fault.__enter__()
             else:
                 fault.__exit__(None, None, None)
@@ -130,7 +130,7 @@ def test_an_acknowledgement_that_does_not_wait_is_a_violation(history, tmp_path)
     assert "was acknowledged 0.60 s after node 2 was cut" in result.reason
 
 
-def test_a_held_record_that_is_lost_is_a_violation(history, tmp_path):
+def test_a_lost_record_that_was_sent_during_the_cut_is_a_violation(history, tmp_path):
     history.read_back = [0, 2, 3]
     result = verdict_of(history, HOLDS, tmp_path)
     assert result.verdict is Verdict.VIOLATION
@@ -147,4 +147,4 @@ def test_a_history_without_a_record_during_the_cut_is_unknown(history, tmp_path)
     history.produces[1] = (5.0, 5.05)
     result = verdict_of(history, HOLDS, tmp_path)
     assert result.verdict is Verdict.UNKNOWN
-    assert result.reason == "no acks=all record was acknowledged that was sent during the cut"
+    assert result.reason == "no acks=all record that was sent during the cut was acknowledged"

@@ -63,7 +63,7 @@ def test_defaults_are_left_out():
     assert source(value) == "Script((CreateTopic(), Produce((Batch((Record(b'a'),)),)), Fetch(offset=3)))"
 
 
-def test_long_contents_of_one_byte_are_products():
+def test_a_long_content_of_one_repeated_byte_is_printed_as_a_product():
     assert source(Record(b"x" * 500)) == "Record(b'x' * 500)"
 
 

@@ -55,7 +55,7 @@ def verdict(tmp_path, **columns):
     [
         pytest.param({}, id="killed"),
         pytest.param({"faults": [("shutdown", "1", 200, 250), ("down", "1", 250, 300)]}, id="shut down"),
-        pytest.param({"faults": [("kill", None, 200, 300)]}, id="a target that names no node"),
+        pytest.param({"faults": [("kill", None, 200, 300)]}, id="a fault without a named node"),
         pytest.param({"faults": [("kill", "1", 200, None)]}, id="a fault without an end"),
         pytest.param({"leaders": ()}, id="a leader that is not known"),
         pytest.param({"epochs": (None, None)}, id="leader epochs that are not known"),
@@ -83,7 +83,7 @@ def test_a_duplicate_by_a_restarted_leader_is_permitted(tmp_path, columns):
         pytest.param({"faults": [("cut", "1->2", 200, 300)]}, id="cut off"),
         pytest.param({"faults": [("disk", "1", 200, 300)], "epochs": (0, 0)}, id="the same leader epoch"),
         pytest.param({"epochs": (0, 0)}, id="killed, and the same leader epoch"),
-        pytest.param({"epochs": (2, 0)}, id="the later copy of the earlier leader epoch"),
+        pytest.param({"epochs": (2, 0)}, id="leader epochs in descending order"),
         pytest.param({"leaders": ((2, 3),)}, id="a leader that did not restart"),
         pytest.param({"faults": [("kill", "1", 400, 450)]}, id="restarted after the acknowledgement"),
         pytest.param({"faults": [("kill", "1", 50, 90)]}, id="restarted before it was sent"),

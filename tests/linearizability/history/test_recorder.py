@@ -193,7 +193,7 @@ def test_unknown_column_is_named(tmp_path):
         with pytest.raises(TypeError, match="names its topic and its partition"):
             recorder.invoke(1, "produce", [Sent(1)], topic="t")
         op = recorder.invoke(1, "produce", [Sent(1)], **WHERE)
-        with pytest.raises(ValueError, match="outcome 'OK' is none of ok, fail, info"):
+        with pytest.raises(ValueError, match="outcome 'OK' is not one of ok, fail, info"):
             recorder.complete(op, "OK")
         with pytest.raises(ValueError, match="operation 1: 2 offsets for 1 sends"):
             recorder.complete(op, "ok", offsets=[1, 2])

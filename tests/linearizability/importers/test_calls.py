@@ -158,10 +158,10 @@ def test_omitted_members_have_defaults(tmp_path):
         ),
         ({**READ, "process": 1.5}, "line 2: process is 1.5, neither"),
         ({**READ, "complete_ns": 4}, "line 2: operation 2: it completes at 4, before it was invoked at 5"),
-        ({**READ, "complete_ns": None}, "line 2: operation 2: it is ok and has no completion"),
+        ({**READ, "complete_ns": None}, "line 2: operation 2: it is ok but has no completion"),
         ({**READ, "invoke_ns": None}, "line 2: invoke_ns is missing"),
         ({**READ, "invoke_ns": 0.5}, "line 2: invoke_ns is 0.5, not whole nanoseconds"),
-        ({**READ, "outcome": "done"}, "line 2: outcome is done, none of ok, fail, info"),
+        ({**READ, "outcome": "done"}, "line 2: outcome is done, not one of ok, fail, info"),
         ({**READ, "input": "read"}, "line 2: an input is an array that begins with the operation's name"),
         ({**READ, "input": ["swap", 1]}, "line 2: no such operation: 'swap'; known are read() -> value, write(value)"),
         ({**READ, "input": ["write"]}, "line 2: write takes 1 arguments, not 0: write(value)"),
@@ -169,8 +169,8 @@ def test_omitted_members_have_defaults(tmp_path):
         ({**READ, "op_id": "\ud800"}, r'line 2: "\ud800" is not a valid string: it has half of a surrogate pair'),
         ({**READ, "output": ["x\udfff"]}, r'line 2: "x\udfff" is not a valid string'),
         ({**READ, "output": nested(51)}, "line 2: arrays are nested more than 50 deep"),
-        ({**READ, "offset": 1}, "line 2: 'offset' is none of complete_ns, input, "),
-        ({"kind": "invoke", "op_id": 2, "value": ["read"]}, "line 2: 'kind' is none of complete_ns, input, "),
+        ({**READ, "offset": 1}, "line 2: 'offset' is not one of complete_ns, input, "),
+        ({"kind": "invoke", "op_id": 2, "value": ["read"]}, "line 2: 'kind' is not one of complete_ns, input, "),
     ],
 )
 def test_invalid_line_is_named(tmp_path, row, message):
@@ -185,13 +185,13 @@ def test_invalid_line_is_named(tmp_path, row, message):
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ([{"kind": "ok", "op_id": 1}], "line 1: operation 1 completes and was never invoked"),
+        ([{"kind": "ok", "op_id": 1}], "line 1: operation 1 completes but was never invoked"),
         ([{"kind": "invoke", "op_id": 1, "value": ["read"]}] * 2, "line 2: operation 1 is invoked twice"),
         (
             [{"kind": "invoke", "op_id": 1, "value": ["read"], "time_ns": 5}, {"kind": "ok", "op_id": 1, "time_ns": 4}],
-            "line 2: operation 1: its ok at 4 goes back in time, behind 5",
+            "line 2: operation 1: its ok at 4 is earlier than the preceding event at 5",
         ),
-        ([{"kind": "begin", "op_id": 1}], "line 1: kind is begin, none of invoke, ok, fail, info"),
+        ([{"kind": "begin", "op_id": 1}], "line 1: kind is begin, not one of invoke, ok, fail, info"),
     ],
 )
 def test_invalid_event_is_named(tmp_path, rows, message):

@@ -120,7 +120,7 @@ PLANS: dict[str, tuple[Callable[[], Model], Input, Outputs]] = {
 
 
 def random_history(plan: str, rng: random.Random, size: int) -> list[Operation]:
-    """Generate a history with random outputs, or with those of a correct system of which some are then changed."""
+    """Generate a history with random outputs, or with those of a correct system, some of them then changed."""
     make, generate_input, outputs = PLANS[plan]
     ticks = rng.choice([size, 2 * size, 4 * size])
     history = []

@@ -31,7 +31,7 @@ def event(kind, op_id, value=READ, **more):
     ("history", "message"),
     [
         ([op("a", 5, 4)], r"operation 'a': it completes at 4, before it was invoked at 5"),
-        ([op("a", 5, None)], r"operation 'a': it is ok and has no completion"),
+        ([op("a", 5, None)], r"operation 'a': it is ok but has no completion"),
         ([op("a", 0.5, 4)], r"operation 'a': its times 0.5 and 4 must be whole nanoseconds"),
         ([op("a", 0, 1), op("a", 2, 3)], r"operation 'a' occurs twice"),
         ([op("a", 0, 5, process=1), op("b", 4, 6, process=1)], r"'b' of process 1 is invoked while its operation 'a'"),
@@ -41,13 +41,13 @@ def event(kind, op_id, value=READ, **more):
         ),
         ([op("a", 0, 1), event("invoke", "b")], r"row 1: Event.* is not an Operation"),
         ([event("invoke", "a"), op("b", 0, 1)], r"line 1: Operation.* is not an Event"),
-        ([event("ok", "a", 0)], r"operation 'a' completes and was never invoked"),
+        ([event("ok", "a", 0)], r"operation 'a' completes but was never invoked"),
         ([event("invoke", "a"), event("invoke", "a")], r"operation 'a' is invoked twice"),
         ([event("invoke", "a"), event("ok", "a", 0), event("fail", "a")], r"operation 'a' completes twice"),
         ([event("invoke", "a"), event("info", "a"), event("ok", "a", 0)], r"operation 'a' completes twice"),
         (
             [event("invoke", "a", time_ns=5), event("ok", "a", 0, time_ns=4)],
-            r"operation 'a': its ok at 4 goes back in time, behind 5",
+            r"operation 'a': its ok at 4 is earlier than the preceding event at 5",
         ),
         (
             [event("invoke", "a", process=1), event("invoke", "b", process=1), event("ok", "a", 0, process=1)],
@@ -66,12 +66,15 @@ def event(kind, op_id, value=READ, **more):
             r"operation 'a': its time nan must be whole nanoseconds",
         ),
         ([event("invoke", "a", time_ns="x")], r"operation 'a': its time 'x' must be whole nanoseconds"),
-        ([op("a", 0, 1), op("b", 2, 3, outcome="bogus")], r"operation 'b': its outcome is 'bogus', none of ok, fail"),
-        ([Event(kind="done", op_id="a")], r"operation 'a': its kind is 'done', none of invoke, ok, fail, info"),
+        (
+            [op("a", 0, 1), op("b", 2, 3, outcome="bogus")],
+            r"operation 'b': its outcome is 'bogus', not one of ok, fail",
+        ),
+        ([Event(kind="done", op_id="a")], r"operation 'a': its kind is 'done', not one of invoke, ok, fail, info"),
         ([op("a", 0, 1), op(["b"], 2, 3)], r"row 1: its op_id \['b'\] is not hashable"),
         ([event("invoke", ["a"])], r"row 0: its op_id \['a'\] is not hashable"),
         ([op("a", 0, 1, process={})], r"row 0: its process {} is not hashable"),
-        (5, r"not a history: 5; a list"),
+        (5, r"not a history: 5; expected a list"),
     ],
 )
 def test_invalid_history_is_rejected(history, message):

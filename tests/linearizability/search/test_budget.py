@@ -1,4 +1,4 @@
-"""Budgets of the generic checker: they are kept, and an undecided history is unknown, neither ok nor a violation."""
+"""Budgets of the generic checker: a search does not exceed them, and an undecided history is unknown."""
 
 import math
 import random
@@ -127,7 +127,7 @@ def test_objects_of_the_history_do_not_count(engines):
 @pytest.mark.parametrize("limit", ["steps", "time_s", "memory_mb"])
 @pytest.mark.parametrize("value", [math.nan, -1, "7"])
 def test_invalid_limit(limit, value):
-    with pytest.raises(ValueError, match=rf"the budget's {limit} is .*, neither None nor a number from 0 on"):
+    with pytest.raises(ValueError, match=rf"the budget's {limit} is .*, neither None nor a number of at least 0"):
         Budget(**{limit: value})
 
 
@@ -148,7 +148,7 @@ def test_one_engine_continues_after_the_other_has_used_up_the_memory():
     assert (outcome.verdict, outcome.reason) != (Verdict.OK, "")
 
 
-def test_easy_subhistories_are_decided_beside_a_hard_one():
+def test_easy_subhistories_are_decided_although_another_one_is_hard():
     rng = random.Random(4)
     history = []
     for number in range(20):
@@ -181,12 +181,12 @@ def test_check_may_end_at_the_first_violation():
         Verdict.UNKNOWN,
         Verdict.UNKNOWN,
     ]
-    assert verification.outcomes[1].reason == "another subhistory is a violation, and the check ended there"
+    assert verification.outcomes[1].reason == "another subhistory has a violation, and the check ended there"
 
 
 @pytest.mark.parametrize("engines", [FRONTIER, DEPTH_FIRST])
 def test_memory_does_not_grow_with_the_length(engines):
-    """Twenty thousand operations one after the other, three at a time."""
+    """A history of twenty thousand operations, one after the other."""
     history = []
     for number in range(20_000):
         given = ("write", number % 7) if number % 2 else ("cas", (number - 1) % 7, 3)

@@ -1,4 +1,4 @@
-"""Tasks of which Spark runs two attempts at a time (`spark.speculation`): attempts do not affect each other."""
+"""Two concurrent attempts of one task, as in Spark (`spark.speculation`), do not affect each other."""
 
 import contextlib
 from pathlib import Path

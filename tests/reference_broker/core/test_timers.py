@@ -35,7 +35,7 @@ def test_cancelled_timers_are_removed_from_memory() -> None:
     assert len(timers._heap) < 1000
 
 
-def test_timer_that_an_action_sets_for_the_current_time_fires_next_time() -> None:
+def test_timer_that_an_action_sets_for_the_current_time_fires_at_the_next_call() -> None:
     timers, done = Timers(), []
 
     def action(now: Now) -> None:

@@ -22,7 +22,7 @@ class Processes:
         self.directory = directory
         self._roles = roles
         self._processes: dict[int, subprocess.Popen[str]] = {}
-        self._block = LoopbackBlock.draw()
+        self._block = LoopbackBlock.reserve()
 
     def __enter__(self) -> Self:
         for node in self._roles:

@@ -47,7 +47,7 @@ def apache_kafka(data: Path, work_dir: Path) -> Iterator[str]:
         java, class_path = find_java().executable, JarLock.load("4.3.1").class_path()
     except NotInstalledError as error:
         pytest.skip(str(error))
-    block = LoopbackBlock.draw()
+    block = LoopbackBlock.reserve()
     client, controller = f"{block.node(1)}:{block.ports.client}", f"{block.node(1)}:{block.ports.controller}"
     write_properties(
         work_dir / "broker.properties",

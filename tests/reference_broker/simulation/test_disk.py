@@ -58,7 +58,7 @@ class Inode:
     kept: int = 0
 
     def may_leave(self, found: bytes) -> bool:
-        """Whether `found` is the flushed content, or the kept bytes and more, of which one sector may be zeros."""
+        """Whether `found` is the flushed content, or the kept bytes and more, possibly with one sector of zeros."""
         if found == self.durable:
             return self.durable == self.now or not self.now.startswith(self.durable) or len(found) >= self.kept
         end = len(found)
@@ -106,12 +106,12 @@ class Oracle:
                 file.durable, file.kept = file.now, len(file.now)
             case "flush_directory", ():
                 inside = {name: found for name, found in self.names.items() if name.rpartition("/")[0] == path}
-                self._forget(path)
+                self._remove(path)
                 self.durable_names |= inside
                 self.certain.add(path)
                 if not path:
                     for gone in self.certain - self.here:
-                        self._forget(gone)
+                        self._remove(gone)
                     self.certain = set(self.here)
             case "delete_directory", ():
                 self.names = {name: found for name, found in self.names.items() if name.rpartition("/")[0] != path}
@@ -119,11 +119,11 @@ class Oracle:
 
     def _make(self, directory: str) -> None:
         if directory not in self.here:
-            self._forget(directory)
+            self._remove(directory)
             self.certain.discard(directory)
             self.here.add(directory)
 
-    def _forget(self, directory: str) -> None:
+    def _remove(self, directory: str) -> None:
         gone = [name for name in self.durable_names if name.rpartition("/")[0] == directory]
         for name in gone:
             del self.durable_names[name]

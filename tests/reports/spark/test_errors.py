@@ -30,7 +30,7 @@ ABORTED = """An error occurred while calling o61.collectToPython.
         ),
         (
             "status = StatusCode.UNAVAILABLE\n details = failed to connect: Connection refused (111)",
-            "Connect server is gone",
+            "Connect server does not respond",
         ),
         ("", "no message"),
     ],
@@ -51,7 +51,7 @@ def test_broken_history_in_a_task_is_a_history_error():
 
 @pytest.mark.spark
 def test_lost_connection_to_the_jvm_is_converted_and_other_errors_are_unchanged():
-    with pytest.raises(EngineFailedError, match="JVM is gone"), spark_errors():
+    with pytest.raises(EngineFailedError, match="JVM has ended"), spark_errors():
         raise ConnectionRefusedError(111, "Connection refused")
     with pytest.raises(KeyError), spark_errors():
         raise KeyError("x")

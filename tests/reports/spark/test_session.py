@@ -23,8 +23,8 @@ esac
 
 
 def output_of(program, environment):
-    """Return the output of a program that prints the error of its session."""
-    whole = f"""
+    """Run a program in a new process; return its output, with the error if the session cannot start."""
+    source = f"""
         from pathlib import Path
         from reports.spark.errors import EngineFailedError, EngineUnavailableError
         from reports.spark.session import spark_session
@@ -34,7 +34,7 @@ def output_of(program, environment):
             print(error)
     """
     done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(whole)],
+        [sys.executable, "-c", textwrap.dedent(source)],
         env={**os.environ, **environment},
         capture_output=True,
         text=True,
@@ -71,7 +71,7 @@ def test_class_archive_is_used_if_it_exists_and_belongs_to_this_java(tmp_path, m
     assert spark_archive().path != path
 
 
-def test_settings_of_the_user_take_precedence_the_log_is_written_and_a_broken_archive_is_skipped(tmp_path, monkeypatch):
+def test_session_with_user_settings_a_log_and_a_broken_archive(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     spark_archive().path.parent.mkdir(parents=True)
     (tmp_path / "draft").write_bytes(b"no archive")
@@ -108,4 +108,4 @@ def test_jvm_that_is_killed_is_reported_in_one_line(tmp_path):
                     spark.range(10**13).selectExpr("sum(id)").collect()
             except EngineFailedError as error:
                 print(error)"""
-    assert output_of(program, {}) == "Spark: Spark's JVM is gone\n"
+    assert output_of(program, {}) == "Spark: Spark's JVM has ended\n"

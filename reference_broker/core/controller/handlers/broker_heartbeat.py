@@ -3,8 +3,9 @@
 Follows: org.apache.kafka.controller.BrokerHeartbeatManager (KIP-631).
 
 - A broker that is not registered, or not with this epoch, gets STALE_BROKER_EPOCH(77) and has to register again.
-- `current_metadata_offset` is the offset up to which the broker has applied the metadata. It is unfenced once that
-  includes its own registration. A controlled shutdown ends once all others have applied the loss of its leaderships.
+- `current_metadata_offset` is the offset up to which the broker has applied the metadata. It is unfenced once this
+  includes its own registration. In a controlled shutdown it may stop once all active brokers have applied the records
+  that moved its leaderships to other brokers.
 
 Gaps: `offline_log_dirs` (KIP-858) and `cordoned_log_dirs` (KIP-1066) are ignored; this broker has one directory, and
 stops when that fails.

@@ -2,8 +2,8 @@
 
 Follows: org.apache.kafka.controller.ReplicationControlManager (KIP-195).
 
-- Errors of single topics: INVALID_REQUEST(42) if a topic occurs twice, UNKNOWN_TOPIC_OR_PARTITION(3),
-  INVALID_PARTITIONS(37) if the count is not larger than the present one, INVALID_REPLICA_ASSIGNMENT(39) for invalid
+- Errors per topic: INVALID_REQUEST(42) if a topic occurs twice, UNKNOWN_TOPIC_OR_PARTITION(3),
+  INVALID_PARTITIONS(37) if the count is not larger than the current one, INVALID_REPLICA_ASSIGNMENT(39) for invalid
   manual assignments, INVALID_REPLICATION_FACTOR(38) if replicas cannot be placed.
 - More than 10,000 new partitions in one request: POLICY_VIOLATION(44) for the whole request.
 - `validate_only` returns the same response and writes nothing.
