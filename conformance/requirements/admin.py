@@ -100,7 +100,8 @@ REQUIREMENTS: Final = (
     Requirement(
         id="admin/creation-is-described",
         level=Level.SHOULD,
-        text="Since CreateTopics v5 the response has the number of partitions and the configuration of the new topic.",
+        text="Since CreateTopics v5 the response has the numbers of partitions and replicas and the settings of the "
+        "new topic.",
         sources=(sources.KIP_525,),
         check=sequential(
             script(
@@ -117,7 +118,7 @@ REQUIREMENTS: Final = (
                 ),
                 Metadata(),
             ),
-            judges("error", "num_partitions", "configs", of=CreateTopic) | _PRESENCE,
+            judges("error", "num_partitions", "replication_factor", "configs", of=CreateTopic) | _PRESENCE,
         ),
         needs=_TOPICS,
     ),

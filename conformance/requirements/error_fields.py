@@ -5,8 +5,8 @@ Other requirements do not judge them, so that a cosmetic deviation never stands 
 
 from typing import Final
 
-from conformance.requirements import sources
-from conformance.requirements.requirement import Level, Requirement
+from conformance.requirements import rejections, sources
+from conformance.requirements.requirement import KRAFT, Level, Requirement
 from conformance.sequential.check import judges, sequential
 from conformance.sequential.judging import Judges, Rank
 from conformance.sequential.steps import (
@@ -18,6 +18,7 @@ from conformance.sequential.steps import (
     ListOffsets,
     OffsetForLeaderEpoch,
     Produce,
+    RawRequest,
     Record,
     Step,
 )
@@ -69,5 +70,18 @@ REQUIREMENTS: Final = (
         judges("leader_epoch", "end_offset", of=OffsetForLeaderEpoch),
         OffsetForLeaderEpoch(leader_epoch=_EPOCH_AHEAD),
         OffsetForLeaderEpoch(partition=1000),
+    ),
+    Requirement(
+        id="admin/errors-have-a-message",
+        level=Level.SHOULD,
+        text="A topic that CreateTopics does not create, and one to which CreatePartitions adds nothing, has a message "
+        "beside its error that explains it.",
+        sources=(sources.PROTOCOL, sources.KIP_195),
+        check=sequential(
+            script(CreateTopic(), *rejections.CREATIONS[1:3], *rejections.ADDITIONS[:2]),
+            judges("explained", of=RawRequest),
+        ),
+        needs=frozenset({Capability.TOPIC_ADMIN}),
+        since=KRAFT,
     ),
 )

@@ -63,6 +63,26 @@ REQUIREMENTS: Final = (
         needs=_TOPICS,
     ),
     Requirement(
+        id="idempotence/batches-keep-their-producer",
+        level=Level.MUST,
+        text="A fetch returns each batch with the producer id, the producer epoch and the base sequence with which it "
+        "was produced, and a batch of a producer without an id with -1 for each.",
+        sources=(sources.KIP_98, sources.RECORD_BATCH),
+        check=sequential(
+            script(
+                CreateTopic(),
+                InitProducerId(),
+                InitProducerId(),
+                producer(moves("next"), several("next", "new epoch", at_most=4)),
+                Produce((Batch((Record(b"other"),), producer=1),)),
+                Produce((Batch((Record(b"none"),)),)),
+                Fetch(),
+            ),
+            judges("error", "records", "producers", of=Fetch),
+        ),
+        needs=_TOPICS,
+    ),
+    Requirement(
         id="idempotence/evicted-duplicate-is-rejected",
         level=Level.MUST,
         text="A batch that is sent again after five or more others is rejected with OUT_OF_ORDER_SEQUENCE_NUMBER, and "

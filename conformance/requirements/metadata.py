@@ -118,7 +118,7 @@ REQUIREMENTS: Final = (
                 DeleteTopic(),
                 *(On(broker, MetadataById(0)) for broker in (1, 2, 3)),
             ),
-            judges("partitions", "all_agree", of=AwaitTopic)
+            judges("partitions", "all_agree", "offline_replicas", of=AwaitTopic)
             | judges("topics", "topic_ids", of=Metadata)
             | judges("error", "name", of=MetadataById),
             cost=5,
@@ -201,9 +201,9 @@ REQUIREMENTS: Final = (
     Requirement(
         id="metadata/cluster-is-described",
         level=Level.MUST,
-        text="DescribeCluster returns every broker with its address for clients, the same cluster id as Metadata, and "
-        "a controller that is one of the brokers; since v1 a broker returns MISMATCHED_ENDPOINT_TYPE for a request for "
-        "controllers, and UNSUPPORTED_ENDPOINT_TYPE for an unknown endpoint type.",
+        text="DescribeCluster returns the brokers of Metadata with their addresses for clients, the same cluster id, "
+        "and a controller that is one of the brokers; since v1 a broker returns MISMATCHED_ENDPOINT_TYPE for a request "
+        "for controllers, and UNSUPPORTED_ENDPOINT_TYPE for an unknown endpoint type.",
         sources=(sources.KIP_700, sources.KIP_919),
         check=sequential(
             script(

@@ -18,6 +18,7 @@ from conformance.sequential.steps import (
     DeleteRecords,
     Fetch,
     ListOffsets,
+    Produce,
     RawRequest,
 )
 from conformance.sequential.strategies import batches, many, produces, script, timestamps_ms
@@ -134,7 +135,7 @@ REQUIREMENTS: Final = (
         id="offsets/delete-records-moves-log-start",
         level=Level.MUST,
         text="DeleteRecords advances the log start to the given offset (-1: the high watermark), never back, and "
-        "returns it as low watermark; records below it cannot be read.",
+        "returns it as low watermark; records below it cannot be read, and later Produce responses have it.",
         sources=(sources.KIP_107,),
         check=sequential(
             script(
@@ -144,8 +145,12 @@ REQUIREMENTS: Final = (
                 DeleteRecords(1),
                 Fetch(0),
                 ListOffsets(EARLIEST),
+                produces(),
             ),
-            judges("error", "low_watermark", of=DeleteRecords) | _OFFSET | judges("error", of=Fetch),
+            judges("error", "low_watermark", of=DeleteRecords)
+            | _OFFSET
+            | judges("error", of=Fetch)
+            | judges("log_start_offset", of=Produce),
         ),
         needs=_TOPICS,
     ),

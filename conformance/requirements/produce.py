@@ -258,7 +258,8 @@ REQUIREMENTS: Final = (
         id="produce/log-append-time-is-set-by-the-broker",
         level=Level.MUST,
         text="With message.timestamp.type=LogAppendTime the broker replaces the producer's timestamps by its own time, "
-        "sets the batch's timestamp type, and returns the time; with CreateTime the producer's timestamps stay.",
+        "sets the batch's timestamp type, and returns the time that the batch then has; with CreateTime the "
+        "producer's timestamps stay.",
         sources=(sources.KIP_32, sources.TOPIC_TIMESTAMP_TYPE),
         check=sequential(
             script(
@@ -268,7 +269,7 @@ REQUIREMENTS: Final = (
                 many(produces(batches(compression=st.sampled_from([Compression.NONE, Compression.GZIP])))),
                 Fetch(),
             ),
-            judges("error", "log_append_time", of=Produce) | _LOG,
+            judges("error", "log_append_time", of=Produce) | judges("error", "records", "append_times", of=Fetch),
         ),
         needs=_TOPICS,
     ),

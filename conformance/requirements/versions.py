@@ -2,7 +2,8 @@
 
 One row for each API: a request that is valid in every version, its nullable fields and lists null, empty and set, and
 the outcome, which does not depend on the version. Each is sent in every version, the newest also with tagged fields
-that the broker does not know (KIP-482). A broker that does not advertise the API is not judged.
+that the broker does not know (KIP-482). The fields of each response follow the rules of `field_rules`. A broker that
+does not advertise the API is not judged.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,6 +14,7 @@ from conformance.requirements import sources
 from conformance.requirements.requirement import Level, Requirement
 from conformance.sequential.check import judges, sequential
 from conformance.sequential.model.topics import UNKNOWN_BROKER
+from conformance.sequential.response import INVALID_FIELDS
 from conformance.sequential.steps import ApiKey, CreateTopic, Eventually, RawRequest, Step, WithUnknownTags
 from conformance.sequential.strategies import placed, script
 from fixtures.clients.messages import api_name, known_versions
@@ -379,9 +381,12 @@ def _requirement(row: _Row) -> Requirement:
         id=f"versions/{row.api.name.lower().replace('_', '-')}",
         level=Level.MUST,
         text=f"{name} has a well-formed response about what was requested, {outcome}, in every version that "
-        f"ApiVersions lists{variants}; tagged fields that the broker does not know are ignored.",
+        f"ApiVersions lists{variants}; tagged fields that the broker does not know are ignored. No "
+        "field has a value that no request permits, such as a negative throttle time or an unknown broker.",
         sources=(sources.KIP_35, sources.KIP_482, sources.PROTOCOL),
-        check=sequential(script(*_steps(row)), judges("errors", "names", "has_elements", of=RawRequest)),
+        check=sequential(
+            script(*_steps(row)), judges("errors", "names", "has_elements", INVALID_FIELDS, of=RawRequest)
+        ),
         needs=frozenset({Capability.TOPIC_ADMIN} if _names_topic(row.request) else ()),
     )
 

@@ -122,14 +122,17 @@ def _describe_configs(_step: Step, response: Any, _symbols: Symbols) -> Response
 
 
 def _synonyms_in_order(config: Any) -> bool:
-    """Whether the effective value is the first synonym, and the others follow by precedence (KIP-226).
+    """Whether the effective value and its source are those of the first synonym, and the others follow by precedence.
+
+    Precedence is that of KIP-226.
 
     A setting without any value in the broker's configuration has no synonyms, unless the topic sets it.
     """
     sources = [synonym.source for synonym in config.synonyms]
     if not sources:
         return bool(config.config_source != _TOPIC_CONFIG)
-    return config.synonyms[0].value == config.value and sources == sorted(sources)
+    first = config.synonyms[0]
+    return (first.value, first.source) == (config.value, config.config_source) and sources == sorted(sources)
 
 
 def _alter_client_quotas(_step: Step, response: Any, _symbols: Symbols) -> Response:
@@ -199,7 +202,7 @@ def _describe_cluster(_step: Step, response: Any, symbols: Symbols) -> Response:
     return {
         "error": error,
         "cluster_id": symbols.saw_cluster_id(response.cluster_id),
-        "every_broker": brokers >= set(symbols.brokers),
+        "every_broker": brokers == set(symbols.brokers),
         "addresses": all(symbols.is_address(int(b.broker_id), b.host, b.port) for b in response.brokers),
         "controller_is_broker": int(response.controller_id) in brokers,
         "operations": int(response.cluster_authorized_operations) != NO_OPERATIONS,

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-from conformance.sequential.response import NO_RESPONSE_FIELDS, Response
+from conformance.sequential.response import INVALID_FIELDS, NO_RESPONSE_FIELDS, Response
 
 Expectation: TypeAlias = Mapping[str, Any]
 """Field name to a value, a `OneOf`, a `Satisfies` or an `Each`. A field that is not named may have any value."""
@@ -70,12 +70,15 @@ def meets(expected: Any, actual: Any) -> bool:
 def mismatches(expectation: Expectation, response: Response, judged: frozenset[str] | None = None) -> list[Mismatch]:
     """Return the fields of a response that differ from the expectation.
 
-    A field that the version lacks is skipped. A missing response, where one is expected, is a mismatch.
+    A field that the version lacks is skipped. A missing response, where one is expected, is a mismatch, and so are
+    invalid fields if they are judged.
 
     :param judged: names of the fields to compare; None for all.
     """
     failed = sorted(NO_RESPONSE_FIELDS & response.keys() - expectation.keys())
     found = [Mismatch(name, "a response", str(response[name])) for name in failed]
+    if judged is not None and INVALID_FIELDS in judged & response.keys():
+        found.append(Mismatch(INVALID_FIELDS, "none", "; ".join(response[INVALID_FIELDS])))
     for name, expected in expectation.items():
         missing_connection = name in NO_RESPONSE_FIELDS and name not in response
         if missing_connection:

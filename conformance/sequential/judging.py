@@ -19,7 +19,17 @@ from conformance.sequential.expectation import Expectation, Mismatch, mismatches
 from conformance.sequential.model import expected
 from conformance.sequential.response import NO_RESPONSE_FIELDS, Response
 from conformance.sequential.session import NO_LEADER
-from conformance.sequential.steps import AsClient, CreateTopic, Eventually, Metadata, On, Script, Step, WithUnknownTags
+from conformance.sequential.steps import (
+    AsClient,
+    AwaitTopic,
+    CreateTopic,
+    Eventually,
+    Metadata,
+    On,
+    Script,
+    Step,
+    WithUnknownTags,
+)
 from linearizability.finding import Finding
 from linearizability.judgement import Verdict
 
@@ -125,7 +135,17 @@ def _deviations(steps: _Steps, judged: Judges, unusable: tuple[int, str] | None)
     shown = [each for each in found if unusable is None or each.rank is Rank.FATAL or each.step < unusable[0]]
     if "leaders" in judged.get(Metadata, ()):
         shown += _without_leader(steps)
+    if last := max((each.step for each in shown), default=0):
+        shown += [each for each in _awaited_without_success(steps[: last - 1]) if each not in shown]
     return sorted(shown, key=lambda each: (each.rank, each.step, each.mismatch.field != "error"))
+
+
+def _awaited_without_success(steps: _Steps) -> Iterator[Deviation]:
+    """Yield what keeps awaited effects from being as expected, judged or not: later ones were not awaited any more."""
+    for number, (step, response, expectation) in enumerate(steps, start=1):
+        if isinstance(step, AwaitTopic | Eventually):
+            for mismatch in mismatches(expectation, response):
+                yield Deviation(_rank(mismatch.field, expectation, response), number, kind_of(step), mismatch)
 
 
 def _without_leader(steps: _Steps) -> Iterator[Deviation]:

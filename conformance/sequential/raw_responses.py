@@ -8,7 +8,8 @@ from typing import Any, Final
 
 from kio.schema.errors import ErrorCode
 
-from conformance.sequential.response import Response, Symbols, error_of
+from conformance.sequential.field_rules import invalid_fields
+from conformance.sequential.response import INVALID_FIELDS, Response, Symbols, error_of
 from conformance.sequential.steps import RawRequest
 
 _NAME_FIELDS: Final = frozenset(
@@ -32,15 +33,32 @@ _NAME_FIELDS: Final = frozenset(
 def raw_response(step: RawRequest, response: Any, symbols: Symbols) -> Response:
     """Return the errors, the requested names that are present, and whether there are elements at all.
 
-    The last two are absent if the version has no fields for them.
+    The last two are absent if the version has no fields for them. Invalid fields are listed if there are any. If there
+    are errors with a field for a message, the response has whether each has one.
     """
     errors = [error_of(value) for _, value in _leaves(response) if isinstance(value, ErrorCode)]
     values: dict[str, Any] = {"errors": tuple(sorted({*errors} - {"NONE"} if step.distinct else errors))}
     if _has_names(type(response)):  # type: ignore[arg-type]  # mypy: a class is hashable, type[Any] is not
         found = {*_texts(response), *map(symbols.real, _named_by_id(response, symbols))}
         values["names"] = tuple(sorted({name for name in _requested(step.fields) if symbols.real(name) in found}))
+    if invalid := invalid_fields(step.fields, response, symbols):
+        values[INVALID_FIELDS] = invalid
+    if explanations := list(_explanations(response)):
+        values["explained"] = all(explanations)
     lists = [value for item in fields(response) if isinstance(value := getattr(response, item.name), tuple)]
     return values | ({"has_elements": any(lists)} if lists else {})
+
+
+def _explanations(value: Any) -> Iterator[str | None]:
+    """Yield the error messages of the elements that have an error, at every depth."""
+    if isinstance(value, tuple):
+        for inner in value:
+            yield from _explanations(inner)
+    elif is_dataclass(value):
+        if getattr(value, "error_code", ErrorCode.none) != ErrorCode.none and hasattr(value, "error_message"):
+            yield value.error_message
+        for item in fields(value):
+            yield from _explanations(getattr(value, item.name))
 
 
 def _texts(response: Any) -> Iterator[str]:

@@ -24,6 +24,8 @@ SILENT: Final[Response] = {"connection": "silent"}
 
 NO_OPERATIONS: Final = -(2**31)
 """Value of `authorized_operations` if the request did not include them (KIP-430)."""
+INVALID_FIELDS: Final = "invalid_fields"
+"""Field that is present if a response has fields that no request permits (`field_rules`)."""
 NO_RESPONSE_FIELDS: Final = frozenset({"connection", "malformed"})
 
 
@@ -55,6 +57,18 @@ class Symbols(Names, Protocol):
 
     def saw_producer_id(self, producer_id: int) -> int:
         """Return the place of a producer id in the order in which ids were assigned; -1 for none."""
+        ...
+
+    def producer(self, producer_id: int) -> int:
+        """Return the place of a producer id among those that were assigned; the id itself for another one."""
+        ...
+
+    def saw_append_time(self, step: Any, base_offset: int, time_ms: int) -> None:
+        """Record the time that a Produce response has for a batch, in the partition of the step."""
+        ...
+
+    def append_time(self, step: Any, base_offset: int) -> int | None:
+        """Return that time; null if no response had one."""
         ...
 
     def saw_cluster_id(self, cluster_id: str | None) -> int | None:

@@ -1,6 +1,7 @@
 """Conversion of responses to plain values (`response`): of every step, here of records, topics and group offsets."""
 
 from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from conformance.sequential import admin_responses
@@ -35,6 +36,7 @@ from conformance.sequential.steps import (
 )
 from fixtures.clients.record_batch import MalformedBatch, RecordBatch, TimestampType, decode_batches
 
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 
 
@@ -50,6 +52,9 @@ def _produce(step: Produce, response: Any, symbols: Symbols) -> Response:
     partition = only_partition(step, response.responses, symbols, "partition_responses")
     values = {"error": error_of(partition.error_code)} | plain_fields(partition, "base_offset", "log_start_offset")
     values["log_append_time"] = "none" if partition.log_append_time is None else "set"
+    if partition.log_append_time is not None:
+        time_ms = (partition.log_append_time - _EPOCH) // timedelta(milliseconds=1)
+        symbols.saw_append_time(step, int(partition.base_offset), time_ms)
     if hasattr(partition, "record_errors"):
         values["record_errors"] = tuple(error.batch_index for error in partition.record_errors)
     return values | _current_leader(response, partition, symbols)
@@ -67,9 +72,20 @@ def _fetch(step: Fetch, response: Any, symbols: Symbols) -> Response:
         return malformed(error)
     values: dict[str, Any] = {"error": error_of(partition.error_code), "records": _records(batches), "size": len(data)}
     values["leader_epochs"] = tuple(batch.leader_epoch for batch in batches)
+    values["producers"] = tuple(
+        (symbols.producer(batch.producer_id), batch.producer_epoch, batch.base_sequence) for batch in batches
+    )
+    values["append_times"] = "as returned" if _have_returned_times(step, batches, symbols) else "others"
     values["codecs"] = tuple(batch.compression.name.lower() for batch in batches)
     values |= _current_leader(response, partition, symbols)
     return values | plain_fields(partition, "high_watermark", "last_stable_offset", "log_start_offset")
+
+
+def _have_returned_times(step: Fetch, batches: tuple[RecordBatch, ...], symbols: Symbols) -> bool:
+    """Whether batches whose time the broker set have the time of their Produce response."""
+    by_broker = (batch for batch in batches if batch.timestamp_type is TimestampType.LOG_APPEND_TIME)
+    times = ((batch.max_timestamp_ms, symbols.append_time(step, batch.base_offset)) for batch in by_broker)
+    return all(returned in {None, stored} for stored, returned in times)
 
 
 def _current_leader(response: Any, partition: Any, symbols: Symbols) -> dict[str, Any]:

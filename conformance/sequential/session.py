@@ -225,6 +225,8 @@ class _ScriptRun:
         self._symbols = ScriptSymbols(unique, connections.nodes)
         self._leaders: dict[tuple[str, int], int] = {}
         self._coordinators: dict[str, int] = {}
+        self._rejecting: dict[str, int] = {}
+        """Brokers that FindCoordinator names and that return NOT_COORDINATOR."""
         self._created: set[str] = set()
         self._effect_timeout_s = EFFECT_TIMEOUT_S
         self.steps_begun = 0
@@ -460,9 +462,15 @@ class _ScriptRun:
         return {"all_agree": all(one == described[0] for one in described), **described[0]}
 
     def _coordinator(self, group: str) -> int:
-        """Return the group's coordinator after it has loaded its partition of the offsets topic."""
+        """Return the group's coordinator after it has loaded its partition of the offsets topic.
+
+        A broker that FindCoordinator names and that itself returns NOT_COORDINATOR until the timeout is returned too:
+        its responses are judged.
+        """
         if group not in self._coordinators and not self._wait_until(partial(self._find_coordinator, group)):
-            raise NotReady(f"no coordinator of a group for {READY_TIMEOUT_S:g} s")
+            if group not in self._rejecting:
+                raise NotReady(f"no coordinator of a group for {READY_TIMEOUT_S:g} s")
+            self._coordinators[group] = self._rejecting[group]
         return self._coordinators[group]
 
     def _require(self, key: ApiKey) -> None:
@@ -494,14 +502,19 @@ class _ScriptRun:
         return None if found.error_code.name.upper() in _NOT_READY else found
 
     def _find_coordinator(self, group: str) -> bool:
+        self._rejecting.pop(group, None)
         found = self._coordinator_of(group, key_type=0)
         if found is None:
             return False
         probe = OffsetFetch(group=group, topic="trial-unknown", version=7)
         node = self._connections.client(found.node_id)
-        loaded = normalise(probe, node.request(self._message(probe, node)), self._symbols)
+        error = normalise(probe, node.request(self._message(probe, node)), self._symbols).get("error")
+        if error == "NOT_COORDINATOR":
+            self._rejecting[group] = int(found.node_id)
+        if error in _NOT_READY:
+            return False
         self._coordinators[group] = int(found.node_id)
-        return loaded.get("error") not in _NOT_READY
+        return True
 
     def _wait_for_leaders(self, step: CreateTopic) -> bool:
         """Wait until every broker knows each partition's leader, and that leader serves; return false on timeout."""

@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import Sequence
+from typing import Any
 
 from fixtures.targets.target import Node
 
@@ -22,6 +23,7 @@ class ScriptSymbols:
         self._topic_ids: list[uuid.UUID] = []
         self._topic_id_by_name: dict[str, uuid.UUID] = {}
         self._producer_ids: list[int] = []
+        self._append_times: dict[tuple[str, int, int], int] = {}
 
     def real(self, name: str) -> str:
         """Return the name on the wire: unique if the script's begins with `trial`, else the script's own."""
@@ -64,6 +66,18 @@ class ScriptSymbols:
         if producer_id not in self._producer_ids:
             self._producer_ids.append(producer_id)
         return self._producer_ids.index(producer_id)
+
+    def producer(self, producer_id: int) -> int:
+        """Return the place of a producer id among those that were assigned; the id itself for another one."""
+        return self._producer_ids.index(producer_id) if producer_id in self._producer_ids else producer_id
+
+    def saw_append_time(self, step: Any, base_offset: int, time_ms: int) -> None:
+        """Record the time that a Produce response has for a batch, in the partition of the step."""
+        self._append_times[step.topic, step.partition, base_offset] = time_ms
+
+    def append_time(self, step: Any, base_offset: int) -> int | None:
+        """Return that time; null if no response had one."""
+        return self._append_times.get((step.topic, step.partition, base_offset))
 
     def topic_name(self, n: int) -> str | None:
         """Return the script's name of the topic that has the nth id; null after its deletion."""

@@ -62,7 +62,7 @@ def _denies_append_time(_request: Any, part: Any) -> Any:
     return replace(part, log_append_time=claimed)
 
 
-def _records(change: Callable[[list[Any], Any], list[Any]]) -> Tampering:
+def records_altered(change: Callable[[list[Any], Any], list[Any]]) -> Tampering:
     """Change the batches that a fetch returns; `change` receives them and the request."""
 
     def partition(request: Any, part: Any) -> Any:
@@ -85,6 +85,10 @@ def _filters(batches: list[Any], request: Any) -> list[Any]:
 
 def _loses_headers(batches: list[Any], _request: Any) -> list[Any]:
     return [replace(b, records=tuple(replace(r, headers=(), key=None) for r in b.records)) for b in batches]
+
+
+def _loses_producers(batches: list[Any], _request: Any) -> list[Any]:
+    return [replace(batch, producer_id=-1, producer_epoch=-1, base_sequence=-1) for batch in batches]
 
 
 def _compresses_not(batches: list[Any], _request: Any) -> list[Any]:
@@ -498,16 +502,16 @@ TAMPERINGS: dict[str, Planted] = {
     "produce/unknown-topic-is-rejected": _ERRORS_SUPPRESSED,
     "produce/late-timestamp-is-rejected": _ERRORS_SUPPRESSED,
     "produce/early-timestamp-is-rejected": _ERRORS_SUPPRESSED,
-    "produce/topic-compression-type-is-applied": Planted(_records(_compresses_not)),
+    "produce/topic-compression-type-is-applied": Planted(records_altered(_compresses_not)),
     "produce/zstd-needs-a-new-version": _ERRORS_SUPPRESSED,
     "produce/log-append-time-is-set-by-the-broker": Planted(altered_responses("Produce", _denies_append_time)),
-    "produce/every-codec-round-trips": Planted(_records(_loses_headers)),
+    "produce/every-codec-round-trips": Planted(records_altered(_loses_headers)),
     "produce/deleted-topic-id-is-rejected": _ERRORS_SUPPRESSED,
     "produce/rejected-request-leaves-no-record": Planted(_appends_and_rejects),
-    "fetch/log-is-read-in-append-order": Planted(_records(_reverses)),
+    "fetch/log-is-read-in-append-order": Planted(records_altered(_reverses)),
     "fetch/out-of-range-offset-is-rejected": Planted(suppressed_errors("Fetch", high_watermark=0)),
     "fetch/watermarks-are-those-of-the-log": Planted(_plus_one("Fetch", "high_watermark")),
-    "fetch/mid-batch-offset-returns-its-batch": Planted(_records(_filters)),
+    "fetch/mid-batch-offset-returns-its-batch": Planted(records_altered(_filters)),
     "fetch/size-limits-are-soft": Planted(altered_responses("Fetch", _hard_limit)),
     "fetch/unknown-topic-is-rejected": Planted(suppressed_errors("Fetch", high_watermark=0)),
     "fetch/unknown-session-is-rejected": Planted(
@@ -520,6 +524,7 @@ TAMPERINGS: dict[str, Planted] = {
     "offsets/errors-have-no-offset": _fills_errors("ListOffsets", "offset"),
     "epochs/errors-have-no-end-offset": _fills_errors("OffsetForLeaderEpoch", "end_offset"),
     "idempotence/duplicate-is-acknowledged-once": Planted(altered_requests("Produce", _forgets_producers)),
+    "idempotence/batches-keep-their-producer": Planted(records_altered(_loses_producers)),
     "idempotence/evicted-duplicate-is-rejected": Planted(altered_requests("Produce", _forgets_producers)),
     "idempotence/sequence-gap-is-rejected": Planted(altered_requests("Produce", _forgets_producers)),
     "idempotence/new-epoch-begins-at-zero": Planted(altered_requests("Produce", _forgets_producers)),
@@ -540,7 +545,7 @@ TAMPERINGS: dict[str, Planted] = {
     "retention/deleted-offsets-are-not-used-again": Planted(altered_responses("ListOffsets", _finds_deleted_records)),
     "retention/producers-outlive-their-records": Planted(altered_requests("Produce", _forgets_producers)),
     "retention/nothing-else-is-deleted": Planted(altered_requests("CreateTopics", _deletes_from_compacted_topics)),
-    "storage/records-outlive-a-kill": Planted(_after_restart(_records(_loses_first_batch))),
+    "storage/records-outlive-a-kill": Planted(_after_restart(records_altered(_loses_first_batch))),
     "storage/sequences-outlive-a-kill": Planted(_after_restart(altered_requests("Produce", _forgets_producers))),
     "storage/producer-ids-outlive-a-kill": Planted(altered_responses("InitProducerId", _same_producer_id)),
     "storage/commits-outlive-a-kill": Planted(_after_restart(_loses_commits)),
@@ -556,7 +561,7 @@ TAMPERINGS: dict[str, Planted] = {
     "epochs/old-epoch-is-fenced": Planted(_ignores_epoch),
     "epochs/past-epochs-ended-where-the-next-began": Planted(_plus_one("OffsetForLeaderEpoch", "end_offset")),
     "epochs/epoch-begins-at-log-end": Planted(altered_responses("OffsetForLeaderEpoch", _begins_at_the_first_record)),
-    "epochs/records-keep-their-epoch": Planted(_records(_restamps_epochs)),
+    "epochs/records-keep-their-epoch": Planted(records_altered(_restamps_epochs)),
     "epochs/every-leader-has-a-new-epoch": Planted(_metadata_of_partitions(_in_the_first_epoch)),
     "epochs/commits-carry-the-epoch": Planted(
         altered_requests("OffsetCommit", lambda request: altered(request, "topics.partitions", _commits_no_epoch))
@@ -567,7 +572,7 @@ TAMPERINGS: dict[str, Planted] = {
         altered_requests("ElectLeaders", lambda request: replace(request, election_type=1))
     ),
     "leadership/deleted-records-stay-deleted": Planted(altered_responses("ListOffsets", _deletes_on_the_leader_alone)),
-    "leadership/records-outlive-a-leader": Planted(_records(_forgets_past_epochs)),
+    "leadership/records-outlive-a-leader": Planted(records_altered(_forgets_past_epochs)),
     "metadata/topics-are-described": Planted(altered_responses("Metadata", _hides_errors_of_topics)),
     "metadata/null-lists-all-topics-and-empty-none": Planted(altered_requests("Metadata", _reads_empty_as_all)),
     "metadata/topic-id-names-one-creation": Planted(altered_responses("Metadata", _same_topic_id)),
@@ -598,6 +603,9 @@ TAMPERINGS: dict[str, Planted] = {
     ),
     "groups/only-the-coordinator-serves": Planted(suppressed_errors("OffsetCommit")),
     "admin/bad-topic-is-not-created": Planted(altered_responses("CreateTopics", _blames_the_server)),
+    "admin/errors-have-a-message": Planted(
+        altered_responses("CreateTopics", lambda _, part: replace(part, error_message=None))
+    ),
     "admin/existing-topic-is-not-created-again": Planted(suppressed_errors("CreateTopics")),
     "admin/validate-only-creates-nothing": Planted(altered_requests("CreateTopics", _creates_in_earnest)),
     "admin/creation-is-described": Planted(_plus_one("CreateTopics", "num_partitions")),
@@ -624,7 +632,7 @@ TAMPERINGS: dict[str, Planted] = {
             "AlterPartitionReassignments", lambda request: altered(request, "topics.partitions", _reverses_replicas)
         )
     ),
-    "reassignment/records-move-along": Planted(_records(_forgets_past_epochs)),
+    "reassignment/records-move-along": Planted(records_altered(_forgets_past_epochs)),
     "reassignment/invalid-reassignment-is-rejected": Planted(suppressed_errors("AlterPartitionReassignments")),
     "reassignment/replication-factor-change-can-be-disallowed": Planted(
         altered_requests(

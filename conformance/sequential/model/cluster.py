@@ -25,6 +25,8 @@ class StoredBatch:
     codec: str = "none"
     last: int | None = None
     """Offset of the last record that it had, where compaction has removed some."""
+    producer: tuple[int, int, int] = (-1, -1, -1)
+    """Producer, epoch and base sequence."""
 
     @property
     def base_offset(self) -> int:

@@ -44,7 +44,7 @@ def kill_and_restart(_cluster: object, _step: KillAndRestart) -> Expectation:
 
 def raw_request(_cluster: object, step: RawRequest) -> Expectation:
     """Return the outcome that the step has, independent of the model's state."""
-    outcome: dict[str, object] = {"errors": tuple(sorted(step.errors))}
+    outcome: dict[str, object] = {"errors": tuple(sorted(step.errors)), "explained": True}
     if step.names is not None:
         outcome["names"] = tuple(sorted(step.names))
     return outcome | {"has_elements": True} if step.has_elements else outcome

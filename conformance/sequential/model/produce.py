@@ -153,7 +153,10 @@ def _appended(topic: Topic, partition: Partition, batch: Batch, size: int) -> Ex
     )
     if _sets_append_time(topic):
         records = tuple(replace(record, timestamp_ms=None) for record in records)
-    partition.batches.append(StoredBatch(records, size, partition.leader_epoch, _codec(topic, batch)))
+    stored = StoredBatch(records, size, partition.leader_epoch, _codec(topic, batch))
+    if batch.producer is not None:
+        stored = replace(stored, producer=(batch.producer, batch.epoch, batch.sequence))
+    partition.batches.append(stored)
     return _acknowledged(topic, partition, base_offset)
 
 

@@ -45,6 +45,8 @@ def fetch(cluster: ModelCluster, step: Fetch) -> Expectation:
         "error": "NONE",
         "records": _whole_batches(batches, limit, is_segmented="segment.ms" in cluster.topics[step.topic].properties),
         "leader_epochs": _first_of(tuple(batch.leader_epoch for batch in batches)),
+        "producers": _first_of(tuple(batch.producer for batch in batches)),
+        "append_times": "as returned",
         "codecs": _first_of(tuple(batch.codec for batch in batches)),
         "high_watermark": end,
         "last_stable_offset": end,

@@ -1,7 +1,7 @@
 """CreateTopics, DeleteTopics and Metadata (`ReplicationControlManager`, `KafkaApis`)."""
 
 import re
-from typing import Final
+from typing import Any, Final
 
 from conformance.sequential.expectation import Expectation
 from conformance.sequential.model.cluster import ModelCluster, Partition, Topic
@@ -30,7 +30,10 @@ def create_topic(cluster: ModelCluster, step: CreateTopic) -> Expectation:
     if error := _creation_error(cluster, step):
         return {"error": error}
     partitions = len(step.assignments) or step.partitions
-    described = {"error": "NONE", "num_partitions": partitions, "configs": tuple(sorted(step.configs))}
+    described: dict[str, Any] = {"error": "NONE", "num_partitions": partitions, "configs": tuple(sorted(step.configs))}
+    replicas = len(step.assignments[0][1]) if step.assignments else step.replication_factor
+    if replicas > 0:
+        described["replication_factor"] = replicas
     if step.validate_only:
         return described
     placed = dict(step.assignments)

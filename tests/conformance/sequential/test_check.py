@@ -20,8 +20,10 @@ from conformance.sequential.layout import build
 from conformance.sequential.response import CLOSED
 from conformance.sequential.session import NO_LEADER, Session
 from conformance.sequential.steps import (
+    AwaitTopic,
     Batch,
     CreateTopic,
+    Eventually,
     Fetch,
     InitProducerId,
     ListOffsets,
@@ -131,6 +133,18 @@ def test_a_connection_that_a_step_closes_is_the_cause_whatever_is_judged():
     found = judge(STEPS, (FINE[0], CLOSED, {"error": "NONE", "high_watermark": 0}), judges("high_watermark", of=Fetch))
     assert found.reason.startswith("step 2, Produce: connection was closed, not a response (also step 3, Fetch: ")
     assert judge(STEPS, (FINE[0], CLOSED, FINE[2]), judges("error", of=Fetch)).verdict is Verdict.VIOLATION
+
+
+def test_what_an_awaited_step_waited_for_is_the_cause_of_what_later_steps_return():
+    """After the first timeout, later effects are read once."""
+    script = Script((CreateTopic(), AwaitTopic(), Eventually(Metadata())))
+    awaited = {"all_agree": True, "offline_replicas": 1, "leader_epochs": (0,)}
+    found = judge(script, (FINE[0], awaited, {"topics": ()}), judges("topics", of=Metadata))
+    assert found.reason.startswith("step 2, AwaitTopic: offline_replicas was 1, not 0 (also step 3, Metadata: topics")
+        "step 2, AwaitTopic: offline_replicas was 1, not 0 (also step 3, Metadata: topics was"
+    )
+    as_expected = {"topics": (("trial", "NONE", 1),)}
+    assert judge(script, (FINE[0], awaited, as_expected), judges("topics", of=Metadata)).verdict is Verdict.OK
 
 
 def test_the_first_wrong_step_is_named():

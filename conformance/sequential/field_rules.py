@@ -1,0 +1,157 @@
+"""Rules for the fields of a response that hold whatever was requested, in every version that has the fields.
+
+Each rule is about one element of a response. Fields that a version lacks are not judged. Brokers of a topic are judged
+only if it is the script's: other topics of a cluster may have replicas on brokers that are down.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from datetime import timedelta
+from typing import Any, Final
+
+from kio.schema.errors import ErrorCode
+
+from conformance.sequential.response import Symbols
+
+_TOPIC_NAMES: Final = ("name", "topic", "topic_name")
+_NONE: Final = -1
+"""Kafka's value for no broker, no epoch and no offset."""
+_BOOLEAN: Final = 1
+_DOUBLE: Final = 6
+_PASSWORD: Final = 9
+_INTEGERS: Final = frozenset({3, 4, 5})
+"""`ConfigType` of INT, SHORT and LONG in a DescribeConfigs response (KIP-569)."""
+_TOPIC_RESOURCE: Final = 2
+
+
+def invalid_fields(request: Mapping[str, Any], response: Any, symbols: Symbols) -> tuple[str, ...]:
+    """Return the fields of a response that no request permits, with their values; none if all are valid."""
+    found = [*_invalid(response, symbols, _brokers(response, symbols)), *_not_requested(request, response)]
+    return tuple(dict.fromkeys(found))
+
+
+def _brokers(response: Any, symbols: Symbols) -> frozenset[int]:
+    """Return the target's brokers, those that the response lists, and the id for none."""
+    listed = getattr(response, "brokers", ())
+    return frozenset({_NONE, *symbols.brokers, *(_first(each, "node_id", "broker_id") for each in listed)})
+
+
+def _invalid(value: Any, symbols: Symbols, brokers: frozenset[int]) -> Iterator[str]:
+    """Apply the rules to an element and to those in it."""
+    if isinstance(value, tuple):
+        for inner in value:
+            yield from _invalid(inner, symbols, brokers)
+    elif is_dataclass(value) and not _is_other_topic(value, symbols):
+        yield from _out_of_range(value)
+        yield from _address(value, symbols)
+        yield from _unknown_brokers(value, brokers)
+        yield from _replicas(value)
+        yield from _config(value)
+        for item in fields(value):
+            yield from _invalid(getattr(value, item.name), symbols, brokers)
+
+
+def _is_other_topic(value: Any, symbols: Symbols) -> bool:
+    name = _first(value, *_TOPIC_NAMES)
+    return bool(name) and hasattr(value, "partitions") and symbols.script_name(name) is None
+
+
+def _first(value: Any, *names: str) -> Any:
+    return next((getattr(value, name) for name in names if hasattr(value, name)), None)
+
+
+def _out_of_range(value: Any) -> Iterator[str]:
+    """Times are not negative, nor are epochs and sizes unless there is none; usable bytes are part of all (KIP-827)."""
+    throttled = getattr(value, "throttle_time", timedelta(0))
+    if throttled < timedelta(0):
+        yield f"throttle_time_ms {throttled // timedelta(milliseconds=1)}"
+    for name in ("finalized_features_epoch", "leader_epoch", "partition_size", "total_bytes", "usable_bytes"):
+        if (number := getattr(value, name, _NONE)) < _NONE:
+            yield f"{name} {number}"
+    if getattr(value, "usable_bytes", _NONE) > getattr(value, "total_bytes", _NONE):
+        yield f"usable_bytes {value.usable_bytes} of total_bytes {value.total_bytes}"
+
+
+def _address(value: Any, symbols: Symbols) -> Iterator[str]:
+    """A broker of the target is named with its address for clients, as a coordinator too."""
+    broker = _first(value, "node_id", "broker_id")
+    is_named = broker in symbols.brokers and hasattr(value, "host") and not _has_failed(value)
+    if is_named and not symbols.is_address(int(broker), value.host, int(value.port)):
+        yield f"address {value.host}:{value.port} of broker {symbols.place(int(broker))}"
+
+
+def _has_failed(value: Any) -> bool:
+    return bool(getattr(value, "error_code", ErrorCode.none) != ErrorCode.none)
+
+
+def _unknown_brokers(value: Any, brokers: frozenset[int]) -> Iterator[str]:
+    """Leaders, controllers, coordinators and replicas are brokers of the cluster."""
+    for name in ("leader_id", "controller_id", "node_id", "preferred_read_replica"):
+        if (broker := getattr(value, name, _NONE)) not in brokers:
+            yield f"{name} {broker}, which is no broker"
+    for name in ("replica_nodes", "isr_nodes", "offline_replicas", "eligible_leader_replicas", "last_known_elr"):
+        for broker in getattr(value, name, None) or ():
+            if broker not in brokers:
+                yield f"{name} {broker}, which is no broker"
+
+
+def _replicas(value: Any) -> Iterator[str]:
+    """In-sync, offline and eligible replicas are replicas; a leader is in sync, an eligible one is not (KIP-966)."""
+    if not hasattr(value, "replica_nodes") or not hasattr(value, "isr_nodes"):
+        return
+    replicas, in_sync = set(value.replica_nodes), set(value.isr_nodes)
+    if len(replicas) < len(value.replica_nodes):
+        yield f"replica_nodes {value.replica_nodes}, of which one is repeated"
+    if value.leader_id not in {_NONE, *in_sync}:
+        yield f"leader_id {value.leader_id}, which is not in isr_nodes"
+    for name in ("isr_nodes", "offline_replicas", "eligible_leader_replicas"):
+        if others := {*(getattr(value, name, None) or ())} - replicas:
+            yield f"{name} {sorted(others)}, which are not in replica_nodes"
+    if eligible := {*(getattr(value, "eligible_leader_replicas", None) or ())} & in_sync:
+        yield f"eligible_leader_replicas {sorted(eligible)}, which are in isr_nodes"
+
+
+def _config(value: Any) -> Iterator[str]:
+    """A setting's value has its type, a secret has none, and no setting of a topic is read-only (KIP-133, KIP-569)."""
+    for config in getattr(value, "configs", None) or ():
+        if not hasattr(config, "is_sensitive"):
+            return
+        kind = getattr(config, "config_type", _NONE)
+        is_secret = config.is_sensitive or kind == _PASSWORD
+        if is_secret and config.value is not None:
+            yield f"{config.name}, which is_sensitive, with its value"
+        elif config.value is not None and not _has_type(config.value, kind):
+            yield f"{config.name} = {config.value} with config_type {kind}"
+        if config.read_only and getattr(value, "resource_type", None) == _TOPIC_RESOURCE:
+            yield f"{config.name} of a topic with read_only"
+
+
+def _has_type(text: str, kind: int) -> bool:
+    if kind == _BOOLEAN:
+        return text in {"true", "false"}
+    try:
+        if kind in _INTEGERS:
+            int(text)
+        if kind == _DOUBLE:
+            float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _not_requested(request: Mapping[str, Any], response: Any) -> Iterator[str]:
+    """Return the fields of a Fetch response that are only for sessions, racks, transactions or followers.
+
+    Raw requests have no rack and no epoch of a last record, and read uncommitted records.
+    """
+    if not {"session_id", "session_epoch"} & request.keys() and getattr(response, "session_id", 0):
+        yield f"session_id {response.session_id} without a session"
+    partitions = [part for topic in getattr(response, "responses", ()) for part in getattr(topic, "partitions", ())]
+    for part in partitions:
+        if getattr(part, "preferred_read_replica", _NONE) != _NONE:
+            yield f"preferred_read_replica {part.preferred_read_replica} without a rack"
+        if getattr(part, "aborted_transactions", None) and not request.get("isolation_level"):
+            yield "aborted_transactions for uncommitted reads"
+        for name in ("diverging_epoch", "snapshot_id"):
+            if (found := getattr(part, name, None)) and (found.epoch, found.end_offset) != (_NONE, _NONE):
+                yield f"{name} {found.epoch} to {found.end_offset} for a consumer"

@@ -1,0 +1,150 @@
+"""A broker that lies in one field only is found out, by a requirement that names the field.
+
+Goal: fields on which no other requirement depends are judged too. Method: as in `test_every_requirement_can_fail`.
+"""
+
+import datetime as dt
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+from kio.schema.metadata.v12.request import MetadataRequest
+
+from conformance.registry import REQUIREMENTS
+from conformance.sequential import session
+from linearizability.judgement import Verdict
+from tests.conformance.tampering_proxy import Tampering, TamperingProxy, altered, altered_responses, api
+from tests.conformance.tamperings import records_altered
+from tests.conformance.test_every_requirement_can_fail import BROKERS, check
+
+UNKNOWN_BROKER = 77
+
+
+@dataclass(frozen=True, slots=True)
+class Lie:
+    """A tampering, the requirement that finds it, and what its finding must have."""
+
+    requirement: str
+    tampering: Tampering
+    named: str
+
+
+def whole(name: str, **changes: Any) -> Tampering:
+    """Alter fields of a whole response, in the versions that have them."""
+
+    def tamper(request: Any, forward: Any) -> Any:
+        response = forward(request)
+        if api(request) != name:
+            return response
+        return replace(response, **{key: value for key, value in changes.items() if hasattr(response, key)})
+
+    return tamper
+
+
+def partitions_described(name: str, change: Any) -> Tampering:
+    def tamper(request: Any, forward: Any) -> Any:
+        response = forward(request)
+        return altered(response, "topics.partitions", change) if api(request) == name else response
+
+    return tamper
+
+
+def configs(change: Any) -> Tampering:
+    return altered_responses("DescribeConfigs", lambda _, part: altered(part, "configs", change))
+
+
+def _log_start_one_more(_request: Any, part: Any) -> Any:
+    return replace(part, log_start_offset=part.log_start_offset + 1) if hasattr(part, "log_start_offset") else part
+
+
+def _append_time_an_hour_later(_request: Any, part: Any) -> Any:
+    time = part.log_append_time
+    return part if time is None else replace(part, log_append_time=time + dt.timedelta(hours=1))
+
+
+def _one_replica_more(_request: Any, part: Any) -> Any:
+    return replace(part, replication_factor=2) if hasattr(part, "replication_factor") else part
+
+
+def _source_of_no_synonym(config: Any) -> Any:
+    is_inherited = getattr(config, "config_source", 1) != 1
+    return replace(config, config_source=6) if is_inherited else config
+
+
+def _sequence_one_more(batches: list[Any], _request: Any) -> list[Any]:
+    return [replace(each, base_sequence=each.base_sequence + 1) if each.producer_id >= 0 else each for each in batches]
+
+
+def _another_coordinator(request: Any, forward: Any) -> Any:
+    """Name the next broker as coordinator, with its address."""
+    response = forward(request)
+    if api(request) != "FindCoordinator":
+        return response
+    brokers = forward(MetadataRequest(topics=(), include_topic_authorized_operations=False)).brokers
+
+    def change(found: Any) -> Any:
+        following = brokers[([each.node_id for each in brokers].index(found.node_id) + 1) % len(brokers)]
+        return replace(found, node_id=following.node_id, host=following.host, port=following.port)
+
+    return altered(response, "coordinators", change) if hasattr(response, "coordinators") else change(response)
+
+
+LIES = {
+    "throttle time": Lie(
+        "versions/offset-fetch",
+        whole("OffsetFetch", throttle_time=dt.timedelta(milliseconds=-1)),
+        "throttle_time_ms -1",
+    ),
+    "controller": Lie("versions/metadata", whole("Metadata", controller_id=UNKNOWN_BROKER), "controller_id 77"),
+    "fetch session": Lie("versions/fetch", whole("Fetch", session_id=7), "session_id 7"),
+    "eligible replicas": Lie(
+        "versions/describe-topic-partitions",
+        partitions_described(
+            "DescribeTopicPartitions", lambda part: replace(part, eligible_leader_replicas=part.isr_nodes)
+        ),
+        "eligible_leader_replicas",
+    ),
+    "type of a setting": Lie(
+        "versions/describe-configs",
+        configs(lambda config: replace(config, config_type=1) if hasattr(config, "config_type") else config),
+        "config_type 1",
+    ),
+    "source of a setting": Lie(
+        "configs/description-includes-sources", configs(_source_of_no_synonym), "synonyms_in_order"
+    ),
+    "log start": Lie(
+        "offsets/delete-records-moves-log-start",
+        altered_responses("Produce", _log_start_one_more),
+        "log_start_offset",
+    ),
+    "append time": Lie(
+        "produce/log-append-time-is-set-by-the-broker",
+        altered_responses("Produce", _append_time_an_hour_later),
+        "append_times",
+    ),
+    "replication factor": Lie(
+        "admin/creation-is-described", altered_responses("CreateTopics", _one_replica_more), "replication_factor"
+    ),
+    "sequence": Lie("idempotence/batches-keep-their-producer", records_altered(_sequence_one_more), "producers"),
+    "coordinator": Lie("groups/only-the-coordinator-serves", _another_coordinator, "NOT_COORDINATOR"),
+    "offline replicas": Lie(
+        "metadata/every-broker-returns-the-same",
+        partitions_described(
+            "Metadata",
+            lambda part: replace(part, offline_replicas=part.isr_nodes) if hasattr(part, "offline_replicas") else part,
+        ),
+        "offline_replicas",
+    ),
+}
+
+
+@pytest.mark.parametrize("lie", LIES.values(), ids=LIES.keys())
+def test_a_lie_of_one_field_is_a_violation_that_names_it(lie, request, tmp_path, monkeypatch):
+    monkeypatch.setattr(session, "EFFECT_TIMEOUT_S", 0.5)
+    monkeypatch.setattr(session, "READY_TIMEOUT_S", 3.0)
+    (requirement,) = (each for each in REQUIREMENTS if each.id == lie.requirement)
+    target = request.getfixturevalue(BROKERS[requirement.nodes_min])
+    with TamperingProxy(target, lie.tampering) as proxy:
+        finding = check(requirement, proxy, tmp_path)
+    assert finding.verdict is Verdict.VIOLATION, finding.reason
+    assert lie.named in finding.reason
