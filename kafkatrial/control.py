@@ -28,7 +28,7 @@ _SHOWN_MAX = 60
 _NODE_ID_MAX = 2**31 - 1
 _NODE_ID = re.compile(r"[0-9]{1,10}")
 _ROLE = re.compile(r"(?P<role>leader|follower):(?P<topic>[^:]+):(?P<partition>[^:]+)")
-_TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+_TOPIC = re.compile(r"(?!\.{1,2}\Z)[a-zA-Z0-9._-]{1,249}")
 """As in Kafka's `org.apache.kafka.common.internals.Topic`."""
 
 Source: TypeAlias = int | str

@@ -65,6 +65,7 @@ LINGER_S = 1.0
 """Time for a client to read a rejection: closing at once, with unread bytes, would reset the connection."""
 STOP_TIMEOUT_S = 1.0
 """Timeout for responses in progress at a stop, including that of POST /stop."""
+_PROMPT_THREADS = 4
 _SHOWN_MAX = 200
 _CONNECTION = "kafkatrial.connection"
 """Extension of ASGI: `reject` ends the connection of a request."""
@@ -125,6 +126,7 @@ class ControlServer:
 def application(control: Control, token: str | None) -> ASGIApp:
     """Return the control interface as an ASGI application."""
     threads = ThreadPoolExecutor(CONNECTIONS_MAX, "control-request")
+    prompt = ThreadPoolExecutor(_PROMPT_THREADS, "control-prompt")
 
     def cluster(_: Request) -> Response:
         return _json(control.cluster())
@@ -148,14 +150,15 @@ def application(control: Control, token: str | None) -> ASGIApp:
     def stop(_: Request) -> Response:
         return _json({"stopping": True}, background=BackgroundTask(control.stop))
 
-    def route(path: str, endpoint: Endpoint, *methods: str) -> Route:
+    def route(path: str, endpoint: Endpoint, *methods: str, pool: ThreadPoolExecutor = threads) -> Route:
         """Return a route with only these methods, since Starlette adds HEAD to GET, and with a thread for each request.
 
-        Starlette's own threads are fewer than the connections, so that requests which wait could block all others.
+        Starlette's own threads are fewer than the connections, so that requests which wait could block all others. A
+        request whose client has closed its connection still waits, so that what never waits has separate threads.
         """
 
         async def respond(request: Request) -> Response:
-            return await asyncio.get_running_loop().run_in_executor(threads, endpoint, request)
+            return await asyncio.get_running_loop().run_in_executor(pool, endpoint, request)
 
         found = Route(path, respond, methods=methods)
         found.methods = {*methods}
@@ -163,13 +166,13 @@ def application(control: Control, token: str | None) -> ASGIApp:
 
     application = Starlette(
         routes=[
-            route("/cluster", cluster, "GET"),
+            route("/cluster", cluster, "GET", pool=prompt),
             route("/nodes/{node}", node, "GET"),
             *(route(f"/nodes/{{node}}/{action}", act, "POST") for action in ACTIONS),
             route("/topics/{topic}/partitions/{partition}", partition, "GET"),
             route("/links/{source}/{destination}/cut", cut, "POST", "DELETE"),
             route("/restore", restore, "POST"),
-            route("/stop", stop, "POST"),
+            route("/stop", stop, "POST", pool=prompt),
         ],
         middleware=[Middleware(_Gate, token=token)],
         exception_handlers={

@@ -143,7 +143,7 @@ def judgement_of(run: RunInfo, summary: Summary, findings: Iterable[Anomaly]) ->
     """Return the judgement on a run; at best unknown if its end or every read is missing."""
     reasons = list(run.unfinished_reasons)
     if not summary.operations and not summary.records:
-        reasons.append("the history is empty")
+        reasons.append("the history has no operations")
     elif not summary.reads:
         reasons.append("nothing was read")
     return Judgement(summary.operations, summary.records, merge_anomalies(findings), tuple(reasons))

@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -130,6 +131,8 @@ _NO_NODE = "a node is an id from 0 to 2147483647, controller, leader:TOPIC:PARTI
         ([], "POST", f"/links/{2**40}/1/cut", 400, f"'{2**40}' is no node: {_NO_NODE}"),
         ([], "POST", "/links/1/client/cut", 400, f"'client' is no node: {_NO_NODE}"),
         ([], "POST", "/nodes/leader:a%20b:0/kill", 400, "'a b' is not a topic name"),
+        ([], "POST", "/nodes/leader:..:0/kill", 400, "'..' is not a topic name"),
+        ([], "GET", "/topics/./partitions/0", 400, "'.' is not a topic name"),
         ([], "POST", f"/nodes/leader:t:{2**31}/kill", 400, f"'{2**31}' is not a partition, 0 to 2147483647"),
         ([], "POST", "/nodes/observer:t:0/kill", 400, f"'observer:t:0' is no node: {_NO_NODE}"),
         ([], "GET", f"/topics/t/partitions/{'1' * 5000}", 400, f"'{'1' * 60}…' is not a partition, 0 to 2147483647"),
@@ -278,6 +281,29 @@ def test_a_request_does_not_wait_for_many_others(send, target, control, monkeypa
         finally:
             go_on.set()
         assert {each.result()[0] for each in pending} == {200}
+
+
+def test_requests_of_clients_that_have_left_do_not_delay_the_state_and_the_stop(control, request_to, monkeypatch):
+    began, go_on = threading.Semaphore(0), threading.Event()
+
+    def find_partition(nodes, topic, partition):
+        began.release()
+        assert go_on.wait(TIMEOUT_S)
+        return PartitionMetadata(leader_epoch=0, leader=1, replicas=(1,), isr=(1,))
+
+    monkeypatch.setattr(roles, "find_partition", find_partition)
+    with ControlServer(control) as server:
+        host, _, port = server.url.removeprefix("http://").partition(":")
+        try:
+            for _ in range(CONNECTIONS_MAX):
+                with socket.create_connection((host, int(port))) as client:
+                    client.sendall(f"GET /nodes/leader:t:0 HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
+                assert began.acquire(timeout=TIMEOUT_S)
+            assert request_to(server.url, "GET", "/cluster")[0].status == 200
+            assert request_to(server.url, "POST", "/stop")[0].status == 200
+            assert control.stop_requested.wait(TIMEOUT_S)
+        finally:
+            go_on.set()
 
 
 def test_one_of_many_concurrent_kills_of_a_node_succeeds(send, target, monkeypatch):

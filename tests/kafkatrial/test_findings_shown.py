@@ -27,7 +27,8 @@ def targets(monkeypatch, tmp_path):
         return Report(trial=trial, target=target, judgement=Judgement(0, 0, ()), worked=worked, lost=lost[target])
 
     def remove_unsupported_faults(target, trial, disk):
-        return SimpleNamespace(unsupported={} if lost[target] is not None else {"a fault": "cannot be done"})
+        unsupported = {"a fault": "cannot be done", "another fault": "cannot be done"}
+        return SimpleNamespace(unsupported={} if lost[target] is not None else unsupported)
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(findings, "remove_unsupported_faults", remove_unsupported_faults)
@@ -47,6 +48,12 @@ def targets(monkeypatch, tmp_path):
 )
 def test_the_worst_of_several_targets_counts(names, code):
     assert findings.show_finding("acks-1-lost-at-a-leader-kill", names) is code
+
+
+@pytest.mark.usefixtures("targets")
+def test_a_reason_of_several_faults_is_printed_once(capsys):
+    findings.show_finding("acks-1-lost-at-a-leader-kill", ("unable",))
+    assert capsys.readouterr().out.endswith("unable: not applicable: cannot be done\n")
 
 
 @pytest.mark.usefixtures("targets")

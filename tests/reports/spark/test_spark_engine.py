@@ -215,7 +215,7 @@ def test_empty_history_is_unknown_with_a_reason(spark, tmp_path):
     run = SimulatedPartition(random.Random(1)).tables.write(tmp_path / "run")
     assert judge_with_spark(run) == judge(run)
     assert judge(run).as_json()["verdict"] == "unknown"
-    assert judge(run).reasons == ("the history is empty",)
+    assert judge(run).reasons == ("the history has no operations",)
 
 
 def test_broken_file_is_reported_in_one_line(spark, tmp_path):
