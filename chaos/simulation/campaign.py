@@ -136,6 +136,7 @@ def _shrink(plan: Plan, failing: Sequence[SeedRan]) -> Generator[Event, None, No
 
 
 def _unshrunk(plan: Plan, ran: SeedRan) -> Counterexample:
+    """Return the trial of the seed, which ran once: it does not end, or the time for shrinking was up."""
     return Counterexample(
         trial=trial_of_seed(ran.seed),
         name=ran.name,
@@ -144,7 +145,7 @@ def _unshrunk(plan: Plan, ran: SeedRan) -> Counterexample:
         defect=plan.defect,
         at_ms=ran.at_ms,
         digest=ran.digest,
-        is_confirmed=False,
+        is_confirmed=None,
     )
 
 

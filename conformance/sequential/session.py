@@ -77,6 +77,8 @@ CLEANUP_PERIOD_MAX_MS: Final = 2_000
 """Maximum period of a cleanup that a script awaits."""
 CLOSE_TIMEOUT_S: Final = 2.0
 """Timeout for a broker to close a connection after malformed bytes."""
+_CRASH_S: Final = 0.2
+"""Time that a process which crashes may take from closing a connection to its end: it may still print a stack trace."""
 BROKEN_TIMEOUT_S: Final = 0.02
 """Time for which a broken request is left alone."""
 MEMORY_GROWTH_MAX: Final = 1 << 30
@@ -398,6 +400,8 @@ class _ScriptRun:
         with self._connections.fresh_client() as client:
             client.send_bytes(step.data)
             closed = client.wait_closed(CLOSE_TIMEOUT_S)
+        if closed:
+            self._transport.sleep(_CRASH_S)
         if not self._connections.live(READY_TIMEOUT_S):
             raise TargetDown(f"no response on a new connection after {step.data[:_SHOWN_BYTES_MAX]!r}")
         return {"connection": "closed" if closed else "open", "broker": "alive"}

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from chaos.campaign.saved import load_failures, save
-from chaos.simulation.campaign import Plan, run_campaign
+from chaos.simulation.campaign import SEED_SECONDS_MAX, Plan, run_campaign
 from chaos.simulation.campaign_events import (
     CampaignEnded,
     CampaignStarted,
@@ -53,6 +53,14 @@ def test_it_ends_with_the_first_failing_seed_shrunk(defective):
     found = shrunk.counterexample
     assert (found.seed, found.name, found.is_confirmed) == (ran[-1].seed, ran[-1].name, True)
     assert found.trial == Trial()
+
+
+def test_a_seed_whose_shrinking_takes_too_long_is_not_called_flaky():
+    events = campaign(replace(DEFECTIVE, shrink_seconds_max=-SEED_SECONDS_MAX))
+    ran, (shrunk,) = events_of_kind(SeedRan, events), events_of_kind(Shrunk, events)
+    found = shrunk.counterexample
+    assert (found.seed, found.runs, found.is_confirmed) == (ran[-1].seed, 0, None)
+    assert found.text == ran[-1].text
 
 
 def test_one_of_several_seeds_with_the_same_violation_is_shrunk():

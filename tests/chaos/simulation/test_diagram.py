@@ -1,5 +1,7 @@
 """The diagram of a run shows the relevant messages and changes."""
 
+from dataclasses import replace
+
 import pytest
 
 from chaos.campaign.counterexample import Counterexample
@@ -9,7 +11,9 @@ from chaos.simulation.run import run
 from conformance.trial.trial import Trial
 from fixtures.clients.steps import Flush, Producer, SendBatches
 from fixtures.faults import Kill, Role, Timed
+from fixtures.faults.cluster import AddBroker
 from linearizability.picture.space_time import MarkKind
+from reports.picture.space_time import space_time_page
 
 SCRIPT = Trial(
     clients=(Producer(steps=(SendBatches(batches=40, pause_ms=100), Flush())),),
@@ -94,3 +98,13 @@ def test_a_change_is_shown_before_the_responses_that_it_causes(recorded):
     ]
     assert len(caused) > 10
     assert all(change.place < response.place for change, response in caused)
+
+
+def test_a_broker_that_joined_has_a_lane():
+    joined = replace(SCRIPT, schedule=(Timed(at_ms=10, fault=AddBroker(node=4)), *SCRIPT.schedule))
+    record = Record()
+    outcome = run(joined, record=record)
+    found = Counterexample(joined, "lost-write", "a record is gone", seed=1, at_ms=outcome.virtual_ms)
+    diagram = diagram_of(found, record, nodes=3)
+    assert diagram.lanes[-4:] == ("node 1", "node 2", "node 3", "node 4")
+    assert "node 4" in space_time_page(diagram)

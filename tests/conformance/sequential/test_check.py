@@ -3,6 +3,8 @@
 import datetime as dt
 import itertools
 import socket
+import threading
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
 
@@ -402,6 +404,44 @@ def test_a_request_that_ends_the_broker_is_a_violation_if_it_does_so_again(broke
     assert finding.reason.startswith(reason)
     assert not finding.flaky
     assert "Fetch" in finding.program
+
+
+class DyingSlowly:
+    """A node that closes the connection with the first malformed bytes, serves another one, and ends soon after."""
+
+    def __init__(self, broker):
+        self.broker, self.listener = broker, socket.create_server(("127.0.0.1", 0))
+        self.kind = self.name = "dying-slowly"
+        self.transport, self.nodes = SOCKETS, (Node(1, *self.listener.getsockname()),)
+        self.thread = threading.Thread(target=self._serve, daemon=True)
+        self.thread.start()
+
+    def _serve(self):
+        with suppress(OSError):
+            while True:
+                connection, _ = self.listener.accept()
+                threading.Thread(target=self._connect, args=(connection,), daemon=True).start()
+
+    def _connect(self, connection):
+        (node,) = self.broker.nodes
+        with connection, socket.create_connection((node.host, node.port)) as upstream, suppress(OSError):
+            while received := connection.recv(65_536):
+                if received.startswith(b"\xff"):
+                    threading.Timer(0.05, self.stop).start()
+                    return
+                upstream.sendall(received)
+                connection.sendall(upstream.recv(65_536))
+
+    def stop(self):
+        with suppress(OSError):
+            self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
+
+
+def test_a_broker_that_ends_soon_after_it_closed_the_connection_went_down(broker):
+    target = DyingSlowly(broker)
+    with Session(target, "crash") as session, pytest.raises(TargetDown):
+        session.run(Script((RawBytes(b"\xff\xff\xff\xff"),)))
 
 
 def test_a_target_that_stays_down_is_unknown(broker):
