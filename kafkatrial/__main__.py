@@ -15,9 +15,10 @@ if __name__ == "__main__" and sys.path[0] == os.getcwd() != _PARENT:  # noqa: PT
     del sys.path[0]
 import errno  # noqa: E402
 from collections.abc import Sequence  # noqa: E402
+from pathlib import Path  # noqa: E402
 
 from kafkatrial import suite  # noqa: E402
-from kafkatrial.errors import print_error, report, require_memory  # noqa: E402
+from kafkatrial.errors import full_directory, print_error, report, require_memory  # noqa: E402
 from kafkatrial.exit_codes import ExitCode  # noqa: E402
 from kafkatrial.output import accept_any_text, flushed, is_reader_gone, output_problem  # noqa: E402
 
@@ -51,10 +52,22 @@ def exit_code(arguments: Sequence[str]) -> ExitCode:
     except OSError as error:
         if error.errno != errno.ENOSPC or error.filename is not None:
             return report(error)
+        out = output_directory(arguments)
+        if full_directory(error, out) is not None:
+            return report(error, out)
         print_error(f"cannot write: {error.strerror}")  # most likely standard output, which has no name
         return ExitCode.INTERNAL
     except Exception as error:  # noqa: BLE001  the one place where every error becomes a line
         return report(error)
+
+
+def output_directory(arguments: Sequence[str]) -> Path | None:
+    """Return the value of `--out`, which every command that writes a directory has; None without the option."""
+    for option, value in zip(arguments, (*arguments[1:], ""), strict=True):
+        name, has_value, own_value = option.partition("=")
+        if name == "--out":
+            return Path(own_value if has_value else value)
+    return None
 
 
 if __name__ == "__main__":

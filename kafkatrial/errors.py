@@ -118,7 +118,7 @@ def what_is_lacking(error: BaseException, run_dir: Path | None = None) -> str | 
         if isinstance(each, FileNotFoundError) and str(each.strerror).startswith(_NO_TEMPORARY_DIRECTORY):
             return f"{each.strerror}; free some space, or name another directory in TMPDIR"
         if isinstance(each, OSError) and each.errno in _DISK_FULL:
-            if place := _full_directory(each, run_dir):
+            if place := full_directory(each, run_dir):
                 return f"no space is left in {place}; free some, or name another directory"
             if exit_code_of(error) is None:
                 return "no space is left on a device; free some, or name another directory"
@@ -147,14 +147,15 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__cause__ or error.__context__
 
 
-def _full_directory(error: OSError, run_dir: Path | None) -> Path | None:
+def full_directory(error: OSError, run_dir: Path | None) -> Path | None:
     """Return the directory that an error names, else the first full one among those we write to; None if none is."""
     if isinstance(error.filename, str):
         named = Path(error.filename).absolute()
         return named if named.is_dir() else named.parent
     temporary = Path(os.environ.get("TMPDIR", "/tmp"))  # noqa: S108 - `tempfile` would pass over a full one
     places = [place.absolute() for place in (run_dir, temporary, cache_directory(), Path()) if place]
-    return next((place for place in places if place.exists() and shutil.disk_usage(place).free < _NO_ROOM), None)
+    existing = [next(each for each in (place, *place.parents) if each.exists()) for place in places]
+    return next((place for place in existing if shutil.disk_usage(place).free < _NO_ROOM), None)
 
 
 def _memory_limit() -> str:

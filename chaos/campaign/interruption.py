@@ -2,23 +2,51 @@
 
 After the first signal, further ones are ignored: a second Ctrl-C must not interrupt the cleanup (stopping the cluster,
 writing the results so far) and leave brokers running.
+
+Python discards an exception that is raised in a callback of the garbage collector or in a finalizer, and a signal
+handler runs wherever the main thread is. A KeyboardInterrupt that was discarded is raised again.
 """
 
 import signal
+import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sys import UnraisableHookArgs
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_REPEAT_S = 0.05
+"""Time after which a discarded KeyboardInterrupt is raised again: the callback has returned."""
 
 
 @contextmanager
 def interruptible() -> Iterator[None]:
     """Raise KeyboardInterrupt at the first SIGINT or SIGTERM inside the context. Main thread only."""
     before = {number: signal.signal(number, _interrupt) for number in _SIGNALS}
+    hook, repeats = sys.unraisablehook, list[threading.Timer]()
+
+    def repeat_if_discarded(unraisable: "UnraisableHookArgs") -> None:
+        if not isinstance(unraisable.exc_value, KeyboardInterrupt):
+            hook(unraisable)
+            return
+        for number in _SIGNALS:
+            signal.signal(number, _interrupt)
+        main_thread = threading.main_thread().ident
+        assert main_thread is not None
+        repeats.append(threading.Timer(_REPEAT_S, signal.pthread_kill, (main_thread, signal.SIGINT)))
+        repeats[-1].start()
+
+    sys.unraisablehook = repeat_if_discarded
     try:
         yield
     finally:
+        for repeat in repeats:
+            repeat.cancel()
+        sys.unraisablehook = hook
         for number, handler in before.items():
             signal.signal(number, handler)
 

@@ -288,7 +288,7 @@ def test_requests_of_clients_that_have_left_do_not_delay_the_state_and_the_stop(
 
     def find_partition(nodes, topic, partition):
         began.release()
-        assert go_on.wait(TIMEOUT_S)
+        assert go_on.wait(2 * TIMEOUT_S)
         return PartitionMetadata(leader_epoch=0, leader=1, replicas=(1,), isr=(1,))
 
     monkeypatch.setattr(roles, "find_partition", find_partition)

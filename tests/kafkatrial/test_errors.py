@@ -16,6 +16,7 @@ import pyarrow as pa
 import pytest
 
 from fixtures.targets.target import NotInstalledError, TargetError
+from kafkatrial.__main__ import exit_code
 from kafkatrial.errors import KNOWN_ERRORS, UsageError, exit_code_of, report
 from kafkatrial.exit_codes import ExitCode
 from linearizability.history.errors import HistoryNotWrittenError
@@ -78,6 +79,23 @@ def test_a_full_disk_without_a_file_name_is_found(tmp_path, monkeypatch, capsys)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage._replace(free=0 if path.name == "full" else 1 << 40))
     report(full(tmp_path), tmp_path)
     assert f"no space is left in {tmp_path / 'full'}; " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("out", [["--out", "full/new"], ["--out=full/new"]])
+def test_a_full_disk_under_the_output_directory_is_named(tmp_path, monkeypatch, capsys, out):
+    """Reproduces: the error of a failed write has no file name, and the directory of `--out` was not searched."""
+    (tmp_path / "full").mkdir()
+    usage = shutil.disk_usage(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage._replace(free=0 if path.name == "full" else 1 << 40))
+
+    def run_command(arguments):
+        raise full(tmp_path)
+
+    monkeypatch.setattr("kafkatrial.app.run_command", run_command)
+    assert exit_code(["chaos", *out]) == ExitCode.INTERNAL
+    expected = f"kafkatrial: no space is left in {tmp_path / 'full'}; free some, or name another directory\n"
+    assert capsys.readouterr().err == expected
 
 
 def test_a_full_disk_behind_another_error_is_found(tmp_path, capsys):
