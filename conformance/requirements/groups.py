@@ -140,6 +140,7 @@ REQUIREMENTS: Final = (
                         version=st.sampled_from([None, 9, 6]),
                     )
                 ),
+                OffsetCommit(3),
                 OffsetCommit(1, topic="trial-none"),
                 OffsetFetch(),
             ),

@@ -78,7 +78,7 @@ REQUIREMENTS: Final = (
                 Produce((Batch((Record(b"none"),)),)),
                 Fetch(),
             ),
-            judges("error", "records", "producers", of=Fetch),
+            judges("error", "producers", of=Fetch),
         ),
         needs=_TOPICS,
     ),
