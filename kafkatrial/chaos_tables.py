@@ -55,7 +55,7 @@ def _disk_of(plan: Plan) -> str:
 
 
 def _figures(results: ChaosResults) -> RenderableType:
-    table = _table("Target", "Rounds", "Failing", "Acknowledged", "Lost acks=0", "acks=1", "acks=all", "Overhead s")
+    table = _table("Target", "Rounds", "Failed", "Records acked", "Lost acks=0", "acks=1", "acks=all", "Overhead s")
     for target in dict.fromkeys(judged.target for judged in results.rounds):
         own = [judged for judged in results.rounds if judged.target == target]
         overhead_s = sum(judged.seconds - judged.report.worked.work_s for judged in own) / len(own)
@@ -86,7 +86,7 @@ def _coverage(results: ChaosResults) -> RenderableType:
 
 
 def _table(*headings: str) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False, header_style="bold")
     for number, heading in enumerate(headings):
-        table.add_column(heading, justify="right" if number else "left")
+        table.add_column(heading, justify="right" if number else "left", no_wrap=not number)
     return table
