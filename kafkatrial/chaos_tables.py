@@ -55,7 +55,7 @@ def _disk_of(plan: Plan) -> str:
 
 
 def _figures(results: ChaosResults) -> RenderableType:
-    table = _table("Target", "Rounds", "Failing", "Acknowledged", "Lost acks=0", "acks=1", "acks=all", "Overhead s")
+    table = _table("Target", "Rounds", "Failed", "Records acked", "Lost acks=0", "acks=1", "acks=all", "Overhead s")
     for target in dict.fromkeys(judged.target for judged in results.rounds):
         own = [judged for judged in results.rounds if judged.target == target]
         overhead_s = sum(judged.seconds - judged.report.worked.work_s for judged in own) / len(own)
@@ -86,6 +86,11 @@ def _coverage(results: ChaosResults) -> RenderableType:
 
 
 def _table(*headings: str) -> Table:
-    return plain_table(
-        *(Column(heading, justify="right" if number else "left") for number, heading in enumerate(headings))
+    table = plain_table(
+        *(
+            Column(heading, justify="right" if number else "left", no_wrap=not number)
+            for number, heading in enumerate(headings)
+        )
     )
+    table.padding = (0, 1, 0, 0)  # the table of targets fits 80 columns
+    return table

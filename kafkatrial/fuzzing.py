@@ -147,15 +147,16 @@ class FuzzCommand:
         if is_due or len(progress.findings) > self._reported:
             self._reported_s = progress.seconds
             self._print(f"  {progress.seconds:.0f} s: {_statistics(progress)}")
-        for finding in progress.findings[self._reported :]:
+        for number, finding in enumerate(progress.findings[self._reported :], self._reported + 1):
+            save(self._path(number, finding), finding)  # at once: the session and shrinking may be interrupted
             self._print(f"  {finding.symptom}: {finding.text}")
         self._reported = len(progress.findings)
 
     def _shrunk(self, number: int, finding: FuzzFinding) -> FuzzFinding:
-        """Return the finding with the fewest requests, after saving it."""
+        """Return the finding with the fewest requests, and save it in place of the one of the session."""
         plan = self._plan
-        path = plan.out / "findings" / f"{number}-{finding.symptom}.json"
-        save(path, finding)  # first, because shrinking may be interrupted
+        path = self._path(number, finding)
+        save(path, finding)
         if plan.shrink_s:
             self._print(f"looking for the cause of {finding.symptom} among {len(finding.requests)} requests")
             deadline_s = time.monotonic() + plan.shrink_s
@@ -165,6 +166,9 @@ class FuzzCommand:
             save(path, finding)
         self._print(_description(finding, path))
         return finding
+
+    def _path(self, number: int, finding: FuzzFinding) -> Path:
+        return self._plan.out / "findings" / f"{number}-{finding.symptom}.json"
 
     def _conclude(self, report: SessionReport, code: ExitCode) -> None:
         judgement = report.judgement

@@ -131,7 +131,8 @@ def _cell(finding: Finding | None) -> Text:
 def _anomalies(anomalies: Sequence[Anomaly]) -> Table:
     table = plain_table(header_style="dim")
     for heading in ("Anomaly", "Verdict", "Count", "Where", "Evidence"):
-        table.add_column(heading, justify="right" if heading == "Count" else "left", overflow="fold")
+        is_whole = heading in {"Anomaly", "Verdict"}
+        table.add_column(heading, justify="right" if heading == "Count" else "left", overflow="fold", no_wrap=is_whole)
     for anomaly in anomalies:
         style = _VERDICT_STYLES.get(anomaly.verdict, "dim")
         head = (anomaly.name, Text(str(anomaly.verdict), style), f"{anomaly.count:,}")

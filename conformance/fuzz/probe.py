@@ -9,6 +9,7 @@ The probes of a session run in a separate process, because the fuzzer holds its 
 
 import multiprocessing
 import os
+import signal
 import threading
 import time
 from collections.abc import Sequence
@@ -161,7 +162,11 @@ class Probing:
 
 
 def _probe_all(nodes: Sequence[ProbedNode], bound_s: float, results: Connection) -> None:
-    """Run one thread for each node, and report until the parent has ended. Main function of the process."""
+    """Run one thread for each node, and report until the parent has ended. Main function of the process.
+
+    Ctrl-C is sent to every process of the terminal; the parent handles it, and ends this process.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     lock = threading.Lock()
     responses, late = Responses(), list[Sample]()
 

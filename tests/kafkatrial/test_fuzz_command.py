@@ -6,11 +6,13 @@ import pytest
 
 from conformance.fuzz.finding import FuzzFinding, Symptom, load, save
 from conformance.fuzz.generator import FuzzRequest
-from conformance.fuzz.session import FuzzProgress, SessionReport
+from conformance.fuzz.health import limits_for
+from conformance.fuzz.session import FuzzProgress, SessionPlan, SessionReport
 from conformance.fuzz.world import Port, World
+from kafkatrial import fuzzing
 from kafkatrial.__main__ import exit_code
 from kafkatrial.exit_codes import ExitCode
-from kafkatrial.fuzzing import exit_code_of
+from kafkatrial.fuzzing import FuzzCommand, FuzzPlan, exit_code_of
 from linearizability.judgement import Anomaly, Judgement, Verdict
 
 WORLD = World("AAAAAAAAAAAAAAAAAAAAAA", (1, 2, 3), {}, {})
@@ -62,6 +64,23 @@ def test_a_saved_finding_can_be_read(tmp_path):
     save(tmp_path / "finding.json", saved)
     assert load(tmp_path / "finding.json") == saved
     assert json.loads((tmp_path / "finding.json").read_text())["requests"][0]["title"] == REQUEST.title
+
+
+def test_findings_are_saved_when_the_session_is_interrupted(tmp_path, monkeypatch, capsys):
+    class Cluster:
+        __enter__ = __exit__ = lambda *_: None
+        kind = "reference"
+
+    def interrupted(_cluster, _directory, _plan, on_progress):
+        on_progress(FuzzProgress(findings=[finding(Symptom.NODE_ENDED, None)]))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(fuzzing, "new_cluster", lambda *_: Cluster())
+    monkeypatch.setattr(fuzzing, "run_session", interrupted)
+    plan = FuzzPlan("reference", SessionPlan(1, 5.0, limits_for("reference"), None), 60.0, tmp_path)
+    assert FuzzCommand(plan, as_json=False).run() is ExitCode.INTERRUPTED
+    assert capsys.readouterr().err.startswith("kafkatrial: interrupted; ")
+    assert load(tmp_path / "findings" / "1-node-ended.json") == finding(Symptom.NODE_ENDED, None)
 
 
 @pytest.mark.slow
