@@ -1,5 +1,7 @@
 """The diagram of a run shows the relevant messages and changes."""
 
+from dataclasses import replace
+
 import pytest
 
 from chaos.campaign.counterexample import Counterexample
@@ -8,7 +10,7 @@ from chaos.simulation.recording import Record
 from chaos.simulation.run import run
 from conformance.trial.trial import Trial
 from fixtures.clients.steps import Flush, Producer, SendBatches
-from fixtures.faults import Kill, Role, Timed
+from fixtures.faults import AddBroker, Kill, Role, Timed
 from linearizability.picture.space_time import MarkKind
 
 SCRIPT = Trial(
@@ -69,6 +71,16 @@ def test_the_fault_the_downtime_and_the_election_are_shown(diagram):
     assert any("leads a-0 in epoch 1" in mark.text for mark in diagram.marks)
     assert [mark.kind for mark in diagram.marks][-1] is MarkKind.VIOLATION
     assert diagram.moments[fault.end].at_ms - diagram.moments[fault.begin].at_ms == 2_000
+
+
+def test_a_broker_that_the_trial_adds_has_a_lane():
+    trial = replace(SCRIPT, schedule=(Timed(100, AddBroker(4)),))
+    record = Record()
+    outcome = run(trial, record=record)
+    found = Counterexample(trial, "lost-write", "a record is gone", seed=1, at_ms=outcome.virtual_ms)
+    shown = diagram_of(found, record, nodes=3)
+    assert "node 4" in shown.lanes
+    assert {mark.lane for mark in shown.marks} <= set(shown.lanes)
 
 
 def test_everything_has_an_existing_place_and_lane(diagram):
