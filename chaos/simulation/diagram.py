@@ -28,8 +28,10 @@ def diagram_of(found: Counterexample, record: Record, nodes: int) -> SpaceTime:
     changes = _chosen_changes(record.changes, focus)
     places = _places(messages, changes, record.faults)
     by_place = {place: number for number, place in enumerate(places)}
-    clients = {place for passed in messages for place in (passed.source, passed.destination) if _is_client(place)}
-    lanes = (*sorted(clients, key=_client_number), *map(str, sorted(_nodes(messages, changes, nodes))))
+    named = {place for passed in messages for place in (passed.source, passed.destination)}
+    clients = sorted(filter(_is_client, named), key=_client_number)
+    added = (int(place) for place in named | {each.lane for each in changes} if not _is_client(place))
+    lanes = (*clients, *map(str, sorted({*range(1, nodes + 1), *added})))
     marks = [Mark(_lane(each.lane), by_place[each.place], each.text, each.kind) for each in changes]
     last = max((number for place, number in by_place.items() if places[place] <= found.at_ms), default=0)
     marks.append(Mark(_lane(lanes[0]), last, f"{found.name}: {found.text}", MarkKind.VIOLATION))
@@ -184,13 +186,6 @@ def _downs(changes: Iterable[Change], by_place: dict[int, int]) -> Iterable[Stre
 
 def _is_client(place: str) -> bool:
     return not place.isdecimal()
-
-
-def _nodes(messages: Iterable[SentMessage], changes: Iterable[Change], nodes: int) -> set[int]:
-    """Return the ids of the nodes: those of the start, and brokers that joined and are shown."""
-    shown = {place for passed in messages for place in (passed.source, passed.destination)}
-    shown |= {each.lane for each in changes}
-    return {*range(1, nodes + 1), *(int(place) for place in shown if not _is_client(place))}
 
 
 def _client_number(place: str) -> int:
