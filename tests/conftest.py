@@ -1,5 +1,8 @@
 """What all tests share: Hypothesis's profile, and the rotation of the samples, which the header of a run prints."""
 
+from collections import Counter
+
+import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.sampling import VARIABLE, rotation
@@ -22,3 +25,12 @@ def pytest_configure():
 
 def pytest_report_header():
     return f"rotation of samples: {rotation()} ({VARIABLE}={rotation()} selects the same ones)"
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config, items):
+    """Let parallel processes start files with slow tests first, then those with many tests: no slow file is last."""
+    if hasattr(config, "workerinput"):
+        slow = {item.path for item in items if item.get_closest_marker("slow")}
+        tests = Counter(item.path for item in items)
+        items.sort(key=lambda item: (item.path not in slow, -tests[item.path]))
