@@ -239,6 +239,10 @@ _MEANINGS = {
 }
 
 
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
 def _lines(plan: ComparisonPlan, difference: Difference, file: Path) -> Iterator[Text]:
     cause, shown = difference.cause, difference.shown
     known = plan.known.get(cause.id)
@@ -249,7 +253,7 @@ def _lines(plan: ComparisonPlan, difference: Difference, file: Path) -> Iterator
     yield Text.assemble(
         (f"\n{cause.kind}", _STYLES[cause.rank]),
         (f"  {cause.request} {cause.field}", "bold"),
-        f"  in {difference.scripts} scripts of {len(difference.requirements)} requirements",
+        f"  in {_count(difference.scripts, 'script')} of {_count(len(difference.requirements), 'requirement')}",
         (f"  {', '.join(marks)}" if marks else "", "yellow"),
     )
     width = max(len(plan.here.name), len(plan.there.name))

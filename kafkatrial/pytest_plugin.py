@@ -39,7 +39,10 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "seed": {"metavar": "N", "help": "seed of the generated scripts (default: a random one, printed)"},
     "level": {"metavar": "must|should", "help": "weakest level of requirement to check (default: should)"},
     "profile": {"metavar": "ci|nightly", "help": "number of scripts per requirement (default: ci)"},
-    "expectations": {"metavar": "FILE", "help": "TOML file of known violations (default: none)"},
+    "expectations": {
+        "metavar": "FILE",
+        "help": "TOML file of known violations (default: that of the target, if it has one)",
+    },
 }
 _CLUSTER_SCOPE = "kafkatrial_cluster_scope"
 _SCOPES = ("function", "class", "module", "package", "session")

@@ -45,7 +45,10 @@ def run(  # noqa: PLR0917  a parameter is an option
         ),
     ] = None,
     expectations: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="TOML file of known violations (default: none).")
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="TOML file of known violations (default: that of the target, if it has one)."
+        ),
     ] = None,
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Run directory (default: a new one in .kafkatrial/runs).")

@@ -65,7 +65,7 @@ def test_differences_are_printed_and_kept_with_their_scripts(found, tmp_path, ca
     assert exit_code(WORDS) is ExitCode.VIOLATION
     out = capsys.readouterr().out
     for line in (
-        "semantic  Fetch offset  in 3 scripts of 1 requirements",
+        "semantic  Fetch offset  in 3 scripts of 1 requirement",
         "  b  step 2: \\x1b[31m",
         "  after fatal Produce connection",
         "3 scripts, 2 causes of differences, 1 new",
