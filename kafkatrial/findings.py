@@ -22,11 +22,11 @@ from reports.program import render_program
 LIST = "list"
 NOT_SHOWN = CHAOS / "not-shown"
 _WORST_FIRST = (ExitCode.VIOLATION, ExitCode.OK, ExitCode.NOTHING_RAN)
-"""Exit codes of several targets: nothing ran only if no target could run the round."""
+"""Precedence of the exit codes of several targets: NOTHING_RAN only if no target could run the round."""
 
 
 def show_finding(name: str, targets: tuple[str, ...], disk: DiskKind | None = None) -> ExitCode:
-    """Run a finding's round on each target; a finding that is not shown is a violation.
+    """Run a finding's round on each target; if a round does not show the finding, the exit code is VIOLATION.
 
     Raises:
         UnknownFindingError: there is no such finding.

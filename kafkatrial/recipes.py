@@ -1,4 +1,7 @@
-"""`--targets FILE`, recipes of other brokers, and `--client-settings FILE`, connections to them (docs/targets.md)."""
+"""Options `--targets FILE` (recipes that start other brokers) and `--client-settings FILE` (connections to clusters).
+
+See docs/targets.md.
+"""
 
 import os
 from pathlib import Path

@@ -19,7 +19,7 @@ def make_run_directory(out: Path | None, *, now: datetime, seed: int) -> Path:
 
 
 def make_report_directory(out: Path | None, *, now: datetime) -> Path:
-    """Create the directory of a new report, `.kafkatrial/reports/<time>` by default, likewise.
+    """Create the directory of a new report (default: `.kafkatrial/reports/<time>`), which must not hold anything yet.
 
     Raises:
         UsageError: it cannot be made, or is not empty.

@@ -27,14 +27,14 @@ def render_kinds() -> RenderableType:
     table.add_section()
     for what, gives, missing in (
         ("toxiproxy", "the link mesh: without it no link can be cut", why_no_mesh()),
-        ("disk in FUSE", "disks that lose, fail and fill up", why_no_disk(DiskKind.FUSE)),
+        ("disk in FUSE", "disks that lose unflushed data, fail and fill up", why_no_disk(DiskKind.FUSE)),
     ):
         table.add_row(what, gives, "", _installed(missing is None, missing or ""))
     return table
 
 
 def render_prerequisites(prerequisites: Iterable[Prerequisite]) -> RenderableType:
-    """Return a table of what this machine has, and below it a line for each that is missing: how to install it."""
+    """Return a table of the prerequisites, and below it how to install each one that is missing."""
     rows = tuple(prerequisites)
     table = plain_table("What", "Gives", "Here")
     for row in rows:

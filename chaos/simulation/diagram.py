@@ -56,7 +56,7 @@ def diagram_of(found: Counterexample, record: Record, nodes: int) -> SpaceTime:
 
 def _facts(found: Counterexample) -> tuple[tuple[str, str], ...]:
     return (
-        ("Found by", "a trial that was written" if found.seed is None else found.command),
+        ("Found by", "a hand-written trial" if found.seed is None else found.command),
         ("Defect", found.defect or "none"),
         ("Trial", found.size),
         ("Digest", found.digest),
@@ -95,7 +95,7 @@ def _first_of_clients(messages: list[SentMessage]) -> int:
 
 
 def _least_sizes(messages: Iterable[SentMessage]) -> dict[tuple[str, str], int]:
-    """Return the size of the smallest Fetch response for each source of requests and listener: it has no records."""
+    """Return the size of the smallest Fetch response, which has no records, by receiver and listener."""
     least: dict[tuple[str, str], int] = {}
     for passed in messages:
         if passed.request is not None and passed.api == "Fetch":

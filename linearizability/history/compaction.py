@@ -15,9 +15,9 @@ ROW_GROUP_ROWS: Final = 131_072
 
 
 def compact(history_dir: Path) -> None:
-    """Rewrite `NAME/*.parquet` as `NAME.parquet`, table by table. Killed at any moment, every row is still there.
+    """Rewrite `NAME/*.parquet` as `NAME.parquet`, table by table. A kill at any moment loses no row.
 
-    `operations` goes first: from then on a reader knows that every flush was whole.
+    `operations` is rewritten first: to a reader, `operations.parquet` means that every flush was complete (`layout`).
     """
     for name in SCHEMAS:
         parts = layout.table_files(history_dir, name)

@@ -2,8 +2,10 @@
 
 A shard of whole logs is one task. A log that is split takes several tasks. First each part is scanned alone. Then each
 part gets the data that it needs about the others (`edges`). Then suspects are followed through the parts until no more
-rows belong to them. Where the sieve is not valid, the whole log is judged without it: with transactions, compaction or
-retention, if the topic was deleted or created again, and if two nodes may have led at the same time.
+rows belong to them.
+
+The sieve is not valid for a log with transactions, compaction or retention, or if its topic was deleted or created
+again, or if two nodes may have led at the same time. Such a log is judged whole, without the sieve.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -49,7 +51,7 @@ class PartScan:
 
 @dataclass(frozen=True, slots=True)
 class ShardTask:
-    """The common part of every task on a shard."""
+    """Base class of the tasks on a shard."""
 
     layout: Layout
     shard: int
@@ -85,7 +87,7 @@ class ShardTask:
         return UnsplitColumns(befores, afters, own.requested_ns[known], own.end_offset[known], not_served_ns)
 
     def shard_rows(self, records: pa.Table | None, small: dict[str, pa.Table]) -> tuple[ShardRows, OperationColumns]:
-        """Return rows gathered as in every engine, and their operations."""
+        """Return the rows of these tables, gathered as for every engine (`gather`), and their operations."""
         public = {name: self.files.public(name, table) for name, table in small.items()}
         if records is not None:
             public["records"] = records
@@ -103,7 +105,7 @@ class ShardTask:
         return merge_shards(rows.judged(operations, self.context))
 
     def jumps(self, positions: pa.Table) -> Suspects:
-        """Return the offsets that consumers passed between polls."""
+        """Return the offsets that consumers skipped between polls."""
         rows, operations = self.shard_rows(None, {"positions": positions})
         begins, ends = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
         for logs in rows.shards(operations, self.context):
@@ -223,7 +225,7 @@ class ScanPart(ShardTask):
 
 @dataclass(frozen=True, slots=True)
 class SuspectsOfPart(ShardTask):
-    """One task: the suspects in a part because of the records outside it."""
+    """One task: the suspects of a part, considering the records outside it."""
 
     part: int
     outside: Outside
@@ -255,7 +257,7 @@ class JudgeCut(ShardTask):
     walks: bool
     """Whether some consumer did not continue at its last position."""
     adopted: frozenset[Key]
-    """Sends without an acknowledged offset that stand in some part."""
+    """Sends without an acknowledged offset whose value was read in some part (`Edge.adopted`)."""
 
     def __call__(self) -> ShardJudgement:
         """Judge the log."""

@@ -1,22 +1,23 @@
 """A disk behind a page cache, with faults.
 
 At a power cut (`cut_power`) unflushed data are lost, completely or in part:
-- A file keeps its content of the last flush, and any number of the bytes appended since; of those, sectors before the
-  last one may be zeros: a file system writes them in any order.
-- A file with new content from `write` has that, its first sectors, or its old content.
+- A file keeps the content of its last flush, and any number of the bytes appended since. One complete sector of these
+  bytes may be zeros, because a file system writes sectors in any order.
+- A file that was rewritten by `write` has its new content, only the first part of it, or its old content.
 - A file that was truncated without a flush may have its old end again.
-- A file that was created or deleted without a flush of its directory may be missing or restored, and so may a directory
-  of which nothing was flushed since.
+- A file that was created or deleted without a flush of its directory may be missing or restored.
+- A directory that was created or deleted may be missing or restored, unless it or the log directory was flushed since.
 - Content written by `replace` is kept.
 
 The power may also be cut during an operation (`crashes_after`): that one is performed, but not durably, and raises
 `PowerFailureError`.
 
-Operations on matching files raise `OSError` while one of the `failures` is active, and those that write while the disk
-is full (`free_bytes`). A flush may take time (`flush_ms`), which the machine waits for (`take_delay_ms`).
+An operation raises `OSError` if it matches one of the active `failures`, or if it writes more than the disk has free
+(`free_bytes`). A flush may take time (`flush_ms`), which the machine waits for (`take_delay_ms`).
 
 Implementation: a `SimulatedFile` is an inode, whose durable content is its own first `flushed_bytes` and then
-`old_end`; names, current and durable, point to them. So no operation costs what the whole file does.
+`old_end`; names, current and durable, point to them. So the cost of an operation does not depend on the
+size of the file.
 """
 
 import errno
@@ -323,7 +324,7 @@ class SimulatedDisk(MemoryDisk):
 
 
 class _Inodes(FileTable):
-    """Files by path, each a `SimulatedFile`; one of another class is from outside, and is durable."""
+    """Files by path, each a `SimulatedFile`. Any other `bytearray` is converted to a durable one when it is stored."""
 
     def __init__(self, durable: dict[str, dict[str, SimulatedFile]], files: Mapping[str, bytearray]) -> None:
         self._durable = durable

@@ -2,8 +2,8 @@
 
 Follows: org.apache.kafka.metadata.KafkaConfigSchema (KIP-226).
 
-Sources of a broker's property in order of precedence: dynamic for this broker, dynamic for all brokers, static from its
-start, default. Dynamic values are part of the cluster's metadata.
+Sources of a broker's property in order of precedence: dynamic for this broker, dynamic for all brokers, static (given
+at startup), default. Dynamic values are part of the cluster's metadata.
 
 A topic's property is its own if set, otherwise the broker's, otherwise the default. DescribeConfigs calls the broker's
 property a synonym of the topic's.
@@ -116,7 +116,10 @@ class TopicConfiguration:
         self._overrides = overrides
 
     def entry(self, name: str) -> ConfigEntry:
-        """Return the effective value in the unit of the topic's property, and its source as in Kafka."""
+        """Return the effective value in the unit of the topic's property.
+
+        The source is that of the first synonym, as in Kafka: DEFAULT if there are no synonyms.
+        """
         text = self._text(name)
         shown = None if text is None else canonical(TOPIC_CONFIG_KEYS[name].parse(text))
         source = next((entry.source for entry in self.synonyms(name)), ConfigSource.DEFAULT)

@@ -176,7 +176,7 @@ Handle = Callable[[Controller, Request, Now], Any]
 
 
 def require_active(handle: Handle) -> Handle:
-    """Wrap a handler: respond NOT_CONTROLLER on a standby controller, and with the error of a `ControllerError`."""
+    """Wrap a handler: return NOT_CONTROLLER on a standby controller, and an error response for a `ControllerError`."""
 
     @wraps(handle)
     def handle_if_active(controller: Controller, request: Request, now: Now) -> Any:

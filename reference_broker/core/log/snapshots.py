@@ -3,10 +3,12 @@
 Follows: org.apache.kafka.storage.internals.log.ProducerStateManager (KIP-98).
 
 Rules of this file:
-- A snapshot is taken when a segment is rolled, for each segment that is loaded from its batches, at the end of a log
-  that was loaded or truncated, and on a clean shutdown. Only the batches after the last snapshot are read again.
+- A snapshot is taken when a segment is rolled, and on a clean shutdown.
+- When a log is loaded or truncated, the producer state is rebuilt from the last snapshot and the batches after it. New
+  snapshots are taken at the base offset of each later segment, and at the log end.
 - A snapshot that is corrupt, or outside of the log, is deleted, and the previous one is loaded.
-- If there is none after a clean shutdown, the batches are read. Kafka assumes an upgrade, and knows no producer then.
+- If there is no snapshot after a clean shutdown, all batches are read. Kafka differs: it assumes an upgrade from a
+  version without snapshots, and starts with an empty producer state.
 """
 
 from reference_broker.core.disk import Disk

@@ -9,7 +9,8 @@ Rules of this file:
 - Records below `recovery_point` survive a crash. When the log is opened after one, later batches are verified, and the
   log is truncated before the first incomplete or corrupt one (`loading`).
 - Segments, indexes, epochs and producer state are consistent after every call: a rejected batch changes none of them.
-- Clock and disk are arguments. An `OSError` of the disk is not handled here: the log directory is lost.
+- Clock and disk are arguments. An `OSError` of the disk is not handled here: it means that the log directory
+  failed.
 """
 
 from bisect import bisect_right
@@ -127,8 +128,8 @@ class UnifiedLog:
     def _restore_epochs(self, recovered: list[tuple[int, int]]) -> None:
         """Restore the epochs from the checkpoint and from the recovered batches, which come after it.
 
-        The headers of all batches are read instead of the checkpoint if it does not reach down to the log start: it is
-        missing, or the log start offset has returned to an earlier checkpoint.
+        If the epoch checkpoint does not cover the log start offset, the headers of all batches are read instead. This
+        happens if the checkpoint is missing, or if a crash restored an earlier log start offset.
         """
         known_to = recovered[0][1] if recovered else self.log_end_offset
         known = [entry for entry in self.epochs.entries if entry[1] < known_to]
@@ -141,8 +142,9 @@ class UnifiedLog:
     def _recover_producer_state(self, recovery_point: int, now_ms: int) -> None:
         """Take the snapshots that `LogLoader.recoverSegment` takes: at the end of each segment that was recovered.
 
-        The last one is at the log end. So after a crash only the last batch of each producer is recognised, whether or
-        not a segment was rolled before. Older snapshots of that part are deleted: their batches may be lost.
+        The last one is at the log end. It contains only the last batch of each producer, so after a crash only that
+        batch is recognised as a duplicate, whether or not a segment was rolled before. Older snapshots above the first
+        recovered segment's base offset are deleted, because the batches that they cover may be lost.
         """
         self._snapshots.delete_above(self._segments[self._segment_number(recovery_point)].base_offset)
         self._rebuild_producer_state(now_ms)
@@ -414,10 +416,11 @@ class UnifiedLog:
         self.producers.expire(now_ms, self.config.producer_id_expiration_ms)
 
     def apply_retention(self, now_ms: int, high_watermark: int) -> bool:
-        """Advance the log start offset above the segments that time and size expire.
+        """Advance the log start offset past the segments that are expired by retention time or size.
 
         :returns: whether there are segments below the log start, for `delete_below_start`. The log start offset must be
-            durable before: a power cut may restore some of the files, and with the old start the log would have gaps.
+            durable before they are deleted: a power cut may restore some of the files, and with the old start the log
+            would have gaps.
         """
         first = below_log_start(self._segments, self.log_start_offset)
         if self.config.deletes:
@@ -440,7 +443,8 @@ class UnifiedLog:
         """Remove all records from `offset` on, because the log diverges from the leader's.
 
         The truncation is durable on return: if a power cut undid it, records of unknown epochs would be restored.
-        Epochs that start at the new end are removed even if no record is: they have no records, and exist only here.
+        Epochs that start at the log end are removed even if no record is removed, because they have no records and
+        exist only on this replica.
         """
         if offset >= self.log_end_offset:
             self.epochs.truncate_from_end(self.log_end_offset)

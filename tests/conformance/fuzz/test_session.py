@@ -1,4 +1,4 @@
-"""Fuzzing sessions: a broken broker is detected, its request is found among all others, and a sound one passes."""
+"""Fuzzing sessions: a broken broker is detected, the request that breaks it is found, and a correct broker passes."""
 
 import time
 

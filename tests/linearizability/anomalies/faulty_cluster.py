@@ -17,7 +17,10 @@ NOT_SERVED_ERRORS = ("REQUEST_TIMED_OUT", "NETWORK_EXCEPTION", "LEADER_NOT_AVAIL
 
 
 class FaultyCluster:
-    """A cluster with changing faults. After each change it serves, and has a full ISR, within the allowed time."""
+    """A cluster with changing faults, which recovers from each change within the allowed time.
+
+    After recovery the ISR has all nodes without a fault, and produces succeed if there are at least two of these.
+    """
 
     def __init__(self, rng):
         self.rng = rng

@@ -1,4 +1,7 @@
-"""Zones of a register with unique writes, compared with the depth-first search; the evidence alone is a violation."""
+"""Zones of a register with unique writes, compared with the depth-first search.
+
+The rows of a conflict, with the writes of the values that they read, must be a violation on their own.
+"""
 
 import random
 
