@@ -1,8 +1,8 @@
 """Temporary folder that is removed even if the process that created it is killed.
 
-The process holds a lock on the folder while it runs (`flock`, which the kernel releases however the process ends, and
-in any pid namespace). When a later process creates its first folder, it removes all folders of this user that are not
-locked. No pids are compared, so a reused pid cannot keep or remove a folder.
+The process holds a lock on the folder while it runs (`flock`). The kernel releases the lock however the process ends,
+and other processes see it even in another pid namespace. When a later process creates its first folder, it removes all
+folders of this user that are not locked. No pids are compared, so a reused pid cannot keep or remove a folder.
 """
 
 import fcntl

@@ -12,7 +12,7 @@ REQUEST_TIMEOUT_S: Final = 5.0
 class FollowingClient:
     """One process of the history, whose requests go to the node that has a role.
 
-    :param find: looks that node up at the next one; returns whether there is one.
+    :param find: sends the lookup of that node to the next node of the cluster; returns whether it was found.
     """
 
     def __init__(self, context: TrialContext, find: Callable[[RecordedClient], bool]) -> None:
@@ -21,7 +21,7 @@ class FollowingClient:
         self._is_found = False
 
     def client(self) -> RecordedClient | None:
-        """Return the client, if its node has the role by the last lookup, or by one more; None if there is none."""
+        """Return the client if the last lookup found the node that has the role, or another lookup does; else None."""
         self._is_found = self._is_found or self._find(self._client)
         return self._client if self._is_found else None
 

@@ -1,6 +1,6 @@
 """Requirements of client quotas: their changes and description, and the throttle time of a client that exceeds one.
 
-The quotas are those of client ids of the script, which removes them in the end. A broker without the API is not judged.
+A script sets quotas only for its own client ids, and removes them at the end. A broker without the API is not judged.
 """
 
 from typing import Any, Final
@@ -36,8 +36,8 @@ _CHANGES: Final = st.lists(_OP, min_size=1, max_size=3, unique_by=lambda op: op[
 )
 _BATCH_BYTES: Final = 20_000
 _RATE: Final = 1_900
-"""Bytes a second. The batch exceeds it by a twentieth over the ten seconds of the quota's window: throttled for less
-than a second."""
+"""Bytes a second. The batch is a twentieth larger than the quota permits in its window of ten seconds, so the client is
+throttled for less than a second."""
 _LARGE: Final = Produce((Batch((Record(b"v" * _BATCH_BYTES),), producer=0),))
 
 

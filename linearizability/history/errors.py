@@ -6,7 +6,7 @@ class HistoryError(Exception):
 
 
 class NotARunError(HistoryError):
-    """A directory that is no run, or one of another format version: the wrong path rather than a damaged one."""
+    """A directory that is no run, or a run of another format version. The path is wrong; no history is damaged."""
 
 
 class HistoryNotWrittenError(HistoryError):

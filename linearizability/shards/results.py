@@ -1,7 +1,7 @@
 """Stored results of shards, beside their files: an unchanged history is not judged twice.
 
-A result is valid as long as its *key* is the same: a hash of the history's fingerprint and of the source code that
-judges. A judgement depends on nothing else. A result is JSON and Arrow, so that reading it executes no code; an
+A result is valid as long as its *key* is the same: a hash of the history's fingerprint and of the source code of this
+package. A judgement depends on nothing else. A result is JSON and Arrow, so that reading it executes no code; an
 unreadable one is ignored.
 """
 

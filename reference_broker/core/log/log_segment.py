@@ -127,7 +127,7 @@ class LogSegment:
         return cut_bytes
 
     def sanity_check(self) -> None:
-        """Rebuild both indexes if one is missing or malformed, as Kafka does, or empty although batches are indexed."""
+        """Rebuild both indexes if one is missing or malformed, as Kafka does, or if the offset index lacks entries."""
         indexes = (self._offset_index, self._time_index)
         lost = not all(self._disk.exists(index.path) and index.is_whole for index in indexes)
         if lost or (not self._offset_index and self._has_indexable_batch()):

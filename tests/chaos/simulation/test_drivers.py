@@ -49,7 +49,7 @@ class Trial:
         return consumer
 
     def batches(self):
-        """The first and last offset of each batch in partition 0."""
+        """Return the first and last offset of each batch in partition 0."""
         log = read_replica("leader", self.target.log_directories(self.leader)[0] / f"{TOPIC}-0")
         return [(batch.base_offset, batch.last_offset) for batch in log.batches]
 

@@ -1,4 +1,4 @@
-"""Phases of a script: their end after an error of a control or of a client."""
+"""End of a phase of a script: when its writers are done, or after an error of a fault injection or a client."""
 
 import threading
 from dataclasses import dataclass, field

@@ -48,7 +48,7 @@ def test_restarted_node_loads_its_snapshot(clean):
     names = [f"topic-{number}" for number in range(20)]
     create_topics(cluster, *names)
     ids = set(cluster.nodes[1].metadata.image.topics_by_id)
-    assert cluster.nodes[1].quorum.log.start_offset > 0, "the start of the log is deleted"
+    assert cluster.nodes[1].quorum.log.start_offset > 0, "the start of the log was not deleted"
     (cluster.stop if clean else cluster.kill)(1)
     cluster.start(1)
     assert topics(cluster, 1) == set(names)
