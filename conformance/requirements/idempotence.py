@@ -73,7 +73,7 @@ REQUIREMENTS: Final = (
                 CreateTopic(),
                 InitProducerId(),
                 InitProducerId(),
-                producer(moves("next"), several("next", "new epoch", at_most=4)),
+                producer(moves("next"), several("next", at_most=4)),
                 Produce((Batch((Record(b"other"),), producer=1),)),
                 Produce((Batch((Record(b"none"),)),)),
                 Fetch(),

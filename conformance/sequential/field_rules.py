@@ -116,7 +116,7 @@ def _config(value: Any) -> Iterator[str]:
     for config in getattr(value, "configs", None) or ():
         if not hasattr(config, "is_sensitive"):
             return
-        kind = getattr(config, "config_type", _NONE)
+        kind = int(config.config_type) if hasattr(config, "config_type") else _NONE
         is_secret = config.is_sensitive or kind == _PASSWORD
         if is_secret and config.value is not None:
             yield f"{config.name}, which is_sensitive, with its value"
@@ -144,8 +144,9 @@ def _not_requested(request: Mapping[str, Any], response: Any) -> Iterator[str]:
 
     Raw requests have no rack and no epoch of a last record, and read uncommitted records.
     """
-    if not {"session_id", "session_epoch"} & request.keys() and getattr(response, "session_id", 0):
-        yield f"session_id {response.session_id} without a session"
+    session: Any = getattr(response, "session_id", 0)
+    if session != 0 and not {"session_id", "session_epoch"} & request.keys():
+        yield f"session_id {session} without a session"
     partitions = [part for topic in getattr(response, "responses", ()) for part in getattr(topic, "partitions", ())]
     for part in partitions:
         if getattr(part, "preferred_read_replica", _NONE) != _NONE:
