@@ -82,8 +82,8 @@ REQUIREMENTS: Final = (
     Requirement(
         id="quotas/bad-change-is-rejected",
         level=Level.MUST,
-        text="AlterClientQuotas rejects an unknown quota, one that is not above 0, a fraction of bytes, an entity "
-        "that is empty, unknown or without a name, and an address together with a client with INVALID_REQUEST.",
+        text="AlterClientQuotas rejects with INVALID_REQUEST: an unknown quota, a quota that is not above 0, a "
+        "fraction of bytes, an entity that is empty, unknown or without a name, and an address together with a client.",
         sources=(sources.KIP_546,),
         check=sequential(
             script(

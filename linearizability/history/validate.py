@@ -212,9 +212,8 @@ def _check_order(history: History) -> None:
     back = np.flatnonzero(np.diff(invoked[order]) < 0)
     if back.size:
         earlier, later = order[back[0]], order[back[0] + 1]
-        what = (
-            f"invoke_ns is {invoked[later]}, before op_id {op_ids[earlier]} at {invoked[earlier]}; op_ids ascend by it"
-        )
+        what = f"invoke_ns is {invoked[later]}, before op_id {op_ids[earlier]} at {invoked[earlier]}"
+        what += "; op_ids must ascend in the order of invoke_ns"
         raise piece.broken_row(int(later), what)
     _check_overlap(piece)
 

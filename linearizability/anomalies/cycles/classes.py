@@ -9,9 +9,9 @@
 
 Each class has a realtime variant with process and real-time edges as well. A transaction *continues in real time* in a
 component if an edge of these two kinds leads from it to another transaction of the component. A component has the
-realtime class if some transaction continues in real time in it, but not in the class above in the table: then each
-cycle through that edge has an edge of the class's own kind. With read-write edges, it is G-single if such a cycle has
-exactly one, else G2.
+realtime class if some transaction continues in real time in it, but not in the component of the class above in the
+table. Each cycle through such an edge then has an edge of the class's own kind. With read-write edges, it is G-single
+if such a cycle has exactly one, else G2.
 
 All of this takes linear time except G-single, which searches for a way back for many edges. That search has a budget of
 steps in each component; if it runs out before a cycle was found, G-single is unknown.

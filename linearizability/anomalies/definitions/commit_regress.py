@@ -27,8 +27,8 @@ def _superseded(stale: Stale) -> str:
 
 COMMIT_REGRESS = Definition(
     name=NAME,
-    text="A commit was acknowledged, and after healing two fetches both found a group offset that none of the commits"
-    " that may be the last one wrote.",
+    text="A commit was acknowledged, and after healing two fetches both found a group offset that was not written by"
+    " any commit that may be the last one.",
     levels="A violation; permitted where `__consumer_offsets` could have lost content.",
     counted="groups and partitions",
     evidence="the newest commit acknowledged before the first fetch, and the two lowest such fetches",

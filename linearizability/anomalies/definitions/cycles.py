@@ -75,7 +75,7 @@ CYCLES: Final = (
     _definition(
         G1C,
         "Write-write and write-read edges form a cycle that has a write-read edge.",
-        "A violation for every component that read_committed reads form alone; permitted where there is none inside.",
+        "A violation for each component that read_committed reads form alone; else permitted.",
         "a write-read edge leaves",
     ),
     _definition(

@@ -5,7 +5,7 @@ if the record that was read there certainly stayed: the promise of that read was
 again after healing and no record of a later epoch is at or below its offset. Two cases are permitted. An unclean
 election removed the record after it was read, and its producer wrote it again. Or a restarted leader did not recognise
 it (`idempotence`): its batch was in flight when a broker stopped, and its client sent it again under another producer
-epoch, while a producer snapshot has only the last batch of each producer.
+epoch. A producer snapshot has only the last batch of each producer.
 """
 
 from collections.abc import Iterable
@@ -68,8 +68,8 @@ def _show(log: PartitionLog, record: int) -> Shown:
 DUPLICATE = Definition(
     name=NAME,
     text="One value was read at two offsets of a partition.",
-    levels="A violation if its producer was idempotent and the record is sure to stand at two offsets at the same time,"
-    " unless it was in flight at a restart and idempotence does not cover its retry; else permitted.",
+    levels="A violation if its producer was idempotent and the record certainly was at two offsets at the same time."
+    " Else permitted, as is a record that was in flight at a restart and whose retry idempotence does not cover.",
     counted="records",
     evidence="the lowest reads of it at its two lowest offsets",
     find=find,

@@ -1,7 +1,8 @@
 """`precommitted-read`: a read_committed read returned a record before its transaction began to commit (KIP-98).
 
-A commit counts from its invocation, whatever its outcome (unless it failed for certain), so a read that returned later
-is never one. If the run is not complete, the rows of a transaction's commit may be lost: then the verdict is unknown.
+A commit counts from its invocation, whatever its outcome (unless it failed for certain): a read that returned later is
+never a precommitted read. If the run is not complete, the rows of a transaction's commit may be lost: then the verdict
+is unknown.
 """
 
 from collections.abc import Iterable

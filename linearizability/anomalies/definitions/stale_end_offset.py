@@ -95,8 +95,8 @@ def _show(log: PartitionLog, verdict: Verdict, row: int) -> Shown:
 
 STALE_END_OFFSET = Definition(
     name=NAME,
-    text="A read_uncommitted ListOffsets, sent after a committed record was acknowledged and handled in that record's"
-    " leader epoch or a newer one, returned an end that is not above the record.",
+    text="A read_uncommitted ListOffsets was sent after a committed record was acknowledged. It was handled in the"
+    " record's leader epoch or a newer one, but returned an end that is not above the record.",
     levels="A violation if the record was promised when the response arrived; else permitted.",
     counted="responses",
     evidence="the lowest produce of a record that the response left out. The offset is the returned end",

@@ -9,13 +9,14 @@ produce, an ok read that returned records, or a leader's response in `states`.
 
 Outages are measured within each period in which no fault begins or ends, from its begin. A node is struck while a fault
 names it, alone or as an end of a link (`1->2`). There are two exceptions. A `cut` that isolates one node in both
-directions, on every listener, from clients and all voters, strikes only that node. A fault that names no node, another
-fault of client links, and a `configuration` (which lasts for the rest of the run) strike every node.
+directions, on every listener, from clients and all voters, strikes only that node. A fault that names no node, any
+other fault of client links, and a `configuration` (which lasts for the rest of the run) strike every node.
 
-An outage is judged only if the partition must be available. While nodes are struck, this is so if a majority of the
-voters that `describe_quorum` last returned is not struck, and enough in-sync replicas for `min.insync.replicas` have
-not been struck by any fault since the last ISR that was returned after an allowance without a change. While no node is
-struck, an ISR of that size must have been returned at some time, or `replication.factor` must be that high.
+An outage is judged only if the partition must be available. While nodes are struck, two conditions must hold. A
+majority of the voters that `describe_quorum` last returned is not struck. And enough in-sync replicas for
+`min.insync.replicas` have not been struck by any fault since the last ISR that was returned when no fault had begun or
+ended for the allowance. While no node is struck, an ISR of that size must have been returned at some time, or
+`replication.factor` must be that high.
 
 The allowance after each begin and end of a fault is thirty seconds plus twice the sum of `broker.session.timeout.ms`,
 `controller.quorum.election.backoff.max.ms`, `controller.quorum.election.timeout.ms`,

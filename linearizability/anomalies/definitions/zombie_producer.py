@@ -165,9 +165,9 @@ def _newer_use(uses: _Uses, zombie: int) -> int:
 ZOMBIE_PRODUCER = RunDefinition(
     name=NAME,
     text="A produce, a commit of group offsets inside a transaction, or a commit that changes an outcome was"
-    " acknowledged, though its producer was fenced: before it was invoked, an init_producer_id had returned, or a"
-    " completed operation had used, a newer producer id or epoch of its transactional id. A repeated commit is"
-    " permitted.",
+    " acknowledged, though its producer was fenced. A producer is fenced if a newer producer id or epoch of its"
+    " transactional id had been returned by an init_producer_id, or used by a completed operation, before the operation"
+    " was invoked. A repeated commit is permitted.",
     levels="A violation; permitted where the fence may have been lost.",
     counted="operations",
     evidence="the operation, and the lowest one with a newer id or epoch that had completed before it",
