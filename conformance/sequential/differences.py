@@ -22,6 +22,7 @@ COSMETIC_FIELDS: Final[Mapping[str, str]] = {
     "leader_epochs": "a cluster may have had elections before the script",
     "leader_epoch": "a cluster may have had elections before the script",
     "log_start_offset": "in a produce response; a fetch below it is OFFSET_OUT_OF_RANGE",
+    "explained": "whether errors have messages",
     "replication_factor": "the script does not request a specific one",
 }
 """Fields on which no client acts, each with the reason."""

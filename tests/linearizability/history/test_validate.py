@@ -171,8 +171,10 @@ BROKEN = [
     ),
     (
         added("operations", operation(8, 9, "poll", 69, 99)),
-        "table operations, row 7 (op_id 8, process 9): invoke_ns is 69, before op_id 7 at 70; "
-        "op_ids must ascend in the order of invoke_ns",
+        (
+            "table operations, row 7 (op_id 8, process 9): invoke_ns is 69, before op_id 7 at 70; "
+            "op_ids must ascend in the order of invoke_ns"
+        ),
     ),
     (
         added("operations", operation(8, 3, "poll", 79, 99)),
