@@ -1,4 +1,4 @@
-"""The generic checker of linearizability, for any model.
+"""Generic checker of linearizability, for any model.
 
     from linearizability.models.compare_and_set import compare_and_set
     from linearizability.verify import Budget, check

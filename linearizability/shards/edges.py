@@ -124,8 +124,8 @@ def leaders_conflict(leaders: Leaders) -> bool:
 
 
 def may_be_outage(not_served_ns: Int64s, first_invoke_ns: int, served_ns: Int64s, allowed_ns: int) -> bool:
-    """Whether an operation that was not served ended more than `allowed_ns` after the last success.
+    """Whether an operation that was not served ended too late after both the last success and the first invocation.
 
-    If there was no success, the time counts from the first invocation of these operations.
+    The first invocation is that of the operations that were not served.
     """
     return bool(np.any(not_served_ns - np.maximum(served_ns, first_invoke_ns) > allowed_ns))

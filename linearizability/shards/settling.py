@@ -114,7 +114,7 @@ class SettlePart:
 
 
 def bounds_of(shard: Shard, part: int) -> dict[str, tuple[int, int]]:
-    """Return the bounds [low, high) of a part's keys, by table; a split log's exclude sends of unknown offset."""
+    """Return the bounds [low, high) of a part's keys, by table; without sends of unknown offset if the log is split."""
     own = shard.parts[part]
     low = own.begin if shard.is_cut else LOWEST
     reads = (LOWEST if part == 0 else own.begin, own.end)
@@ -159,7 +159,7 @@ def covered(reads: pa.Table, positions: pa.Table) -> Flags:
 
 
 def _keys(log: Indexes, op_id: Int64s, other_log: Indexes, other_op_id: Int64s) -> tuple[Int64s, Int64s]:
-    """Return a number for each pair of log and op_id in both lists, so that the numbers have the order of the pairs."""
+    """Return numbers for the pairs (log, id) in both lists, so that the numbers have the order of the pairs."""
     both = np.concatenate([op_id, other_op_id])
     if not len(both):
         return both, both
