@@ -48,7 +48,7 @@ def finding(
 ) -> Iterable[Anomaly]:
     """Yield the finding of one verdict, if any item is `found`.
 
-    Its evidence are the items with the lowest `offsets`; `show` returns the evidence for one item.
+    The evidence is the items with the lowest `offsets`; `show` returns the evidence for one item.
     """
     indexes: Indexes = np.flatnonzero(found) if found.dtype == np.bool_ else found.astype(np.intp)
     if not len(indexes):

@@ -1,4 +1,4 @@
-"""The page `docs/anomalies.md`, generated from the definitions.
+"""Generator of the page `docs/anomalies.md` from the definitions.
 
 `python -m linearizability.anomalies.document` prints it.
 """
