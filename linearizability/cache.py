@@ -1,8 +1,8 @@
-"""Cache directory of the user, and verification of what was built into it before it is executed.
+"""Cache directory of the user, and verification of the files built into it before they are executed.
 
-What is built on this machine, a Go binary or a class archive, differs from one toolchain to the next, so that no hash
-of it can be committed as those of jars are. Its build records the SHA-256 of each file in `NAME.sha256` beside it, as
-`sha256sum` writes it. At each use the files are compared with that record, and must be files that no other user can
+A file that is built on this machine, a Go binary or a class archive, differs from one toolchain to the next. So its
+hash cannot be committed, unlike those of jars. The build records the SHA-256 of each file in `NAME.sha256` beside it,
+as `sha256sum` writes it. At each use the files are compared with that record, and must be files that no other user can
 change.
 """
 
@@ -30,7 +30,7 @@ def move_into_cache(built: Path, final: Path) -> None:
     record.write_text(_hashes(built))
     record.chmod(0o644)
     with _locked(final.parent, fcntl.LOCK_EX), tempfile.TemporaryDirectory(dir=final.parent, prefix=".old-") as old:
-        if final.is_dir() and not final.is_symlink():  # which a rename does not replace
+        if final.is_dir() and not final.is_symlink():  # a rename does not replace a directory
             final.rename(Path(old) / final.name)
         built.replace(final)
         record.replace(record_of(final))
@@ -42,7 +42,7 @@ def record_of(path: Path) -> Path:
 
 
 def rejection_reason(path: Path) -> str | None:
-    """Return why a built file or directory must not be executed, in a phrase; null if it is what its build recorded."""
+    """Return why a built file or directory must not be executed, in a phrase; None if it is as its build recorded."""
     try:
         with _locked(path.parent, fcntl.LOCK_SH):
             return _rejection_reason(path, record_of(path))
@@ -89,7 +89,7 @@ def _files(directory: Path) -> Iterator[Path]:
 
 
 def _why_changeable(path: Path) -> str | None:
-    """Return how another user could change a file or directory; null if none can, or if it does not exist."""
+    """Return how another user could change a file or directory; None if no user can, or if it does not exist."""
     if path.is_symlink():
         return f"{path} is a symbolic link"
     if not path.exists():

@@ -1,4 +1,4 @@
-"""The local engine: judges a history on this machine, one topic partition after the other.
+"""Local engine that judges a history on this machine, one topic partition after the other.
 
 If a history has fewer than `LARGE_ROWS` records, `records` and `positions` are read once into compact arrays (about 50
 bytes a record, `anomalies.gather`); memory also holds the working set of one shard at a time. The tables of a larger

@@ -43,7 +43,7 @@ def judge_operations(
 ) -> tuple[Judgement, Verification, Explanation | None]:
     """Return the judgement, the verification, and the explanation of a violation. Raises HistoryError.
 
-    If a model raises, it got an input or output that it does not know, which is an error of the history here.
+    If a model raises an error, the history has an input or output that the model does not know.
     """
     try:
         verification = check(history, model, budget)

@@ -1,8 +1,8 @@
-"""Archives of the classes that a JVM loads (AppCDS, JEP 350): mapped at start instead of read from jars and verified.
+"""Archives of the classes that a JVM loads (AppCDS, JEP 350), so that it need not read them from jars and verify them.
 
-An archive is made once, by a JVM that runs what later ones run and then ends. It lies in the user's cache, and belongs
-to one Java and one set of jars. One that is missing or was changed since is not passed to a JVM, and a JVM ignores one
-that does not fit its class path: without an archive a start is slower, and nothing else.
+An archive is made once, at the end of a JVM that ran the same program as later ones. It is in the user's cache, and
+belongs to one Java and one set of jars. An archive that is missing or was changed is not passed to a JVM, and a JVM
+ignores an archive that does not fit its class path. Without an archive, a JVM starts more slowly; nothing else changes.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ _QUIET: Final = "-Xlog:cds=off", "-Xlog:cds+dynamic=off"
 
 
 class ClassArchiveError(Exception):
-    """The archive could not be made. The message is one line with the reason."""
+    """Failure to make an archive. The message is one line with the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class ClassArchive:
 
     @classmethod
     def of(cls, name: str, java: Path, jars: Sequence[Path]) -> Self:
-        """Return the archive of these jars for this Java. A jar or a Java that was replaced in place has another one.
+        """Return the archive of these jars for this Java. It is another one after a jar or Java is replaced in place.
 
         :raises OSError: a jar does not exist.
         """

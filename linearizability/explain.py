@@ -26,8 +26,8 @@ STEPS_PER_EVENT = 30
 class PartialLinearization:
     """One way to place as many operations as possible, the resulting state, and why the blocked operation fails there.
 
-    Of a long history `operations` are only the last ones: `earlier` operations were placed before them and led to the
-    state `begin`.
+    In a long history, `operations` has only the last operations: `earlier` is the number of those that were placed
+    before them, and `begin` the state that these led to.
     """
 
     operations: tuple[Operation, ...]
@@ -44,9 +44,9 @@ class PartialLinearization:
 class Explanation:
     """The evidence of one subhistory.
 
-    `blocked` has the earliest completion that cannot be placed. `partial_linearizations` are the longest ones, one for
-    each state, at most ten; none if the budget was used up first. The `shrunk` operations fail by themselves, whatever
-    the others did; `minimal` if each of them is needed.
+    `blocked` is the operation with the earliest completion that cannot be placed. `partial_linearizations` are the
+    longest ones, one for each state, at most ten; none if the budget was used up first. The `shrunk` operations are a
+    violation by themselves, regardless of the others. `minimal` is true if each of them is needed.
     """
 
     blocked: Operation

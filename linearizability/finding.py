@@ -59,7 +59,7 @@ class Finding:
     program: str = ""
     """The shrunk script as a runnable Python program."""
     flaky: bool = False
-    """The violation did not recur when the script ran again."""
+    """Whether the violation did not recur when the script ran again."""
     judgement: Judgement | None = None
     """The judgement of the history, for a requirement that is judged by one."""
     differences: tuple[Difference, ...] = ()

@@ -52,7 +52,7 @@ def isolate(directory: Path | str) -> None:
 def isolate_children() -> None:
     """Keep the working directory out of the import path of every Python process that this process starts.
 
-    For processes that a library starts: those of `multiprocessing`, and Spark's Python workers.
+    This is for processes that a library starts, such as those of `multiprocessing` and Spark's Python workers.
     """
     os.environ[_SAFE_PATH] = "1"
     if kept := os.pathsep.join(entry for entry in _entries() if not _is_the_users(entry)):

@@ -60,7 +60,7 @@ class Judgement:
 
     @property
     def verdict(self) -> Verdict:
-        """Violation if any anomaly is one, else unknown if there is any unknown or reason, else ok."""
+        """Violation if any anomaly is a violation, else unknown if any is unknown or there is a reason, else ok."""
         found = {anomaly.verdict for anomaly in self.anomalies}
         if Verdict.VIOLATION in found:
             return Verdict.VIOLATION

@@ -24,7 +24,9 @@ State = Hashable
 @final
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """The operation is not possible in that state. Build it once, outside of `step`: a search needs it very often.
+    """Result of `step` for an operation that is not possible in a state.
+
+    Build it once, outside of `step`: a search needs it very often.
 
     It has no subclasses: a search compares the class, and would take an instance of a subclass for a state.
     """

@@ -3,8 +3,8 @@
 `search.log_order` defines what is judged. The anomalies are more detailed and permit what Kafka permits after faults;
 this check decides only whether there is any order. For a topic with retention, compaction or deleted records it does
 not check that reads returned every record; for a transaction that is not known to be committed it does not check
-whether read_committed readers saw it. It rejects a log with tombstones or of a topic that was created again, and one
-that was used after its topic was deleted, if no id shows which topic was meant.
+whether read_committed readers saw it. It rejects a log with tombstones and a log of a topic that was created again. If
+no record has the topic's id, it also rejects a log that was used after its topic was deleted.
 """
 
 from collections.abc import Sequence
@@ -202,7 +202,7 @@ def _operations(history: History) -> _Operations:
 
 
 def _committed(process: Ints, txn_seq: Ints, transactional: Bools, commits: Bools) -> Bools:
-    """Whether each operation's transaction was committed for certain."""
+    """Whether each operation's transaction was certainly committed."""
     rows = np.flatnonzero(transactional)
     _, whose = np.unique(process[rows], return_inverse=True)
     numbers_there, which = np.unique(txn_seq[rows], return_inverse=True)

@@ -1,8 +1,8 @@
 """Temporary folder that is removed even if the process that created it is killed.
 
 The process holds a lock on the folder while it runs (`flock`). The kernel releases the lock however the process ends,
-and other processes see it even in another pid namespace. When a later process creates its first folder, it removes all
-folders of this user that are not locked. No pids are compared, so a reused pid cannot keep or remove a folder.
+and a process in another pid namespace can test the lock too. When a later process creates its first folder, it removes
+all folders of this user that are not locked. No pids are compared, so a reused pid cannot keep or remove a folder.
 """
 
 import fcntl
@@ -40,7 +40,7 @@ class TemporaryFolder:
         self._removal = weakref.finalize(self, _remove, self.path, lock)
 
     def remove(self) -> None:
-        """Remove it. Idempotent."""
+        """Remove the folder. Idempotent."""
         self._removal()
 
     def keep(self) -> None:
@@ -57,7 +57,7 @@ class TemporaryFolder:
 
 @cache
 def remove_abandoned(place: str) -> None:
-    """Remove this user's folders that no process holds; once in a process."""
+    """Remove this user's folders that no process has locked. Only the first call in a process does so."""
     for path in Path(place).glob(f"{_HELD}*"):
         with suppress(OSError):
             _remove_if_abandoned(path)

@@ -1,4 +1,4 @@
-"""The generic checker of linearizability, for any model.
+"""Generic checker of linearizability, for any model.
 
     from linearizability.models.compare_and_set import compare_and_set
     from linearizability.verify import Budget, check
@@ -59,8 +59,8 @@ class Budget:
 class SubhistoryVerdict:
     """The result for one subhistory. `key` is its partition, None if the model has none.
 
-    `reason` is why a verdict is unknown, or which operation a violation is about. `steps` counts the attempts to place
-    one operation, by all engines together; `peak_bytes` estimates what they held.
+    `reason` is why a verdict is unknown, or the operation that cannot be placed. `steps` counts the attempts to place
+    one operation, by all engines together; `peak_bytes` estimates the memory that they held.
     """
 
     key: Hashable
@@ -84,7 +84,7 @@ class Verification:
 
     @property
     def verdict(self) -> Verdict:
-        """Violation if any subhistory is one, else unknown if any is, else ok."""
+        """Violation if any subhistory is a violation, else unknown if any is unknown, else ok."""
         verdicts = {outcome.verdict for outcome in self.outcomes}
         return next((bad for bad in (Verdict.VIOLATION, Verdict.UNKNOWN) if bad in verdicts), Verdict.OK)
 

@@ -35,7 +35,7 @@ _ALWAYS_NS = -(2**63)
 
 @dataclass(frozen=True, slots=True)
 class LogStarts:
-    """The highest log start known by a time: a staircase."""
+    """The highest known log start offset, as a step function of time."""
 
     at_ns: Int64s
     highest: Int64s
@@ -81,7 +81,7 @@ def first_returned(log: PartitionLog) -> Int64s:
 
 
 def compacted_from_ns(log: PartitionLog) -> Int64s:
-    """Return, per record, when compaction may have removed it at the earliest; NEVER_NS where it may not."""
+    """Return, per record, the earliest time at which compaction may have removed it; NEVER_NS where it cannot have."""
     records = log.records
     removable = np.full(len(records), NEVER_NS, np.int64)
     keyed = np.flatnonzero(records.key != NO_KEY)
@@ -93,7 +93,7 @@ def compacted_from_ns(log: PartitionLog) -> Int64s:
     sent_ns = np.where(sent, records.invoke_ns, _ALWAYS_NS)
     never_there = records.aborted | (failed & ~records.read)
     covers_ns = np.where(never_there, NEVER_NS, sent_ns)[keyed]
-    # Each record twice: where its highest copy stands it covers what lies below; its lowest copy may be covered.
+    # Each record occurs twice: its highest copy covers records of the key below it; its lowest copy may be covered.
     offset = np.concatenate([_highest_offset(log)[keyed], _known(records.offset)[keyed]])
     may_be_covered = np.repeat([False, True], len(keyed))
     key = np.tile(records.key[keyed].astype(np.int64), 2)
@@ -131,7 +131,7 @@ def absent_from_read(
     stable = operations.isolation[reader] != READ_UNCOMMITTED
     unstable = offset >= last_stable_offset
     transaction = records.transaction[record]
-    open_until_ns = np.append(log.context.transactions.open_until_ns, NO_OFFSET)[transaction]  # -1 is the last: never
+    open_until_ns = np.append(log.context.transactions.open_until_ns, NO_OFFSET)[transaction]  # index -1: never open
     still_open = (transaction >= 0) & (operations.invoke_ns[reader] <= open_until_ns)
     absent: Flags = permitted | (stable & (unstable | still_open))
     return absent

@@ -14,7 +14,7 @@ from linearizability.anomalies.log import PartitionLog
 
 @dataclass(frozen=True, slots=True)
 class Acknowledgements:
-    """One element per operation, ascending."""
+    """Acknowledged produces, one element per operation, ascending."""
 
     operation: Indexes
     epoch: Int32s
@@ -38,5 +38,5 @@ def acknowledgements(log: PartitionLog) -> Acknowledgements:
 
 
 def no_offsets(count: int) -> Int64s:
-    """Return the offsets of items that have none."""
+    """Return NO_OFFSET for each of some items."""
     return np.full(count, NO_OFFSET, np.int64)

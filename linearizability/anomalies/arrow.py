@@ -1,7 +1,7 @@
 """Conversion of the public tables, as Arrow, into the columns that the checks read; every engine uses it.
 
-What an operation leaves open (`acks`, `isolation.level`) is taken from its client's properties. If they do not set it,
-an idempotent producer has acks=all, since Kafka rejects anything else, and unknown acks promise nothing.
+If a row has no `acks` or `isolation`, it is taken from the client's properties. If these do not set `acks`, an
+idempotent producer has acks=all, because Kafka rejects anything else; any other has acks=1, which promises nothing.
 """
 
 import math
@@ -107,7 +107,7 @@ def not_served(table: pa.Table) -> npt.NDArray[np.bool_]:
 
 
 def is_in(column: pa.ChunkedArray, values: pa.Array) -> pa.ChunkedArray:
-    """Return whether each value is one of these. Arrow would expand a dictionary, whose values may be of any length."""
+    """Return whether each value is one of `values`. A dictionary is not expanded, because its values may be long."""
     if not pa.types.is_dictionary(column.type):
         return pc.is_in(column, value_set=values)
     parts = [pc.is_in(chunk.dictionary, value_set=values).take(chunk.indices) for chunk in column.chunks]

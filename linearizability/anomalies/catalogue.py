@@ -75,7 +75,7 @@ def judge_run(shards: Iterable[ShardJudgement], transactional: pa.Table, context
 def _partition_logs(logs: Sequence[LogColumns], context: Context) -> Iterable[PartitionLog]:
     ambiguous = [log for log in logs if context.is_ambiguous(log.topic, log.topic_id)]
     for rows in logs:
-        # A send to an ambiguous log may belong to any log of this name, and a send to any log to an ambiguous one.
+        # A send in an ambiguous log may belong to any log of the name, and a send in any log to an ambiguous one.
         others = [log for log in (logs if rows in ambiguous else ambiguous) if log is not rows]
         values = [log.sends.value[log.sends.valued] for log in others]
         yield PartitionLog(rows, context, np.unique(np.concatenate(values)) if values else None)

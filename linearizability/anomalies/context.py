@@ -1,8 +1,10 @@
-"""The context of a shard: what its checks need of the rest of the run. Small, picklable, the same for every shard.
+"""Context of a shard: the data about the rest of the run that its checks need.
 
-A null topic id stands for the only id of the topic's name. Where a name had several ids, or was deleted and never had
-one, rows without an id may belong to any incarnation: they form an *ambiguous* log, in which only anomalies that need
-no offset are judged (phantom-read, corrupt-record), and whose sends explain reads in the other logs of that name.
+It is small, picklable and the same for every shard.
+
+A null topic id stands for the only id of the topic's name. If a name had several ids, or was deleted and never had one,
+rows without an id may belong to any incarnation. These rows form an *ambiguous* log. It is judged only for anomalies
+that need no offset (phantom-read, corrupt-record), and its sends explain reads in the other logs of the name.
 """
 
 from collections.abc import Mapping
@@ -44,7 +46,7 @@ class LogStartRequest:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The rest of the run."""
+    """Data about the run for the checks of one shard."""
 
     complete: bool
     settings: Settings
@@ -86,7 +88,7 @@ class Context:
         return not rules.losses and rules.unclean_from_ns == NEVER_NS
 
     def may_move_replicas(self, topic: str) -> bool:
-        """Whether a topic may have fewer replicas than before, on request."""
+        """Whether replicas of a topic may have been moved or removed on request."""
         return topic in self.moved or None in self.moved
 
     @property
@@ -107,7 +109,7 @@ class Context:
         return len(ids) > 1 or any(deletion.topic == topic for deletion in self.deletions)
 
     def deleted_from_ns(self, topic: str, topic_id: str | None, first_ns: int) -> int:
-        """Return when a topic may have been deleted at the earliest, NEVER_NS if never.
+        """Return the earliest time at which a topic may have been deleted; NEVER_NS if it cannot have been.
 
         `first_ns` is the time of its log's first operation. A deletion by name alone applies to every incarnation that
         was in use before the deletion completed.

@@ -43,7 +43,7 @@ class Coverage:
         return started - np.searchsorted(self.afters, offsets, side="right")
 
     def holds(self, operation: Indexes, offset: Int64s) -> Flags:
-        """Whether an operation's own ranges cover an offset, row by row."""
+        """Whether, per row, the operation's own ranges cover the offset."""
         begin = np.searchsorted(self.operation, operation, side="left")
         end = np.searchsorted(self.operation, operation, side="right")
         held = np.zeros(len(operation), np.bool_)

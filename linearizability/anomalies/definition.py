@@ -46,7 +46,10 @@ def finding(
     offsets: Int64s,
     show: Callable[[int], Shown],
 ) -> Iterable[Anomaly]:
-    """Return the finding of one verdict, if any item is `found`; `show` explains one of the lowest by `offsets`."""
+    """Yield the finding of one verdict, if any item is `found`.
+
+    The evidence is the items with the lowest `offsets`; `show` returns the evidence for one item.
+    """
     indexes: Indexes = np.flatnonzero(found) if found.dtype == np.bool_ else found.astype(np.intp)
     if not len(indexes):
         return
@@ -56,7 +59,7 @@ def finding(
 
 
 def _lowest(indexes: Indexes, offsets: Int64s) -> list[int]:
-    """Return the items that may be among the lowest EVIDENCE_MAX: those up to that offset, ties included."""
+    """Return the items that may be among the lowest EVIDENCE_MAX, including all with the offset of the last one."""
     keys = offsets[indexes].astype(np.uint64)  # NO_OFFSET, the lowest int64, comes after every offset.
     if len(indexes) > EVIDENCE_MAX:
         bound = np.partition(keys, EVIDENCE_MAX - 1)[EVIDENCE_MAX - 1]
@@ -88,5 +91,5 @@ def value_of(log: PartitionLog, record: int) -> int | None:
 
 
 def op(log: PartitionLog, operation: int) -> int:
-    """Return the op_id of an operation's index."""
+    """Return the op_id of an operation, given its index."""
     return int(log.rows.operations.op_id[operation])

@@ -1,4 +1,4 @@
-"""The page `docs/anomalies.md`, generated from the definitions.
+"""Generator of the page `docs/anomalies.md` from the definitions.
 
 `python -m linearizability.anomalies.document` prints it.
 """
@@ -33,7 +33,7 @@ def page() -> str:
             f"- Counted: {anomaly.counted}.\n- `op_ids` of its evidence: {anomaly.evidence}.\n"
         )
         module = anomaly.find.__module__
-        if module not in described:  # Definitions that share one come one after the other.
+        if module not in described:  # Definitions that share a module are adjacent.
             parts.extend(notes + "\n" for notes in (_prose(sys.modules[module]),) if notes)
             described.add(module)
     for title, source in (

@@ -80,7 +80,7 @@ class Source(Protocol):
         """Return the number of rows of a table."""
 
     def batches(self, name: str, columns: Sequence[str]) -> Iterable[pa.Table]:
-        """Yield batches of those columns of a table, in order."""
+        """Yield batches of some columns of a table, in order."""
 
 
 class _Placed:
@@ -104,7 +104,7 @@ class _Records(_Placed):
     def __init__(self, source: Source, op_ids: Int64s, compacted: Callable[[str], bool]) -> None:
         super().__init__()
         count = source.count("records")
-        # Room for all rows in both: pages that are never written to take no memory.
+        # Both have room for all rows, because pages that are never written to take no memory.
         self.sends, self.reads = _Filled(_record_room(count), count), _Filled(_record_room(count), count)
         keys = KeyCodes()
         for table in source.batches("records", SHARD_FIELDS["records"]):

@@ -1,15 +1,15 @@
 """Fetches of group offsets after healing that no commit explains: the common part of commit-lost and commit-regress.
 
 A commit *may be the last one* for a fetch if it may have begun before the fetch returned, may have succeeded, was not
-aborted, and was not superseded. Another acknowledged commit supersedes it if that began after its end, and ended before
-the fetch was invoked. The end of a commit is unknown if its outcome is unknown, or if its transaction is not known to
-be committed.
+aborted, and was not superseded. Another acknowledged commit supersedes it if that commit began after this one had
+ended, and ended before the fetch was invoked. The end of a commit is unknown if its outcome is unknown, or if its
+transaction is not known to be committed.
 
 Choices. A commit inside a transaction takes effect with the transaction, but Kafka responds to EndTxn before the
-markers are written: it counts as ended only for a fetch that waits for it (read_committed, which requires stable
-offsets, KIP-447). A partition is not judged if its topic was deleted or its rows may belong to several incarnations. A
-group is not judged if offsets of it were deleted on request or `offsets.retention.minutes` was below Kafka's default of
-7 days.
+markers are written. So the commit counts as ended only for a fetch that waits for the markers (read_committed, which
+requires stable offsets, KIP-447). A partition is not judged if its topic was deleted or its rows may belong to several
+incarnations. A group is not judged if some of its offsets were deleted on request or `offsets.retention.minutes` was
+below Kafka's default of 7 days.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -104,7 +104,7 @@ def level(log: PartitionLog) -> Verdict:
 
 
 def stale_fetches(log: PartitionLog, *, lost: bool) -> Iterator[Stale]:
-    """Yield, per group, two fetches that found no offset (`lost`), or that found a superseded one."""
+    """Yield, per group, the first two operations that found no offset (`lost`) or a superseded one, if two did."""
     for group in judged_groups(log):
         rows = log.rows.offsets.take(log.rows.offsets.group == group)
         commits, fetches = _commits(log, rows.take(rows.is_commit)), _fetches(log, rows.take(~rows.is_commit))
@@ -171,9 +171,10 @@ def _is_stale(log: PartitionLog, commits: _Commits, fetches: OffsetColumns, *, w
 
 
 def _latest_end(commits: _Commits, offset: Int64s, by_ns: Int64s) -> Int64s:
-    """Return, per fetch, the latest end of a commit of its offset that began by a time, else the lowest number.
+    """Return, per fetch, the latest end of the commits of its offset that began by `by_ns`; the lowest int64 if none.
 
-    Commits and fetches sorted together by offset and time, commits first: a running maximum of ends, as ranks.
+    Commits and fetches are sorted together by offset and time, commits first. The result is a running maximum of ends,
+    as ranks.
     """
     offsets = np.unique(np.concatenate([commits.offset, offset]), return_inverse=True)[1].reshape(-1)
     ends, ranks = np.unique(commits.end_ns, return_inverse=True)

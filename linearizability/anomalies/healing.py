@@ -5,9 +5,9 @@ directions between one node and the clients and other nodes *isolates* that node
 argument limits it to a `listener`; but only if those other nodes include all voters, because a leader that reaches a
 controller keeps leading. Any other fault of client links affects every node, for the same reason. A target that names
 no node affects every node, an election affects none, and a `configuration` affects every node for the rest of the run,
-because its effect is unknown. The allowance after each begin and end of a fault is thirty seconds plus twice the time
-that Kafka takes, one after the other, to detect a dead controller, a dead broker and a lagging follower: the highest
-values in force of TIMES_MS.
+because its effect is unknown. The allowance after each begin and end of a fault is thirty seconds plus twice the sum of
+the times that Kafka takes to detect a dead controller, a dead broker and a lagging follower: the highest values of
+TIMES_MS that were in force.
 """
 
 import re
@@ -46,7 +46,7 @@ class Struck:
 
     nodes: Nodes
     if_voters_among: Nodes = None
-    """Valid only if these include all voters: the ends of each cut that isolates a node."""
+    """`nodes` is valid only if these include all voters. They are at an end of every cut that isolates a node."""
 
     def __or__(self, other: "Struck") -> "Struck":
         if self.nodes is None or other.nodes is None:
@@ -99,7 +99,7 @@ class Schedule:
         return (period for period in self.periods if period.struck == NOTHING)
 
     def is_unchanged(self, requested_ns: int, received_ns: int) -> bool:
-        """Whether no fault began or ended between a request, less the allowance, and its response."""
+        """Whether no fault began or ended from the allowance before a request until its response."""
         edge = bisect_right(self._edges_ns, received_ns)
         return edge == 0 or self._edges_ns[edge - 1] + self.allowed_ns < requested_ns
 

@@ -8,8 +8,9 @@ then bumps its producer epoch, as Java's producer and librdkafka do, appends the
 
 A further copy of a record is permitted if all `CONDITIONS` hold, and the produce was idempotent, outside of a
 transaction, and could be retried by its client. The restart must overlap the produce, and begin before the copy was
-read. It must be the restart of the leader in the copy's leader epoch; if the history does not show that leader, of any
-replica. A producer with epoch 0 was never bumped; if the history does not show the epoch, it may have been.
+read. It must be the restart of the leader in the copy's leader epoch; if the history does not show that leader, the
+restart of any replica counts. A producer epoch of 0 was never bumped; an epoch that the history does not show may have
+been.
 """
 
 from collections.abc import Iterator

@@ -82,7 +82,7 @@ class Records:
 
     @property
     def promise_end_ns(self) -> Int64s:
-        """The later end of both promises."""
+        """The later of the ends of both promises."""
         return np.maximum(self.acknowledged_end_ns, self.read_end_ns)
 
 
@@ -336,7 +336,7 @@ def _key_read(log: PartitionLog, count: int) -> npt.NDArray[np.int32]:
 
 
 def _is_phantom(log: PartitionLog, value: Int64s, valued: Flags) -> Flags:
-    """Whether a record without a known send has none for certain.
+    """Whether a record without a known send was certainly not sent.
 
     A record that may have had an unknown send (a tombstone that was not acknowledged, the lost end of an incomplete
     run, an unclear topic id) may have been aborted, so a read alone does not make it committed.

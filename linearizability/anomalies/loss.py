@@ -33,7 +33,7 @@ class Losses:
     permitted: Flags
     """Shown lost, but not while it was promised."""
     covered: Flags
-    """Unread, but covered by a read that counts against it."""
+    """Covered by a read that is evidence about it and did not return it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +74,10 @@ def _from_reads(log: PartitionLog, eligible: Flags, found: Losses) -> None:
 
 
 def unreturned(log: PartitionLog, eligible: Flags, done: Callable[[], Flags] | None = None) -> Iterator[Pairs]:
-    """Yield every pair of an eligible record and a read that covers its offset without returning it, or contradicts it.
+    """Yield pairs of an eligible record and every read that contradicts it.
 
-    Records that are `done` at the beginning of a chunk are left out of it.
+    The read covers the record's offset without returning the record, or returned another record there. Records that are
+    `done` at the beginning of a chunk are left out of it.
     """
     suspects = _suspects(log, eligible)
     none_done = np.zeros(len(log.records), np.bool_)
@@ -128,7 +129,7 @@ def _pairs(
     done: Callable[[], Flags],
     returned_elsewhere: bool = False,
 ) -> Iterator[Pairs]:
-    """Yield each suspect, by offset, with every read that covers its offset without returning it, or contradicts it.
+    """Yield the pairs of `unreturned` for suspects at given offsets, sorted by offset.
 
     Suspects that are `done` at the beginning of a chunk are left out of it.
     """
@@ -171,9 +172,10 @@ def _within_limit(offset: Int64s, low: int, count: int) -> int:
 
 
 def pairs_at(log: PartitionLog, suspects: Indexes, offset: Int64s, returned_elsewhere: bool = False) -> Iterator[Pairs]:
-    """Yield the same pairs for records at given offsets, sorted by offset, without leaving any out.
+    """Yield the pairs of `unreturned` for suspects at given offsets, sorted by offset, without leaving any out.
 
-    With `returned_elsewhere`, only reads that cover the offset are paired, even if they returned the record at another.
+    With `returned_elsewhere`, only reads that cover the offset are paired, also those that returned the record at
+    another offset.
     """
     none_done = np.zeros(len(log.records), np.bool_)
     return _pairs(log, suspects, offset, lambda: none_done, returned_elsewhere)
@@ -197,7 +199,7 @@ def _has_returned(log: PartitionLog, returns: Int64s, record: Indexes, reader: I
 
 
 def counts_against(log: PartitionLog, record: Indexes, reader: Indexes) -> Flags:
-    """Whether a read counts against a record."""
+    """Whether, per pair, the read is evidence about the record, as this module's docstring defines it."""
     records, operations = log.records, log.rows.operations
     counts: Flags = np.where(
         records.acknowledged[record],

@@ -59,7 +59,7 @@ def _recorded_ranges(log: PartitionLog) -> tuple[Indexes, Int64s, Int64s, Flags]
 
 
 def _read_ranges(log: PartitionLog) -> tuple[Indexes, Int64s, Int64s, Flags]:
-    """Return the same by the returned records: from the first record of each poll to the offset after its last."""
+    """Return what `_recorded_ranges` does, from the records: a poll begins at its first and ends after its last one."""
     reads = log.rows.reads
     rows = returned_rows(log)
     begins = rows[np.flatnonzero(np.diff(reads.operation[rows], prepend=-1))]

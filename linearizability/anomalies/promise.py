@@ -46,8 +46,8 @@ class Stake:
     :ivar acks: what committed it: 0, 1, ALL, or READ.
     :ivar lossy_replicas: how many replicas have lost content since the ISR was last full.
     :ivar unclean_election: an unclean election was permitted or requested, and a replica has had a fault.
-    :ivar last_in_sync_is_lossy: the last in-sync replica is one of the lossy, in a cluster without eligible leader
-        replicas. A history does not show that. The simulation sees it, and records an unclean election.
+    :ivar last_in_sync_is_lossy: the last in-sync replica has lost content, in a cluster without eligible leader
+        replicas. A history does not show that. The simulation detects it, and records an unclean election.
     """
 
     acks: int = ALL

@@ -1,4 +1,4 @@
-"""The page `docs/promises.md`, generated from the rules by which histories are judged.
+"""Generator of the page `docs/promises.md` from the rules by which histories are judged.
 
 `python -m linearizability.anomalies.promise_document` prints it.
 """

@@ -1,4 +1,4 @@
-"""Summary of a run: what must be known of it before a shard can be judged, reduced from batches to stay small.
+"""Summary of a run: the data about all of it that the judgement of a shard needs, reduced batch by batch to stay small.
 
 `summarise` reduces a batch of a table, `merge_summaries` merges any number of summaries in any order, and `context_of`
 builds the `Context` from the whole. Engines differ only in where they call them.
@@ -191,7 +191,7 @@ def _may_have_happened(table: pa.Table, f: str) -> list[dict[str, Any]]:
 
 
 def _ended_ns(outcome: object, complete_ns: object) -> int:
-    """Return when an operation had taken effect at the latest; one of unknown outcome may do so at any time."""
+    """Return the latest time at which an operation may have taken effect; NEVER_NS if its outcome is unknown."""
     return complete_ns if outcome == "ok" and isinstance(complete_ns, int) else NEVER_NS
 
 

@@ -78,7 +78,10 @@ class Transactions:
         return found
 
     def with_first_reads(self, first_read_ns: Mapping[int, int]) -> "Transactions":
-        """Return the transactions, decided by the first read_committed read of a record, by index."""
+        """Return the transactions, with undecided ones decided by `first_read_ns`.
+
+        It has, by index, when a read_committed read first returned a record of the transaction.
+        """
         committed, open_until = self.committed.copy(), self.open_until_ns.copy()
         for index, read_ns in first_read_ns.items():
             if self.undecided[index]:

@@ -1,7 +1,7 @@
 """Buffers of rows for a file: single rows and blocks of columns, converted into one Arrow table at a time.
 
-The caller of a recorder waits for it, so the work per row is minimal, and the conversion of rows into columns is left
-to the flusher: tuples instead of dataclasses, and a constant column is one value.
+The caller of a recorder waits while its rows are buffered. So the work per row is minimal: tuples instead of
+dataclasses, and one value for a constant column. The flusher converts rows into columns.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

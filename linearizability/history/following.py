@@ -20,7 +20,7 @@ from linearizability.history.schema import SCHEMAS
 
 
 class Follower:
-    """The rows of one run directory, which need not exist yet. Not thread-safe.
+    """Follower of one run directory, which need not exist yet. Not thread-safe.
 
     :param seen: rows of each table that are known already and are not returned again.
     """
@@ -81,7 +81,7 @@ class Follower:
 
 
 class _FilesChangedError(Exception):
-    """A file was removed or added while others were read: retry."""
+    """Signal that a file was removed or added while others were read, so that they must be read again."""
 
 
 def _read(path: Path, read: Callable[[Path], Any]) -> Any:

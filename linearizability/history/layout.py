@@ -3,11 +3,11 @@
 A table is `history/NAME.parquet` or closed files `history/NAME/*.parquet`; if a foreign tool left both, both count. An
 absent table is empty; anything else in `history/` is derived and ignored.
 
-While our writer runs, and after it was killed, there is also `history/_journal/`, and with it three rules:
+While our writer runs, and after it was killed, there is also `history/_journal/`. Then three rules apply:
 
-- Every flush has a number. Its files are renamed into place one by one: the journal's, `NAME/NUMBER.parquet` for each
-  table with rows, and last, with or without rows, that of `operations`. A flush that lacks it was cut short, and none
-  of its files count.
+- Every flush has a number. Its files are renamed into place one by one: first those of the journal, then
+  `NAME/NUMBER.parquet` for each table with rows, and last the file of `operations`, even if it has no rows. A flush
+  without its `operations` file was cut short, and none of its files count.
 - `_journal/NAME-NUMBER.parquet` holds what had begun but not ended at that flush: operations (complete_ns null,
   outcome info) with their sends, and faults (heal_ns null). A row counts unless the closed files have its operation
   or fault.

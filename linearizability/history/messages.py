@@ -1,4 +1,4 @@
-"""A history as messages of a topic, which any reader of Kafka and Arrow can put together again.
+"""Encoding of a history as messages of a topic, which any program that reads Kafka and Arrow can decode.
 
 A run's messages have its `run_id` as key, so that they stay in order in one partition. The value is an Arrow IPC stream
 of one table's rows, in the table's order, with LZ4 buffers; the schema's metadata has:

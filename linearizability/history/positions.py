@@ -1,9 +1,9 @@
-"""Positions of reads derived from records and operations, for a history without them.
+"""Positions of reads derived from records and operations, for a history without the table `positions`.
 
-A read starts where the process's last read in that partition ended, if the process had no assign, seek or assignment
-event since; otherwise at its own first record. It ends after its last record. A move during one of the two reads counts
-as one between them, because its order relative to the records is unknown: the derived read then starts later and covers
-less, which can hide an anomaly but never invent one.
+A read starts where the process's previous read in that partition ended, if the process had no assign, seek or
+assignment event since; otherwise at its own first record. It ends after its last record. A move during the read or the
+previous one counts as a move between them, because its order relative to the records is unknown: the derived read then
+starts later and covers less, which can hide an anomaly but never invent one.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ import numpy as np
 from linearizability.history.rows import Flags, Numbers
 
 MOVES: Final = ("assign", "incremental_assign", "incremental_unassign", "seek", "subscribe", "unassign", "unsubscribe")
-"""Operations after which a process may read from another position; so it may after every assignment event."""
+"""Operations after which a process may read from another position, as it may after every assignment event."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Reads:
     process: Numbers
     begin_ns: Numbers
     end_ns: Numbers
-    """When it returned, or when it was invoked if it never did."""
+    """When the read returned, or when it was invoked if it never returned."""
     first: Numbers
     """The offset of its first record."""
     last: Numbers

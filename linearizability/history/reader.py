@@ -63,7 +63,7 @@ class History:
         return finished + int(self.unfinished(name).num_rows)
 
     def is_absent(self, name: str) -> bool:
-        """Whether the run has no such table; positions are then derived."""
+        """Whether the run has no such table. If `positions` is absent, positions are derived."""
         return not self._files[name] and name not in self._unfinished
 
     def table(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
@@ -71,14 +71,14 @@ class History:
         return pa.concat_tables(self.batches(name, columns))
 
     def batches(self, name: str, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
-        """Yield the same in at least one piece of at most `BATCH_ROWS` rows, in the same order. Raises HistoryError."""
+        """Yield the rows of `table` in order, in at least one piece of up to `BATCH_ROWS` rows. Raises HistoryError."""
         wanted = list(columns) if columns is not None else SCHEMAS[name].names
         for path in self._files[name]:
             yield from _read(name, path, wanted)
         yield self.unfinished(name).select(wanted)
 
     def dataset(self, name: str) -> "ds.Dataset":
-        """Return a table to query, with the types of `SCHEMAS`. If a tool wrote -1 for unknown, it is not replaced."""
+        """Return a table to query, with the types of `SCHEMAS`. A -1 that a tool wrote for unknown is not replaced."""
         import pyarrow.dataset as ds  # imports pandas if it is installed, which takes a second
 
         schema = SCHEMAS[name]

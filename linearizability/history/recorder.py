@@ -1,13 +1,13 @@
 """Recorder: converts the calls of a client driver into rows of the history.
 
-The rules of this file:
+Three rules keep the times and ids correct:
 
 - op_id and invoke_ns are taken under one lock, so that the order of ids is the order of invocations, whatever the
   threads do. complete_ns is taken when `complete` is entered, after the response has arrived.
-- `invoke` is called before the request is sent, `complete` after its response was read: the two times enclose the
-effect.
-- An operation that never completes is written as info, with complete_ns null and its sends, at the end or by the
-  journal of a killed run.
+- `invoke` is called before the request is sent, `complete` after its response was read, so that the operation takes
+  effect between the two times.
+- An operation that never completes is written as info with its sends, and its complete_ns is null. It is written at
+  the end of the run, or, if the run is killed, in the journal.
 """
 
 import contextlib
@@ -66,10 +66,10 @@ class Writer(Protocol):
     """Destination of rows: the disk (`HistoryWriter`), or another."""
 
     def begin(self, unfinished: Unfinished) -> None:
-        """Note a begin; `unfinished.rows()` has its rows if it never ends."""
+        """Record that an operation or a fault has begun; `unfinished.rows()` has its rows if it never ends."""
 
     def end(self, unfinished: Unfinished, rows: Sequence[Rows | Block]) -> None:
-        """Note an end, with its rows."""
+        """Record that an operation or a fault has ended, with its rows."""
 
     def append_rows(self, table: str, rows: Sequence[Row]) -> None:
         """Add rows."""
@@ -111,7 +111,7 @@ class _Injected:
 class Recorder:
     """Recorder of the operations of any number of clients and threads through one writer.
 
-    One recorder to a writer. `clock` returns nanoseconds and never goes back; callers take the times of states and
+    A writer has one recorder. `clock` returns nanoseconds and never goes back; callers take the times of states and
     assignments from it too (`now_ns`). Every method may raise HistoryError for disk errors, and TypeError for a column
     that the table does not have.
     """

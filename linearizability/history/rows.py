@@ -33,7 +33,7 @@ class Piece:
         return self.table[column]
 
     def reject_where(self, broken: pa.ChunkedArray, column: str, rule: str) -> None:
-        """Raise HistoryError for the first row where `broken` is true (a null is not)."""
+        """Raise HistoryError for the first row where `broken` is true; null does not count as true."""
         row = pc.index(broken, value=True).as_py()
         if row >= 0:
             raise self.broken_row(row, f"{column} is {_shown(self[column][row].as_py())}; {rule}")
@@ -56,7 +56,7 @@ class Piece:
 
 
 class BrokenRowError(HistoryError):
-    """A row that breaks a rule of the format. Its parts are attributes, for callers with another name for the row."""
+    """A row that breaks a rule of the format. Its parts are attributes, for callers that name rows by line."""
 
     table: str
     row: int
@@ -91,7 +91,7 @@ def first_repeat(*columns: Numbers) -> tuple[int, int] | None:
 
 
 class RepeatSample:
-    """Keys of a bounded sample of rows. A hash of the key chooses, so that rows with equal keys are chosen together.
+    """Keys of a bounded sample of rows. A hash of its key selects a row, so rows with equal keys are selected together.
 
     A table with many repeated rows is detected after a few batches, in bounded memory.
 
@@ -105,7 +105,7 @@ class RepeatSample:
         self._columns = [np.empty(0, np.int64) for _ in range(1 + columns)]
 
     def find_repeat(self, first_row: int, *columns: Numbers) -> tuple[int, int] | None:
-        """Add the rows from `first_row` on. Return a row that is one copy too many, as (earlier, later)."""
+        """Add the rows from `first_row` on. Return a row that exceeds `copies_max`, as (earlier copy, row)."""
         hashes = _hashes(columns)
         chosen = np.flatnonzero(hashes <= self._limit)
         fresh = [chosen + first_row, *(column[chosen] for column in columns)]

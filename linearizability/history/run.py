@@ -1,4 +1,4 @@
-"""`run.json`: what ran, with which settings, and whether it ended on its own.
+"""Content of `run.json`: what ran, with which settings, and whether it ended on its own.
 
 It is written when a run starts, with `complete` false, and replaced atomically afterwards, so that a killed run is
 never mistaken for a finished one. Other tools may omit members that do not affect verdicts (seed, versions). A value

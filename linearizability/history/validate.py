@@ -40,8 +40,7 @@ COPIES_MAX: Final = 100
 FAULTS_MAX: Final = 100_000
 """The maximum number of faults: every other row is compared with all of them."""
 FARTHEST_NS: Final = 2**62
-"""The highest offset or other 64-bit counter, so that one more is a number too."""
-"""Two times within it of 0 have a difference that fits 64 bits."""
+"""The greatest distance of a time from 0, so that the difference of two times fits 64 bits."""
 
 
 def validate(history: History) -> None:

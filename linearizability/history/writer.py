@@ -48,13 +48,13 @@ class Unfinished(Protocol):
 
 
 class FlushListener(Protocol):
-    """A listener that gets the rows of each flush after its files are written. It raises nothing."""
+    """Listener that gets the rows of each flush after its files are written. Its methods raise nothing."""
 
     def add(self, tables: Mapping[str, pa.Table]) -> None:
         """Add the rows of one flush, by table."""
 
     def close(self, *, written: bool) -> None:
-        """End the writer. `written` is whether the whole history was written."""
+        """Handle the end of the writer. `written` is whether the whole history was written."""
 
 
 class _Event(NamedTuple):
@@ -85,7 +85,8 @@ class HistoryWriter:
         self._flusher = _Flusher(self._history_dir, listener)
         if (run_dir / RUN_FILE).exists() or self._history_dir.exists():
             raise HistoryError(f"{run_dir}: already contains a run; name another directory")
-        # The first list that pyarrow converts makes it import pandas, if there is one: a second that no flush may take.
+        # The first conversion of a list makes pyarrow import pandas, if it is installed. That takes a second, too long
+        # for a flush.
         pa.array([0])
         with _disk_errors(run_dir):
             (self._history_dir / layout.JOURNAL_FOLDER).mkdir(parents=True)
@@ -103,11 +104,11 @@ class HistoryWriter:
             self.append(Rows(table, rows))
 
     def begin(self, unfinished: Unfinished) -> None:
-        """Note a begin: until `end`, a killed run has the rows of `unfinished.rows()`."""
+        """Record that an operation or a fault has begun. Until `end`, a killed run has the rows `unfinished.rows()`."""
         self._put(_Event(begins=unfinished), 1)
 
     def end(self, unfinished: Unfinished, rows: Sequence[Rows | Block]) -> None:
-        """Note an end, with its rows."""
+        """Record that an operation or a fault has ended, with its rows."""
         self._put(_Event(rows, ends=unfinished), sum(part.length for part in rows))
 
     def set_topic(self, name: str, properties: Mapping[str, str]) -> None:
@@ -241,7 +242,7 @@ class _Flusher:
             self._write_parts()
 
     def _apply(self, events: Sequence[_Event]) -> list[int]:
-        """Sort events into buffers. Return the journal number of each end that was in a journal."""
+        """Sort events into buffers. Return the journal's number for each ended operation or fault that is in one."""
         ended = []
         for event in events:
             self._add(event.rows)

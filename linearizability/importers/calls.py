@@ -10,7 +10,7 @@ or events, in their order:
     {"kind": "invoke", "op_id": 1, "process": "a", "value": ["write", 3], "time_ns": 0}
     {"kind": "ok", "op_id": 1, "process": "a", "time_ns": 10}
 
-They have the members of `Operation` and `Event`, with the same defaults.
+The objects have the members of `Operation` or `Event`, with the same defaults.
 
 In a log of Jepsen `f` is the operation's name and `value` its argument, or a vector of its arguments; if it is ok,
 `value` is the result. A compare-and-set that is ok wrote its value; one that failed is left out. In a log of

@@ -2,8 +2,8 @@
 
 A keyword is read as the string of its name, so that what Jepsen writes as EDN and as JSON looks the same; vectors,
 lists and sets are tuples, maps are dicts, a tagged value (`#jepsen.history.Op{...}`) is the value. The
-text of instants, ratios and symbols is returned unchanged. The libraries on PyPI report no line when they reject a
-file, and accept only their own tags.
+text of instants, ratios and symbols is returned unchanged. The libraries on PyPI are not used, because they report no
+line when they reject a file, and accept only their own tags.
 
 A history has one form for each operation, or one vector of these forms. Both are read one operation at a time.
 """

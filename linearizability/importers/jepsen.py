@@ -4,22 +4,23 @@ A process of Jepsen is a producer and a consumer. Its calls (`send`, `poll`, `tx
 becomes one produce per send, one poll for all its polls, and, if it was a transaction, the commit or abort. The time of
 a micro-operation inside the call is unknown, so its interval is that of the whole call. A commit that is ok is
 therefore imported twice: once with an unknown outcome, invoked when the call began, and once as ok when the call
-returned. (A call that polls what it sent did so before it committed: there the poll ends before the commit is invoked.)
+returned. (If a call polled a record that it sent, it polled before it committed. Then the poll is imported as ending
+before the commit, and the commit only once.)
 
 A key is a partition: the integer k is partition k of the topic `key`, any other key has its own topic.
 
 What the log does not contain:
 
 - The properties of the clients. They are assumed to be those of Jepsen's safe preset, unless others are given.
-- The start of a poll. After an `assign` with a seek to the beginning it is 0, then the end of the poll before;
-otherwise
-  it is the first record that the poll returned.
-- The times of rebalances, if no call has a `rebalance-log`: then every poll of a subscribed process may have moved.
+- The start of a poll. After an `assign` with a seek to the beginning, the first poll starts at 0 and each later one
+  where the previous one ended. Otherwise a poll starts at the first record that it returned.
+- The times of rebalances, if no call has a `rebalance-log`. Then every poll of a subscribed process may have been
+  preceded by one.
 - The position of the consumer after a call that failed or is unknown: some clients seek back, some do not.
 
 Jepsen counts a write as lost if it is below an offset that some poll reached and no poll returned it. This is correct
-if consumers begin at the log's start, together pass every offset, and every poll returned its result. Only then the
-last poll that reached beyond the offset covers it here as well.
+if consumers begin at the log's start, together pass every offset, and every poll returned its result. Only then is the
+last poll that reached beyond such an offset imported as a read that covers it.
 """
 
 from bisect import bisect_right
@@ -128,7 +129,7 @@ class _Importer:
         self._polls_without_result = False
         self._subscribed: set[int] = set()
         self._positions: dict[int, dict[Place, int]] = {}
-        """Per process, its known positions: since it sought the beginning, if it only polled afterwards."""
+        """Per process, its positions, known if it has only polled since it sought the beginning."""
 
     def add(self, call: Call) -> None:
         """Add one call; calls are added in the order of invocation."""

@@ -56,7 +56,7 @@ def fault_rows(rows: Sequence[NemesisRow]) -> list[dict[str, Any]]:
         if row.f in _LOOKS:
             continue
         ends = _ENDS.get(row.f)
-        if row.f == "start" and not nodes_restart:  # a nemesis that only cuts the network starts and stops that
+        if row.f == "start" and not nodes_restart:  # without kills, `start` begins a cut of the network
             ends = None
         if ends is None and is_before:
             kind = _BEGINS.get(row.f) or _LOSSES.get(row.f) or ("cut" if row.f == "start" else row.f)

@@ -30,9 +30,9 @@ _TIMED_OUT: Final = ":timed-out"
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """A client's line: the input of an invocation, or of a completion the same input without its result.
+    """A client's line. `given` is the input of its operation, or None if a completion does not repeat it.
 
-    `given` is None if a completion does not repeat it. `output` is that of an ok completion.
+    `output` is the output of an ok completion.
     """
 
     process: str
@@ -82,7 +82,7 @@ def _events(path: Path, parse: Callable[[str], _Line | None], foreign: re.Patter
 
 
 def _etcd_line(text: str) -> _Line | None:
-    """Parse a line; a compare-and-set that failed has a result: it is ok, with the output False."""
+    """Parse a line. A compare-and-set that failed has a result, so it is returned as ok with the output False."""
     found = _ETCD.match(text)
     if found is None:
         return None

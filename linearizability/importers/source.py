@@ -48,7 +48,7 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 class RepeatedMemberError(ValueError):
-    """An object that has a member twice, so that its value is unclear."""
+    """Error for an object that has a member twice, so that its value is unclear."""
 
 
 def no_member_twice(members: Sequence[tuple[str, Any]]) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Model of a partition's log with its high watermark: records are appended at the end and visible below the watermark.
 
 Inputs: `("append", partition, values)` -> the base offset; `("read", partition, offset)` -> (values from that offset
-on, high watermark). Values are tuples, and each append takes offsets one after the other. A producer may have several
+on, high watermark). Values are tuples, and those of an append get consecutive offsets. A producer may have several
 appends in flight.
 
 The watermark is not lower than any that was read before, nor above the end of the log. In Kafka it follows the end

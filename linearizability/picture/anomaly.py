@@ -141,7 +141,7 @@ class _Drawing:
         )
 
     def _elsewhere(self, found: Sequence[Row]) -> str:
-        """Return a text with the partitions of an operation, empty if it is only the one of the picture."""
+        """Return a text with the partitions of an operation; empty if the picture's partition is the only one."""
         places = sorted({f"{row['topic']}-{row['partition']}" for row in found})
         return "" if places in ([], [_partition(self._evidence)]) else f" in {short(', '.join(places), 40)}"
 

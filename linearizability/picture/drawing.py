@@ -1,4 +1,4 @@
-"""Content of a picture of a violation, before it is a page: lanes with bars, bands, partial orders, a log.
+"""Content of a picture of a violation, without its rendering: lanes with bars, bands, partial orders, a log.
 
 Everything here is a value made of numbers and short texts, cut to a window around the failure: the picture of a long
 history is as large as that of a short one. `notes` list what was left out. Times are those of the history. The renderer
@@ -141,7 +141,7 @@ class Log:
 class Picture:
     """One violation. `origin_ns` is the history's first moment, from which times are shown.
 
-    `bad_ns` is when the first bad operation completed: nothing after it was judged. None if there is no such moment.
+    `bad_ns` is when the first bad operation completed, after which nothing was judged; None if there is no such moment.
     """
 
     title: str

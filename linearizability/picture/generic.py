@@ -100,7 +100,7 @@ class _Drawing:
         return text.replace(repr(UNKNOWN), "?")
 
     def _order(self, path: PartialLinearization) -> Order:
-        """Return the steps in the window; taking every step again yields all states that are possible together."""
+        """Return the steps in the window. Every step is taken again, from all states that are possible before it."""
         model = self._model
         states: tuple[State, ...] = (path.begin,)
         steps = []

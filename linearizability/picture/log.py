@@ -92,7 +92,7 @@ def _readers(history: History, evidence: Evidence, records: Sequence[Row], cover
 
 
 def _derived(history: History, evidence: Evidence, readers: Sequence[Row]) -> list[Row]:
-    """Return what reads passed for certain if there are no positions: from their first record to their last."""
+    """Return the ranges that reads certainly passed, for a history without positions: lowest to highest record."""
     offsets: dict[int, list[int]] = defaultdict(list)
     for row in rows.partition_rows(history, "records", evidence, [op["op_id"] for op in readers]):
         if row["direction"] == "read" and row["offset"] is not None:

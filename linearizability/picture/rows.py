@@ -1,7 +1,7 @@
 """Rows of a history for a picture of one piece of evidence, read without holding the history in memory.
 
-First, of every operation, its time and whether it touches the partition; the window is chosen from that. Then all
-columns of the operations in the window, and of the log around the evidence.
+First, the time of every operation is read, and whether it touches the partition; the window is selected from these.
+Then all columns are read of the operations in the window and of the log around the evidence.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence

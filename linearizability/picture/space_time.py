@@ -1,4 +1,4 @@
-"""Content of a space-time diagram, before it is a page: lanes of nodes and clients, messages, faults, and marks.
+"""Content of a space-time diagram, without its rendering: lanes of nodes and clients, messages, faults, and marks.
 
 Events have places in one order, that of the run: a message arrives at a later place than it was sent, and two events at
 the same time keep their order. Times are milliseconds of the run. A gap shows the number of messages left out.

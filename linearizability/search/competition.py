@@ -72,11 +72,11 @@ class Competition:
 
     @property
     def exhausted(self) -> bool:
-        """Whether no engine that could decide it is left."""
+        """Whether all engines have given up without a result."""
         return self.finding is None and not self._running()
 
     def work(self, steps: int) -> Competitor:
-        """Run some steps of the engine whose turn it is, and return it. Set `finding` when it is done."""
+        """Run some steps of the engine whose turn it is, and return it. Set `finding` when it has finished."""
         competitor, most_steps = self._next()
         if competitor.engine is None:
             competitor.engine = self._start(competitor)

@@ -1,9 +1,10 @@
 """Depth-first search: place operations one after the other, backtrack where nothing fits, try no configuration twice.
 
-Among the operations that are not placed, the one that completes first is the *barrier*. An operation that was invoked
-after its completion cannot come before it, so only the others may be placed next. The latest invoked is tried first: on
-real logs this finds an order several times sooner than the reverse. When nothing is left to try, the search backtracks.
-For a valid history, it finds an order almost directly and builds few states; otherwise it has to try everything.
+The *barrier* is the operation that completes first among those that are not placed. An operation that was invoked after
+the barrier completed cannot come before it, so only the others may be placed next. The one invoked last is tried first:
+on real logs this finds an order several times sooner than the reverse. When nothing is left to try, the search
+backtracks. For a valid history, it finds an order almost directly and builds few states; otherwise it has to try
+everything.
 
 Visited configurations are remembered. A configuration is small: the number of the barrier represents all operations
 placed before it, so only operations near it need a bit, in a ring as wide as the history's longest overlap. The bits of

@@ -1,6 +1,6 @@
 """Search engine: a generator that works until its allowance is used up, yields, and is resumed.
 
-`engine.send(None)` starts it; it yields after the number of steps in `progress.allowance`, and ends by returning a
+`engine.send(None)` starts it; it yields when `progress.steps` exceeds `progress.allowance`, and ends by returning a
 `SearchResult`. A step is one attempt to place one operation in one configuration.
 """
 
@@ -16,7 +16,7 @@ class Progress:
     """The steps and memory that an engine has used, updated whenever it yields or ends."""
 
     allowance: int = 0
-    """Yield as soon as `steps` is above it."""
+    """The number of steps above which the engine yields."""
     steps: int = 0
     held_bytes: int = 0
     peak_bytes: int = 0

@@ -36,10 +36,10 @@ _ALWAYS = np.iinfo(np.int64).min
 
 @dataclass(frozen=True, slots=True)
 class SendColumns:
-    """A row per record that was sent, in any order: no value twice, `offset` UNKNOWN_OFFSET if unknown.
+    """A row per record that was sent, in any order. No value occurs twice; `offset` is UNKNOWN_OFFSET if unknown.
 
-    `invoke_ns`, `complete_ns` (ignored where `ending` is not OK) and `ending`, of `Ending`, are those of its send. If
-    `may_abort` is None, no record may have been aborted.
+    `invoke_ns`, `complete_ns` and `ending` (an `Ending`) are those of the record's send; `complete_ns` is ignored where
+    `ending` is not OK. If `may_abort` is None, no record may have been aborted.
     """
 
     value: Ints
@@ -76,7 +76,7 @@ class ReadColumns:
 
 @dataclass(frozen=True, slots=True)
 class LogConflict:
-    """Why there is no order: two or three sends and fetches that exclude each other, the offset, and a sentence.
+    """Reason why no order exists: two or three sends and fetches that exclude each other, the offset, and a sentence.
 
     The sentence has placeholders for the rows (`{sends[0]}`), so that other numbers can be shown.
     """
@@ -88,7 +88,7 @@ class LogConflict:
 
     @property
     def text(self) -> str:
-        """The sentence, by the numbers of `sends` and `fetches`."""
+        """The sentence with the numbers of `sends` and `fetches`."""
         return self.sentence.format(sends=self.sends, fetches=self.fetches)
 
 
@@ -97,8 +97,8 @@ def find_log_conflict(
 ) -> LogConflict | None:
     """Return a conflict of a partition's history, None if it is linearizable.
 
-    Raises HistoryError for a value that is sent twice, a completion before its invocation, or an offset below zero,
-    with the rows.
+    Raises HistoryError for a value that is sent twice, a completion before its invocation, or an offset below zero. The
+    message has the rows.
     """
     _check_offsets("send", sends.offset, UNKNOWN_OFFSET)
     for bounds in (fetches.before, fetches.after, fetches.watermark):

@@ -1,9 +1,9 @@
 """Shrinking of a violation to operations that suffice to show that no order exists.
 
-Without a write, every read of it would be a violation, which shows nothing. So an operation is first made *optional*:
-it may have taken effect between its invocation and completion, or not at all. It is removed only if the history is
-still a violation. (A pure operation does not affect others, and is removed at once.) So the result is a violation
-regardless of the removed operations.
+If a write were simply removed, every read of its value would be a violation, which shows nothing. So an operation is
+first made *optional*: it may have taken effect between its invocation and completion, or not at all. It is removed only
+if the history is still a violation. (A pure operation does not affect others, and is removed at once.) So the result is
+a violation regardless of the removed operations.
 
 An optional operation can only permit more orders. So an operation that is needed once is needed in every later attempt:
 after halves, quarters and so on, one pass over single operations leaves only operations that are needed.
@@ -28,11 +28,11 @@ class Shrunk:
 
 
 class _Undecided(Exception):  # noqa: N818  it ends one trial and is not an error
-    """A trial used up its steps."""
+    """Signal that a trial used up its steps."""
 
 
 def shrink(timeline: Timeline, blocked: int, steps: int) -> Shrunk:
-    """Return the fewest operations found that fail, up to the completion of `blocked`, within `steps` steps."""
+    """Return the smallest violation up to the completion of `blocked` that is found within `steps` steps."""
     return _Shrinker(timeline, blocked, steps).run()
 
 

@@ -1,4 +1,4 @@
-"""States by number, so that a search compares and stores small ints, and their memory."""
+"""Numbered states, so that a search compares and stores small ints; and an estimate of their memory."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -94,5 +94,5 @@ class States:
                 self._weight.look(place, after, before, kind.input, kind.output)
 
     def bytes(self) -> int:
-        """Return their approximate size."""
+        """Return the approximate size of the states."""
         return len(self.states) * ENTRY_BYTES + self._weight.bytes(len(self.states))

@@ -1,12 +1,12 @@
 """Zone check of a register to which no value is written twice, from its columns, in the time to sort them.
 
-So the value of a read identifies its write. A write and its reads form a *cluster*. The *zone* of a cluster lies
-between its earliest completion and its latest invocation. Of any two clusters, one comes entirely before the other,
-because a value never returns after it was overwritten. If the earliest completion precedes the latest invocation, the
-register certainly had the value between these times: a *forward* zone. Otherwise it may have had it only for a moment
-in between: a *backward* zone. The history is linearizable unless a read completed before its write was invoked, two
-forward zones overlap, or a backward zone lies inside a forward one. After P. Gibbons and E. Korach, Testing shared
-memories (1997).
+Because no value is written twice, the value of a read identifies its write. A write and its reads form a *cluster*. The
+*zone* of a cluster lies between its earliest completion and its latest invocation. Of any two clusters, one comes
+entirely before the other, because a value never returns after it was overwritten. If the earliest completion precedes
+the latest invocation, the register certainly had the value between these times: a *forward* zone. Otherwise it may have
+had it only for a moment in between: a *backward* zone. The history is linearizable unless a read completed before its
+write was invoked, two forward zones overlap, or a backward zone lies inside a forward one. After P. Gibbons and
+E. Korach, Testing shared memories (1997).
 
 Committed offsets, configurations and epochs are such registers, if the test writes no value twice.
 """
@@ -52,7 +52,7 @@ class RegisterColumns:
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """Why there is no order: some rows that exclude each other, and a sentence."""
+    """Reason why no order exists: some rows that exclude each other, and a sentence."""
 
     rows: tuple[int, ...]
     text: str
@@ -61,7 +61,8 @@ class Conflict:
 def find_conflict(columns: RegisterColumns, initial: int) -> Conflict | None:
     """Return a conflict in the history of a register that initially held `initial`, None if it is linearizable.
 
-    Raises HistoryError for a value that is written twice, or a completion before its invocation, with the rows.
+    Raises HistoryError for a value that is written twice, or a completion before its invocation. The message has the
+    rows.
     """
     ends = np.where(columns.ending == Ending.OK, columns.complete_ns, NEVER)
     _check_times(columns, ends)

@@ -50,7 +50,7 @@ def merged(parts: Iterable[Census], own_id: Mapping[str, str]) -> Census:
 
 
 def plan(census: Census, part_rows: int, stretches: Callable[[int], Stretches]) -> Layout:
-    """Plan shards of about `part_rows` rows: small partitions together, a large one by itself, in ranges of offsets.
+    """Plan shards of small partitions with about `part_rows` rows together, and a split shard for each large partition.
 
     :param stretches: returns the stretches of a log, by its number in the canonical order.
     """

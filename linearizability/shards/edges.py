@@ -1,6 +1,7 @@
-"""Edges between the ranges of a log that is split, because a range does not see the records outside it.
+"""Edges of the ranges of a split log: data for the other ranges, because a range does not contain their records.
 
-`Edge` has the few numbers that a range reports, and `Outside` those that it needs from the ranges below and above.
+`Edge` has the few numbers that a range reports. `Outside` has the numbers that a range needs from the ranges below and
+above it.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -32,7 +33,7 @@ class Edge:
     producers: Mapping[int, tuple[Key, Key]]
     """Per process, its first and last send."""
     leaders: Leaders
-    """Per epoch and node that acknowledged, the first completion and the last invocation."""
+    """Per epoch and node, the first completion and the last invocation of the sends that it acknowledged."""
     served_ns: Int64s
     """For each operation that was not served, the time of the last success before it ended; ALWAYS_NS if none."""
     newest: tuple[int, int]
@@ -50,7 +51,7 @@ class Outside:
     highest_epoch_below: int = UNKNOWN
     lowest_epoch_above: int = ABOVE_EPOCHS
     last_below: Mapping[int, Key] = field(default_factory=dict)
-    """Per process, the last of its sends that stand below."""
+    """Per process, its last send below the range."""
     first_above: Mapping[int, Key] = field(default_factory=dict)
 
 
@@ -63,7 +64,7 @@ def fits(producers: Mapping[int, tuple[Key, Key]], outside: Outside) -> bool:
 
 
 def is_harmless(edge: Edge, outside: Outside) -> bool:
-    """Whether nothing in a range is suspect because of the records outside it."""
+    """Whether no record in a range is suspect because of the records outside it."""
     return (
         outside.last_invoke_below_ns <= edge.first_acknowledged_ns
         and edge.last_invoke_ns <= outside.first_acknowledged_above_ns
@@ -123,5 +124,8 @@ def leaders_conflict(leaders: Leaders) -> bool:
 
 
 def may_be_outage(not_served_ns: Int64s, first_invoke_ns: int, served_ns: Int64s, allowed_ns: int) -> bool:
-    """Whether any unserved operation ended longer than the allowance after the last success or the first try."""
+    """Whether an operation that was not served ended too late after both the last success and the first invocation.
+
+    The first invocation is that of the operations that were not served.
+    """
     return bool(np.any(not_served_ns - np.maximum(served_ns, first_invoke_ns) > allowed_ns))

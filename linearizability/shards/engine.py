@@ -57,7 +57,7 @@ def judge_in_shards(history: History, run: Run) -> Judgement:
 
 @contextmanager
 def laid_out(history: History, run: Run) -> Iterator[Layout]:
-    """Yield the layout of a history while it is needed. Raises HistoryError."""
+    """Yield the layout of a history; remove it afterwards if it is not in its final place. Raises HistoryError."""
     layout = current_layout(history) or lay_out(history, run)
     try:
         yield layout

@@ -31,7 +31,7 @@ class PartRows:
     reads_log: Indexes
 
     def select(self, log: int) -> tuple[Sends, Reads, int, int]:
-        """Return the sends and reads of a log, and the row in the part of the first of each."""
+        """Return the sends and reads of a log, and the row numbers in the part of the first send and the first read."""
         send, end = np.searchsorted(self.sends_log, [log, log + 1]).tolist()
         read, last = np.searchsorted(self.reads_log, [log, log + 1]).tolist()
         return self.sends.slice(send, end), self.reads.slice(read, last), send, read
@@ -60,7 +60,7 @@ class ShardFiles:
         return _arrays(Sends, self._loose())
 
     def records(self, part: int, sends: Indexes | None, reads: Indexes | None) -> pa.Table:
-        """Return rows of `records` by their number in the files of a part; None is all."""
+        """Return rows of `records` by their numbers in the files of a part; None means all rows."""
         both = []
         for name, rows in (("sends", sends), ("reads", reads)):
             if rows is None or len(rows):
@@ -113,7 +113,7 @@ class TableSource:
         return int(self.tables[name].num_rows) if name in self.tables else 0
 
     def batches(self, name: str, columns: Sequence[str]) -> Iterator[pa.Table]:
-        """Yield those columns of a table."""
+        """Yield some columns of a table, as one batch."""
         yield (self.tables[name] if name in self.tables else _no_rows(name)).select(list(columns))
 
 

@@ -34,7 +34,7 @@ from linearizability.shards.walks import Walks
 
 @dataclass(frozen=True, slots=True)
 class PartScan:
-    """The scan of a part of a split log."""
+    """Result of the scan of a part of a split log."""
 
     edge: Edge
     suspects: Suspects
@@ -46,7 +46,7 @@ class PartScan:
     walks: bool
     """Whether some consumer did not continue at its last position."""
     crossing: Mapping[int, tuple[int, int]]
-    """Per read that extends beyond the part, its first and last `seq` in it."""
+    """Per read that extends beyond the part, the first and the last `seq` of its records in the part."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ class ShardTask:
 
 @dataclass(frozen=True, slots=True)
 class JudgeShard(ShardTask):
-    """One task: a shard of whole logs."""
+    """Task that judges a shard of whole logs."""
 
     def __call__(self) -> ShardJudgement:
         """Judge the shard."""
@@ -161,7 +161,7 @@ class JudgeShard(ShardTask):
 
 
 def _followed(part: Part, suspects: Suspects) -> tuple[Indexes, Indexes]:
-    """Return the rows of suspects, and of everything that shares an offset or a value with one of these."""
+    """Return the rows of suspects, and all rows that share an offset or a value with them, directly or indirectly."""
     if not suspects:
         return part.rows_of(suspects)
     newest, at = part.newest()
@@ -178,7 +178,7 @@ def _followed(part: Part, suspects: Suspects) -> tuple[Indexes, Indexes]:
 
 @dataclass(frozen=True, slots=True)
 class ScanPart(ShardTask):
-    """One task: the scan of a part of a split log."""
+    """Task that scans a part of a split log."""
 
     part: int
 
@@ -225,7 +225,7 @@ class ScanPart(ShardTask):
 
 @dataclass(frozen=True, slots=True)
 class SuspectsOfPart(ShardTask):
-    """One task: the suspects of a part, considering the records outside it."""
+    """Task that finds the suspects of a part, considering the records outside it."""
 
     part: int
     outside: Outside
@@ -237,7 +237,7 @@ class SuspectsOfPart(ShardTask):
 
 @dataclass(frozen=True, slots=True)
 class FollowSuspects(ShardTask):
-    """One task: further rows of a part that belong to suspects."""
+    """Task that finds further rows of a part that belong to suspects."""
 
     part: int
     suspects: Suspects
@@ -250,7 +250,7 @@ class FollowSuspects(ShardTask):
 
 @dataclass(frozen=True, slots=True)
 class JudgeCut(ShardTask):
-    """One task: a split log whose suspects are known."""
+    """Task that judges a split log after its suspects were found."""
 
     suspects: Suspects | None
     """None means everything."""

@@ -72,9 +72,9 @@ def lay_out(history: History, run: Run, part_rows: int | None = None) -> Layout:
 
 
 def draft_folder(final: Path) -> Path:
-    """Create a folder for a new layout, with a folder for runs: beside the tables, or in TMPDIR.
+    """Create a folder for a new layout, with a folder for runs in it: beside the tables, or in TMPDIR if that fails.
 
-    Drafts of killed processes in either place are removed.
+    Drafts that processes of this machine left there when they were killed are removed.
     """
     _remove_abandoned(final)
     folder = _draft_path(final)
@@ -114,7 +114,7 @@ def _is_running(pid: int) -> bool:
 
 @contextlib.contextmanager
 def removed_on_error(folder: Path) -> Iterator[None]:
-    """Remove an incomplete layout; disk errors become a HistoryError."""
+    """Remove an incomplete layout after any error; raise a disk error as a HistoryError."""
     try:
         yield
     except (OSError, pa.ArrowException) as error:
@@ -142,7 +142,7 @@ def _broken_rule(history: History, number: int) -> str | None:
 
 def _distributed(history: History, run: Run, folder: Path) -> tuple[list[Spill], frozenset[Topic]]:
     """Distribute all rows of a valid history; return the runs and topics. Raises HistoryError."""
-    if not _faults_keep_rules(history):  # before they are used
+    if not _faults_keep_rules(history):  # before `settings_of` reads the faults
         _validate(history, run)
     pieces = [piece for name in SHARD_FIELDS for piece in pieces_of(history, name)]
     shares = shares_of(pieces, -(-sum(piece.rows for piece in pieces) // _TASK_ROWS) or 1) if pieces else []
@@ -182,7 +182,7 @@ def _check_rules(history: History, run: Run, operations: RuleCheck, spills: Sequ
 
 
 def _records_keep_rules(history: History, run: Run, spills: Sequence[Spill]) -> bool:
-    """Whether records that no single task saw together keep the rules."""
+    """Whether the records of operations that several tasks may have read keep the rules."""
     pieces = [(piece, span_of(history, piece)) for piece in pieces_of(history, "records")]
     checking: list[Task[bool]] = []
     for span in overlaps([spill.op_ids for spill in spills if spill.op_ids is not None]):
@@ -199,7 +199,7 @@ def _meet(one: Span, other: Span) -> bool:
 def settled(
     fingerprint: str, run: Run, folder: Path, spills: Sequence[Spill], *, topics: Iterable[Topic], part_rows: int
 ) -> tuple[Layout, bool]:
-    """Write the layout of distributed rows; return it, and whether each value was sent once to a partition."""
+    """Write the layout of distributed rows; return it, and whether no value was sent to a partition twice."""
     own_id = only_ids(topics)
     census = merged((spill.census for spill in spills), own_id)
     places = sorted(census, key=canonical)
@@ -244,13 +244,13 @@ def _values_are_unique(run: Run, layout: Layout, parts: Sequence[SettlePart], re
 
 
 def published(layout: Layout, final: Path) -> Layout:
-    """Move the layout to its final place for later judgements, unless the history may still grow."""
+    """Move the layout to its final place for later judgements, unless it is in TMPDIR or the history may still grow."""
     layout.write()
     if layout.folder.parent != final.parent or has_journal(final.parent):
         return layout
     former = _draft_path(final)
     with contextlib.suppress(FileNotFoundError):
-        final.rename(former)  # atomic: a reader never sees a half of it
+        final.rename(former)  # atomic: a reader never sees an incomplete layout
     layout.folder.rename(final)
     shutil.rmtree(former, ignore_errors=True)
     return replace(layout, folder=final)

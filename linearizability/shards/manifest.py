@@ -40,7 +40,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """Some logs."""
+    """Logs whose rows are in one folder."""
 
     logs: tuple[int, ...]
     """Indexes into `Layout.places`."""
@@ -73,7 +73,10 @@ class Layout:
         return self.shard_folder(shard) / f"{name}-{part:04d}.parquet"
 
     def small_file(self, shard: int, name: str) -> Path:
-        """Return the file of a small table of a shard, or the `operations` of its rows; absent if it has none."""
+        """Return the file of a small table of a shard, or of `operations` or `sends` that are in no part.
+
+        The file is absent if it would have no rows.
+        """
         return self.shard_folder(shard) / f"{name}.parquet"
 
     def write(self) -> None:
@@ -115,7 +118,7 @@ def _sizes(folder: Path) -> dict[str, int]:
 
 
 def fingerprint_of(history: History) -> str:
-    """Return a hash that changes with the history: `run.json`; names, sizes, modification times and ends of files."""
+    """Return a hash of `run.json` and of the names, sizes, modification times and last bytes of the files."""
     digest = hashlib.sha256(json.dumps(history.run.document(), sort_keys=True).encode())
     for name in SCHEMAS:
         for path in history.files(name):

@@ -104,5 +104,5 @@ def _metadata(path: Path) -> pq.FileMetaData:
 
 @lru_cache(maxsize=64)
 def _footer(path: Path, modified_ns: int) -> pq.FileMetaData:
-    """Read a footer; it is needed once per piece, and is long if there are many row groups."""
+    """Read a footer. It is cached, because every piece needs it, and it is long if there are many row groups."""
     return pq.read_metadata(path)

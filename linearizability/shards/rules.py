@@ -1,9 +1,11 @@
 """Check of a history against the rules of its format during the layout, so that its tables are read only once.
 
-`linearizability.history.validate` is the definition of the rules. This module only shows that it would find nothing,
-from rows that the layout has in memory anyway. If it cannot show that, the definition runs, and reports the row and the
-rule. Rows of two tasks can break a rule together only if the *spans* of the tasks overlap, which are the ranges of
-their operations or values. Then only the rows in the common range are read again.
+`linearizability.history.validate` is the definition of the rules. This module only proves that the definition would
+find nothing, from rows that the layout has in memory anyway. Without a proof, the definition runs, and reports the row
+and the rule.
+
+The *span* of a task is the range of its operations or values. Rows of two tasks can break a rule together only if the
+spans overlap. Then only the rows in the overlap are read again.
 """
 
 from collections import Counter
@@ -37,7 +39,7 @@ Topic = tuple[str, str | None]
 
 
 class BrokenError(Exception):
-    """A rule may be broken."""
+    """Error for rows that may break a rule."""
 
 
 _REQUIRED: Final = tuple(c.name for c in COLUMNS["operations"] if c.required and c.name in OPERATION_FIELDS)
@@ -46,9 +48,8 @@ _REQUIRED: Final = tuple(c.name for c in COLUMNS["operations"] if c.required and
 def check_rows(name: str, table: pa.Table, operations: pa.Table | None) -> None:
     """Check each row against the rules for a single row. Raises BrokenError.
 
-    `operations` are all known ones, by op_id.
-
-    Operations are checked by a separate task; here they only need the columns for a join with rows.
+    `operations` are all known ones, by op_id. Another task checks their rules; here only the columns that are joined
+    with rows must not be null.
     """
     rows, op_ids = Rows(name, table), np.empty(0, np.int64)
     if operations is not None:
@@ -70,13 +71,13 @@ def topics_of(table: pa.Table) -> set[Topic]:
 
 
 def are_ambiguous(topics: Iterable[Topic]) -> bool:
-    """Whether some name has several ids, or some id several names; partitions cannot be identified by name then."""
+    """Whether some name has several ids, or some id several names, so that a name does not identify partitions."""
     known = {(topic, topic_id) for topic, topic_id in topics if topic_id is not None}
     return any(len(known) != len(set(side)) for side in zip(*known, strict=True))
 
 
 def only_ids(topics: Iterable[Topic]) -> dict[str, str]:
-    """Return, by name, the id of topics with only one."""
+    """Return the id of each topic that has only one, by name."""
     known = {(topic, topic_id) for topic, topic_id in topics if topic_id is not None}
     ids_of = Counter(topic for topic, _ in known)
     return {topic: topic_id for topic, topic_id in known if ids_of[topic] == 1}
@@ -99,7 +100,7 @@ class RecordRules:
         return (min(int(one.min()) for one in known), max(int(one.max()) for one in known)) if known else None
 
     def hold(self) -> bool:
-        """Whether no two records have one place in an operation, and no operation sends to two partitions."""
+        """Whether no two records have the same place in an operation, and no operation sends to two partitions."""
         if not self._parts:
             return True
         op_id, seq, is_read, log = (np.concatenate(column) for column in zip(*self._parts, strict=True))
@@ -122,7 +123,7 @@ class RuleCheck:
 
 @dataclass(frozen=True, slots=True)
 class CheckOperations:
-    """One task: the operations, by themselves."""
+    """Task that checks the operations by themselves."""
 
     history: History
 
@@ -138,7 +139,7 @@ class CheckOperations:
 
 @dataclass(frozen=True, slots=True)
 class CheckRecords:
-    """One task: the records of operations that several tasks may have seen."""
+    """Task that checks the records of operations that several tasks may have read."""
 
     history: History
     pieces: Sequence[Piece]
@@ -167,7 +168,7 @@ def values_repeat(sends: pa.Table, log: Int32s) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class CheckValues:
-    """One task: the values of a split log that several parts may contain."""
+    """Task that checks the values that several parts of a split log may contain."""
 
     layout: Layout
     shard: int
@@ -194,7 +195,7 @@ def _falls(numbers: Int64s, span: Span, share: Share) -> Flags:
 
 
 def overlaps(spans: Sequence[Span]) -> list[Span]:
-    """Return the numbers in several spans, as disjoint spans."""
+    """Return the numbers that are in more than one span, as disjoint spans."""
     found: list[Span] = []
     reached: int | None = None
     for low, high in sorted(spans):

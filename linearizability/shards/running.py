@@ -40,11 +40,11 @@ def run_here(tasks: Sequence[Task[Result]]) -> Iterator[Result]:
 
 
 class WorkerError(Exception):
-    """A worker process failed for a reason that does not concern the history."""
+    """Failure of a worker process for a reason other than the history."""
 
 
 class WorkerOSError(WorkerError, OSError):
-    """A worker process got an OSError, for example for a full disk."""
+    """OSError in a worker process, for example because of a full disk."""
 
 
 class Processes:
@@ -79,7 +79,7 @@ class Processes:
         given = 0
         for wanted in range(len(tasks)):
             while wanted not in done:
-                # Not far ahead of the first unfinished task, because results wait in memory.
+                # Do not start tasks far ahead of the first unfinished one, because results wait in memory.
                 while idle and given < len(tasks) and given < wanted + 4 * self._count:
                     connection = idle.pop()
                     connection.send_bytes(packed(tasks[given]))

@@ -44,7 +44,7 @@ def with_id(place: Place, own_id: Mapping[str, str]) -> Place:
 
 
 Stretches = npt.NDArray[np.int64]
-"""First key, last key and number of consecutive rows in one log, sorted by key."""
+"""A row for each section of consecutive rows of one log, sorted by key: its first key, last key and number of rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ class RunWriter:
         key: Int64s,
         wanted: Flags | None = None,
     ) -> None:
-        """Write all rows or the wanted ones. `of` has the index of each row's place, which becomes its `log`."""
+        """Write all rows or the wanted ones, with a column `log`. `of` has each row's index in `places`."""
         order = _order(_ranks(places)[of], key, wanted)
         if order is not None:
             table, of, key = table.take(pa.array(order)), of[order], key[order]
@@ -139,7 +139,7 @@ def _ranks(places: Sequence[Place]) -> npt.NDArray[np.int64]:
 
 
 def _order(rank: Int64s, key: Int64s, wanted: Flags | None) -> Indexes | None:
-    """Return the wanted rows by rank and key, stable; None if these are all rows as they are."""
+    """Return a stable order of the wanted rows by rank and key; None if all rows are wanted and in this order."""
     if wanted is not None and not wanted.all():
         rows = np.flatnonzero(wanted)
         order = _order(rank[rows], key[rows], None)
@@ -148,7 +148,7 @@ def _order(rank: Int64s, key: Int64s, wanted: Flags | None) -> Indexes | None:
     if np.all((steps > 0) | ((steps == 0) & (np.diff(key) >= 0))):
         return None
     few = len(rank) and rank.max() < 2**15
-    order = np.argsort(rank.astype(np.int16) if few else rank, kind="stable")  # of 16 bits: radix sort
+    order = np.argsort(rank.astype(np.int16) if few else rank, kind="stable")  # radix sort for 16 bits
     if np.any((np.diff(key[order]) < 0) & (np.diff(rank[order]) == 0)):
         order = np.lexsort((key, rank))
     return order
@@ -169,7 +169,7 @@ Dealt = Mapping[str, Sequence[Source]]
 
 
 class Index:
-    """All runs of a history."""
+    """Index of all runs of a history."""
 
     def __init__(self, runs: Sequence[tuple[Sequence[Place], Mapping[str, Batches]]], places: Sequence[Place]) -> None:
         numbers = {place: number for number, place in enumerate(places)}
@@ -208,7 +208,10 @@ class Index:
 
 
 def _bounds(own: npt.NDArray[np.int32], batches: Batches) -> npt.NDArray[np.int64]:
-    """Return the ends of batches, without bounds for logs of the layout that consist of several logs of the task."""
+    """Return `Batches.ends`, without bounds for the keys of a batch that crosses into or out of a joined log.
+
+    A joined log is a log of the layout that consists of several logs of the task.
+    """
     ends = np.array(batches.ends, np.int64)
     is_joined = (np.bincount(own) > 1)[own]
     joined = (ends[:, 0] != ends[:, 2]) & (is_joined[ends[:, 0]] | is_joined[ends[:, 2]])

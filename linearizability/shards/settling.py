@@ -38,9 +38,10 @@ class Settled:
 
 @dataclass(frozen=True, slots=True)
 class SettleSmall:
-    """One task: the small tables of a shard.
+    """Task that writes the small tables of a shard.
 
-    If the shard is split, they include the sends without an acknowledged offset, and the operations of all of these.
+    If the shard is split, it also writes the sends without an acknowledged offset, and the operations of these sends
+    and of the rows of the small tables.
     """
 
     layout: Layout
@@ -68,7 +69,7 @@ class SettleSmall:
 
 @dataclass(frozen=True, slots=True)
 class SettlePart:
-    """One task: the records of a part, and their operations."""
+    """Task that writes the records of a part and their operations."""
 
     layout: Layout
     shard: int
@@ -113,7 +114,7 @@ class SettlePart:
 
 
 def bounds_of(shard: Shard, part: int) -> dict[str, tuple[int, int]]:
-    """Return the keys of a part's rows, by table; in a split log, sends of unknown offset are in no part."""
+    """Return the bounds [low, high) of a part's keys, by table; without sends of unknown offset if the log is split."""
     own = shard.parts[part]
     low = own.begin if shard.is_cut else LOWEST
     reads = (LOWEST if part == 0 else own.begin, own.end)
@@ -158,7 +159,7 @@ def covered(reads: pa.Table, positions: pa.Table) -> Flags:
 
 
 def _keys(log: Indexes, op_id: Int64s, other_log: Indexes, other_op_id: Int64s) -> tuple[Int64s, Int64s]:
-    """Return a number for each pair, so that the numbers have the order of the pairs."""
+    """Return numbers for the pairs (log, id) in both lists, so that the numbers have the order of the pairs."""
     both = np.concatenate([op_id, other_op_id])
     if not len(both):
         return both, both
@@ -177,7 +178,7 @@ def _keys(log: Indexes, op_id: Int64s, other_log: Indexes, other_op_id: Int64s) 
 
 
 def _goes_back(reads: pa.Table) -> Flags:
-    """Whether each read's operation went back in this log from one record to the next."""
+    """Whether each read's operation returned some record of this log at or below the offset of the record before it."""
     log, op_id, seq, offset = (reads[name].to_numpy() for name in ("log", "op_id", "seq", "offset"))
     order = np.lexsort((seq, op_id, log))
     same = (np.diff(log[order]) == 0) & (np.diff(op_id[order]) == 0)

@@ -251,7 +251,7 @@ class Part:
         return found
 
     def _out_of_epochs_order(self, outside: Outside) -> Indexes:
-        """Return reads with an epoch older than below their offset, newer than above it, or unlike another at it."""
+        """Return reads with an epoch lower than one below their offset, higher than one above, or unlike one at it."""
         epoch, offset = self.reads.leader_epoch, self.reads.offset
         if not len(epoch) or epoch.max() == UNKNOWN:
             return np.empty(0, np.intp)
@@ -266,7 +266,7 @@ class Part:
         return rows[wrong]
 
     def _above_an_end(self) -> list[Int64s]:
-        """Return the offsets of known records at or above an end that a later request returned."""
+        """Return the offsets of records that were known before an end offset at or below them was requested."""
         unsplit, sends, reads = self.unsplit, self.sends, self.reads
         found: list[Int64s] = []
         for times, offset in ((self._acknowledged_ns, sends.at), (reads.complete_ns, reads.offset)):

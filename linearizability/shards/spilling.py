@@ -58,7 +58,7 @@ class Spill:
 
 @dataclass(frozen=True, slots=True)
 class Spilling:
-    """One task: some pieces of the tables."""
+    """Task that distributes the rows of some pieces of the tables."""
 
     history: History
     folder: Path

@@ -39,7 +39,7 @@ def all_suspects(parts: Iterable[Suspects]) -> Suspects:
 
 @dataclass(frozen=True, slots=True)
 class RelatedRows:
-    """Suspects, and the values and offsets (`places`) of rows whose related rows are suspects, too."""
+    """Offsets and values of suspect rows: as suspects, and as pairs of value and offset (`places`)."""
 
     suspects: Suspects
     values: Int64s
@@ -49,7 +49,7 @@ class RelatedRows:
 def add_related(suspects: Suspects, parts: Iterable[RelatedRows]) -> Suspects:
     """Return the suspects, and the records in any part of a log that have the same offset or value.
 
-    A record at two offsets is out of order with all records between them.
+    If a value has two offsets, all records between them are suspects too, because it is out of order with them.
     """
     related = list(parts)
     values, places = (

@@ -1,9 +1,9 @@
-"""Tables of a shard on disk: rows of `records` by partition and offset, with the columns of their operation for checks.
+"""Tables of a shard on disk: rows of `records` by partition and offset, with columns of their operation for checks.
 
 Sends and reads are separate files, in the order (log, offset), with numbers where possible: an unknown offset, epoch or
 node is -1, booleans are bits of `flags`. A send without an acknowledged offset stands at the lowest offset at which its
-value was read, or at -1 if it was not read. Other columns that the checks read are copied unchanged; the place of each
-row is the number of its log.
+value was read, or at -1 if it was not read. Other columns that the checks read are copied unchanged. The number of its
+log replaces the topic, topic id and partition of each row.
 """
 
 from typing import Final
@@ -42,8 +42,8 @@ TOMBSTONE, INTACT, CORRUPT = 1, 2, 4
 OK, FAIL, IN_TRANSACTION, NOT_SERVED = 8, 16, 32, 64
 """Flags of a send, from its operation."""
 COVERED, BACK, SERVED = 128, 256, 512
-"""Flags of a read: its operation covers the offset; did not return everything in the order of offsets; was ok and read
-from a broker, not a disk."""
+"""Flags of a read, from its operation: it covers the offset; it did not return all records in the order of offsets; it
+was ok and read from a broker, not a disk."""
 
 OPERATIONS: Final = pa.schema([SCHEMAS["operations"].field(name) for name in OPERATION_FIELDS])
 SMALL: Final = ("positions", "states", "offsets", "inputs", "assignments")

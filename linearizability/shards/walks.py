@@ -1,4 +1,4 @@
-"""Positions of a shard's logs: what reads covered, and whether consumers continued where they were."""
+"""Positions of consumers in a shard's logs: the ranges that reads covered, and whether polls were contiguous."""
 
 from collections.abc import Sequence
 
@@ -57,7 +57,7 @@ class Walks:
         return bool(np.any(same & (before[rows[1:]] < after[rows[:-1]])))
 
     def are_contiguous(self, log: int) -> bool:
-        """Whether each consumer continued, poll after poll, exactly where it was."""
+        """Whether each poll of a consumer began exactly where its previous poll ended."""
         own = self._own(log)
         rows = np.flatnonzero(self._polls[own])
         op_id, process = self._op_id[own][rows], self._process[own][rows]

@@ -1,8 +1,8 @@
-"""Layout of a history while it is written: a writer of public tables distributes the same rows to their logs.
+"""Writer of a layout while its history is recorded: each row of the public tables is also distributed to its log.
 
-Rows wait in memory until there are many. So a small history, which is judged without a layout, needs little space for
-it while it is written, and none afterwards. Rows also wait for their operation, which arrives when it has ended. All
-rules that `laying_out` checks are checked here too; a history that breaks one gets no layout.
+Rows are kept in memory and distributed many at a time. A small history is judged without a layout, so it needs little
+disk space for one while it is recorded, and none afterwards. A row also stays in memory until its operation has ended
+and is added. All rules that `laying_out` checks are checked here too; a history that breaks one gets no layout.
 """
 
 import shutil
@@ -32,7 +32,7 @@ _TABLE_ROWS: Final = 100
 
 
 class LayoutWriter:
-    """The layout of one run directory, whose tables are being written. Not thread-safe."""
+    """Writer of the layout of one run directory while its tables are written. Not thread-safe."""
 
     def __init__(self, run_dir: Path, chunk_rows: int = CHUNK_ROWS) -> None:
         self.records = 0
@@ -43,7 +43,7 @@ class LayoutWriter:
         self._waiting: dict[str, list[pa.Table]] = {name: [] for name in SCHEMAS}
         self._waiting_rows = 0
         self._operations = SCHEMAS["operations"].empty_table().select(OPERATION_FIELDS)
-        """The operations distributed last; more rows of them may arrive."""
+        """The operations distributed last; more rows that belong to them may be added."""
         self._spills: list[Spill] = []
 
     def add(self, tables: Mapping[str, pa.Table]) -> None:
@@ -83,7 +83,7 @@ class LayoutWriter:
             return False
 
     def discard(self) -> None:
-        """Remove everything."""
+        """Remove the draft of the layout."""
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
             self._folder = None
@@ -122,7 +122,7 @@ class LayoutWriter:
 
 
 class LayoutThread:
-    """A layout writer in a thread, at most one `add` behind; a context manager that removes all after an error."""
+    """A layout writer in a thread, at most one `add` behind; as a context manager, it removes the draft on an error."""
 
     def __init__(self, layout: LayoutWriter) -> None:
         self.layout = layout
@@ -149,9 +149,9 @@ class LayoutThread:
 
 
 class LargeLayout:
-    """Layout of what a `HistoryWriter` records, created meanwhile and kept if the history has become large.
+    """Layout of a history, created while a `HistoryWriter` records it, and kept only if the history is large.
 
-    After any failure there is no layout, and the first judgement creates one.
+    If anything fails, there is no layout, and the first judgement creates one.
     """
 
     def __init__(self, run_dir: Path, large_rows: int, chunk_rows: int = RECORDED_ROWS) -> None:
@@ -164,7 +164,7 @@ class LargeLayout:
         try:
             if not self._failed:
                 self._thread.add(tables)
-        except Exception:  # noqa: BLE001 - what can be made again must not cost a history
+        except Exception:  # noqa: BLE001 - the layout can be created again, so it must not stop the recording
             self._failed = True
 
     def close(self, *, written: bool) -> None:

@@ -2,8 +2,8 @@
 
 A step is (transaction, kind, log, option). Both logs are new partitions beside those of the traffic, and begin with a
 record of no transaction. `send` appends a record; `read` returns the committed records from the beginning. The option
-is a violation by the broker, or a slow consumer: the offset of a sent record, the end offset of a read, or `dirty` for
-a read that also returns uncommitted records.
+makes the step a violation by the broker, or a read by a slow consumer. It is the offset of a sent record, the end
+offset of a read, or `dirty` for a read that also returns uncommitted records.
 """
 
 from collections.abc import Sequence

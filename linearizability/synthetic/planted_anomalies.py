@@ -18,13 +18,13 @@ _OUTAGE_STEPS: Final = 40
 
 
 def lost_write(e: Episode) -> None:
-    """A poll passes over an acknowledged record without returning it."""
+    """Plant a poll that passes over an acknowledged record without returning it."""
     e.send(e.reserve())
     e.poll(e.start, e.end, {})
 
 
 def divergent_offset(e: Episode) -> None:
-    """Two consumers read different records at one offset."""
+    """Plant two consumers that read different records at one offset."""
     at = e.reserve()
     one, other = e.send(at), e.send(None, 1, "info")
     e.poll(at, e.end, {at: one})
@@ -32,26 +32,26 @@ def divergent_offset(e: Episode) -> None:
 
 
 def duplicate(e: Episode) -> None:
-    """A record is stored twice."""
+    """Plant a record that is stored twice."""
     at = e.reserve(2)
     value = e.send(at)
     e.poll(at, e.end, {at: value, at + 1: value})
 
 
 def phantom_read(e: Episode) -> None:
-    """A poll returns a value that was never sent."""
+    """Plant a poll that returns a value that was never sent."""
     at = e.reserve()
     e.poll(at, e.end, {at: e.new_value()})
 
 
 def aborted_read(e: Episode) -> None:
-    """A poll returns a record whose produce failed."""
+    """Plant a poll that returns a record whose produce failed."""
     at = e.reserve()
     e.poll(at, e.end, {at: e.send(None, outcome="fail", error="INVALID_RECORD")})
 
 
 def precommitted_read(e: Episode) -> None:
-    """A record is read before its transaction began to commit."""
+    """Plant a read of a record before its transaction began to commit."""
     own = _transaction(e, "precommitted")
     e.op(e.process, "begin_txn", **own)
     at = e.reserve(2)
@@ -62,13 +62,13 @@ def precommitted_read(e: Episode) -> None:
 
 
 def offset_mismatch(e: Episode) -> None:
-    """A record is acknowledged at one offset and stored at the next."""
+    """Plant a record that is acknowledged at one offset and stored at the next."""
     at = e.reserve(2)
     e.poll(at, e.end, {at + 1: e.send(at)})
 
 
 def corrupt_record(e: Episode) -> None:
-    """A record is returned with other bytes than were sent."""
+    """Plant a record that is returned with other bytes than were sent."""
     at = e.reserve()
     value = e.send(at)
     op_id = e.poll(at, e.end, {})
@@ -76,7 +76,7 @@ def corrupt_record(e: Episode) -> None:
 
 
 def producer_order(e: Episode) -> None:
-    """Of two records of one produce, the later one has the lower offset."""
+    """Plant two records of one produce, the later one at the lower offset."""
     at = e.reserve(2)
     op_id = e.op(e.process, "produce", acks=-1, producer_id=e.process, producer_epoch=0)
     one, other = e.new_value(), e.new_value()
@@ -86,41 +86,41 @@ def producer_order(e: Episode) -> None:
 
 
 def realtime_order(e: Episode) -> None:
-    """A record that was sent after another one was acknowledged has the lower offset."""
+    """Plant a record below the offset of one that was acknowledged before it was sent."""
     at = e.reserve(2)
     one, other = e.send(at + 1), e.send(at, 1)
     e.poll(at, e.end, {at: other, at + 1: one})
 
 
 def poll_skip(e: Episode) -> None:
-    """A second consumer skips a record."""
+    """Plant a second consumer that skips a record."""
     found = _three(e)
     e.poll(e.start, e.start + 1, {e.start: found[e.start]}, process=5)
     e.poll(e.start + 2, e.end, {e.start + 2: found[e.start + 2]}, process=5)
 
 
 def poll_regress(e: Episode) -> None:
-    """A second consumer receives a record again."""
+    """Plant a second consumer that receives a record again."""
     found = _three(e)
     e.poll(e.start, e.end, found, process=5)
     e.poll(e.end - 1, e.end, {e.end - 1: found[e.end - 1]}, process=5)
 
 
 def stale_end_offset(e: Episode) -> None:
-    """The leader returns an end offset below an acknowledged record."""
+    """Plant an end offset from the leader that is below an acknowledged record."""
     _three(e)
     e.list_end_offset(e.start)
 
 
 def watermark_regress(e: Episode) -> None:
-    """The last stable offset decreases."""
+    """Plant a last stable offset that decreases."""
     _three(e)
     for end in (e.end, e.start):
         e.list_end_offset(e.end, isolation="read_committed", high_watermark=None, last_stable_offset=end)
 
 
 def read_above_watermark(e: Episode) -> None:
-    """A record is read, and later it is beyond the end."""
+    """Plant a read of a record that is above an end offset returned later."""
     value = e.send(None, outcome="info")
     e.poll(e.start, e.start + 1, {e.start: value}, process=5)
     e.list_end_offset(e.start)
@@ -129,7 +129,7 @@ def read_above_watermark(e: Episode) -> None:
 
 
 def epoch_regress(e: Episode) -> None:
-    """A batch of an older leader epoch follows one of a newer epoch."""
+    """Plant a batch of an older leader epoch after one of a newer epoch."""
     at = e.reserve(2)
     values = [e.send(at), e.send(at + 1)]
     op_id = e.poll(at, e.end, {})
@@ -139,14 +139,14 @@ def epoch_regress(e: Episode) -> None:
 
 
 def two_leaders(e: Episode) -> None:
-    """Two nodes acknowledge in one leader epoch."""
+    """Plant two nodes that acknowledge in one leader epoch."""
     at = e.reserve(2)
     values = [e.send(at + number, number, epoch=e.epoch, node=1 + number) for number in range(2)]
     e.poll(at, e.end, dict(enumerate(values, at)))
 
 
 def fenced_leader_write(e: Episode) -> None:
-    """A node acknowledges in an older leader epoch after another node did in a newer one."""
+    """Plant a node that acknowledges in an older leader epoch after another node did in a newer one."""
     at = e.reserve(2)
     e.topic.epoch[e.partition] += 2
     values = [e.send(at, 0, epoch=e.epoch, node=1), e.send(at + 1, 1, epoch=e.epoch - 1, node=2)]
@@ -154,17 +154,17 @@ def fenced_leader_write(e: Episode) -> None:
 
 
 def commit_lost(e: Episode) -> None:
-    """A committed offset of a group is missing."""
+    """Plant fetches that do not find a group's committed offset."""
     _group_offsets(e, 1, None)
 
 
 def commit_regress(e: Episode) -> None:
-    """A group's offset is one that was never committed."""
+    """Plant fetches that return a group offset that was never committed."""
     _group_offsets(e, 1, 1_000)
 
 
 def double_ownership(e: Episode) -> None:
-    """Two members are assigned one partition in one generation, and both continue to work."""
+    """Plant two members that are assigned one partition in one generation and both continue to work."""
     for process in range(2):
         own = {"group": f"group-{e.process}", "member_id": f"member-{process}", "generation": 1}
         e.add("assignments", at_ns=e.now_ns, process=e.process + process, event="assigned", **own, **e.place)
@@ -174,7 +174,7 @@ def double_ownership(e: Episode) -> None:
 
 
 def reprocessed_input(e: Episode) -> None:
-    """Two committed transactions contain an output of one input."""
+    """Plant two committed transactions that contain an output of the same input."""
     e.poll(e.start, e.start + 1, {e.reserve(): e.send(e.start)})
     for number in range(2):
         own = _transaction(e, "processor", number)
@@ -192,7 +192,7 @@ def reprocessed_input(e: Episode) -> None:
 
 
 def not_converged(e: Episode) -> None:
-    """The logs of two replicas contain different records at one offset."""
+    """Plant two replicas whose logs contain different records at one offset."""
     at = e.reserve()
     value = e.send(at)
     e.poll(at, e.end, {at: value})
@@ -202,12 +202,12 @@ def not_converged(e: Episode) -> None:
 
 
 def unseen(e: Episode) -> None:
-    """An acknowledged record is at an offset that no read reaches."""
+    """Plant an acknowledged record at an offset that no read reaches."""
     e.send(e.reserve())
 
 
 def torn_transaction(e: Episode) -> None:
-    """Only one of two records of a committed transaction is returned."""
+    """Plant a poll that returns only one of two records of a committed transaction."""
     own = _transaction(e, "torn")
     e.op(e.process, "begin_txn", **own)
     at = e.reserve(3)
@@ -218,7 +218,7 @@ def torn_transaction(e: Episode) -> None:
 
 
 def zombie_producer(e: Episode) -> None:
-    """A fenced producer is still acknowledged."""
+    """Plant a fenced producer that still gets acknowledgements."""
     own = _transaction(e, "zombie")
     e.op(e.process + 1, "init_producer_id", **{**own, "producer_epoch": 1, "txn_seq": None})
     e.op(e.process, "begin_txn", **own)
@@ -229,7 +229,7 @@ def zombie_producer(e: Episode) -> None:
 
 
 def unavailable(e: Episode) -> None:
-    """The partition is unavailable for minutes without a fault."""
+    """Plant an outage of the partition for minutes without a fault."""
     for _ in range(_OUTAGE_STEPS):
         e.send(None, outcome="info", error="LEADER_NOT_AVAILABLE", node=None)
         e.wait(_OUTAGE_STEP_NS)

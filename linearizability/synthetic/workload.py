@@ -26,7 +26,7 @@ BATCH_RECORDS: Final = 10
 STEP_NS: Final = 1_000_000
 PRODUCERS: Final = 8
 FIRST_CONSUMER: Final = 1_000
-"""The consumer of a partition is this process and the number of the partition."""
+"""The process of the consumer of partition 0; the number of a partition is added to it."""
 NODES: Final = 3
 _MARGIN_NS: Final = 50_000
 _LATENCY_NS: Final = (1_000_000, 12_000_000)
