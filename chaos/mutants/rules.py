@@ -82,7 +82,7 @@ def _classic_statement(statement: ast.stmt) -> Changes:
 
 
 def _is_effect(statement: ast.stmt) -> bool:
-    """Whether a statement has an effect beyond a local name, without which the code would not run."""
+    """Whether a statement does more than bind a local name. Without the name, the code would not run."""
     match statement:
         case ast.Expr(value=ast.Call()) | ast.AugAssign() | ast.Delete():
             return True

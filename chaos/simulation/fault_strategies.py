@@ -265,4 +265,4 @@ SIMULATED_KINDS: Final = FAULT_KINDS | {
     "unregister": _unregistrations,
     "restart-with": _other_settings,
 }
-"""All kinds for simulated clusters, with those that only they support."""
+"""All kinds for simulated clusters; `chaos.live.fault_kinds` has those for real ones."""

@@ -53,7 +53,7 @@ class SimulatedDisks:
     ) -> Mapping[int, PowerLoss]:
         """Cut the power of nodes. Unflushed data is lost or torn, depending on the cluster's seed.
 
-        An armed power cut is over: it has no further effect on a node that has ended since.
+        An armed power cut of these nodes is disarmed. A node whose power it has already cut loses nothing more.
         """
         assert unflushed is Unflushed.TORN, unflushed
         lost = {}
