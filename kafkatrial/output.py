@@ -27,10 +27,10 @@ def accept_any_text() -> None:
 
 
 def output_problem() -> str | None:
-    """Return why standard output cannot be written, null if it can. Closed streams become the null device.
+    """Return why standard output cannot be written; None if it can. Closed streams become the null device.
 
-    Otherwise the next file that is opened takes the place of a closed stream, and receives what child processes and
-    libraries write to it.
+    If a stream stayed closed, the next file that is opened would get its descriptor, and receive what child processes
+    and libraries write to the stream.
     """
     modes = {}
     for descriptor in (_STDIN, _STDOUT, _STDERR):

@@ -208,7 +208,7 @@ def left_behind(_shape: Shape) -> SearchStrategy[Group]:
 
 
 def hasty_reassignments(shape: Shape) -> SearchStrategy[Group]:
-    """Draw a story: during a reassignment, the new broker, the leader or the controller goes down (KAFKA-15665)."""
+    """Draw a story: a partition is reassigned while a replica or the controller goes down (KAFKA-15665)."""
     replicas = st.lists(st.sampled_from(shape.brokers), min_size=1, max_size=3, unique=True).map(tuple)
     moves: SearchStrategy[AnyFault] = st.builds(Reassign, replicas)
     goes: SearchStrategy[AnyFault] = st.sampled_from(
