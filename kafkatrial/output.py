@@ -37,7 +37,7 @@ def output_problem() -> str | None:
         try:
             modes[descriptor] = fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_ACCMODE
         except OSError:
-            os.open(os.devnull, os.O_RDWR)  # which takes the lowest free descriptor: this one
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest free descriptor, which is this one
     if sys.stdout is None or _STDOUT not in modes:
         return "cannot write: standard output is closed"
     return "cannot write: standard output is open for reading only" if modes[_STDOUT] == os.O_RDONLY else None
@@ -75,6 +75,6 @@ def flushed(code: ExitCode) -> ExitCode:
         code = ExitCode.INTERNAL
     else:
         return code
-    with suppress(OSError, ValueError):  # else the interpreter flushes again at its end and replaces the exit code
+    with suppress(OSError, ValueError):  # or the interpreter flushes again at its end and replaces the exit code
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return code

@@ -56,7 +56,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Spans beside each other, with a name."""
+    """A named row of spans."""
 
     name: str
     spans: tuple[Span, ...]

@@ -5,8 +5,8 @@ the connection is lost, they are sent again, in the same order, on the next one.
 them bumps the producer epoch, and the remaining ones get sequences from 0 (KIP-360).
 
 The epoch is bumped once the leader has acknowledged or rejected each batch in flight. Java's producer bumps it at once:
-a batch whose response is lost after that is sent again in the new epoch to the leader that has just appended it. So a
-duplicate of this producer needs a leader that has restarted.
+if the response to a batch is lost after that, the batch is sent again in the new epoch, to the leader that has just
+appended it. With the producer of this module, a duplicate is possible only after a restart of the leader.
 """
 
 from dataclasses import dataclass

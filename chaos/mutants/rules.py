@@ -4,8 +4,8 @@
 off by one or reversed, arithmetic, a constant, a condition that always or never holds, `and` for `or`, a missing
 `not`, `min` for `max`, an assignment or a call that is left out.
 
-`OMISSIONS` has bugs that reviewers overlook: an operand, a guard, a branch, a case, a filter, a bound or a whole
-statement that is missing, a condition or a predicate that is negated, a slice that is off by one, `min` for `max`.
+`OMISSIONS` has bugs that reviewers overlook: a missing operand, guard, branch, case, filter, bound or whole statement;
+a negated condition or predicate; a slice that is off by one; `min` for `max`.
 
 The samples of the two sets are independent: `python -m chaos.mutants --rules omissions`.
 """

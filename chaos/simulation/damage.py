@@ -1,4 +1,4 @@
-"""Damage to a simulated disk whose node is down, as `fixtures.faults.damage` does it to a real log directory."""
+"""Damage to the simulated disk of a node that is down, like `fixtures.faults.damage` for real log directories."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager

@@ -125,5 +125,5 @@ class SimulatedClocks:
 
     @property
     def residue(self) -> tuple[str, ...]:
-        """Return the nodes whose wall clocks are set forward or back."""
+        """The nodes whose wall clocks are set forward or back."""
         return tuple(f"node {node}" for node, machine in self._machines.items() if machine.clock.wall_offset_ms)

@@ -107,7 +107,7 @@ class Swarm:
     together: tuple[str, ...]
 
     def fixed(self, of: int) -> Properties:
-        """Return settings that are used together: with 0 those of topics, with 1 those of nodes."""
+        """Return the settings that are used together: those of topics if `of` is 0, those of nodes if it is 1."""
         names = dict.fromkeys((*self.together, *(_GO_WITH[kind] for kind in self.faults if kind in _GO_WITH)))
         if self.shape.nodes == 1:  # no other node has the records that it truncates, so that they cannot be checked
             names.pop("short-metadata-log", None)

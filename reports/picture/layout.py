@@ -1,8 +1,9 @@
 """Layout of a picture: from moments to pixels, from lanes to rows.
 
-Time runs to the right but not to scale, because most of it is waiting, and an operation of a microsecond has a label
-too. The distance between two moments grows with the logarithm of the time between them and leaves room for the labels
-of bars that end there. Order is kept exactly; ticks show the true times. Overlapping bars of a lane get separate rows.
+Time runs to the right but not to scale, because most of it is waiting, and even an operation of a microsecond needs
+room for its label. The distance between two moments grows with the logarithm of the time between them and leaves room
+for the labels of bars that end there. Order is kept exactly; ticks show the true times. Overlapping bars of a lane get
+separate rows.
 """
 
 import math

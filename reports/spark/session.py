@@ -199,7 +199,7 @@ def _not_started(output: str, error: Exception) -> EngineUnavailableError:
 
 
 def _require_executors(session: "SparkSession", master: Master) -> None:
-    """Raise EngineUnavailableError if no executor starts: a standalone master needs no workers to accept us."""
+    """Raise EngineUnavailableError if no executor starts: a master accepts an application even without workers."""
     context = session.sparkContext
     if master.kind is not Kind.STANDALONE or context.getConf().get("spark.dynamicAllocation.enabled") == "true":
         return
