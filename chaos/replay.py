@@ -90,7 +90,7 @@ def replay(saved: SavedTrial, target: str, run_dir: Path, disk: DiskKind | None 
 
 
 def _simulate(trial: Trial, defect: str, run_dir: Path) -> Replayed:
-    from chaos.simulation.run import run  # with the whole broker
+    from chaos.simulation.run import run  # imports the whole broker
     from chaos.simulation.work import ENDLESS
 
     for timed in trial.schedule:
@@ -182,13 +182,13 @@ def _replay_live(trial: Trial, defect: str, target: str, run_dir: Path, disk: Di
 
 
 def _own_settings(trial: Trial, target: str) -> Sequence[str]:
-    """Return a note about the settings of a trial on an existing cluster, which has its own."""
+    """Return a note that the trial's properties have no effect on an existing cluster."""
     names = "" if starts_nodes(target) else ", ".join(name for name, _ in trial.cluster.properties)
     return [f"properties without effect on an existing cluster: {names}"] if names else []
 
 
 def _not_seeded(defect: str, target: str) -> Sequence[str]:
-    """Return a note about the defect of a file on processes, which a file never changes."""
+    """Return a note that the saved defect is not seeded into processes, whose code a file must not change."""
     with_defect = f"defective:{defect}"
     if not defect or target == with_defect:
         return []
@@ -196,7 +196,7 @@ def _not_seeded(defect: str, target: str) -> Sequence[str]:
 
 
 def _check_topology(trial: Trial, target: str) -> None:
-    """Raise `TrialNotApplicableError` for a cluster or topics that only the simulation has."""
+    """Raise `TrialNotApplicableError` for a cluster or topics that only the simulation supports."""
     if trial.cluster.roles:
         raise TrialNotApplicableError(
             f"{target} starts nodes that are both broker and controller; the trial has other roles (process.roles)"

@@ -1,6 +1,6 @@
 """The command line: `kafkatrial COMMAND`, also `python -m kafkatrial COMMAND`.
 
-`broker` goes past Typer, which takes 0.3 s to load: that is a third of what a test waits for a cluster.
+`broker` bypasses Typer, which takes 0.3 s to load: a third of the time that a test waits for a cluster.
 
 `python -m` puts the working directory first on the import path. It is removed before anything else is imported, since a
 user may have a `linearizability` or a `struct.py` there. What Python imports before this module still comes from there:

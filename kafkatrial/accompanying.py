@@ -14,7 +14,7 @@ from conformance.events import Event
 from kafkatrial.errors import exit_code_of, print_error
 
 Companion = Callable[[Path], AbstractContextManager[object]]
-"""Creates one for a run directory, which need not exist yet."""
+"""Function that creates a companion for a run directory, which need not exist yet."""
 
 
 class Companions:

@@ -13,7 +13,7 @@ from reports.results import RequirementInfo, Results, Source, TargetInfo
 
 
 class Collector:
-    """Holds the results so far."""
+    """The results so far, updated by every event."""
 
     def __init__(
         self, targets: Sequence[str], requirements: Sequence[Requirement], *, seed: int, profile: str, now: datetime

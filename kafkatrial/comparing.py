@@ -91,7 +91,7 @@ def plan_comparison(
 
 
 def _targets(names: Sequence[str], nodes: int | None) -> tuple[Target, Target]:
-    """Return both targets, with equally many nodes if both can have the smaller default."""
+    """Return both targets, with the same number of nodes if both can have the smaller default."""
     here, there = (target_of_requirements(name, nodes) for name in names)
     counts = (here.node_count, there.node_count)
     if nodes is None and counts[0] and counts[1] and counts[0] != counts[1]:

@@ -140,7 +140,7 @@ class Control:
             return next(self._describe(node, ended) for node in self._target.nodes if node.id == node_id)
 
     def partition(self, topic: str, partition: int | str) -> dict[str, object]:
-        """Describe a partition by the metadata with the highest leader epoch; `leader` is null if it does not run."""
+        """Describe a partition by the metadata with the highest leader epoch; `leader` is None if it does not run."""
         from kafkatrial.roles import find_partition
 
         found = find_partition(self._reachable(), *_topic_partition(topic, str(partition)))

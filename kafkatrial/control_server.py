@@ -11,10 +11,10 @@
 Starlette on uvicorn's h11, with further checks, because any client that reaches the port can stop the cluster, and a
 browser lets every web page send requests to the port:
 
-- `_Gate` reads the body before anything else looks at a request, so that none of it can run as a next request, and
-  rejects what comes from a web page: a page cannot forge `Host`, nor omit `Origin` in a POST.
+- `_Gate` reads the whole body before a request is processed, so that no part of a body is parsed as the next request.
+  It rejects requests from web pages: a page can neither forge `Host` nor omit `Origin` in a POST.
 - Every error closes its connection, and is `{"error": LINE}`, even the errors of uvicorn.
-- `_Connection` bounds the number of connections, and the time in which a request has to arrive.
+- `_Connection` bounds the number of connections, and the time within which a request must arrive.
 """
 
 import asyncio
@@ -60,7 +60,7 @@ HOST = "127.0.0.1"
 BODY_BYTES_MAX = 64 * 1024
 CONNECTIONS_MAX = 100
 REQUEST_TIMEOUT_S = 10.0
-"""Timeout from the begin of a connection, or the last response, until a whole request has arrived."""
+"""Timeout from the start of a connection, or from the last response, until a whole request has arrived."""
 LINGER_S = 1.0
 """Time for a client to read a rejection: closing at once, with unread bytes, would reset the connection."""
 STOP_TIMEOUT_S = 1.0
@@ -151,10 +151,11 @@ def application(control: Control, token: str | None) -> ASGIApp:
         return _json({"stopping": True}, background=BackgroundTask(control.stop))
 
     def route(path: str, endpoint: Endpoint, *methods: str, pool: ThreadPoolExecutor = threads) -> Route:
-        """Return a route with only these methods, since Starlette adds HEAD to GET, and with a thread for each request.
+        """Return a route with only these methods (Starlette adds HEAD to GET), whose requests run in a pool of threads.
 
-        Starlette's own threads are fewer than the connections, so that requests which wait could block all others. A
-        request whose client has closed its connection still waits, so that what never waits has separate threads.
+        Starlette's own pool has fewer threads than there may be connections, so requests that wait could block all
+        others. A request keeps its thread even if its client has closed the connection, so requests that never wait
+        have a separate pool.
         """
 
         async def respond(request: Request) -> Response:
@@ -284,7 +285,7 @@ async def _drain(headers: Headers, receive: Receive) -> bool:
     Raises:
         ClientDisconnect: the connection was closed before the whole body had arrived.
     """
-    if int(headers.get("content-length", "0")) > BODY_BYTES_MAX:  # h11 admits one, of at most 20 digits
+    if int(headers.get("content-length", "0")) > BODY_BYTES_MAX:  # h11 accepts only one length, of at most 20 digits
         return False
     size = 0
     while True:

@@ -74,7 +74,7 @@ _NO_THREAD = re.compile("can't start new thread|Failed to launch worker thread")
 """Message of Python and PyArrow if there is no memory for the stack of another thread."""
 _MEMORY_MIN = 512 << 20
 _NO_ROOM = 1 << 16
-"""Bytes: a directory with less is full."""
+"""A directory with fewer free bytes counts as full."""
 
 
 def exit_code_of(error: BaseException) -> ExitCode | None:

@@ -28,7 +28,7 @@ DIRECTORY = Path("expectations")
 
 
 def expectations_of_target(kind: str) -> dict[str, ExpectedViolation]:
-    """Return the expected violations of a kind: of the file beside its recipe, else the suite's.
+    """Return the expected violations of a kind of target, from the file beside its recipe, or else the suite's.
 
     Raises ExpectationsError and UsageError: the file beside the recipe is invalid.
     """

@@ -27,17 +27,17 @@ def accept_any_text() -> None:
 
 
 def output_problem() -> str | None:
-    """Return why standard output cannot be written, null if it can. Closed streams become the null device.
+    """Return why standard output cannot be written; None if it can. Closed streams become the null device.
 
-    Otherwise the next file that is opened takes the place of a closed stream, and receives what child processes and
-    libraries write to it.
+    If a stream stayed closed, the next file that is opened would get its descriptor, and receive what child processes
+    and libraries write to the stream.
     """
     modes = {}
     for descriptor in (_STDIN, _STDOUT, _STDERR):
         try:
             modes[descriptor] = fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_ACCMODE
         except OSError:
-            os.open(os.devnull, os.O_RDWR)  # which takes the lowest free descriptor: this one
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest free descriptor, which is this one
     if sys.stdout is None or _STDOUT not in modes:
         return "cannot write: standard output is closed"
     return "cannot write: standard output is open for reading only" if modes[_STDOUT] == os.O_RDONLY else None
@@ -75,6 +75,6 @@ def flushed(code: ExitCode) -> ExitCode:
         code = ExitCode.INTERNAL
     else:
         return code
-    with suppress(OSError, ValueError):  # else the interpreter flushes again at its end and replaces the exit code
+    with suppress(OSError, ValueError):  # or the interpreter flushes again at its end and replaces the exit code
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return code

@@ -23,7 +23,7 @@ def picture_histories(file: Path, histories: Mapping[str, Path], judgements: Map
     """Write a page for each violation in some histories; return the paths.
 
     Raises:
-        UsageError: one cannot be written.
+        UsageError: a page cannot be written.
         HistoryError: a history cannot be read.
     """
     return _write(

@@ -195,5 +195,5 @@ class RequirementItem(pytest.Item):
         return super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Path, None, str]:
-        """Return the requirement as the location, since no file of the user is."""
+        """Return the requirement as the location, because the item is not in a file of the user."""
         return self.path, None, f"conformance::{self.name}"

@@ -1,8 +1,8 @@
 """kafkatrial in pytest: `pytest -m conformance --target apache-kafka:4.3.1`, `-m chaos`, the fixture `kafka_cluster`.
 
-A user's test process imports only this module and, if the suite or the fixture is used, the modules that it names:
-pytest loads it in every run on a machine with kafkatrial. The suite runs in child processes, so that a
-`fixtures` or `reports` package of the user cannot conflict with those of kafkatrial.
+pytest loads this module in every run on a machine with kafkatrial. So it imports other modules of kafkatrial only if
+the suite or the fixture is used. The suite runs in child processes, so that a `fixtures` or `reports` package of the
+user cannot conflict with those of kafkatrial.
 """
 
 from __future__ import annotations
@@ -73,8 +73,8 @@ def pytest_load_initial_conftests(
 ) -> Generator[None, None, None]:
     """Add the short options whose names no other plugin or conftest has taken.
 
-    pytest has already parsed the command line once, and took the value of an unknown option for a path, in which it
-    would look for conftests instead of in `testpaths`.
+    pytest has already parsed the command line once, and took the value of an unknown option for a path. Such values are
+    removed from the paths; otherwise pytest would look for conftests there instead of in `testpaths`.
     """
     paths = early_config.known_args_namespace.file_or_dir
     for option, value in itertools.pairwise(args):
@@ -89,7 +89,7 @@ def pytest_load_initial_conftests(
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the markers; `slow` only where the user has none. Settle what pytest-xdist's workers must agree on."""
+    """Register the markers that the user has not registered, check the options, and choose a seed for chaos."""
     registered = {line.partition(":")[0].partition("(")[0].strip() for line in config.getini("markers")}
     for name, meaning in _MARKERS.items():
         if name not in registered:

@@ -28,7 +28,7 @@ SPARK_LOG = "spark.log"
 _DRAFT = ".draft"
 _TABLES = "tables"
 _HISTORIES = "histories/"
-"""Default directory of reports, also that of `kafkatrial run`."""
+"""Directory of the histories in a run of the suite, which is left out of their names."""
 
 Engines = tuple[Judge, Callable[[], AbstractContextManager[Engine]]]
 """The judge of a run, and the factory of the engine for the tables."""
@@ -93,7 +93,7 @@ def _here(scratch: Path, memory_mb: int | None) -> Iterator[Engines]:
 
 @contextmanager
 def _on_spark(spark: Spark, log: Path, progress: Progress) -> Iterator[Engines]:
-    """Start Spark once for both."""
+    """Start Spark once, for the judge and the engine."""
     from reports.spark.check import judge_with_spark
     from reports.spark.jobs import spark_engine
     from reports.spark.session import spark_session
@@ -110,7 +110,7 @@ def _draft(out: Path | None) -> Iterator[tuple[Path, Path]]:
     try:
         draft.mkdir()
         yield place, draft
-    except EngineFailedError:  # which names the log
+    except EngineFailedError:  # its message names the log
         raise
     except BaseException:
         (place / SPARK_LOG).unlink(missing_ok=True)

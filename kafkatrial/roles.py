@@ -1,7 +1,8 @@
 """Roles of nodes: leader and ISR of a partition (Metadata), and the active controller (DescribeQuorum, KIP-595).
 
-Every given node is sent the same request, because one that is cut off from the others has old metadata: the response
-of the highest leader epoch counts. In KRaft the controller in a Metadata response is any broker, hence DescribeQuorum.
+Every given node is sent the same request, because a node that is cut off from the others has old metadata. The response
+with the highest leader epoch counts. In KRaft the controller in a Metadata response is any broker, hence
+DescribeQuorum.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -30,7 +31,7 @@ class PartitionMetadata:
 
 
 def find_partition(nodes: Sequence[Node], topic: str, partition: int) -> PartitionMetadata | None:
-    """Return the newest metadata of a partition; null if no node that responds knows it."""
+    """Return the newest metadata of a partition; None if no node that responds has it."""
 
     def request(client: RawClient) -> list[PartitionMetadata]:
         response = client.request(requests.metadata(client.schema_for(ApiKey.METADATA), (topic,)))
@@ -42,7 +43,7 @@ def find_partition(nodes: Sequence[Node], topic: str, partition: int) -> Partiti
 
 
 def find_controller(nodes: Sequence[Node]) -> int | None:
-    """Return the id of the active controller of the highest epoch; null if no node that responds knows one."""
+    """Return the id of the active controller with the highest epoch; None if no node that responds has one."""
 
     def request(client: RawClient) -> list[tuple[int, int]]:
         response = client.request(requests.describe_quorum(client.schema_for(ApiKey.DESCRIBE_QUORUM)))

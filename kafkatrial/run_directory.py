@@ -10,7 +10,7 @@ REPORTS = Path(".kafkatrial") / "reports"
 
 
 def make_run_directory(out: Path | None, *, now: datetime, seed: int) -> Path:
-    """Create the directory of a new run, which must not hold anything yet.
+    """Create the directory of a new run. It may exist, but must be empty.
 
     Raises:
         UsageError: it cannot be made, or is not empty.
@@ -19,7 +19,7 @@ def make_run_directory(out: Path | None, *, now: datetime, seed: int) -> Path:
 
 
 def make_report_directory(out: Path | None, *, now: datetime) -> Path:
-    """Create the directory of a new report (default: `.kafkatrial/reports/<time>`), which must not hold anything yet.
+    """Create the directory of a new report (default: `.kafkatrial/reports/<time>`). It may exist, but must be empty.
 
     Raises:
         UsageError: it cannot be made, or is not empty.

@@ -89,7 +89,7 @@ def plan_as_json(plan: RunPlan) -> str:
 
 
 class Running:
-    """Runs a plan. `run` returns the exit code; everything else is kept in the run directory."""
+    """Runner of a plan. `run` returns the exit code; everything else is kept in the run directory."""
 
     def __init__(self, plan: RunPlan, *, events_fd: int | None = None) -> None:
         self._plan = plan
@@ -116,7 +116,7 @@ class Running:
             self._keep_broker_logs()
             try:
                 return self._conclude(failed)
-            except BrokenPipeError as error:  # only the last part is printed late; the results are kept by that time
+            except BrokenPipeError as error:  # from printing the summary; the results are already saved
                 return ExitCode.OUTPUT_CLOSED if is_reader_gone() else report(failed or error, self._run_dir)
             except OSError as error:  # the disk is full, say: what failed first is the better reason
                 return report(failed or error, self._run_dir)

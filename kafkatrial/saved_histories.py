@@ -74,9 +74,9 @@ def histories_in(directory: Path) -> dict[str, Path]:
 
 
 def unfinished_reasons(directory: Path) -> tuple[str, ...]:
-    """Return why histories are missing that the command of a directory was to write; empty if none are.
+    """Return the reasons why a command has not written all histories of its directory; empty if it has.
 
-    Whether a single history is finished is in its run.json; this is about histories that were never begun.
+    The reasons concern histories that were never started. `run.json` states whether a single history is complete.
     """
     if (directory / RUN_FILE).exists():
         return ()
@@ -131,7 +131,7 @@ def judge_each(
     budget: Budget | None = None,
     spark: Spark | None = None,
 ) -> dict[str, Judgement]:
-    """Judge every history for anomalies, here or on Spark, which say the same; or by a model, within a budget.
+    """Judge every history for anomalies, here or on Spark, with the same results; or by a model, within a budget.
 
     Raises:
         HistoryError: one is damaged; if there are several, the message names it.
@@ -170,7 +170,7 @@ def _judging(model: str | None, budget: Budget | None, spark: Spark | None) -> I
 
 
 def combine(judgements: Mapping[str, Judgement], unfinished: Sequence[str] = ()) -> Judgement:
-    """Return one judgement over several histories; `unfinished` if some are missing. One alone is unchanged."""
+    """Return one judgement over several histories. A single one is unchanged, unless `unfinished` has reasons."""
     if len(judgements) == 1 and not unfinished:
         return next(iter(judgements.values()))
     found: dict[tuple[str, Verdict], Anomaly] = {}

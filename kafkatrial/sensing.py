@@ -77,7 +77,7 @@ def _facts(each: Defect) -> dict[str, object]:
 
 
 class Sensing:
-    """Carries out a plan. `run` returns the exit code."""
+    """Runner of a plan. `run` returns the exit code."""
 
     def __init__(self, plan: Plan, out: Path | None, *, as_json: bool) -> None:
         self._plan = plan

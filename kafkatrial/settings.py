@@ -61,19 +61,19 @@ class RunSettings(BaseSettings):
 
 
 def load_settings(from_command_line: Mapping[str, object]) -> RunSettings:
-    """Return the settings from all three sources. Null and empty values of the command line mean "not given".
+    """Return the settings from all three sources. None and empty values of the command line mean "not given".
 
     Raises:
         UsageError: a value or a name is wrong; the line names it and its source.
     """
     given = {name: value for name, value in from_command_line.items() if value not in (None, (), [])}
     try:
-        return RunSettings(**given)  # type: ignore[arg-type]  # validated here, that is the point
+        return RunSettings(**given)  # type: ignore[arg-type]  # pydantic validates the types
     except ValidationError as error:
         first = error.errors()[0]
         name = str(first["loc"][0])
         raise UsageError(_wrong(name, first["type"], first["msg"], given)) from error
-    except ValueError as error:  # the TOML reader's
+    except ValueError as error:  # raised by the TOML reader
         raise UsageError(f"pyproject.toml: {error}") from error
 
 

@@ -36,7 +36,7 @@ _SEEDS_MAX = 2**63
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """The command line. `failures_max` is null if all seeds run, however many fail."""
+    """The command line. `failures_max` is None if all seeds run, however many fail."""
 
     seeds: str | None
     minutes: float | None
@@ -83,7 +83,7 @@ def _range(seeds: str | None, *, timed: bool) -> tuple[int, int | None]:
 
 
 def _check_can_be_saved_in(directory: Path) -> None:
-    """Raise UsageError before anything runs, instead of when a failure would be lost."""
+    """Raise UsageError if failures cannot be saved in a directory; detected later, a failure would be lost."""
     existing = next(path for path in (directory, *directory.absolute().parents) if path.exists())
     if not existing.is_dir():
         raise UsageError(f"{directory}: a failure cannot be saved there: {existing} is not a directory")
@@ -92,7 +92,7 @@ def _check_can_be_saved_in(directory: Path) -> None:
 
 
 class Simulating:
-    """Runs a plan. `run` returns the exit code; the counterexamples are saved."""
+    """Runner of a plan. `run` returns the exit code; the counterexamples are saved."""
 
     def __init__(self, plan: Plan, out: Path | None, *, as_json: bool, digests: bool) -> None:
         self._plan = plan

@@ -17,7 +17,7 @@ HISTORY_NAME: Final = "history"
 
 
 def draw_counterexample(found: Counterexample, directory: Path) -> None:
-    """Run it again with everything recorded, and write both files. Raises `OSError` and `HistoryError`."""
+    """Run the trial again with every event recorded, and write both files. Raises `OSError` and `HistoryError`."""
     record = Record()
     with seeded(found.defect):
         outcome = run(found.trial, record=record)

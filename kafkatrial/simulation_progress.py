@@ -56,7 +56,7 @@ class SimulationProgress(LiveLine):
 
 
 def total_of(event: CampaignStarted) -> int | None:
-    """Return the number of seeds; null if the time is the limit."""
+    """Return the number of seeds; None if the time is the limit."""
     return None if event.last is None else event.last - event.first + 1
 
 

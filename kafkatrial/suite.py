@@ -1,4 +1,4 @@
-"""Put the suite's packages on the import path of this process.
+"""Import path of the suite's packages in this process.
 
 In a source tree they are importable as they stand. In a wheel they lie in `kafkatrial/_suite`, out of the way of a
 user's own `fixtures` or `reports`; only processes of ours (the command line, a printed program) call `activate`.
@@ -24,7 +24,7 @@ def command() -> list[str]:
 
 
 def activate() -> None:
-    """Make `chaos`, `conformance`, `fixtures`, `reports` and `reference_broker` importable, and a user's not.
+    """Make our `chaos`, `conformance`, `fixtures`, `reports` and `reference_broker` importable, not a user's.
 
     Idempotent.
     """

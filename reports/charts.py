@@ -1,8 +1,8 @@
 """Charts as values: what a template needs to draw lines, spans and ticks as inline SVG.
 
-A chart is PLANE_WIDTH wide inside its margins on every page; times are seconds from 0. A series is reduced to
-POINTS_MAX points before it is drawn, by a function of the caller for the seconds of one point, so that a day of a
-cluster is no larger than a minute.
+A chart is PLANE_WIDTH wide inside its margins on every page; times are seconds from 0. Before a series is drawn, it is
+reduced to at most POINTS_MAX points, so that the chart of a day is no larger than that of a minute. A function of the
+caller combines the values of one point.
 """
 
 import math
@@ -56,7 +56,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Spans beside each other, with a name."""
+    """A named row of spans."""
 
     name: str
     spans: tuple[Span, ...]
@@ -64,7 +64,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class TimeAxis:
-    """Seconds on a plane."""
+    """Mapping of seconds to positions on a plane."""
 
     seconds: float
 
@@ -120,7 +120,7 @@ def chart(
 
 @dataclass(frozen=True, slots=True)
 class _Scale:
-    """Values on the height of a plane, from the bottom up."""
+    """Mapping of values to heights on a plane, from the bottom up."""
 
     low: float
     high: float

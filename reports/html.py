@@ -38,7 +38,7 @@ WITH_SECTION = (Standing.VIOLATION, Standing.FIXED, Standing.UNKNOWN, Standing.E
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One cell of the matrix. `anchor` is empty where there is no more to say than the title."""
+    """One cell of the matrix. `anchor` is empty if the finding has no section."""
 
     css: str
     sign: str
@@ -58,7 +58,7 @@ class FindingSection:
     requirement: RequirementInfo
     program: Markup
     pictures: tuple[str, ...]
-    """Pages that lie in the run directory, from there."""
+    """Paths of pages, relative to the run directory."""
 
 
 def write_html(results: Results, run_dir: Path) -> Path:

@@ -1,6 +1,6 @@
 """Matrix: the verdicts of several runs, targets by requirements. Pure.
 
-- A column is a target with one version of its broker. Runs of both, on any machine, are merged.
+- A column is a target with one version of its broker. Runs of the same target and version, on any machine, are merged.
 - A cell is decided by the worst finding of these runs (`WORST_FIRST`); of equally bad ones, by the latest. If only the
   latest runs count, it is decided by the finding of the run that started last, whatever the others found.
 - A requirement that is blocked by an expected violation is unknown here. The expectation decides the exit code of a
@@ -51,7 +51,7 @@ class Column:
 
     @property
     def title(self) -> str:
-        """The name with the version of the broker, if the name does not have it."""
+        """The name, followed by the version of the broker unless the name contains it."""
         return self.name if self.version in self.name else f"{self.name} {self.version}"
 
     @property

@@ -1,6 +1,6 @@
 """matrix.md and badges: the matrix as Markdown for GitHub, and as JSON for the endpoint badge of shields.io.
 
-Any text that a broker may have chosen stands in a code span, where Markdown and HTML have no meaning.
+Text that may come from a broker is in a code span, where Markdown and HTML have no meaning.
 """
 
 import json
@@ -51,7 +51,7 @@ def code(text: object, length_max: int | None = REASON_MAX) -> str:
 
 
 def _in_table(text: str) -> str:
-    """Escape the separator of columns, which ends a cell even inside a code span; a backslash would undo that."""
+    """Escape `|`, which ends a cell even in a code span; backslashes before it would undo that, and are removed."""
     return re.sub(r"\\*\|", r"\\|", text)
 
 

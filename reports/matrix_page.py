@@ -26,7 +26,7 @@ class TargetView:
     anchor: str
     counts: tuple[tuple[tuple[str, str, str, int], ...], ...]
     sections: tuple[tuple[FindingSection, str], ...]
-    """Each with the findings of all runs in one line; empty if there was one."""
+    """Each with the findings of all runs as one line, which is empty if there was only one run."""
 
 
 def render_matrix(matrix: Matrix, command: str) -> str:

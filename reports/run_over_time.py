@@ -147,7 +147,7 @@ def _fault_title(fault: Mapping[str, Any]) -> str:
 
 
 def leader_rows(spells: Sequence[Mapping[str, Any]], axis: TimeAxis, nodes: Sequence[int]) -> list[Row]:
-    """Return a row for each partition with most changes. A span is a period with the same leader, epoch and ISR."""
+    """Return a row for each of the partitions with most changes. In a span, leader, epoch and ISR are the same."""
     by_partition: dict[tuple[str, str, int], list[Mapping[str, Any]]] = {}
     for spell in spells:
         by_partition.setdefault((spell["topic"], spell["topic_id"], spell["partition"]), []).append(spell)

@@ -1,4 +1,4 @@
-"""The page of a report of runs: one self-contained file, as large for a day of a cluster as for a minute of it.
+"""The page of a report of runs: one self-contained file, no larger for a day of a cluster than for a minute.
 
 Nothing is fetched, and there is no script: drawings are SVG, and long tables are folded. It is readable in light and
 dark and on paper, and every colour repeats a word. Rows that do not fit here are in the CSV of the table.

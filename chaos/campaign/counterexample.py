@@ -28,8 +28,8 @@ class Counterexample:
     :param defect: defect that was seeded into the simulation; empty if there was none.
     :param at_ms: time of the violation, in virtual time.
     :param digest: digest of the run, which is the same for each run in virtual time.
-    :param is_confirmed: whether a second run showed it too, in virtual time with the same digest; None if the trial ran
-        only once.
+    :param is_confirmed: whether a second run showed it too (in virtual time: with the same digest); None if the trial
+        ran only once.
     :param runs: number of trials that were run to shrink it.
     """
 
@@ -106,7 +106,7 @@ if __name__ == "__main__":
 
 
 def program_of(found: Counterexample) -> str:
-    """Return the source of a program that runs the trial, prints the result, and exits 1 if it shows the same."""
+    """Return the source of a program that runs the trial, and exits with 1 if it shows a violation or the finding."""
     given = {"target": found.target, "name": found.name, "defect": found.defect}
     defaults = {"target": SIMULATION, "name": found.name if found.target == SIMULATION else "", "defect": ""}
     facts = "".join(f", {name}={value!r}" for name, value in given.items() if value != defaults[name])

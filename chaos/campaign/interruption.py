@@ -3,8 +3,8 @@
 After the first signal, further ones are ignored: a second Ctrl-C must not interrupt the cleanup (stopping the cluster,
 writing the results so far) and leave brokers running.
 
-Python discards an exception that is raised in a callback of the garbage collector or in a finalizer, and a signal
-handler runs wherever the main thread is. A KeyboardInterrupt that was discarded is raised again.
+A signal handler runs wherever the main thread is, possibly in a finalizer or in a callback of the garbage collector,
+where Python discards exceptions. A KeyboardInterrupt that was discarded there is raised again.
 """
 
 import signal
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _REPEAT_S = 0.05
-"""Time after which a discarded KeyboardInterrupt is raised again: the callback has returned."""
+"""Time after which a discarded KeyboardInterrupt is raised again: enough for the callback to return."""
 
 
 @contextmanager

@@ -1,8 +1,9 @@
 """Failures on disk: saved when they are found, run first by the next campaign, and run again on request.
 
-A directory for each: `failure.json` has the trial and the facts, for `kafkatrial replay`, `kafkatrial chaos --again`
-and `kafkatrial simulate`; `program.py` runs it; package `kafkatrial` adds pictures and histories. The directory's name
-consists of the target or the defect, the violation, and a hash of the trial, so that a failure is saved once.
+Each has its own directory: `failure.json` has the trial and the facts, for `kafkatrial replay`, `kafkatrial chaos
+--again` and `kafkatrial simulate`; `program.py` runs it; package `kafkatrial` adds pictures and histories. The
+directory's name consists of the target or the defect, the violation, and a hash of the trial, so that a failure is
+saved once.
 """
 
 from dataclasses import asdict

@@ -1,15 +1,15 @@
 """Shrinking of a trial to the smallest one found with the same violation.
 
-A trial is a value and is reduced as one: first whole parts are deleted, halves before quarters before single ones
-(delta debugging: Zeller and Hildebrandt, 2002), then the remaining fields are simplified one by one. A generated,
-hand-written or saved trial shrinks the same way, in some hundred runs. Hypothesis, which sees only the numbers from
-which a trial is drawn, needs several times as many.
+A trial is a value and is reduced as one: first parts are deleted, all at once, then halves, quarters, and finally
+single ones (delta debugging: Zeller and Hildebrandt, 2002), then the remaining fields are simplified one by one. A
+generated, hand-written or saved trial shrinks the same way, in some hundred runs. Hypothesis, which sees only the
+numbers from which a trial is drawn, needs several times as many.
 
     faults, clients, steps of each client, topics, settings    are deleted
     fields that differ from their default                      are set to it; numbers go half-way, then are rounded
 
-Each trial runs once. The caller bounds the number of runs, so that the result is the same everywhere, and the time.
-On started clusters, where a run is expensive, `chaos.live.shrinking` has fewer candidates.
+No trial runs twice. The caller limits the number of runs, so that the result is the same on every machine, and the
+time. On started clusters, where a run is expensive, `chaos.live.shrinking` has fewer candidates.
 """
 
 from collections.abc import Callable, Iterator

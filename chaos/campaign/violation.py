@@ -11,7 +11,7 @@ class Violation:
         `periodic-work-overdue`, `not-recovered`, `not-stopped`, `replicas-differ`, `residue`.
     :ivar text: a sentence for a person.
     :ivar at_ms: virtual time of the violation; for an anomaly, when the first operation of its evidence was invoked.
-    :ivar evidence: op_ids.
+    :ivar evidence: op_ids of the operations that prove it.
     """
 
     name: str

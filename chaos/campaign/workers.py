@@ -4,8 +4,8 @@ Scheduling has no influence on results: the same items give the same results, in
 workers. Items are handed out in their order and not far ahead of the first one without a result, so neither a long
 range nor a slow item fills the memory. A worker is replaced by a new process after a number of items.
 
-No orphan: a worker ends when its parent has ended, and all end when the results are closed. Workers block SIGINT:
-Ctrl-C interrupts only the parent, which still returns the results that it has received.
+No worker outlives its parent, and all workers end when the generator of results is closed. Workers block SIGINT: Ctrl-C
+interrupts only the parent, which still returns the results that it has received.
 """
 
 import itertools
@@ -41,7 +41,7 @@ class WorkerError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Job(Generic[A, T]):
-    """Work of the workers. Functions that run in a worker can be pickled.
+    """Work of the workers. Functions that run in a worker must be picklable.
 
     :param work: function that a worker runs for each item.
     :param limit_s: maximum time of an item; after it the worker process is killed.
@@ -147,7 +147,7 @@ class _Pool(Generic[A, T]):
         context: Any = multiprocessing.get_context("forkserver" if self.job.preloaded else "spawn")
         if self.job.preloaded:
             context.set_forkserver_preload(list(self.job.preloaded))
-        resource_tracker.ensure_running()  # which unblocks signals when it starts
+        resource_tracker.ensure_running()  # before `_uninterrupted`, because its start unblocks signals
         connection, others = context.Pipe()
         process = context.Process(target=_work, args=(others, self.job.work, self.job.inside), daemon=True)
         with _uninterrupted():

@@ -1,9 +1,9 @@
 """`python -m chaos.defects.hunt [NAME…]`: find and save a counterexample for each defect without a valid one.
 
-A saved one is valid if it has the same violation, within `SECONDS_MAX` of computing, and none on the clean broker: its
-time and digest are updated. If it is not, as after a change of trials or of the order of events, seeds are tried from
-the first one on; the failing trial is shrunk and replaces it (`saved.keep`). A defect that a requirement detects has
-none.
+A saved counterexample is valid if its run still shows the same violation within `SECONDS_MAX` of computing, and the
+clean broker shows none. The text, time and digest of a valid one are updated. An invalid one, for example after a
+change of trials or of the order of events, is replaced: its seed and then all seeds from the first one on are tried,
+and the failing trial is shrunk and saved (`saved.keep`). A defect that a requirement detects has no counterexample.
 """
 
 import argparse

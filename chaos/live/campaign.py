@@ -129,7 +129,7 @@ class _Session:
         return out_of_time or enough or failed
 
     def _run(self, target: str, trial: Trial) -> bool:
-        """Run a round with the faults that the target supports; False if it supports none."""
+        """Run a round with the faults that the target supports; return false if it supports none."""
         supported = remove_unsupported_faults(target, trial, self.plan.disk)
         if not supported.trial.schedule:
             return False
@@ -150,7 +150,7 @@ class _Session:
         return True
 
     def judged(self, target: str, trial: Trial, run_dir: Path) -> Report | None:
-        """Run a round; None if it could not be run."""
+        """Run and judge a round; return None if it could not be run."""
         began_s = time.monotonic()
         try:
             report = run_on(target, trial, run_dir, lambda injected: self.emit(FaultInjected(injected)), self.plan.disk)
@@ -196,7 +196,7 @@ class _Session:
 
 @dataclass(slots=True)
 class _Trials:
-    """Runs shrunk rounds, and keeps the history of the last that shows the failure."""
+    """Runner of shrunk rounds. It keeps the history of the last one that shows the failure."""
 
     session: _Session
     target: str
@@ -210,7 +210,7 @@ class _Trials:
         self.best_dir = self.run_dir
 
     def shows(self, candidate: Trial) -> bool:
-        """Run a candidate; whether it shows the failure."""
+        """Run a candidate, and return whether it shows the failure."""
         self.runs += 1
         run_dir = self.run_dir.with_name(f"{self.run_dir.name}{SHRINKING}{self.runs}")
         report = self.session.judged(self.target, candidate, run_dir)

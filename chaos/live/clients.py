@@ -1,7 +1,7 @@
 """Clients of a round as actors: each drives one recorded client until the phase is over.
 
-Raw clients follow the leader or the coordinator when it moves (`FollowingClient`). After an error, or if there is
-none, they look it up again after a backoff, without a limit.
+Raw clients follow the leader or the coordinator when it moves (`FollowingClient`). After an error, or while there is no
+leader or coordinator, they repeat the lookup after a backoff, without a limit.
 """
 
 from abc import ABC, abstractmethod
@@ -63,8 +63,8 @@ def clients_of(workload: Workload, context: TrialContext) -> Iterator[Actor]:
 def write_ends(context: TrialContext, timeout_s: float) -> tuple[int, ...]:
     """Produce one record to every partition, so that its high watermark is above all earlier records.
 
-    After a power cut a leader's checkpointed high watermark may be 0, and it returns that as its end offset until its
-    followers have fetched. A consumer that reads up to there reads nothing.
+    After a power cut a leader's checkpointed high watermark may be 0. The leader returns it as the end offset until its
+    followers have fetched, and a consumer that reads up to this offset reads nothing.
 
     Returns the partitions that have accepted no record at the timeout; each is tried at least once.
     """
@@ -122,7 +122,7 @@ class _Pipelined:
 
 
 class _RawClient(ABC):
-    """Repeats one request to the node that has a role now."""
+    """Client that repeats one request to the node that has a role now."""
 
     is_writer = False
 
@@ -141,7 +141,7 @@ class _RawClient(ABC):
 
     @abstractmethod
     def _do(self, client: RecordedClient) -> bool:
-        """Send the request once; whether it succeeded."""
+        """Send the request once, and return whether it succeeded."""
 
     def close(self) -> None:
         self._connection.reset()
@@ -154,7 +154,7 @@ class _OfPartition(_RawClient):
 
 
 class _OneByOne(_OfPartition):
-    """Sends each batch once, and requests a new producer id if the outcome of one is unknown."""
+    """Producer that sends each batch once, and requests a new producer id after a batch that is not acknowledged."""
 
     def __init__(self, workload: OneByOne, context: TrialContext, partition: int) -> None:
         super().__init__(context, partition, workload.pause_ms)
@@ -225,7 +225,7 @@ class _Committer(_RawClient):
 
 
 class _Administrator:
-    """Sends requests to one node after the other, so that faulty ones get them too."""
+    """Client that sends administrative requests to one node after the other, also to faulty ones."""
 
     is_writer = False
 

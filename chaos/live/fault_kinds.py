@@ -104,7 +104,7 @@ def _upgrades(shape: Shape) -> SearchStrategy[Group]:
 
 
 def _lasting(shape: Shape) -> SearchStrategy[Group]:
-    """Return faults that make one node unavailable to all others for a long time."""
+    """Return a strategy for faults that make one node unavailable to all others for a long time."""
     gone: SearchStrategy[AnyFault] = chosen(
         st.builds(Kill, nodes(shape)),
         st.builds(Pause, nodes(shape)),
@@ -134,7 +134,7 @@ KINDS: Final[dict[str, Callable[[Shape], SearchStrategy[Group]]]] = FAULT_KINDS 
 def schedules(shape: Shape, kinds: tuple[str, ...]) -> SearchStrategy[tuple[Timed, ...]]:
     """Return a strategy for schedules of faults of some kinds, by time, as in the simulation.
 
-    A lasting fault is alone: every other fault restarts the time after which a cluster must serve again.
+    A lasting fault is the only one of its schedule, because any other fault restarts the time allowed for recovery.
     """
     if LASTING in kinds:
         return KINDS[LASTING](shape)

@@ -25,7 +25,7 @@ _HELD_S: Final = 1.0
 class ChaosFinding:
     """One finding.
 
-    :ivar name: on the command line.
+    :ivar name: name on the command line.
     :ivar text: the effect.
     :ivar trial: a trial that shows it.
     :ivar is_seen: whether a round of this configuration without a violation has shown it.
@@ -110,7 +110,7 @@ _LONELY: Final = (Timed(0, _NO_REPLICATION, 9_000), Timed(6_000, Kill(Role.LEADE
 """The ISR has shrunk to the leader, which is then down for longer than its session timeout."""
 _BLACKOUT: Final = (Timed(3_000, PowerCut(), 1_000),)
 _PRODUCE: Final = 0
-"""Its API key."""
+"""API key of Produce."""
 _UNACKNOWLEDGED: Final = (
     Timed(0, HoldRequests(Role.CLIENTS, Role.LEADER, (_PRODUCE,), held=Held.ANSWERS), 4_000),
     *(Timed(1_500, Kill(node), 2_000) for node in (1, 2, 3)),

@@ -44,7 +44,7 @@ class BreakableTarget(
     MembershipControl,
     Protocol,
 ):
-    """All controls that a target may have; its capabilities state before a schedule begins which of them it has."""
+    """A target with any of the controls. Before a schedule begins, its capabilities show which of them it has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ class Injector:
             self.nodes.note_deaths()
 
     def _moments(self) -> Iterator[tuple[int, int, int, bool]]:
-        """Yield begins and ends of faults: time, order at that time (ends first), index, and whether it is the end."""
+        """Yield starts and ends of faults: time, order at that time (ends first), index, and whether it is an end."""
         for number, timed in enumerate(self.schedule):
             yield timed.at_ms, 1, number, False
             yield timed.at_ms + timed.for_ms, int(timed.for_ms == 0), number, True

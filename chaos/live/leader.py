@@ -21,7 +21,7 @@ class FollowingClient:
         self._is_found = False
 
     def client(self) -> RecordedClient | None:
-        """Return the client if the last lookup found the node that has the role, or another lookup does; else None."""
+        """Return the client if the node with the role is known, or if a new lookup finds it; else None."""
         self._is_found = self._is_found or self._find(self._client)
         return self._client if self._is_found else None
 

@@ -29,8 +29,8 @@ class Nodes:
     def restart_missing(self) -> None:
         """Kill and start the nodes that are missing from an ISR.
 
-        A node that was unregistered while it ran, by a late request, does not register again until it is
-        restarted by an operator.
+        A late request may unregister a node while it runs. This node does not register again until an operator restarts
+        it.
         """
         missing = {node for seen in self.view.partitions.values() for node in set(seen.replicas) - set(seen.isr)}
         for node in sorted(missing.intersection(self.context.nodes)):
@@ -78,7 +78,7 @@ class ObservedLosses(Losses):
                 self._note_partition(place, seen)
 
     def after_start(self, node: int) -> None:
-        """Begin the time after which a full ISR shows that the node has its records again."""
+        """Note that a node has started: a full ISR after this time shows that it has its records again."""
         now_ns = self._recorder.now_ns()
         with self._lock:
             self._lossy |= {key: now_ns for key in self._lossy if key[1] == node}

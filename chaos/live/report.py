@@ -32,10 +32,10 @@ class Kept(StrEnum):
 class Worked:
     """Results of a round that are not in its history.
 
-    :ivar recovery_s: from the last heal until every partition had a leader and a full ISR; None above the bound.
-    :ivar bound_s: time allowed for it.
+    :ivar recovery_s: time from the last heal until every partition had a leader and a full ISR; None above the bound.
+    :ivar bound_s: time allowed for the recovery.
     :ivar work_s: from the first client's start to the recovery.
-    :ivar unwritten: partitions that accepted no record after that, within the bound.
+    :ivar unwritten: partitions that accepted no record after the recovery, within the bound.
     :ivar unhealed: faults that are still in force after healing.
     :ivar of_clients: violations that clients with steps have found while they ran.
     :ivar unfinished: steps of clients that were not done in time, so that the history may lack them.
@@ -58,8 +58,8 @@ class Report:
     """One round on one target.
 
     :ivar produced: records by acks and outcome.
-    :ivar lost: by acks, acknowledged records (with acks=0, all records) that no replica has at the end; not counted
-        for topics whose records may be deleted.
+    :ivar lost: number of acknowledged records by acks (with acks=0: of all records) that no replica has at the end; not
+        counted if records of the topic may be deleted.
     :ivar errors: errors of produces by acks and name.
     :ivar silences_s: by acks, the longest time without an acknowledged record.
     :ivar overhead_s: time for draining and judging.

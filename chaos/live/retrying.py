@@ -1,12 +1,12 @@
 """Raw idempotent producer with several requests in flight; it retries as Java's `Sender` and `TransactionManager` do.
 
-One partition, one connection to its leader. All batches that are not acknowledged are sent in order, and sent again in
-order on the next connection when that one is lost. OUT_OF_ORDER_SEQUENCE_NUMBER for one of them bumps the producer
-epoch, and the remaining ones get sequences from 0 (KIP-360).
+It has one partition, and one connection to its leader. All batches that are not acknowledged are sent in order. When
+the connection is lost, they are sent again, in the same order, on the next one. OUT_OF_ORDER_SEQUENCE_NUMBER for one of
+them bumps the producer epoch, and the remaining ones get sequences from 0 (KIP-360).
 
 The epoch is bumped once the leader has acknowledged or rejected each batch in flight. Java's producer bumps it at once:
-a batch whose response is lost after that is sent again in the new epoch to the leader that has just appended it. So a
-duplicate of this producer needs a leader that has restarted.
+if the response to a batch is lost after that, the batch is sent again in the new epoch, to the leader that has just
+appended it. With the producer of this module, a duplicate is possible only after a restart of the leader.
 """
 
 from dataclasses import dataclass
@@ -78,7 +78,7 @@ class RetryingProducer:
         self._connection.reset()
 
     def _produce(self, client: RecordedClient) -> bool:
-        """Send all batches in flight once; whether the node acknowledged all of them."""
+        """Send all batches in flight once, and return whether the node acknowledged all of them."""
         if self._identity is None:
             self._identity = client.init_producer_id().identity
             if self._identity is None:

@@ -2,9 +2,9 @@
 
 It has recovered once every partition has a leader and a full ISR within the time that
 `linearizability.anomalies.healing` allows, and accepts a record. Then new consumers read everything back up to the end
-offsets, every replica's log directory is read as a client that reads the whole log, and the history is judged. A
-cluster that does not recover has failed, and is not read back. Nodes that a late UnregisterBroker may have removed are
-restarted half-way through that time.
+offsets, every replica's log directory is read, and recorded like a client that reads the whole log, and the history is
+judged. A cluster that does not recover has failed, and is not read back. Nodes that a late UnregisterBroker may have
+removed are restarted when half of the time for recovery is over.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -192,7 +192,7 @@ def _require_new_topics(target: LiveTarget, trial: Trial, admin: RecordedClient)
 
 
 def _watched_topics(trial: Trial) -> dict[str, int]:
-    """Return the minimum number of partitions of every topic that is not deleted; 0 if a client may not create it."""
+    """Return every topic that is not deleted, with its minimum number of partitions: 0 if a client is to create it."""
     existing = {topic.name: topic.partitions for topic in trial.topics}
     return {name: existing.get(name, 0) for name in trial.topic_names if name not in trial.deleted_topics}
 

@@ -1,4 +1,4 @@
-"""Round on a new cluster, which is started before it and stopped after it without residue."""
+"""Round on a new cluster: start the cluster, run the round, stop the cluster, and look for residue."""
 
 import os
 from collections.abc import Callable

@@ -19,11 +19,11 @@ from conformance.trial.workloads import Keyed, OneByOne, Pipelined, Retrying
 from fixtures.clients.steps import Producer, RequestClient
 
 _SHORT_MS: Final = 1_000
-"""A duration that is not shortened."""
+"""The longest time that is not shortened."""
 
 
 def smallest(trial: Trial, shows: Callable[[Trial], bool], may_run: Callable[[int], bool]) -> Smallest:
-    """Return the smallest trial found, as `chaos.campaign.shrinking.smallest`."""
+    """Return the smallest trial found, as `chaos.campaign.shrinking.smallest` does."""
     return shrinking.smallest(trial, shows, may_run, _passes, _prepared)
 
 

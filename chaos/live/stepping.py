@@ -69,7 +69,7 @@ class SteppingClients:
             self.unfinished.append(f"clients {late} have steps left {CLIENTS_MS} ms after the last fault")
 
     def read_back(self) -> None:
-        """Write a record to every partition of all topics but the first, and read them and group offsets back.
+        """Write a record to every partition of all topics but the first; read these topics and the group offsets back.
 
         Records that are not read in time are unseen in the history.
         """

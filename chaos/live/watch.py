@@ -4,7 +4,7 @@ The newest response counts. All topics of a trial are watched. The responses are
 the checkers learn from them which node led when, with which ISR, and which nodes are voters. Here they also resolve
 roles at the moment of an injection, and show whether the cluster has recovered.
 
-Of two responses the one of the higher leader epoch is newer. Within an epoch, a response of the leader itself takes
+Of two responses, the one with the higher leader epoch is newer. Within an epoch, a response of the leader itself takes
 precedence for a while over those of other nodes, because ISRs change without a new epoch.
 """
 
@@ -22,7 +22,7 @@ from fixtures.faults import Node, Role
 from fixtures.faults.places import FindNode
 
 PERIOD_S: Final = 0.2
-"""Between two requests of a kind to a node."""
+"""Time between two requests of a kind to a node."""
 _RESPONSE_TIMEOUT_S: Final = 2.0
 """Timeout of a request, because a node may be paused or cut off."""
 _FIRST_ROUND_MAX_S: Final = 4 * _RESPONSE_TIMEOUT_S
@@ -68,7 +68,7 @@ class View:
 
     :param topics: minimum number of partitions of each; 0 for a topic that may not exist. Roles of replicas refer to
         partition 0 of the first topic.
-    :param find_initial: returns the node that has a role of the moment at which the trial started.
+    :param find_initial: returns the node of a role that is resolved at the start of the trial (`InitialRoles`).
     :ivar on_change: called with every newer state of a partition.
     """
 

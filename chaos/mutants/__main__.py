@@ -102,7 +102,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _measure(console: Console, mutants: Sequence[Mutant]) -> Sequence[Coverage]:
-    """Measure the attempts, in this process; the processes of mutants are forked from one without the core."""
+    """Measure the attempts in this process. Mutants run in processes that are forked from one without the core."""
     coverages = measure(list(names(SEEDS)), mutants)
     functions = len({function for coverage in coverages for function in coverage.functions})
     console.print(f"{len(coverages)} attempts, which run {functions} functions of the core")

@@ -16,9 +16,9 @@ from chaos.mutants.mutations import Mutant
 from chaos.mutants.sample import PACKAGE
 
 Function = tuple[str, str]
-"""Module, and qualified name."""
+"""Module and qualified name of a function."""
 Line = tuple[str, int]
-"""Module, and number."""
+"""Module and number of a line."""
 Trace = Callable[[FrameType, str, object], "Trace | None"]
 
 

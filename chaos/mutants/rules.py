@@ -4,8 +4,8 @@
 off by one or reversed, arithmetic, a constant, a condition that always or never holds, `and` for `or`, a missing
 `not`, `min` for `max`, an assignment or a call that is left out.
 
-`OMISSIONS` has bugs that reviewers overlook: an operand, a guard, a branch, a case, a filter, a bound or a whole
-statement that is missing, a condition or a predicate that is negated, a slice that is off by one, `min` for `max`.
+`OMISSIONS` has bugs that reviewers overlook: a missing operand, guard, branch, case, filter, bound or whole statement;
+a negated condition or predicate; a slice that is off by one; `min` for `max`.
 
 The samples of the two sets are independent: `python -m chaos.mutants --rules omissions`.
 """
@@ -82,7 +82,7 @@ def _classic_statement(statement: ast.stmt) -> Changes:
 
 
 def _is_effect(statement: ast.stmt) -> bool:
-    """Whether a statement has an effect beyond a local name, without which the code would not run."""
+    """Whether a statement does more than bind a local name. Without the name, the code would not run."""
     match statement:
         case ast.Expr(value=ast.Call()) | ast.AugAssign() | ast.Delete():
             return True

@@ -82,7 +82,7 @@ def _try(candidate: Candidate, *, seconds: float) -> Tried:
     attempts = 0
     killed_by = ""
     try:
-        from chaos.mutants.attempts import attempt  # imports the core, the mutant among it
+        from chaos.mutants.attempts import attempt  # imports the core, including the mutant
 
         for name in chain(candidate.attempts, map(str, count(_FIRST_SEED))):
             found = attempt(name)

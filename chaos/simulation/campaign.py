@@ -1,4 +1,4 @@
-"""Campaign: runs thousands of seeds on worker processes until a number of them fails, then shrinks their trials.
+"""Campaign: thousands of seeds run on worker processes until a number of them has failed; then their trials are shrunk.
 
 Saved failures run first. Seeds are reported in their order, so the first failure is that of the lowest failing seed for
 any number of workers; the same seeds give the same events, except for times. If several seeds have the same violation,
@@ -30,7 +30,7 @@ from conformance.events import Event
 from conformance.trial.saved import SavedTrial
 
 SEED_SECONDS_MAX: Final = 120.0
-"""Limit for one trial, which takes a tenth of a second."""
+"""Limit for one trial, which usually takes a tenth of a second."""
 _SHRUNK_MAX: Final = 8
 
 
@@ -136,7 +136,7 @@ def _shrink(plan: Plan, failing: Sequence[SeedRan]) -> Generator[Event, None, No
 
 
 def _unshrunk(plan: Plan, ran: SeedRan) -> Counterexample:
-    """Return the trial of the seed, which ran once: it does not end, or the time for shrinking was up."""
+    """Return the seed's trial unshrunk: it does not end, or the time for shrinking was over."""
     return Counterexample(
         trial=trial_of_seed(ran.seed),
         name=ran.name,

@@ -1,6 +1,6 @@
 """Choice between strategies; one that is listed several times is drawn more often.
 
-`st.one_of` removes duplicates, and inspects all its strategies each time that it is created.
+`st.one_of` is not used, because it removes duplicates, and inspects all its strategies each time it is created.
 """
 
 from collections.abc import Sequence

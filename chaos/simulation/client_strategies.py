@@ -52,14 +52,14 @@ T = TypeVar("T")
 CLIENTS_MAX: Final = 6
 _STEPS_MAX: Final = 12
 _EXTRA_TOPIC: Final = "c"
-"""Topics that clients create and delete."""
+"""A topic that clients create and delete."""
 _NO_TOPIC: Final = "nowhere"
 _NO_NODE: Final = 99
-"""A topic that never exists."""
+"""A topic and a node that never exist."""
 
 
 def client_lists(shape: Shape, kinds: tuple[str, ...]) -> SearchStrategy[tuple[Client, ...]]:
-    """Return a strategy for clients of some kinds, mostly with a producer, whose records can be lost."""
+    """Return a strategy for clients of some kinds. The first is a producer, so that there are records to lose."""
     producers = [kind for kind in kinds if kind in _PRODUCING] or ["idempotent"]
     first = chosen(*(_clients(kind, shape) for kind in producers))
     more = chosen(*(_clients(kind, shape) for kind in kinds))
@@ -167,7 +167,7 @@ def _raw(steps: Callable[[Shape], SearchStrategy[RawStep]], shape: Shape) -> Sea
 
 @cache
 def _receiver(shape: Shape) -> SearchStrategy[Node | None]:
-    """Draw the receiver of a raw request: mostly the leader in the client's metadata, else one that may be deposed."""
+    """Draw the receiver of a raw request: often the leader in the client's metadata (None), else any broker or role."""
     return st.sampled_from((None, None, None, Role.LEADER, Role.FOLLOWER, *shape.brokers))
 
 

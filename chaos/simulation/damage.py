@@ -1,4 +1,4 @@
-"""Damage to a simulated disk whose node is down, as `fixtures.faults.damage` does it to a real log directory."""
+"""Damage to the simulated disk of a node that is down, like `fixtures.faults.damage` for real log directories."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -74,8 +74,8 @@ def damage(disk: SimulatedDisk, topic: str, what: Damage) -> None:
 def flip_bit(disk: SimulatedDisk, topic: str, suffix: str, per_mille: int) -> bool:
     """Flip a bit in the last file with this suffix in a topic's first partition, and delete the recovery point.
 
-    So the next start checks every batch, as after a crash of the machine; Kafka does not detect bits that it does not
-    read, either. Returns false if there is no such file.
+    Without its recovery point, the next start checks every batch, as after a crash of the machine; Kafka, too, detects
+    a flipped bit only where it reads. Returns false if there is no such file.
     """
     paths = [path for path in sorted(disk.files) if path.startswith(f"{topic}-0/") and path.endswith(suffix)]
     found = [path for path in paths if disk.files[path]]
@@ -91,7 +91,7 @@ def flip_bit(disk: SimulatedDisk, topic: str, suffix: str, per_mille: int) -> bo
 
 
 def _noticed(log: bytearray, place: int) -> int:
-    """Return the place, or the next one that a CRC covers: Kafka does not detect a flipped bit before it."""
+    """Return the place, or the next one that a CRC covers: Kafka does not detect flipped bits that no CRC covers."""
     start = 0
     while start + _COVERED_FROM < len(log):
         end = (
@@ -113,7 +113,7 @@ def wipe(disk: SimulatedDisk) -> None:
 
 
 def _delete_directories(disk: SimulatedDisk, paths: list[str]) -> None:
-    """Delete files from outside the node: these changes do not count for a power cut that waits for the nth write."""
+    """Delete the directories of files from outside the node: this does not count for an armed power cut."""
     waits, disk.crashes_after = disk.crashes_after, None
     for directory in sorted({path.rpartition("/")[0] for path in paths}):
         disk.delete_directory(directory)

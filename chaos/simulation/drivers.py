@@ -55,7 +55,7 @@ class SimulatedDrivers:
         delivery_timeout_ms: int,
         properties: Properties,
     ) -> drivers.Producer:
-        """Return a producer. It uses those of librdkafka's properties that scripts set."""
+        """Return a producer. It supports only the librdkafka properties that scripts set."""
         settings = ProducerSteps(
             idempotent=idempotent,
             acks=acks,
@@ -199,7 +199,10 @@ class _DrivenProducer:
 
 
 class _DrivenConsumer:
-    """One fetch for each poll, from its partitions in turn. After an error it waits as after an empty response."""
+    """Consumer with one fetch for each poll, from its partitions in turn.
+
+    After an error it waits as after an empty response.
+    """
 
     def __init__(self, process: Process, context: ClientContext, isolation: str, stage: SimulatedStage) -> None:
         self._process = process

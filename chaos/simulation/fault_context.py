@@ -27,7 +27,7 @@ def fault_context(
     """Return the context of one run.
 
     :param clients: numbers of the processes that count as clients.
-    :param administer: sends a request of an administrator, and waits for nothing.
+    :param administer: sends a request of an administrator, without waiting for the response.
     :param lost: called with each node that has lost content.
     :param on_unclean_election: called with each partition for which an unclean election is requested.
     """
@@ -46,7 +46,8 @@ def fault_context(
 class SimulatedAdministration(Administration):
     """`Administration` of a simulated cluster. `UncleanElections` records each unclean election.
 
-    No response is waited for: an unregistered node registers before it is started again.
+    Responses are not waited for, so a late UnregisterBroker may remove a node after its restart (`run` restarts it
+    again).
     """
 
     records_unclean_elections = True
@@ -113,5 +114,5 @@ class SimulatedLosses(Losses):
             record_unclean_election(self._recorder, self._topic)
 
     def after_start(self, node: int) -> None:
-        """Let the node lead its partitions again with the records that it has."""
+        """Clear the loss of a node: from now on it may lead its partitions with the records that it has."""
         self._has_lost.discard(node)

@@ -18,7 +18,7 @@ from fixtures.faults import (
 )
 
 Group = tuple[Timed, ...]
-"""Faults with `at_ms` relative to the begin of the group."""
+"""Faults with `at_ms` relative to the start of the group."""
 
 
 @cache

@@ -31,7 +31,7 @@ from fixtures.faults import (
 
 
 def lonely_leaders(_shape: Shape) -> SearchStrategy[Group]:
-    """Followers cannot fetch from the leader, which goes down after the ISR has shrunk, or just before."""
+    """Draw a story: followers cannot fetch from the leader, which goes down after the ISR shrinks, or just before."""
     lonely = st.builds(Isolate, st.just(Role.LEADER), st.just(False), keeps(), st.just(Listener.REPLICATION))
     ends: SearchStrategy[AnyFault] = st.sampled_from(
         (Kill(Role.LEADER), PowerCut((Role.LEADER,)), ShutDown(Role.LEADER), Isolate(Role.LEADER), Pause(Role.LEADER))
@@ -40,7 +40,7 @@ def lonely_leaders(_shape: Shape) -> SearchStrategy[Group]:
 
 
 def successions(_shape: Shape) -> SearchStrategy[Group]:
-    """One leader after the other goes down, so that epochs begin at the same offsets (KIP-101, KIP-279)."""
+    """Draw a story: leaders go down one after the other, so epochs begin at the same offsets (KIP-101, KIP-279)."""
     ends: SearchStrategy[AnyFault] = st.sampled_from(
         (Kill(Role.LEADER), PowerCut((Role.LEADER,)), PowerCut((Role.LEADER, Role.FOLLOWER)), ShutDown(Role.LEADER))
     )
@@ -48,14 +48,14 @@ def successions(_shape: Shape) -> SearchStrategy[Group]:
 
 
 def blackouts(_shape: Shape) -> SearchStrategy[Group]:
-    """Power cut of all nodes under load, once or twice."""
+    """Draw a story: a power cut of all nodes under load, once or twice."""
     after_writes = chosen(st.none(), st.integers(0, 60))
     blackout: SearchStrategy[AnyFault] = st.builds(PowerCut, st.just(()), after_writes)
     return chosen(story((AT_ONCE, blackout)), story((AT_ONCE, blackout), (gaps(), blackout)))
 
 
 def deposed_leaders(_shape: Shape) -> SearchStrategy[Group]:
-    """A leader that is cut off or paused is deposed without being notified, while clients may still reach it."""
+    """Draw a story: a leader that is cut off or paused is deposed without notice, while clients may still reach it."""
     deposed: SearchStrategy[AnyFault] = chosen(
         st.builds(Isolate, st.just(Role.LEADER), st.just(False), keeps(), listeners()),
         st.builds(Pause, st.just(Role.LEADER)),
@@ -68,7 +68,7 @@ def deposed_leaders(_shape: Shape) -> SearchStrategy[Group]:
 
 
 def headless(_shape: Shape) -> SearchStrategy[Group]:
-    """The controller and the leader go down at about the same time."""
+    """Draw a story: the controller and the leader go down at about the same time."""
     controller: SearchStrategy[AnyFault] = st.sampled_from(
         (Kill(Role.CONTROLLER), Isolate(Role.CONTROLLER), PowerCut((Role.CONTROLLER,)), Pause(Role.CONTROLLER))
     )
@@ -77,9 +77,10 @@ def headless(_shape: Shape) -> SearchStrategy[Group]:
 
 
 def one_way_controllers(shape: Shape) -> SearchStrategy[Group]:
-    """The other nodes cannot receive from the controller, which receives from them.
+    """Draw a story: the other controllers cannot receive from the active one, which still receives from them.
 
-    Its successor lacks its last records. It resigns after a request of that successor, and truncates (KIP-595).
+    They elect a successor that lacks the last records of the old controller. After a request of the successor, the old
+    one resigns and truncates these records (KIP-595).
     """
     controllers = [node for node, role in shape.all_roles.items() if "controller" in role]
     changes = st.sampled_from(
@@ -106,7 +107,7 @@ def one_way_controllers(shape: Shape) -> SearchStrategy[Group]:
 
 
 def stale_disks(_shape: Shape) -> SearchStrategy[Group]:
-    """A replica loses files while it is down, and its leader goes down after its restart."""
+    """Draw a story: a replica loses files while it is down; after its restart, the leader goes down."""
     loses: SearchStrategy[AnyFault] = chosen(
         st.builds(DamageDisk, st.just(Role.FOLLOWER), st.sampled_from(Damage)), st.just(Wipe(Role.FOLLOWER))
     )
@@ -115,7 +116,7 @@ def stale_disks(_shape: Shape) -> SearchStrategy[Group]:
 
 
 def late_requests(_shape: Shape) -> SearchStrategy[Group]:
-    """Requests of a broker that arrive after its restart, which is possible after its session has expired (KIP-903)."""
+    """Draw a story: requests of a broker arrive after its restart, when its session has expired (KIP-903)."""
 
     def story(ends: tuple[Node, Node], delay_ms: int, gap_ms: int, for_ms: int, again: AnyFault) -> Group:
         slow = Slow(ends[0], ends[1], delay_ms=delay_ms, both_ways=False)
@@ -141,7 +142,7 @@ def late_requests(_shape: Shape) -> SearchStrategy[Group]:
 
 
 def late_leaders(_shape: Shape) -> SearchStrategy[Group]:
-    """A leader adds a follower to the ISR that is down when the controller receives the proposal (KIP-841, KIP-903)."""
+    """Draw a story: a leader's ISR proposal arrives after the proposed follower went down (KIP-841, KIP-903)."""
 
     def story(delay_ms: int, cut_ms: int, late_ms: int, goes: AnyFault) -> Group:
         return (
@@ -156,7 +157,7 @@ def late_leaders(_shape: Shape) -> SearchStrategy[Group]:
 
 
 def unclean_successions(_shape: Shape) -> SearchStrategy[Group]:
-    """Consecutive unclean leaders lack committed records, and each makes the others truncate (KIP-279, KAFKA-7128)."""
+    """Draw a story: unclean leaders in succession lack committed records, and others truncate (KIP-279, KAFKA-7128)."""
     allowed = st.just(Timed(0, Configure("unclean.leader.election.enable", "true"), 7_000))
     lonely: SearchStrategy[AnyFault] = st.builds(
         Isolate, st.just(Role.LEADER), st.just(False), keeps(), st.just(Listener.REPLICATION)
@@ -170,7 +171,7 @@ def unclean_successions(_shape: Shape) -> SearchStrategy[Group]:
 
 
 def cut_short(_shape: Shape) -> SearchStrategy[Group]:
-    """A deposed leader returns, with a power cut during its truncation."""
+    """Draw a story: a deposed leader returns, and a power cut hits it during its truncation."""
     lonely: SearchStrategy[AnyFault] = st.builds(
         Isolate, st.just(Role.LEADER), st.just(False), keeps(), st.just(Listener.REPLICATION)
     )
@@ -182,7 +183,7 @@ def cut_short(_shape: Shape) -> SearchStrategy[Group]:
 
 
 def left_behind(_shape: Shape) -> SearchStrategy[Group]:
-    """A node cannot fetch metadata changes, until it needs a snapshot."""
+    """Draw a story: a node cannot fetch metadata changes, until it needs a snapshot."""
     behind: SearchStrategy[AnyFault] = chosen(
         st.builds(
             Isolate,
@@ -207,7 +208,7 @@ def left_behind(_shape: Shape) -> SearchStrategy[Group]:
 
 
 def hasty_reassignments(shape: Shape) -> SearchStrategy[Group]:
-    """A partition is reassigned to a broker that goes down, or while the controller goes down (KAFKA-15665)."""
+    """Draw a story: a partition is reassigned while a replica or the controller goes down (KAFKA-15665)."""
     replicas = st.lists(st.sampled_from(shape.brokers), min_size=1, max_size=3, unique=True).map(tuple)
     moves: SearchStrategy[AnyFault] = st.builds(Reassign, replicas)
     goes: SearchStrategy[AnyFault] = st.sampled_from(

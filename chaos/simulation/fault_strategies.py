@@ -1,7 +1,8 @@
 """Hypothesis strategies for schedules of faults: single faults by kind, and stories of several related faults.
 
 A schedule is a list of groups with gaps between them: often none, often some milliseconds, sometimes longer than a
-timeout. Durations of faults are drawn in the same way. A group is one fault, or a story whose parts are drawn, too.
+timeout. Durations of faults are drawn in the same way. A group is a single fault, or a story, whose parts are drawn as
+well.
 """
 
 from collections.abc import Callable
@@ -265,4 +266,4 @@ SIMULATED_KINDS: Final = FAULT_KINDS | {
     "unregister": _unregistrations,
     "restart-with": _other_settings,
 }
-"""All kinds for simulated clusters, with those that only they support."""
+"""All kinds for simulated clusters; `chaos.live.fault_kinds` has those for real ones."""

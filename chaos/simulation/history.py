@@ -24,10 +24,10 @@ class HistoryInMemory:
         self.cluster: Mapping[str, str] = {}
         """Kafka properties of the nodes."""
         self.operations = 0
-        """That have ended."""
+        """Number of operations recorded so far."""
 
     def begin(self, unfinished: Unfinished) -> None:
-        """Note the begin of an operation or a fault."""
+        """Note the start of an operation or a fault."""
         self._unfinished[unfinished] = None
 
     def end(self, unfinished: Unfinished, rows: Sequence[Rows | Block]) -> None:

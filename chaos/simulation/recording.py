@@ -1,8 +1,8 @@
 """Record of a run for a diagram: every message with the name of its API, and the changes of the nodes.
 
 A `RecordingTrace` replaces a run's trace, with the same digest, and a `ChangeRecorder` observes the same watch as the
-invariants. Events share one count, which is their order. A change that a message makes is detected after the response
-was sent; it is recorded before the response, directly after the arrival of the message.
+invariants. All events are numbered by one counter, in order. A change that a message makes is detected after the
+response was sent; it is recorded before the response, directly after the arrival of the message.
 """
 
 import struct
@@ -30,7 +30,7 @@ class SentMessage:
 
     :ivar api: None if it is neither a complete request nor the response to one.
     :ivar request: request to which it is the response; None if it is a request itself.
-    :ivar response: None if there is none.
+    :ivar response: the response to it; None if there is none.
     """
 
     place: int

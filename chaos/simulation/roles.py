@@ -50,7 +50,7 @@ class Roles:
 
     @property
     def brokers(self) -> tuple[int, ...]:
-        """Return the ids of all brokers."""
+        """The ids of all brokers."""
         return tuple(node_id for node_id, role in self._cluster.roles.items() if "broker" in role)
 
     def image(self) -> MetadataImage | None:

@@ -65,9 +65,9 @@ IN_VIRTUAL_TIME = {
     "initial.broker.registration.timeout.ms": "60000",
     "producer.id.expiration.check.interval.ms": "1",
 }
-"""Properties that differ from trials on real processes. With Kafka's half a second, NoOp records of the metadata log
-would be a third of all messages; its minute for a first registration is enough, since no machine is slow. Each check of
-the retention removes expired producers, too."""
+"""Properties that differ from trials on real processes. With Kafka's default of half a second, NoOp records of the
+metadata log would cause a third of all messages. Kafka's default of a minute for the first registration is enough,
+because no simulated machine is slow. Every retention check removes expired producers, too."""
 WIRE_CHECKED_EVERY = 50
 """One in this number of messages is decoded again with kio's reader, which is slow."""
 READY_MS = 60_000

@@ -14,15 +14,15 @@ class Shape:
 
     @property
     def all_roles(self) -> dict[int, str]:
-        """Return the role of each node; the default is both roles."""
+        """The role of each node; the default is both roles."""
         return {node: dict(self.roles).get(node, "broker,controller") for node in range(1, self.nodes + 1)}
 
     @property
     def brokers(self) -> tuple[int, ...]:
-        """Return the nodes with replicas."""
+        """The nodes with replicas."""
         return tuple(node for node, role in self.all_roles.items() if "broker" in role)
 
     @property
     def partitions(self) -> tuple[tuple[str, int], ...]:
-        """Return all partitions of all topics."""
+        """All partitions of all topics."""
         return tuple((name, partition) for name, count in self.topics for partition in range(count))

@@ -53,7 +53,7 @@ class SimulatedDisks:
     ) -> Mapping[int, PowerLoss]:
         """Cut the power of nodes. Unflushed data is lost or torn, depending on the cluster's seed.
 
-        An armed power cut is over: it has no further effect on a node that has ended since.
+        An armed power cut of these nodes is disarmed. A node whose power it has already cut loses nothing more.
         """
         assert unflushed is Unflushed.TORN, unflushed
         lost = {}
@@ -125,5 +125,5 @@ class SimulatedClocks:
 
     @property
     def residue(self) -> tuple[str, ...]:
-        """Return the nodes whose wall clocks are set forward or back."""
+        """The nodes whose wall clocks are set forward or back."""
         return tuple(f"node {node}" for node, machine in self._machines.items() if machine.clock.wall_offset_ms)

@@ -33,7 +33,7 @@ class SimulatedLinks:
     def cut(
         self, source: int | str, destination: int, listener: Listener | None = None, lost: Lost = Lost.REQUESTS
     ) -> Iterator[None]:
-        """Lose one direction of the connections that `source` opens to `destination`.
+        """Drop the bytes in one direction of the connections that `source` opens to `destination`.
 
         No connection can be opened meanwhile, because that needs both directions.
         """

@@ -85,7 +85,7 @@ class SimulatedProcesses(MachineProcesses):
         node_ids: Callable[[], Sequence[int]],
         copies: Mapping[int, DiskCopy],
     ) -> None:
-        """Control nothing yet.
+        """Create the controls of a cluster that has not started yet.
 
         Args:
             started: returns the started cluster, or raises `TargetError`.

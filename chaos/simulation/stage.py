@@ -72,7 +72,8 @@ class SimulatedStage:
     def wait(self, condition: Callable[[], bool], timeout_ms: int | None) -> bool:
         """Let other threads and time continue until the condition is true or the timeout has passed; return which.
 
-        :raises StoppedError: the simulation was stopped. After a failed step of it, the error of that step is raised.
+        :raises StoppedError: the simulation was stopped. If one of its steps failed, the error of the step is raised
+            instead.
         """
         if condition():
             return True

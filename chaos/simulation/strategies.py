@@ -1,13 +1,13 @@
 """Hypothesis strategies over trials of the simulation: clients and the schedule of faults together.
 
 Swarm testing (Groce and others, ISSTA 2012): each trial first draws which kinds of clients, steps, faults and settings
-are in play, and then uses those alone, so that rare combinations are not hidden in a mixture of everything.
-Some hundred client operations and some three faults are usual, within a virtual half minute.
+are in play, and then uses those alone, so that rare combinations are not hidden in a mixture of everything. Some
+hundred client operations and some three faults are usual, within half a virtual minute.
 
-What finds bugs in replicated logs is drawn often: faults that hit the leader, that come within milliseconds of one
-another or just within a time-out, and *stories*, groups of faults in the order in which real clusters lost records.
+Faults that find bugs in replicated logs are drawn often: faults of the leader, faults within milliseconds of one
+another or just within a timeout, and *stories*, groups of faults in the order in which real clusters lost records.
 
-All shrinks towards one client, no fault and Kafka's defaults.
+Everything shrinks towards one client, no fault and Kafka's defaults.
 """
 
 from dataclasses import dataclass, replace
@@ -81,14 +81,14 @@ _TOGETHER: Final[dict[str, tuple[Properties, Properties]]] = {
     ),
     "timed-flush": ((("flush.ms", "300"),), (("log.flush.scheduler.interval.ms", "200"),)),
 }
-"""Settings of topics and of nodes that show something only together."""
+"""Settings of topics and of nodes that have an effect only together."""
 
 _GO_WITH: Final = {
     "left-behind": "short-metadata-log",
     "late-requests": "short-sessions",
     "late-leader": "short-lag",
 }
-"""Faults that show something only with such settings."""
+"""Kinds of faults that have an effect only with one of these groups of settings."""
 
 
 _AT_TIMES: Final = ("short-metadata-log", "timed-flush", "retention-by-size", "rebalance")
@@ -107,7 +107,7 @@ class Swarm:
     together: tuple[str, ...]
 
     def fixed(self, of: int) -> Properties:
-        """Return settings that are used together: with 0 those of topics, with 1 those of nodes."""
+        """Return the settings that are used together: those of topics if `of` is 0, those of nodes if it is 1."""
         names = dict.fromkeys((*self.together, *(_GO_WITH[kind] for kind in self.faults if kind in _GO_WITH)))
         if self.shape.nodes == 1:  # no other node has the records that it truncates, so that they cannot be checked
             names.pop("short-metadata-log", None)
@@ -116,7 +116,7 @@ class Swarm:
 
 @st.composite
 def trials(draw: st.DrawFn) -> Trial:
-    """Return trials with all kinds of clients and faults of a simulated cluster."""
+    """Draw a trial with any kinds of clients and faults of a simulated cluster."""
     swarm = draw(_swarms())
     shape = swarm.shape
     return Trial(
@@ -189,7 +189,7 @@ _SHAPES: Final = (
     *_shapes(nodes=4, roles=((3, "broker"), (4, "broker")))[:1],
     *_shapes(nodes=1, replication_factor=1)[:2],
 )
-"""Drawn from; three nodes of both roles in most trials."""
+"""The shapes of trials; most have three nodes with both roles."""
 
 
 def _drawn(draw: st.DrawFn, names: tuple[str, ...], fixed: Properties) -> Properties:

@@ -63,7 +63,7 @@ class Simulation:
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        """Everything."""
+        """All capabilities; those that need several nodes, only with three or more."""
         alone = {
             Capability.TOPIC_ADMIN,
             Capability.CLIENT_LINK_FAULTS,
@@ -76,7 +76,7 @@ class Simulation:
 
     @property
     def node_count(self) -> int:
-        """Return the requested settings."""
+        """The number of nodes."""
         return self._count
 
     @property
@@ -103,7 +103,7 @@ class Simulation:
 
     @property
     def bootstrap_servers(self) -> str:
-        """Names that only the simulation knows."""
+        """Host names that resolve only in the simulation."""
         return ",".join(f"{node.host}:{node.port}" for node in self.nodes)
 
     @property
@@ -113,7 +113,7 @@ class Simulation:
 
     @property
     def versions(self) -> Mapping[str, str]:
-        """No software but this suite."""
+        """Empty, because no other software than this suite runs."""
         return {}
 
     def start(self) -> None:
@@ -124,7 +124,7 @@ class Simulation:
             raise TargetError("the simulated cluster is not ready within a virtual minute")
 
     def stop(self) -> None:
-        """Stop it, and keep the messages of its nodes."""
+        """Stop the cluster, and keep the messages of its nodes."""
         if self._cluster is not None:
             self._notes = {node_id: machine.notes for node_id, machine in self._cluster.machines.items()}
             self.stage.stop()
@@ -135,7 +135,7 @@ class Simulation:
         self._copies.clear()
 
     def collect_logs(self, directory: Path) -> None:
-        """Return the messages of each node."""
+        """Write the messages of each node to its `broker.log`."""
         for node_id, notes in self._notes.items():
             (directory / str(node_id)).mkdir(parents=True, exist_ok=True)
             (directory / str(node_id) / "broker.log").write_text("".join(f"{line}\n" for line in notes))
@@ -167,7 +167,7 @@ class Simulation:
     # LogDirectories
 
     def log_directories(self, node: int) -> Sequence[Path]:
-        """Return a copy of its disk."""
+        """Return the directory with a copy of the node's disk."""
         machine = self.cluster.machines[node]
         if node not in self._copies:
             self._copies[node] = DiskCopy()

@@ -16,7 +16,7 @@ import pyarrow as pa
 SECOND_NS: Final = 1_000_000_000
 
 QUANTILE_ERROR: Final = 0.005
-"""A quantile differs from the true one by at most this part of it."""
+"""A quantile differs from the true one by at most this fraction of it."""
 _SIGNIFICANT: Final = 1000
 _LARGEST_DIGITS: Final = 19
 """The number of digits of the largest 64-bit integer."""

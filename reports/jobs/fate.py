@@ -25,7 +25,7 @@ PLACES: Final = Stage(
 )
 """Topic partitions by number, so that large tables are not grouped and joined by names."""
 
-# A value is unique among the sends of a partition: grouped by it, a send meets its reads without a join.
+# A value is unique among the sends of a partition: grouping by it combines a send with its reads, without a join.
 SENDS: Final = Stage(
     "sends",
     f"""

@@ -32,7 +32,7 @@ class Figure:
     meaning: str
     better: Better
     of: Callable[[Tables], float | None]
-    """Computes it from the run's own tables; null if they do not have it."""
+    """Function that computes it from the tables of one run; it returns None if they lack the data."""
     is_count: bool = True
     """Counts are compared exactly, measured figures by `NOTABLE`."""
 

@@ -1,7 +1,7 @@
 """Periods of faults in force, between injections and healings, and their labels.
 
-With `FAULT_SLOTS` SQL finds a moment's period without comparing every operation with every fault: periods are cut at
-the bounds of slots of equal width, so that a join by slot number remains.
+In `FAULT_SLOTS`, periods are cut at the bounds of slots of equal width. So SQL finds the period of a moment by a join
+on the slot number, without comparing every operation with every fault.
 """
 
 from bisect import bisect_right
@@ -31,7 +31,7 @@ FAULT_SLOTS: Final = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A row of `faults`, its times since the run's first event."""
+    """A row of `faults`, with times since the run's first event."""
 
     kind: str
     begin_ns: int
@@ -40,7 +40,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """A time in which the same kinds were in force, at least one: [begin, end)."""
+    """An interval [begin, end) in which the same kinds of faults, at least one, were in force."""
 
     begin_ns: int
     end_ns: int

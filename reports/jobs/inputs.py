@@ -52,7 +52,7 @@ class Run:
 
 
 def open_runs(run_dirs: Mapping[Path, str], scratch: Path) -> list[Run]:
-    """Open runs: one or two in their order, more of them oldest first; values are names, empty for the run_id.
+    """Open runs, one or two in the given order, more from the oldest on. An empty name stands for the run_id.
 
     Raises HistoryError or NotARunError, in one line with the directory.
     """

@@ -22,7 +22,7 @@ TIMES: Final = {
     "faults": ("inject_ns", "heal_ns"),
     "assignments": ("at_ns", "at_ns"),
 }
-"""The tables with times, each with the columns for the begin and end of a row."""
+"""The tables with times, each with the columns for the start and end of a row."""
 RAW: Final = ("operations", "records", "positions", "states", "faults", "assignments")
 """The public tables that are read."""
 VIEWED: Final = ("operations", "records", "positions", "states", "faults")
@@ -71,7 +71,7 @@ def topic_ids_sql() -> str:
 def views(*, lacks_ids: bool, lacks_positions: bool) -> Iterator[tuple[str, str]]:
     """Yield names and SQL of the views over the raw tables, RUN_FACTS and ONLY_TOPIC_IDS.
 
-    `lacks_ids`: some row lacks an id that its run has. `lacks_positions`: some run has no positions.
+    `lacks_ids`: some rows have no topic id and others have one. `lacks_positions`: some run has no positions.
     """
     for name in VIEWED:
         sql = _view(name, lacks_ids=lacks_ids and name in _IDENTIFIED)

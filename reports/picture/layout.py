@@ -1,8 +1,9 @@
 """Layout of a picture: from moments to pixels, from lanes to rows.
 
-Time runs to the right but not to scale, because most of it is waiting, and an operation of a microsecond has a label
-too. The distance between two moments grows with the logarithm of the time between them and leaves room for the labels
-of bars that end there. Order is kept exactly; ticks show the true times. Overlapping bars of a lane get separate rows.
+Time runs to the right but not to scale, because most of it is waiting, and even an operation of a microsecond needs
+room for its label. The distance between two moments grows with the logarithm of the time between them and leaves room
+for the labels of bars that end there. Order is kept exactly; ticks show the true times. Overlapping bars of a lane get
+separate rows.
 """
 
 import math
@@ -29,7 +30,7 @@ _LABEL_MAX: Final = {Mark.PLAIN: 22, Mark.EVIDENCE: 44, Mark.BAD: 44}
 _BESIDE_LABEL: Final = 22
 _WIDTH_MIN: Final = 1200
 _STRETCH_MAX: Final = 2.5
-"""A short history is stretched, but not beyond what looks natural."""
+"""The largest factor by which a short history is stretched."""
 _UNITS: Final = ((10_000_000_000, 1_000_000_000, "s"), (1_000_000, 1_000_000, "ms"), (1_000, 1_000, "µs"), (0, 1, "ns"))
 
 
@@ -47,7 +48,7 @@ class BarShape:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """The name of a lane, and the stretch that it takes."""
+    """The name of a lane, and its place."""
 
     name: str
     kind: LaneKind
@@ -100,7 +101,7 @@ class Plane:
 
 
 class Clock:
-    """Formatter of moments as times since the begin of the history, in a unit that fits the window."""
+    """Formatter of moments as times since the start of the history, in a unit that fits the window."""
 
     def __init__(self, picture: Picture) -> None:
         self._origin_ns = picture.origin_ns
@@ -142,7 +143,7 @@ def lay_out(picture: Picture) -> Plane:
 
 
 def _visible_ends(picture: Picture) -> dict[int, int]:
-    """Return where each bar ends: one that never returned at the next call in its lane, else at the end."""
+    """Return the end of each bar; for a call that never returned, the next call in its lane or else the last moment."""
     ends: dict[int, int] = {}
     for lane in picture.lanes:
         for place, bar in enumerate(lane.bars):

@@ -1,8 +1,9 @@
 """One violation as one self-contained HTML page, to look at and to paste into an issue.
 
 Nothing is fetched: style, script and drawing are inside. Without the script the drawing, the first order and the log
-are complete, and each bar has a title; the script steps through operations by keyboard, shows the state before
-and after, and goes to the first bad one. Light, dark and paper; every colour repeats a sign, a pattern or a word.
+are complete, and each bar has a title; the script steps through operations by keyboard, shows the state before and
+after, and goes to the first bad one. The page is readable in light, in dark and on paper; every colour repeats a sign,
+a pattern or a word.
 """
 
 from collections.abc import Callable

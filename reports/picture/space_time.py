@@ -153,7 +153,7 @@ def _text(mark: Mark) -> str:
 
 
 def _ys(diagram: SpaceTime) -> list[float]:
-    """Return the y of every event: below the one before, by the time between them."""
+    """Return the y of every event. The space between two events depends on the time between them."""
     with_text = {message.sent_at for message in diagram.messages} | {mark.at for mark in diagram.marks}
     with_text |= {place for fault in diagram.faults for place in (fault.begin, fault.end) if place is not None}
     ys: list[float] = []

@@ -53,7 +53,7 @@ _CAUSES: Final = (
 
 @contextmanager
 def spark_errors() -> Iterator[None]:
-    """Convert errors of Spark inside into HistoryError or EngineFailedError, in one line."""
+    """Convert errors of Spark in the context into HistoryError or EngineFailedError, each in one line."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 

@@ -67,7 +67,7 @@ class Progress:
 
 
 class LiveRun(Accompaniment):
-    """Reports the progress of one run. A context manager: entered when the run begins, left when its history has ended.
+    """Reporter of the progress of one run, as a context manager around the run and the end of its history.
 
     :param session: makes the Spark session for counting; entered in a separate thread, because it takes seconds.
     :param on_progress: receives the progress every few seconds, and once more when everything is counted.

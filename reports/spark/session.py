@@ -47,14 +47,14 @@ _EXECUTOR_TIMEOUT_S: Final = 60.0
 """The time that a standalone master may take to allocate an executor."""
 _CONNECT_TIMEOUT_S: Final = 20.0
 _CONNECT_RETRIES_MAX: Final = 5
-"""With waits from 50 ms on that grow fourfold: about 20 seconds."""
+"""The waits between them start at 50 ms and grow fourfold: about 20 seconds in total."""
 
 
 @contextlib.contextmanager
 def spark_session(
     master: str | None = None, settings: Mapping[str, str] | None = None, log: Path | None = None
 ) -> Iterator["SparkSession"]:
-    """Yield a session on `master`, or if it is None, the running session or one on the configured master or `local[*]`.
+    """Yield a session on `master`. If that is None: the running session, or one on the configured master or `local[*]`.
 
     A session that already ran is left running; one of ours is stopped. `settings` are Spark's, by name. The JVM's
     output goes to `log`, if the file can be written, and an EngineFailedError of the caller then names that file.
@@ -71,7 +71,7 @@ def spark_session(
     with contextlib.ExitStack() as stack:
         if named is not None and named.kind is Kind.CONNECT:
             stack.enter_context(warnings.catch_warnings())
-            warnings.filterwarnings("ignore", r"\[RETRIES_EXCEEDED\]")  # it is an error as well
+            warnings.filterwarnings("ignore", r"\[RETRIES_EXCEEDED\]")  # raised as an error as well
             session = _connected(SparkSession, named, settings or {})
             stack.callback(_stop, session)
             stack.enter_context(shipped(session, is_connect=True))
@@ -122,7 +122,7 @@ def _connected(session_class: Any, master: Master, settings: Mapping[str, str]) 
         for name, value in settings.items():
             builder = builder.config(name, value)
         session: SparkSession = builder.getOrCreate()
-        # Its own policy retries for ten minutes after the server has ended.
+        # The client's default policy retries for ten minutes after the server has ended.
         session.client.set_retry_policies([DefaultPolicy(max_retries=_CONNECT_RETRIES_MAX)])
     except (PySparkException, grpc.RpcError, grpc.FutureTimeoutError) as error:
         lines = str(error).splitlines() or ["another service listens there, or it does not use TLS"]
@@ -166,7 +166,7 @@ def _builder(session_class: Any, master: Master | None, settings: Mapping[str, s
     """Return the builder of the session, and its master."""
     from pyspark import SparkConf, SparkContext
 
-    # The JVM reads spark-defaults.conf and PYSPARK_SUBMIT_ARGS when it starts; only then the settings are known.
+    # The JVM reads spark-defaults.conf and PYSPARK_SUBMIT_ARGS when it starts; only then are the settings known.
     SparkContext._ensure_initialized()  # noqa: SLF001 - PySpark's only way to start the JVM
     theirs = SparkConf()
     chosen = master or Master.of(settings.get("spark.master") or theirs.get("spark.master") or "local[*]")
@@ -199,7 +199,7 @@ def _not_started(output: str, error: Exception) -> EngineUnavailableError:
 
 
 def _require_executors(session: "SparkSession", master: Master) -> None:
-    """Raise EngineUnavailableError without an executor: a standalone master accepts an application without workers."""
+    """Raise EngineUnavailableError if no executor starts: a master accepts an application even without workers."""
     context = session.sparkContext
     if master.kind is not Kind.STANDALONE or context.getConf().get("spark.dynamicAllocation.enabled") == "true":
         return
@@ -226,7 +226,7 @@ def _log_file(path: Path | None) -> Iterator[IO[bytes]]:
 
 @contextlib.contextmanager
 def _jvm_options() -> Iterator[None]:
-    """Set our options for a JVM that is started inside, unless the user sets them in the same way."""
+    """Set our options for a JVM that is started inside, unless the user has set the same variables."""
     megabytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 20
     ours = {
         # The JVM plans and transfers, and computes little: a session is ready in half the time.

@@ -21,7 +21,7 @@ _RESULTS: Final = pa.schema([pa.field("task", pa.int32()), pa.field("result", pa
 
 
 def tasks_on(spark: "SparkSession") -> Run:
-    """Return a session as a `Run`; it returns results after all tasks are done."""
+    """Return a `Run` on a session; it returns the results after all tasks are done."""
 
     def run(tasks: Sequence[Task[Result]], /) -> Iterator[Result]:
         if len(tasks) <= 1:  # not worth a job: Spark would start two processes to plan it

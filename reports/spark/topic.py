@@ -2,7 +2,7 @@
 
 A task reads its range with librdkafka, writes each message's rows as a closed file of its run, and returns to Spark
 only the message's run, number, table and digest. The driver checks for missing messages and for two runs of one name;
-only then run directories appear. Executors need confluent-kafka, and the directory, under one path.
+only then run directories appear. Executors need confluent-kafka, and the directory under the same path as the driver.
 
 It is a Python Data Source instead of Spark's own Kafka source, because that would pass rows through the JVM and back.
 """
@@ -102,7 +102,7 @@ def _by_run(messages: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[str
 
 
 def _moved(folder: Path, draft: Path, run: str, rows: Sequence[Mapping[str, Any]]) -> Path:
-    """Move a run directory in place, with `run.json` last."""
+    """Complete a run directory with `run.json`, and move it to its place."""
     target = folder / Path(run).name
     if target.exists():
         raise HistoryError(f"{target}: already exists; name another directory")

@@ -36,11 +36,11 @@ _QUICK: Final = (
     ("replica.lag.time.max.ms", "3000"),
     ("controller.quorum.fetch.timeout.ms", "1000"),
 )
-"""With these properties, a node that does not return is detected after 45 seconds."""
+"""These properties shorten the time allowed for recovery (`linearizability.anomalies.healing`) to 46 seconds."""
 
 
 _LATER: Final = Timed(9_000, Elect())
-"""An election of the present leader: the round continues until then, and observes the healed node."""
+"""A late election of the preferred leader: it prolongs the round, so that clients observe the healed node."""
 
 
 def _round(*schedule: Timed, flushes: bool = False, rolls: bool = False, load: tuple[Workload, ...] = _LOAD) -> Trial:

@@ -1,4 +1,4 @@
-"""The target `defective:NAME`: the reference cluster, each of whose nodes has one bug seeded into it."""
+"""The target `defective:NAME`: the reference cluster with the same bug seeded into each node."""
 
 from chaos.defects.live.registry import live_defect
 from chaos.defects.registry import UnknownDefectError

@@ -66,8 +66,8 @@ def _missing_topic(version: int, *names: str, creates: bool) -> Any:
 def _created_by_metadata(state: ClusterState) -> Any:
     """Return requests for a missing topic: it is created if the request and the broker allow it (v0 to v3: always).
 
-    A deletion comes first: once the broker has returned its error, the broker's connection to the controller works, and
-    a creation is not delayed by one that a fault left half open.
+    The first request is a deletion, which fails. Its response proves that the broker's connection to the controller
+    works, so that no connection that a fault has left half open delays the creation.
     """
     describe = _missing_topic(12, NOWHERE, creates=False)
     clean = requests.delete_topic(schema_for_clients(ApiKey.DELETE_TOPICS), NOWHERE, timeout_ms=_TIMEOUT_MS)
@@ -104,7 +104,7 @@ def _after_a_long_idle_time(state: ClusterState) -> Any:
 
 
 def _coordinators_of_groups(state: ClusterState) -> Any:
-    """Return the same request twice: the first one has the topic of group offsets created."""
+    """Return the same request twice: the first one makes the broker create the topic of group offsets."""
     schema = schema_for_clients(ApiKey.FIND_COORDINATOR)
     request = fitted(schema.FindCoordinatorRequest, key="", coordinator_keys=_GROUPS, key_type=0)
     return [request, Sleep(_TOPIC_CREATION_MS), request]
@@ -127,7 +127,7 @@ def _offsets_without_coordinator_errors(state: ClusterState) -> list[str]:
 
 
 def _set_and_delete(state: ClusterState) -> Any:
-    """Set a configuration of a broker, then of all brokers, and delete it again."""
+    """Return requests that set a configuration and delete it again: first of one broker, then of all."""
     own, schema = str(state.broker), schema_for_clients(ApiKey.DESCRIBE_CONFIGS)
     resource = schema.DescribeConfigsResource(resource_type=_BROKER, resource_name=own, configuration_keys=(_PROPERTY,))
     described = fitted(schema.DescribeConfigsRequest, resources=(resource,), include_synonyms=True)

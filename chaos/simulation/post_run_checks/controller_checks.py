@@ -175,7 +175,7 @@ def _proposal_errors(state: ClusterState) -> list[str]:
 def _assignments(state: ClusterState) -> Any:
     """Return assignments to directories; the last one is wrong, and the broker assigns its replica again.
 
-    A single replica is omitted: without a directory of its broker it loses the leadership, as in Kafka.
+    The wrong one is omitted if only one replica is in sync: it would lose the leadership, as in Kafka.
     """
     schema, broker = schema_for_nodes(_ASSIGNMENT), state.image.brokers[state.broker]
 
@@ -204,7 +204,7 @@ def _has_several_in_sync(state: ClusterState) -> bool:
 def _placements(state: ClusterState) -> Any:
     """Return creations of a topic: with an additional fenced broker, and then with two, each in its own rack.
 
-    The first broker, which never fetches, also holds a reassignment open.
+    The first of these brokers never fetches, so that a reassignment to it stays open.
     """
     create, delete = schema_for_nodes(_CREATE_TOPICS), schema_for_nodes(_DELETE_TOPICS)
     leave = schema_for_nodes(_UNREGISTRATION)

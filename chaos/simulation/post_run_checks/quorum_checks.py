@@ -22,7 +22,7 @@ from reference_broker.core.quorum.messages import METADATA_TOPIC_ID
 from reference_broker.core.quorum.wire_parts import named
 
 OWN: Final = "own"
-"""Stands for the cluster's id."""
+"""Placeholder for the cluster's id."""
 _FETCH, _VOTE, _BEGIN, _END, _FETCH_SNAPSHOT = 1, 52, 53, 54, 59
 
 
