@@ -4,8 +4,8 @@ Follows: org.apache.kafka.raft.internals.KafkaRaftLog (KIP-595, KIP-630).
 
 Rules of this file:
 - The log starts at 0, or at the end of its oldest snapshot. A log without the last record of its newest snapshot is
-  replaced by an empty one that starts at the end of that snapshot. This is how a fetched snapshot replaces a log, and how a crash
-  during the replacement is repaired.
+  replaced by an empty one that starts at the end of that snapshot. This is how a fetched snapshot replaces a log, and
+  how a crash during the replacement is repaired.
 - A power cut may restore segments that were deleted. The newest snapshot contains their records, so the log starts
   after the last gap.
 - `end` is the offset of the next record and the epoch of the last record; the epoch is 0 in a log without records.
@@ -128,7 +128,7 @@ class QuorumLog:
     # Divergence
 
     def diverging_epoch(self, offset: int, epoch: int) -> OffsetAndEpoch | None:
-        """Return the diverging epoch of another log, which ends at `offset` with `epoch`; null if it is a prefix of this one.
+        """Return the diverging epoch of a log that ends at `offset` with `epoch`; null if it is a prefix of this one.
 
         The diverging epoch is the largest epoch of this log that is not above `epoch`, with its end offset.
         """

@@ -50,8 +50,8 @@ from reference_broker.core.quorum.voters import ReplicaKey, VoterSet
 NEVER_MS = 2**62
 _EPOCH_JUMP_MAX = 2**30
 _EPOCH_STEP_MAX = 2**10
-"""Limits on the epoch of a message: any epoch up to `_EPOCH_JUMP_MAX` is accepted; above that, at most `_EPOCH_STEP_MAX`
-more than the epoch of this node, which may have missed that number of elections."""
+"""Limits on the epoch of a message: any epoch up to `_EPOCH_JUMP_MAX` is accepted; above that, at most
+`_EPOCH_STEP_MAX` more than the epoch of this node, which may have missed that number of elections."""
 
 
 class QuorumStateError(AssertionError):
@@ -326,7 +326,7 @@ class QuorumState:
             raise InconsistentMessageError(f"epoch {epoch} is too far above epoch {self.state.epoch}")
 
     def _check_consistent_leader(self, epoch: int, leader_id: int) -> None:
-        """Check that an epoch has only one leader, and that this node leads the epoch if the message names it as leader.
+        """Check that an epoch has only one leader, and that this node leads the epoch if it is named as the leader.
 
         This is Kafka's `hasConsistentLeader`, with the check of `QuorumState.transitionToFollower` that a node does not
         follow itself.

@@ -11,7 +11,7 @@ and their transitions are in `quorum_state`; this module implements the actions 
 | Unattached  | Fetch to one voter after another, to learn the leader  | the election timeout; observers: indefinitely |
 | Prospective | Vote with `pre_vote` to all voters                     | the election timeout                          |
 | Candidate   | Vote to all voters                                     | the election timeout                          |
-| Follower    | Fetch or FetchSnapshot to the leader; to another voter | the fetch timeout: the leader is silent       |
+| Follower    | Fetch or FetchSnapshot to the leader; to another voter | the fetch timeout: it does not respond        |
 |             | while the leader does not respond                      |                                               |
 | Leader      | BeginQuorumEpoch to voters that do not fetch           | check-quorum: no majority has fetched         |
 | Resigned    | EndQuorumEpoch to all voters                           | the election timeout                          |

@@ -37,7 +37,7 @@ TRANSITIONS: Mapping[IsrPhase, frozenset[IsrPhase]] = MappingProxyType(
         IsrPhase.PENDING_SHRINK: frozenset({IsrPhase.COMMITTED}),
     }
 )
-"""COMMITTED to COMMITTED: newer metadata."""
+"""Newer metadata causes the transition from COMMITTED to COMMITTED."""
 
 
 class Reaction(Enum):
@@ -68,7 +68,7 @@ REACTIONS: Mapping[ErrorCode, Reaction] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class IsrState:
-    """An ISR and the proposal for it. Made by the class methods and by `expanded`, `shrunk` and `reverted`.
+    """An ISR and the proposal to change it, created by `committed`, `expanded`, `shrunk` and `reverted`.
 
     :param isr: the last committed ISR.
     :param proposed: the ISR of the proposal; the same as `isr` if none is in flight.
@@ -92,11 +92,11 @@ class IsrState:
         return self.phase is not IsrPhase.COMMITTED
 
     def expanded(self, replica: int) -> Self:
-        """Propose to add a replica. It counts from now on: that is stricter, hence safe whatever the result."""
+        """Propose to add a replica. The high watermark waits for it from now on, which is safe whatever the result."""
         return self._pending(IsrPhase.PENDING_EXPAND, self.isr | {replica})
 
     def shrunk(self, replicas: frozenset[int]) -> Self:
-        """Propose to remove replicas. They count until this is committed, because one may be the next leader."""
+        """Propose to remove replicas. The high watermark still waits for them, because one of them may become leader."""
         return self._pending(IsrPhase.PENDING_SHRINK, self.isr - replicas)
 
     def reverted(self) -> Self:
