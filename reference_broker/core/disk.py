@@ -151,11 +151,11 @@ class MemoryDisk:
         del self._file(path)[size:]
 
     def replace(self, path: str, data: bytes) -> None:
-        """Give a file new content."""
+        """Replace the content of a file."""
         self._files[path] = bytearray(data)
 
     def write(self, path: str, data: bytes) -> None:
-        """Give a file new content."""
+        """Replace the content of a file."""
         self.replace(path, data)
 
     def flush(self, *paths: str) -> None:

@@ -55,7 +55,7 @@ class MetadataWriter(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _DeferredEvent:
-    """A callback for when everything below an offset is committed, and the request that waits for it, if any."""
+    """A callback that is due once all records below an offset are committed, with the request that waits, if any."""
 
     end_offset: int
     then: CommitHandler

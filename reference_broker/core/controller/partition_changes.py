@@ -44,7 +44,7 @@ class Election(Enum):
 
 
 class LeaderRecoveryState(IntEnum):
-    """Whether the leader still has to recover from an unclean election (KIP-704)."""
+    """Recovery of the leader after an unclean election (KIP-704)."""
 
     UNCHANGED = -1
     RECOVERED = 0

@@ -4,7 +4,7 @@ Follows: kafka.server.EnvelopeUtils (KIP-590).
 
 - A node that is not the active controller: NOT_CONTROLLER(41); the broker then looks for the active one.
 - An embedded request of an API that cannot be forwarded: INVALID_REQUEST(42).
-- The envelope's response contains the embedded response; its NOT_CONTROLLER becomes the error of the envelope.
+- The envelope's response contains the embedded response; NOT_CONTROLLER in the latter becomes the envelope's error.
 """
 
 from typing import Any

@@ -92,15 +92,21 @@ class IsrState:
         return self.phase is not IsrPhase.COMMITTED
 
     def expanded(self, replica: int) -> Self:
-        """Propose to add a replica. The high watermark waits for it from now on, which is safe whatever the result."""
+        """Return the state that proposes to add a replica.
+
+        The high watermark waits for the replica from now on, which is safe whether the proposal is accepted or not.
+        """
         return self._pending(IsrPhase.PENDING_EXPAND, self.isr | {replica})
 
     def shrunk(self, replicas: frozenset[int]) -> Self:
-        """Propose to remove replicas. The high watermark still waits for them, because one of them may become leader."""
+        """Return the state that proposes to remove replicas.
+
+        The high watermark waits for them until the controller has committed this: one may become leader before that.
+        """
         return self._pending(IsrPhase.PENDING_SHRINK, self.isr - replicas)
 
     def reverted(self) -> Self:
-        """Return the state without the proposal."""
+        """Return the committed state, without the proposal."""
         return type(self).committed(self.isr)
 
     def _pending(self, phase: IsrPhase, proposed: frozenset[int]) -> Self:

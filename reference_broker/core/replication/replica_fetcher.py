@@ -271,7 +271,7 @@ class ReplicaFetcher:
 
 @dataclass(frozen=True, slots=True)
 class FetchResponseProcessed(Event):
-    """A fetcher has processed a response of its leader; `response` is kio's entity.
+    """A leader's response that a fetcher has processed; `response` is kio's entity.
 
     :param requested: the fetch state and fetch offset of each partition of the request.
     """
