@@ -16,8 +16,9 @@ from reference_broker.core.runtime import Runtime
 from reference_broker.protocol.messages import RequestHeader
 
 Handler = Callable[[Any, Request, Now], Any]
-"""Takes the part of the node that the entry names, and returns the response, kio's dataclass of the request's version,
-or a `RequestOutcome`. A handler of many elements returns a generator of steps (`protocol.steps`) that returns it."""
+"""Takes the part of the node that the table entry names. Returns the response (kio's dataclass of the request's
+version) or a `RequestOutcome`; a handler of many elements returns a generator of steps (`protocol.steps`) with that
+result."""
 
 
 class Part(Enum):
@@ -44,7 +45,7 @@ class Api:
 
     @property
     def advertised(self) -> tuple[int, int]:
-        """Return the lowest and highest version of the ApiVersions response."""
+        """The lowest and highest version in the ApiVersions response."""
         lowest = self.min_version if self.advertised_min_version is None else self.advertised_min_version
         return lowest, self.max_version
 

@@ -48,7 +48,7 @@ class AssignmentsManager:
         self._is_in_flight = False
 
     def on_metadata_update(self, delta: MetadataDelta, now: Now) -> None:
-        """Report the replicas whose directory in the metadata is another one."""
+        """Report the replicas for which the metadata has another directory."""
         changed = self._image().partitions_in(delta.partitions)
         is_new = delta.everything or self._identity.node_id in delta.brokers
         if is_new or any(self._is_misplaced(partition) for _, partition in changed):

@@ -62,7 +62,7 @@ class Broker:
         self.published_offset = -1
         """Offset up to which this broker has applied the metadata, for its heartbeats; -1 before the first.
 
-        It does not advance until all replicas are opened, so that the broker is not unfenced before.
+        It does not advance until all replicas are opened, so that the broker is not unfenced before that.
         """
         self._controller_endpoint = controller_endpoint
         self.replicas = ReplicaManager(
@@ -150,7 +150,7 @@ class Broker:
     def send_to_controller(
         self, purpose: str, request: Any, then: ResponseHandler, *, timeout_ms: int, now: Now
     ) -> None:
-        """Send a request, kio's entity, to the active controller. `then` gets null without a controller or response."""
+        """Send kio's request entity to the active controller. `then` receives null without a controller or response."""
         endpoint = self._controller_endpoint()
         if endpoint is None:
             self.runtime.timers.set(now.monotonic_ms, lambda later: then(None, later))

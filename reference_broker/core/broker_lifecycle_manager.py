@@ -55,7 +55,7 @@ _REGISTRATION_ERRORS = {
 
 
 class RegistrationTimeoutError(Exception):
-    """The broker was not registered within `initial.broker.registration.timeout.ms`."""
+    """Failure to register within `initial.broker.registration.timeout.ms`."""
 
 
 class BrokerState(IntEnum):
@@ -89,7 +89,7 @@ TRANSITIONS = {
     (BrokerState.STARTING, Trigger.STOP): BrokerState.SHUTTING_DOWN,
     (BrokerState.RECOVERY, Trigger.STOP): BrokerState.SHUTTING_DOWN,
 }
-"""The next state; any other combination has no effect."""
+"""The next state, by present state and trigger; any other combination has no effect."""
 
 
 class ControllerChannel(Protocol):
@@ -137,7 +137,7 @@ class BrokerLifecycleManager:
 
     @property
     def next_request_ms(self) -> int | None:
-        """When the next registration or heartbeat is sent; null if none is scheduled."""
+        """Monotonic time of the next registration or heartbeat; null if none is scheduled."""
         return None if self._next is None else self._next.due_ms
 
     # Calls of the broker
@@ -160,7 +160,7 @@ class BrokerLifecycleManager:
         self._registration_timeout = self._runtime.timers.set(now.monotonic_ms + limit_ms, end)
 
     def start(self, now: Now) -> None:
-        """Register, and send heartbeats until the broker is RUNNING, and after that."""
+        """Register, and send heartbeats from then on."""
         self._transition(Trigger.START)
         self._communicate(now)
 

@@ -59,7 +59,7 @@ class Channels:
         return sum(map(len, self._under_way.values()))
 
     def deadlines(self) -> Iterator[tuple[Channel, int, int | None]]:
-        """Return each channel with requests in flight, the earliest deadline of these, and when its timer is due."""
+        """Yield each channel with requests in flight, their earliest deadline, and the time of the channel's timer."""
         for channel, under_way in self._under_way.items():
             timer = self._watches.get(channel)
             yield (
@@ -80,7 +80,7 @@ class Channels:
         self._watch(channel)
 
     def handle_response(self, channel: Channel, frame: bytes, now: Now) -> None:
-        """Handle a response, given without its length."""
+        """Handle the frame of a response, without its length."""
         under_way = self._under_way.get(channel)
         if not under_way:
             return  # the channel was dropped

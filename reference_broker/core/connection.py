@@ -42,7 +42,7 @@ class Channel:
 
 @dataclass(frozen=True, slots=True)
 class Respond:
-    """Send a response, which begins with its length, and continue with the connection's next request.
+    """A response to send, which begins with its length. The connection then continues with its next request.
 
     `data` is empty for a request without a response.
     """
@@ -53,7 +53,7 @@ class Respond:
 
 @dataclass(frozen=True, slots=True)
 class Close:
-    """Close the connection after everything that was sent before; `reason` is for the node's log."""
+    """A connection to close after everything that was sent before; `reason` is for the node's log."""
 
     connection: Connection
     reason: str
@@ -61,7 +61,7 @@ class Close:
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """Send a request, which begins with its length; connect first if necessary."""
+    """A request to send, which begins with its length. The shell connects first if necessary."""
 
     channel: Channel
     data: bytes
@@ -69,14 +69,14 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class Disconnect:
-    """Close a channel at once, without reporting it as lost."""
+    """A channel to close at once, without a report that it is lost."""
 
     channel: Channel
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Write a line to the node's log."""
+    """A line for the node's log."""
 
     text: str
 

@@ -3,7 +3,7 @@
 The server implements the port with real files, the simulation with a disk that injects faults.
 
 Rules of an implementation:
-- Paths are relative to the log directory, with `/`, and without one at the end of a directory.
+- Paths are relative to the log directory and separated by `/`, without one at the end of a directory.
 - Nothing is durable before `flush` (content) and `flush_directory` (names), except for `replace`. Flushing many files
   in one call costs little more than flushing one.
 - A failure is an `OSError`, and means that the log directory is lost: the core never tries to repair it.
@@ -46,11 +46,11 @@ class Disk(Protocol):
         ...
 
     def replace(self, path: str, data: bytes) -> None:
-        """Give a file new content, atomically and durably."""
+        """Replace the content of a file, atomically and durably."""
         ...
 
     def write(self, path: str, data: bytes) -> None:
-        """Give a file new content, atomically; durable with the next flush of it and of its directory."""
+        """Replace the content of a file, atomically; it is durable once the file and its directory are flushed."""
         ...
 
     def flush(self, *paths: str) -> None:
@@ -103,7 +103,7 @@ class FileTable(MutableMapping[str, bytearray]):
 
 
 class MemoryDisk:
-    """A disk in memory, whose writes are durable at once. `files` may be read and damaged."""
+    """A disk in memory, whose writes are durable at once. Tests may read and damage `files`."""
 
     def __init__(self) -> None:
         self._files = FileTable({})
@@ -151,11 +151,11 @@ class MemoryDisk:
         del self._file(path)[size:]
 
     def replace(self, path: str, data: bytes) -> None:
-        """Give a file new content."""
+        """Replace the content of a file."""
         self._files[path] = bytearray(data)
 
     def write(self, path: str, data: bytes) -> None:
-        """Give a file new content."""
+        """Replace the content of a file."""
         self.replace(path, data)
 
     def flush(self, *paths: str) -> None:

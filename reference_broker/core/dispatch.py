@@ -2,9 +2,9 @@
 
 Follows: kafka.server.KafkaApis, kafka.server.ControllerApis (KIP-35, KIP-511).
 
-Reads the header, finds the API's entry in the table of the listener, decodes the body and calls the handler. A
-malformed request closes its connection and has no other effect. Only ApiVersions has a response to an unsupported
-version, from which a newer client learns the supported ones.
+`handle` reads the header, finds the API's entry in the table of the listener, decodes the body and calls the handler.
+A malformed request closes its connection and has no other effect. Only ApiVersions has a response to an unsupported
+version, so that a newer client learns the supported versions.
 """
 
 from collections.abc import Generator
@@ -21,8 +21,8 @@ from reference_broker.protocol.messages import RequestHeader, message_codec, rea
 
 _PRODUCE = 0
 REQUEST_MAX_BYTES = 8 * 1024 * 1024
-"""Limit of requests other than Produce. No client needs larger ones, which would delay all others, because a node has
-one thread where Kafka has several."""
+"""Limit of requests other than Produce. No client needs larger ones, and they would delay all other requests,
+because a node has one thread where Kafka has several."""
 
 
 def handle(node: ServingNode, connection: Connection, frame: bytes, now: Now) -> None:

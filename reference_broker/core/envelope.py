@@ -39,7 +39,7 @@ def _anonymous() -> bytes:
 
 
 def in_envelope(envelope: Request, response: Any, data: bytes) -> Any:
-    """Return the Envelope response for a response. NOT_CONTROLLER becomes its error, so that the broker retries.
+    """Return the Envelope response for a response. NOT_CONTROLLER becomes the envelope's error, and the broker retries.
 
     :param data: the encoded response, its length first.
     """

@@ -24,7 +24,7 @@ _RETRY_BACKOFF_MS = 50
 
 
 def handle(broker: Broker, request: Request, now: Now) -> RequestOutcome:
-    """Forward a request and relay the response: the handler of every API of the controller."""
+    """Forward a request and relay the response. This is the handler of every forwarded API."""
     return forward(broker, request, lambda response: broker.runtime.relay(request, response), now)
 
 

@@ -46,10 +46,10 @@ _COORDINATOR_ERRORS: Mapping[ErrorCode, ErrorCode] = MappingProxyType(
         ErrorCode.not_enough_replicas_after_append: ErrorCode.none,
     }
 )
-"""The client's error for an error of the partition. The last one is none: the records are committed."""
+"""The client's error for an error of the partition. The last one maps to `none`, because the records are committed."""
 
 _TOMBSTONES_PER_EVENT = 1_000
-"""Offsets of deleted topics that one event deletes, in some 10 ms."""
+"""Maximum number of offsets of deleted topics that one event deletes, in some 10 ms."""
 
 _POWERS_OF_31 = [31**exponent & 0xFFFFFFFF for exponent in reversed(range(256))]
 _UTF_16 = f"utf-16-{sys.byteorder[0]}e"

@@ -6,7 +6,8 @@ Rules of this file:
 - The state is the replay of the partition's records. It is loaded from the log in pieces when leadership begins, and
   dropped when it ends; so the next leader has the same state.
 - A commit becomes visible when its record is committed: records above the high watermark are kept separately, and
-  applied at reads and at the next commit. Before that, a new leader might lose them (Kafka's timeline data structures).
+  applied at reads and at the next commit. Until then, a new leader might lose them. Kafka uses timelines
+  (`TimelineHashMap`).
 - A group exists if it has an offset. Members are not supported yet.
 """
 

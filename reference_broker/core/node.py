@@ -10,11 +10,11 @@ Everything here is pure: bytes reach it through `handle` and `handle_response`, 
 an argument. Effects are collected (`take_effects`), because one event may complete many requests.
 
 Rules of this file:
-- It decides nothing. It passes the output of one part to the others, in order, until no output is left.
-- A controller is active when its node leads and every committed record is applied (KIP-595): when the high watermark is
-  above the start of its epoch.
+- A node decides nothing. It passes the output of one part to the others, in order, until no output is left.
+- A controller is active when its node leads and every committed record is applied (KIP-595), that is, when the high
+  watermark is above the start of its epoch.
 - As in Kafka, a broker receives the metadata when this node has caught up with the high watermark that it knows, and
-  then every change. It applies a change before the controller's response to the request is sent.
+  then every change. It applies a change before the controller responds to the request that caused it.
 - Voters are nodes with the controller's role; a broker alone follows the log as an observer.
 """
 
@@ -117,7 +117,7 @@ class Node:
     # Inputs
 
     def handle(self, connection: Connection, frame: bytes, now: Now) -> None:
-        """Handle a request, given without its length."""
+        """Handle the frame of a request, without its length."""
         dispatch.handle(self, connection, frame, now)
         self._settle(now)
 
@@ -128,7 +128,7 @@ class Node:
             self.quorum.disconnect(connection)
 
     def handle_response(self, channel: Channel, frame: bytes, now: Now) -> None:
-        """Handle a response of another node, given without its length."""
+        """Handle the frame of a response of another node, without its length."""
         self.runtime.channels.handle_response(channel, frame, now)
         self._settle(now)
 
@@ -143,7 +143,7 @@ class Node:
         self._settle(now)
 
     def fire(self, now: Now, *, actions_max: int = sys.maxsize) -> None:
-        """Run the poll and the timers that are due at `next_ms`, at most `actions_max` of them."""
+        """Run the timers that are due, at most `actions_max` of them, and the quorum's poll if that is due."""
         self.runtime.timers.fire(now, actions_max)
         deadline_ms = self.quorum.deadline_ms
         if deadline_ms is not None and deadline_ms <= now.monotonic_ms:
@@ -197,7 +197,7 @@ class Node:
 
     @property
     def next_ms(self) -> int | None:
-        """When `fire` is to be called, by the monotonic clock."""
+        """Monotonic time at which `fire` is to be called; null if nothing is scheduled."""
         timer_ms, deadline_ms = self.runtime.timers.next_ms, self.quorum.deadline_ms
         if timer_ms is None or deadline_ms is None:
             return deadline_ms if timer_ms is None else timer_ms
@@ -229,7 +229,7 @@ class Node:
 
     @property
     def is_ready(self) -> bool:
-        """Whether all its roles serve: a broker is registered in this run, unfenced, and in state RUNNING."""
+        """Whether all roles of the node serve: a broker is registered in this run, unfenced, and in state RUNNING."""
         if self.broker is None:
             return True
         if self.broker.lifecycle.state is not BrokerState.RUNNING:
@@ -379,7 +379,7 @@ class Node:
             self.broker.on_metadata_update(delta, now)
         elif self._is_caught_up and self.broker.epoch != UNKNOWN_EPOCH:
             # Until the registration of this incarnation is committed, the image has the leaderships of the last one.
-            # A power cut may have removed records from the logs of this broker that the other replicas have.
+            # But a power cut may have removed records from this broker's logs that the other replicas have.
             self._has_caught_up = True
             self.broker.on_metadata_update(MetadataDelta(everything=True), now)
 

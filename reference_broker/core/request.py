@@ -36,8 +36,8 @@ class RequestOutcome(Enum):
     """Return value of a handler in place of a response."""
 
     DEFERRED = auto()
-    """The response is sent later, from the purgatory."""
+    """The response is sent later, for example from the purgatory."""
     NO_RESPONSE = auto()
     """The request has no response (Produce with acks=0)."""
     CLOSE_CONNECTION = auto()
-    """The only way to signal an error of a request without a response."""
+    """The connection is closed, the only way to report an error of a request without a response."""

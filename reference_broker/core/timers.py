@@ -67,7 +67,7 @@ class Timers:
 
     @property
     def next_ms(self) -> int | None:
-        """When the next action is due."""
+        """Monotonic time at which the next action is due; null if there is none."""
         self._drop_cancelled()
         return self._heap[0][0] if self._heap else None
 

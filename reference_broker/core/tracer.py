@@ -45,7 +45,7 @@ class RequestSent(Event):
 
 @dataclass(frozen=True, slots=True)
 class ChannelDisconnected(Event):
-    """A channel was closed by this node.
+    """A disconnection of a channel by this node.
 
     :param deadline_ms: the earliest deadline of the requests in flight on it; null if there is none.
     """
@@ -71,14 +71,14 @@ class ResponseSent(Event):
 
 @dataclass(frozen=True, slots=True)
 class KeyChecked(Event):
-    """The operations that wait under a key of the purgatory are checked, after a change."""
+    """A check, after a change, of the operations that wait under a key of the purgatory."""
 
     key: Hashable
 
 
 @dataclass(frozen=True, slots=True)
 class OperationExpired(Event):
-    """The deadline of an operation in the purgatory has passed."""
+    """The expiry of an operation in the purgatory, at its deadline."""
 
 
 # Controller
@@ -86,7 +86,7 @@ class OperationExpired(Event):
 
 @dataclass(frozen=True, slots=True)
 class RequestDecided(Event):
-    """The active controller has processed a request: records to write, and the response once they are committed."""
+    """A decision of the active controller on a request: records to write, and the response once they are committed."""
 
     request: Request
     records: Sequence[MetadataRecord]
@@ -95,7 +95,7 @@ class RequestDecided(Event):
 
 @dataclass(frozen=True, slots=True)
 class ControllerActivated(Event):
-    """The controller of this node has become the active one, in an epoch of the quorum."""
+    """The activation of this node's controller, in an epoch of the quorum."""
 
     epoch: int
 
@@ -114,21 +114,21 @@ class QuorumStateChanged(Event):
 
 @dataclass(frozen=True, slots=True)
 class QuorumLogTruncated(Event):
-    """The quorum's log of a follower has been truncated to an offset, because it diverged from the leader's."""
+    """A truncation of a follower's quorum log to an offset, because it diverged from the leader's."""
 
     end_offset: int
 
 
 @dataclass(frozen=True, slots=True)
 class SnapshotGenerated(Event):
-    """A snapshot of the metadata below an offset has been written."""
+    """A new snapshot of the metadata below an offset."""
 
     end_offset: int
 
 
 @dataclass(frozen=True, slots=True)
 class SnapshotFetched(Event):
-    """A snapshot that the leader sent has replaced the quorum's log below an offset."""
+    """A snapshot from the leader that has replaced the quorum's log below an offset."""
 
     end_offset: int
 
@@ -150,7 +150,7 @@ class QuorumRequestHandled(Event):
 
 @dataclass(frozen=True, slots=True)
 class QuorumFetchRecorded(Event):
-    """The leader has recorded that a replica has every record of the quorum's log below an offset.
+    """A fetch that the leader has recorded: the replica has every record of the quorum's log below an offset.
 
     :param replica: a `ReplicaKey`.
     """
@@ -174,7 +174,7 @@ class PartitionEvent(Event):
 
 @dataclass(frozen=True, slots=True)
 class LeaderEpochStarted(PartitionEvent):
-    """The replica has applied a new leader epoch. `leader` is -1 if the partition has no leader."""
+    """A new leader epoch that the replica has applied. `leader` is -1 if the partition has no leader."""
 
     leader_epoch: int
     leader: int
@@ -182,28 +182,28 @@ class LeaderEpochStarted(PartitionEvent):
 
 @dataclass(frozen=True, slots=True)
 class RecordsAppended(PartitionEvent):
-    """Batches have been appended, and the high watermark is updated."""
+    """An append of batches, after the update of the high watermark."""
 
     log_end_offset: int
 
 
 @dataclass(frozen=True, slots=True)
 class DuplicateFound(PartitionEvent):
-    """A producer has sent a batch that is already in the log."""
+    """A producer's batch that is already in the log."""
 
     base_offset: int
 
 
 @dataclass(frozen=True, slots=True)
 class HighWatermarkUpdated(PartitionEvent):
-    """The high watermark has changed; on a leader it has advanced."""
+    """A new high watermark; on a leader it has advanced."""
 
     high_watermark: int
 
 
 @dataclass(frozen=True, slots=True)
 class IsrChanged(PartitionEvent):
-    """The ISR on the leader, or the proposal for it, has changed; `phase` is an `IsrPhase` of `replication.isr`."""
+    """A change of the ISR on the leader, or of its proposal; `phase` is an `IsrPhase` of `replication.isr`."""
 
     isr: frozenset[int]
     phase: Enum
@@ -211,7 +211,7 @@ class IsrChanged(PartitionEvent):
 
 @dataclass(frozen=True, slots=True)
 class FollowerFetchRecorded(PartitionEvent):
-    """The leader has recorded a fetch of a follower, at a time of its monotonic clock."""
+    """A follower's fetch that the leader has recorded, at a time of the leader's monotonic clock."""
 
     follower_id: int
     monotonic_ms: int
@@ -219,13 +219,13 @@ class FollowerFetchRecorded(PartitionEvent):
 
 @dataclass(frozen=True, slots=True)
 class LogTruncated(PartitionEvent):
-    """A follower has truncated its log, because it diverged from the leader's."""
+    """A truncation of a follower's log, because it diverged from the leader's."""
 
     log_end_offset: int
 
 
 @dataclass(frozen=True, slots=True)
 class LogFullyTruncated(PartitionEvent):
-    """A follower has removed all records and starts at an offset, because the leader's log starts above its end."""
+    """A removal of all records of a follower. It starts at an offset, because the leader's log starts above its end."""
 
     log_start_offset: int

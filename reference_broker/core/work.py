@@ -1,8 +1,8 @@
 """Work of a request that is too long for one event: Kafka's request handler pool, for one thread.
 
 Rules of this file:
-- The first step runs at once; most work has only one.
-- The remaining steps run one per event, and one request's work after the other's, which limits the memory.
+- The first step runs at once; most requests have only one step.
+- The remaining steps run one per event, and one request after the other, which limits the memory.
 - State may change between two steps. So work uses immutable values, and its result is checked against the new state.
 """
 

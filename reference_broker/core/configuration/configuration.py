@@ -5,8 +5,8 @@ Follows: org.apache.kafka.metadata.KafkaConfigSchema (KIP-226).
 Sources of a broker's property in order of precedence: dynamic for this broker, dynamic for all brokers, static (given
 at startup), default. Dynamic values are part of the cluster's metadata.
 
-A topic's property is its own if set, otherwise the broker's, otherwise the default. DescribeConfigs calls the broker's
-property a synonym of the topic's.
+The value of a topic's property is the topic's own if it is set, otherwise the broker's, otherwise the default.
+DescribeConfigs calls the broker's property a synonym of the topic's.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

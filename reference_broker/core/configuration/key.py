@@ -56,7 +56,7 @@ class ConfigKey:
 
     :param default: default as text; null if the property has none.
     :param synonyms: broker properties that give the value if the topic does not set it, in order of precedence, each
-        with the factor from its unit to this one (3,600,000 for `log.retention.hours`).
+        with the factor from its unit to that of the topic's property (3,600,000 for `log.retention.hours`).
     :param validator: returns the problem of a value that has passed all other checks; null if it is valid.
     """
 

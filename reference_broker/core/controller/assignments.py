@@ -14,7 +14,7 @@ from reference_broker.protocol.metadata_records import PartitionRecord
 
 
 def check_assignment(image: MetadataImage, replicas: Sequence[int], replication_factor: int | None = None) -> None:
-    """Check that replicas are distinct registered brokers, and as many as the replication factor, if there is one.
+    """Check that replicas are distinct registered brokers, and that their number is the replication factor, if given.
 
     Raises `ControllerError` with INVALID_REPLICA_ASSIGNMENT.
     """

@@ -16,7 +16,7 @@ leaders. A session lasts `broker.session.timeout.ms` from the last heartbeat; a 
 that becomes active starts a new session for every unfenced broker, since earlier heartbeats went to its predecessor.
 
 Differs from Kafka 4: there, a broker that was shut down cleanly keeps its session until the timeout, and cannot
-register before; here, as in Kafka 3, the session ends when the broker is fenced.
+register again before that; here, as in Kafka 3, the session ends when the broker is fenced.
 """
 
 from collections.abc import Callable, Iterable

@@ -8,7 +8,7 @@ whole or not at all, and all properties that it would then have are validated to
 
 Values of broker properties are validated by the broker that forwards the request, since limits may depend on its own
 configuration; the controller accepts any. A record is written for a broker property even if its value stays the same,
-so that the broker reloads the file that it names (KAFKA-14136).
+so that the broker reloads the file that the value names (KAFKA-14136).
 """
 
 from collections import Counter
@@ -118,7 +118,7 @@ def _new_value(resource: Resource, change: Change, present: str | None) -> str |
     kept = []
     for part in parts:
         if changed[part]:
-            changed[part] -= 1  # each one removes one part
+            changed[part] -= 1  # each value removes one part
         else:
             kept.append(part)
     return ",".join(kept)

@@ -8,7 +8,7 @@ Rules of this package:
 - Checks come in Kafka's order, since the first one that fails determines the error.
 - Records are applied to the controller's own image at once, before they are committed, so that the next decision
   builds on them. A response is sent once everything that it depends on is committed, even if the decision itself
-  wrote no records. So uncommitted metadata is never visible outside of the controller.
+  wrote no records. So uncommitted metadata is never visible outside the controller.
 - A controller is active in one epoch of the quorum. When that epoch ends, the image is discarded with all uncommitted
   changes, and waiting requests fail with NOT_CONTROLLER.
 
@@ -55,7 +55,7 @@ class MetadataWriter(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _DeferredEvent:
-    """A callback for when everything below an offset is committed, and the request that waits for it, if any."""
+    """A callback that is due once all records below an offset are committed, with the request that waits, if any."""
 
     end_offset: int
     then: CommitHandler
@@ -134,8 +134,8 @@ class Controller:
     ) -> None:
         """Write records atomically, and call `then` once they are committed.
 
-        Without records `then` is called once all earlier records are committed, which may be at once. It is never
-        called if the controller is deactivated before.
+        Without records, `then` is called once all earlier records are committed, which may be at once. It is never
+        called if the controller is deactivated before that.
 
         :param request: the request that waits; it fails with NOT_CONTROLLER if the controller is deactivated.
         """
@@ -154,7 +154,7 @@ class Controller:
     def respond_when_committed(
         self, request: Request, records: Sequence[MetadataRecord], response: Any, now: Now
     ) -> Any:
-        """Write records and respond once they are committed; a handler returns the result of this.
+        """Write records, and respond once they are committed. A handler returns the result of this method.
 
         Raises `ControllerError` with POLICY_VIOLATION if there are more records than one request may write.
         """

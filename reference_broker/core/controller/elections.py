@@ -12,9 +12,9 @@ Follows: org.apache.kafka.controller.ReplicationControlManager (KIP-460, KIP-841
 | `unclean.leader.election.enable` set, | those without a leader          | any replica                                |
 |  and every `unclean.…interval.ms`     |                                 |                                            |
 
-If `unclean.leader.election.enable` is true for the topic, the first two may elect uncleanly too. A broker may lead if
-it is registered, neither fenced nor in controlled shutdown (KIP-841), and the partition's directory on it is online
-(KIP-858).
+If `unclean.leader.election.enable` is true for the topic, the first two events may elect uncleanly too. A broker may
+lead if it is registered, neither fenced nor in controlled shutdown (KIP-841), and the partition's directory on it is
+online (KIP-858).
 """
 
 from collections.abc import Iterable, Iterator
@@ -33,7 +33,7 @@ from reference_broker.protocol.metadata_records import NO_LEADER, PartitionChang
 
 UNCLEAN_ELECTION = "unclean.leader.election.enable"
 _LOST = UUID(int=2)
-"""Reserved directory id, as `UNASSIGNED` is; null is the third, MIGRATING (KIP-858)."""
+"""Reserved directory id, like `UNASSIGNED`; the third one, MIGRATING, is null (KIP-858)."""
 
 
 class ElectionType(IntEnum):
@@ -55,7 +55,7 @@ class Elections:
     node_id: int
 
     def unclean_leader_election_enabled_for_topic(self, topic: str) -> bool:
-        """Whether the topic's configuration lets a replica outside of the ISR lead."""
+        """Whether the topic's configuration lets a replica outside the ISR lead."""
         image = self.image
         for properties in (
             image.topic_overrides(topic),

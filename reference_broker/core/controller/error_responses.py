@@ -16,7 +16,7 @@ def error_response(request: Request, code: ErrorCode, message: str | None = None
 
 
 def _top_level(response: str, **rest: Any) -> Callable[[Request, ErrorCode, str | None], Any]:
-    """Return a function for a response with a top-level error code."""
+    """Return a function that makes a response with a top-level error code."""
 
     def make_response(request: Request, code: ErrorCode, message: str | None) -> Any:
         return getattr(request.replies, response)(error_code=code, error_message=message, **rest)

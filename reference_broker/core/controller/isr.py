@@ -8,7 +8,7 @@ The checks of one partition, in the order of `validateAlterPartitionData`:
 |-----------------------------------------------------------------------------|----------------------------------|
 | the topic id is unknown                                                     | UNKNOWN_TOPIC_ID(100)            |
 | the partition is unknown                                                    | UNKNOWN_TOPIC_OR_PARTITION(3)    |
-| leader or partition epoch is newer than the controller's, which is outdated | NOT_CONTROLLER(41)               |
+| the controller is outdated: its leader epoch or partition epoch is older    | NOT_CONTROLLER(41)               |
 | the leader epoch is older                                                   | FENCED_LEADER_EPOCH(74)          |
 | another broker leads                                                        | INVALID_REQUEST(42)              |
 | the partition epoch is older                                                | INVALID_UPDATE_VERSION(95)       |

@@ -9,9 +9,9 @@ changes. In this order:
 2. A leader is elected. The present leader stays if it is in the requested ISR and acceptable; otherwise the first
    acceptable member of the ISR is elected, in replica order. `PREFERRED` tries the first replica before all others.
    `UNCLEAN` elects any acceptable replica if the ISR has none: the ISR is then this replica alone, in recovery.
-3. The ISR becomes the requested one unless that is empty: its last member stays while the partition has no leader,
-   since only that one has all committed records. This is Kafka's behaviour without KIP-966. In a log written by Kafka
-   with KIP-966 the ISR may be empty; then the eligible leader replicas take its place.
+3. The ISR becomes the requested one unless that is empty: the last member of the ISR stays while the partition has no
+   leader, since only that member has all committed records. This is Kafka's behaviour without KIP-966. In a log
+   written by Kafka with KIP-966 the ISR may be empty; then the eligible leader replicas take its place.
 
 Epochs (`image.changed`): the partition epoch grows with every record. The leader epoch grows with every record that
 sets a leader: a new one, "none", or the same one when replicas were removed. It does not grow when the ISR shrinks
@@ -44,7 +44,7 @@ class Election(Enum):
 
 
 class LeaderRecoveryState(IntEnum):
-    """Whether the leader still has to recover from an unclean election (KIP-704)."""
+    """Recovery of the leader after an unclean election (KIP-704)."""
 
     UNCHANGED = -1
     RECOVERED = 0
@@ -137,7 +137,7 @@ def _with_reassignment_completed(target: _Target) -> _Target:
 def _elect(
     partition: PartitionRecord, target: _Target, election: Election, is_acceptable: Callable[[int], bool]
 ) -> tuple[int, bool]:
-    """Return the leader, and whether it is outside of the ISR."""
+    """Return the leader, and whether it is outside the ISR."""
     in_order = (partition.leader, *target.replicas)
     if election is Election.PREFERRED:
         in_order = (target.replicas[0], *in_order)

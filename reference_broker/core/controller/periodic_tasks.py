@@ -26,7 +26,7 @@ from reference_broker.protocol.metadata_records import ConfigRecord, MetadataRec
 
 _LATE_MS = 250
 _GRACE_MS = 250
-"""If the check is late, this process was not running: it first handles the heartbeats that arrived meanwhile."""
+"""Delay after a late check: the process was not running, and first handles the heartbeats that arrived meanwhile."""
 
 Decide = Callable[[], Sequence[MetadataRecord]]
 

@@ -5,9 +5,10 @@ Follows: org.apache.kafka.controller.PartitionReassignmentReplicas (KIP-455, KIP
 During a reassignment `replicas` is the target followed by the replicas to remove. `partition_change` completes it once
 the target is in sync, which may be at once if replicas are only removed or reordered.
 
-A new reassignment may replace an ongoing one, whose added replicas are then removed. Cancelling one removes the
-replicas that it added. If only those were in sync, the first of the old replicas has to lead without being in sync:
-that is an unclean election, and must be enabled (`ReplicationControlManager`, `PartitionReassignmentRevert`).
+A new reassignment may replace an ongoing one; the replicas that the old one added are then removed, unless the new
+target contains them. Cancelling a reassignment removes the replicas that it added. If only those were in sync, the
+first of the old replicas has to lead without being in sync: that is an unclean election, and must be enabled
+(`ReplicationControlManager`, `PartitionReassignmentRevert`).
 """
 
 from collections.abc import Iterator, Sequence
@@ -42,7 +43,7 @@ class Reassignment:
 
 
 def alter_partition_reassignment(elections: Elections, requested: Reassignment) -> PartitionChangeRecord | None:
-    """Return the record that begins, replaces, completes or cancels it; null if nothing changes.
+    """Return the record that begins, replaces, completes or cancels a reassignment; null if nothing changes.
 
     Raises `ControllerError`.
     """

@@ -10,7 +10,7 @@ Checks of `registerBroker`, in Kafka's order:
 | another incarnation with this id has a valid session                       | DUPLICATE_BROKER_REGISTRATION(101)   |
 | the broker still uses ZooKeeper                                            | BROKER_ID_NOT_REGISTERED(102)        |
 | directory ids are missing, reserved, repeated or used by another broker    | INVALID_REGISTRATION(119)            |
-| a finalized feature level is outside of the supported range                | UNSUPPORTED_VERSION(35)              |
+| a finalized feature level is outside the supported range                   | UNSUPPORTED_VERSION(35)              |
 | `metadata.version` has no range                                            | INVALID_REGISTRATION(119)            |
 
 A new incarnation starts fenced, and the offset of its registration is its epoch. It may have lost data, so the

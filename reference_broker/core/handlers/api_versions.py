@@ -2,11 +2,11 @@
 
 Follows: org.apache.kafka.server.DefaultApiVersionManager (KIP-35, KIP-511, KIP-584).
 
-- Every API with its lowest and highest version (KIP-35).
+- The response lists every API with its lowest and highest version (KIP-35).
 - From version 3 a client sends the name and version of its software; if one of them is not valid in a metric name, the
   response is INVALID_REQUEST(42) with an empty list (KIP-511).
 - Unsupported version: a version 0 response with UNSUPPORTED_VERSION(35) that lists only ApiVersions (KIP-511).
-- Features (KIP-584): only `metadata.version`.
+- The only supported feature is `metadata.version` (KIP-584).
 
 Gaps: no other feature is supported, so `transaction.version`, `group.version` and others are not returned.
 """

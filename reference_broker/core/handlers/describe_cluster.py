@@ -2,7 +2,8 @@
 
 Follows: kafka.server.KafkaApis (KIP-700, KIP-919, KIP-1073).
 
-- Brokers have their endpoints on the client's listener. The controller id is that of a broker that forwards to it.
+- Brokers have their endpoints on the client's listener. The controller id is the id of a broker that forwards requests
+  to the controller.
 - From version 1 a request has an endpoint type; this listener is a broker's, so controllers (2) are
   MISMATCHED_ENDPOINT_TYPE(114) and any other number UNSUPPORTED_ENDPOINT_TYPE(115) (KIP-919).
 - Version 2 can include fenced brokers (KIP-1073).
@@ -47,7 +48,7 @@ def handle(broker: Broker, request: Request, now: Now) -> Any:
 
 
 def wrong_endpoint(request: Request, own: EndpointType) -> Any:
-    """Return the error for an endpoint type that is not the one of the listener."""
+    """Return the error for an endpoint type other than that of the listener."""
     wanted = request.body.endpoint_type
     if wanted in set(EndpointType):
         error = ErrorCode.mismatched_endpoint_type

@@ -41,7 +41,7 @@ _MALFORMED = (
 _REPEATED = "Each resource must appear at most once."
 
 TopicConfigs = Callable[[tuple[tuple[str, str], ...], frozenset[str]], tuple[Any, ...]]
-"""Returns the properties of topics with these overrides; the names of the requested ones, none for all."""
+"""Returns properties of topics with these overrides: those with the given names, or all if there are no names."""
 
 
 def handle(broker: Broker, request: Request, now: Now) -> Steps[Any]:

@@ -3,8 +3,8 @@
 Follows: kafka.server.EnvelopeUtils (KIP-590).
 
 - A node that is not the active controller: NOT_CONTROLLER(41); the broker then looks for the active one.
-- The embedded request is for an API that cannot be forwarded: INVALID_REQUEST(42).
-- The envelope's response contains the embedded response; NOT_CONTROLLER in that becomes the error of the envelope.
+- An embedded request of an API that cannot be forwarded: INVALID_REQUEST(42).
+- The envelope's response contains the embedded response; NOT_CONTROLLER in the latter becomes the envelope's error.
 """
 
 from typing import Any

@@ -4,8 +4,8 @@ Follows: kafka.server.KafkaApis (KIP-699).
 
 - Groups (key type 0): the leader of the group's partition of `__consumer_offsets`. From version 4 a request can have
   several keys (KIP-699).
-- COORDINATOR_NOT_AVAILABLE(15) if that partition has no live leader, or if the topic does not exist, which is then
-  created.
+- COORDINATOR_NOT_AVAILABLE(15) if that partition has no live leader, or if the topic does not exist; the topic is
+  then created.
 - Another key type: INVALID_REQUEST(42).
 
 Gaps: transactions (key type 1) and share groups (2) are INVALID_REQUEST(42).
@@ -25,7 +25,7 @@ from reference_broker.protocol.steps import Pace, Steps
 _GROUP = 0
 _SEVERAL_VERSION = 4
 _CHARACTERS_PER_ELEMENT = 256
-"""Characters of a key whose hash takes as long as the rest of its lookup."""
+"""Length of a key for which the hash takes as long as the rest of the lookup."""
 _MESSAGES = {
     ErrorCode.none: "NONE",
     ErrorCode.coordinator_not_available: "The coordinator is not available.",

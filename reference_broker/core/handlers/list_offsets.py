@@ -48,7 +48,7 @@ def handle(broker: Broker, request: Request, now: Now) -> Any:
 
 
 def _look_up_all(broker: Broker, request: Request) -> Steps[_ByTime]:
-    """Look up timestamps first: the checks must be made at the time of the response."""
+    """Look up all timestamps. The partitions are checked later, at the time of the response."""
     by_time: _ByTime = {}
     for topic in request.body.topics:
         for requested in topic.partitions:
@@ -60,7 +60,7 @@ def _look_up_all(broker: Broker, request: Request) -> Steps[_ByTime]:
 
 
 def _look_up(broker: Broker, key: _Key, timestamp: int) -> Steps[TimestampAndOffset | None]:
-    """Look up the record of a timestamp, unless the replica is removed meanwhile."""
+    """Return the record for a timestamp; null also if the replica is removed during the lookup."""
     partition = broker.replicas.get(*key)
     if partition is None:
         return None
@@ -154,5 +154,5 @@ def _found(request: Request, requested: Any, timestamp: int, offset: int, leader
 
 
 def _error(request: Request, requested: Any, error: ErrorCode) -> Any:
-    """Return an error, or with `none` that there is no such offset."""
+    """Return an error; `none` means that there is no such offset."""
     return request.replies.ListOffsetsPartitionResponse(partition_index=requested.partition_index, error_code=error)

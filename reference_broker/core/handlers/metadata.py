@@ -2,8 +2,8 @@
 
 Follows: kafka.server.KafkaApis (KIP-430, KIP-516, KIP-590).
 
-- Brokers have their endpoints on the client's listener; fenced ones are not listed. The controller id is that of a
-  broker that forwards to it.
+- Brokers have their endpoints on the client's listener; fenced ones are not listed. The controller id is the
+  id of a broker that forwards requests to the controller.
 - An empty list selects all topics in version 0, null in later versions.
 - Unknown name: UNKNOWN_TOPIC_OR_PARTITION(3); the topic is created if `auto.create.topics.enable` and the request (from
   version 4) permit it. Invalid name: INVALID_TOPIC_EXCEPTION(17).

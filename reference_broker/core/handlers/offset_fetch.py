@@ -8,8 +8,8 @@ Follows: org.apache.kafka.coordinator.group.OffsetMetadataManager (KIP-447, KIP-
 - `require_stable` (KIP-447, from version 7): the response waits until all written offsets are committed.
 - A group that has occurred before in the request: INVALID_REQUEST(42). Kafka fetches its offsets again.
 - A group with another coordinator: NOT_COORDINATOR(16). A group whose offsets are being loaded:
-  COORDINATOR_LOAD_IN_PROGRESS(14). The error is that of a group, before version 8 of the whole response, in version 1
-  of every partition.
+  COORDINATOR_LOAD_IN_PROGRESS(14). The error is set on the group, before version 8 on the whole response, in version 1
+  on every partition.
 """
 
 from collections import defaultdict
@@ -118,7 +118,7 @@ def _requested_topic(broker: Broker, request: Request, committed: _Committed, re
     if isinstance(found, TopicImage):
         return _topic(request, committed, found, requested.partition_indexes)
     by_id = found is ErrorCode.unknown_topic_id
-    error = found if by_id else ErrorCode.none  # an unknown name has no offset, and that is no error
+    error = found if by_id else ErrorCode.none  # an unknown name has no offset, which is not an error
     partitions = tuple(_partition(request, index, None, error) for index in requested.partition_indexes)
     return _new(request, "Topic")(
         name=None if by_id else requested.name, topic_id=requested.topic_id if by_id else None, partitions=partitions

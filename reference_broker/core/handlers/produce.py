@@ -173,7 +173,7 @@ def _reject(partition: Partition, result: _Result, error: AppendError) -> None:
 
 
 def _append(broker: Broker, request: Request, result: _Result, now: Now) -> None:
-    """Append a valid batch; meanwhile the partition may have got another leader, or been removed."""
+    """Append a valid batch. The leader may have changed, or the partition been removed, since the validation."""
     assert result.key is not None
     assert result.batch is not None
     partition = broker.replicas.find(result.key)

@@ -6,11 +6,11 @@ Follows: org.apache.kafka.storage.internals.log.LogValidator (KIP-467).
 2. Its base offset is 0.                                                             INVALID_RECORD
 3. It is not larger than `max.message.bytes`.                                        MESSAGE_TOO_LARGE
 4. Its checksum is correct.                                                          CORRUPT_MESSAGE
-5. Its counts agree, it is no control batch, an idempotent producer has a sequence.  INVALID_RECORD
+5. Its counts agree, it is no control batch, and a producer id has a sequence.       INVALID_RECORD
 6. Its codec exists (an unknown codec is an internal error in Kafka too).            UNKNOWN_SERVER_ERROR
    It has the number of records that its header gives.                               INVALID_RECORD
-   If it must be decompressed, its size is at most 32 times `max.message.bytes`, or
-   at most 32 MiB or `max.message.bytes` if that is more than 32 MiB.                MESSAGE_TOO_LARGE
+   If it must be decompressed, the result is at most 32 times `max.message.bytes`,
+   and at most the larger of `max.message.bytes` and 32 MiB.                         MESSAGE_TOO_LARGE
 7. Every record has a key if the topic is compacted.                                 INVALID_RECORD, per record
 8. With CreateTime every timestamp is within the topic's bounds (KIP-937); with
    LogAppendTime the producer has not set that timestamp type itself.                INVALID_TIMESTAMP, per record
@@ -83,7 +83,7 @@ class ValidatedBatch:
 def validate(batch: Bytes, config: LogConfig, now_ms: int) -> Steps[ValidatedBatch]:
     """Validate a batch, and recompress it if the topic has another codec (`validateMessagesAndAssignOffsets`).
 
-    :raises AppendError: the first rule that it violates.
+    :raises AppendError: for the first rule that the batch violates.
     """
     header = _the_one_batch(batch)
     if header.base_offset != 0:
@@ -154,7 +154,7 @@ def _the_one_batch(batch: Bytes) -> BatchHeader:
 
 
 def _claimed_size_bytes(batch: Bytes) -> int | None:
-    """Return the size in the header of the first batch; null if the bytes end before it, which Kafka ignores."""
+    """Return the size in the header of the first batch; null for too few bytes for a header, which Kafka ignores."""
     if len(batch) < LOG_OVERHEAD_BYTES:
         return None
     length = int.from_bytes(batch[8:LOG_OVERHEAD_BYTES], "big", signed=True)

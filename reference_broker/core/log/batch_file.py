@@ -83,7 +83,7 @@ class BatchFile:
                 return
 
     def position_of(self, offset: int, position: int) -> int | None:
-        """Return the position of the first batch, from a position on, that ends at `offset` or above; null if none."""
+        """Return the position of the first batch from `position` on that ends at `offset` or above; null if none."""
         while 0 <= position < self.size_bytes:
             start, chunk = position, self._disk.read(self.path, position, _CHUNK_BYTES)
             while position - start + HEADER_SIZE_BYTES <= len(chunk):

@@ -75,7 +75,7 @@ def read_epochs(disk: Disk, path: str) -> list[tuple[int, int]]:
 
 
 def take_clean_shutdown(disk: Disk) -> int | None:
-    """Return the broker epoch of a run that stopped cleanly, -1 if it is not recorded; null after a crash."""
+    """Delete the clean shutdown file and return its broker epoch, -1 if that is unreadable; null after a crash."""
     if not disk.exists(CLEAN_SHUTDOWN_FILE):
         return None
     content = disk.read(CLEAN_SHUTDOWN_FILE, 0, disk.size(CLEAN_SHUTDOWN_FILE))
@@ -88,5 +88,5 @@ def take_clean_shutdown(disk: Disk) -> int | None:
 
 
 def write_clean_shutdown(disk: Disk, broker_epoch: int) -> None:
-    """Record a clean shutdown, when everything is durable."""
+    """Write the clean shutdown file. Everything else must be durable already."""
     disk.replace(CLEAN_SHUTDOWN_FILE, json.dumps({"version": 0, "brokerEpoch": broker_epoch}).encode())

@@ -147,7 +147,7 @@ class TimeIndex(_Index):
         return self.entry(self._floor(timestamp_ms - 1, field=0))
 
     def is_full(self, size_max_bytes: int) -> bool:
-        """Whether at most one entry fits, which is reserved for the end of the segment."""
+        """Whether there is room for at most one more entry, which is reserved for the end of the segment."""
         return self._count >= size_max_bytes // self._entry.size - 1
 
     def truncate_to(self, offset: int) -> None:

@@ -46,7 +46,7 @@ class LeaderEpochFileCache:
             self._replace([entry for entry in self._entries if entry[1] < start_offset] + [(epoch, start_offset)])
 
     def restore(self, found: Iterable[tuple[int, int]]) -> None:
-        """Replace the entries by those found on opening the log; only the first entry of each epoch is kept."""
+        """Replace the entries with those found on opening the log; only the first entry of each epoch is kept."""
         entries: list[tuple[int, int]] = []
         for epoch, start_offset in found:
             if not entries or epoch > entries[-1][0]:
@@ -82,7 +82,7 @@ class LeaderEpochFileCache:
             self._replace(self._entries[:keep])
 
     def truncate_from_start(self, start_offset: int) -> None:
-        """Remove the epochs that end at `start_offset` or below; the epoch of that offset then starts there."""
+        """Remove the epochs that end at `start_offset` or below. The epoch of the record there then starts there."""
         following = bisect_right(self._entries, start_offset, key=lambda entry: entry[1])
         if following and self._entries[0][1] < start_offset:
             in_force = self._entries[following - 1][0]

@@ -5,8 +5,9 @@ Follows: org.apache.kafka.storage.internals.log.LogLoader.
 Rules of this file, as in Kafka:
 - A segment below the recovery point was flushed and is not recovered, nor is any segment after a clean shutdown. The
   others are recovered in order; everything after the first incomplete or corrupt batch is deleted.
-- Files without a segment, which a crash between two steps may leave, are deleted.
-- If a log ends below its checkpointed start offset, because segments were lost, it is replaced by an empty log there.
+- Indexes without a `.log` and temporary files, which a crash between two steps may leave, are deleted.
+- If a log ends below its checkpointed start offset, because segments were lost, it is replaced by an empty log that
+  starts at that offset.
 """
 
 from collections.abc import Callable
@@ -33,7 +34,7 @@ class SegmentLoader:
     def load(
         self, *, clean: bool, recovery_point: int, log_start_offset: int, observe: Callable[[BatchHeader], None]
     ) -> list[LogSegment]:
-        """Return the segments, by ascending offsets; at least one.
+        """Open and recover the segments, and return them in order of offsets; there is at least one.
 
         :param observe: called with the header of every recovered batch.
         """
@@ -78,7 +79,7 @@ class SegmentLoader:
         )
 
     def _remove_leftovers(self) -> list[int]:
-        """Delete the files without a segment, and return the base offsets of the segments."""
+        """Delete indexes without a `.log` and temporary files, and return the base offsets of the segments."""
         names = self.disk.list(self.directory)
         bases = [int(name[:_OFFSET_DIGITS]) for name in names if _is_segment_file(name, LOG_SUFFIX)]
         for name in names:

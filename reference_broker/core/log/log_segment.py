@@ -96,7 +96,7 @@ class LogSegment:
     # Opening
 
     def load_tail(self) -> None:
-        """Determine the end offset of a cleanly closed segment, from its last indexed batch on."""
+        """Determine the end offset of a cleanly closed segment by a scan from its last indexed batch."""
         if not self._confirms_position(self._offset_index.last):
             self._rebuild_indexes()
         last = self._offset_index.last
@@ -261,7 +261,7 @@ class LogSegment:
 
     @property
     def max_timestamp_ms(self) -> int:
-        """The largest timestamp, -1 if no record has one; the time index is compared with the batches once."""
+        """The largest timestamp, -1 if no record has one. The first call compares the time index with the batches."""
         if not self._is_largest_checked:
             self._is_largest_checked = True
             if not self._confirms_largest():
@@ -287,11 +287,11 @@ class LogSegment:
         return self._file.position_of(offset, entry.position)
 
     def read(self, offset: int, max_bytes: int, end_offset: int, *, whole_first_batch: bool) -> bytes | None:
-        """Return whole batches from the one that contains `offset`, below `end_offset`, at most `max_bytes`.
+        """Return at most `max_bytes` of whole batches below `end_offset`, from the one that contains `offset` on.
 
         Return null if no batch ends at `offset` or above.
 
-        :param whole_first_batch: return the first batch even if it is larger.
+        :param whole_first_batch: return the first batch even if it is larger than `max_bytes`.
         """
         start = self.position_of(offset)
         if start is None:
@@ -317,7 +317,7 @@ class LogSegment:
         return boundary
 
     def batch_at_or_after(self, timestamp_ms: int, from_offset: int) -> tuple[BatchHeader, bytes] | None:
-        """Return header and records of the first batch, from `from_offset` on, whose max timestamp is not earlier."""
+        """Return header and records of the first batch from `from_offset` on with this max timestamp or a later one."""
         entry = self._time_index.before(timestamp_ms)
         if entry is not None and not self._confirms_timestamp(entry):
             self._rebuild_indexes()

@@ -3,7 +3,7 @@
 Follows: org.apache.kafka.storage.internals.log.UnifiedLog.
 
 Rules of this file, as in `analyzeAndValidateRecords`:
-- The last batch may be incomplete, since a response is limited in size; it is ignored.
+- An incomplete last batch is ignored, since the size of a response is limited.
 - Every batch matches its checksum and begins after the previous one. Gaps are valid: the leader may have compacted.
 - The first batch for an empty log may begin below the log end, if the leader's log starts inside a batch.
 - Leader epochs never decrease. A batch with a higher epoch than that of the request is ignored, with all later ones:

@@ -7,7 +7,7 @@ Rules of this file, per producer id:
   have expired, any sequence is accepted, as in Kafka.
 - Within an epoch the first sequence of a batch follows the last one of the previous batch; 0 follows 2^31-1.
 - A batch with the epoch and sequences of one of the last five batches is a duplicate; the response has the offsets of
-  the first one.
+  the original batch.
 - A snapshot in Kafka's `ProducerSnapshot` schema, version 1, is written on a roll and on a clean shutdown. As in Kafka,
   it contains only the last batch of each producer, so only that one is recognised after a restart.
 """
@@ -140,7 +140,7 @@ class ProducerStateManager:
         return _PREFIX.pack(_VERSION, crc32c(body)) + body
 
     def load(self, data: bytes) -> bool:
-        """Replace the state by that of a snapshot. Return False, without a change, if it is corrupt."""
+        """Replace the state with that of a snapshot. Return False, without a change, if the snapshot is corrupt."""
         try:
             version, crc = _PREFIX.unpack_from(data)
             body = memoryview(data)[_PREFIX.size :]

@@ -5,7 +5,8 @@ Follows: org.apache.kafka.storage.internals.log.UnifiedLog.
 - With any cleanup policy: segments below the log start offset.
 - With policy `delete`: segments whose removal leaves at least `retention.bytes`, and those whose largest timestamp is
   older than `retention.ms`. The age of a segment without timestamps is the time since its creation.
-- The search ends at the first segment that must be kept. If it includes the active segment, the log is rolled before.
+- The search ends at the first segment that must be kept. If the active segment is among those to delete, the log is
+  rolled first.
 """
 
 from collections.abc import Callable, Sequence

@@ -6,7 +6,7 @@ Rules of this file:
 - A snapshot is taken when a segment is rolled, and on a clean shutdown.
 - When a log is loaded or truncated, the producer state is rebuilt from the last snapshot and the batches after it. New
   snapshots are taken at the base offset of each later segment, and at the log end.
-- A snapshot that is corrupt, or outside of the log, is deleted, and the previous one is loaded.
+- A snapshot that is corrupt or outside the log is deleted, and the previous one is loaded.
 - If there is no snapshot after a clean shutdown, all batches are read. Kafka differs: it assumes an upgrade from a
   version without snapshots, and starts with an empty producer state.
 """
@@ -38,7 +38,7 @@ class ProducerSnapshots:
         return [self._path(offset)]
 
     def restore(self, producers: ProducerStateManager, log_start_offset: int, log_end_offset: int) -> int:
-        """Load the latest good snapshot and return its offset; without one, load nothing and return the log start."""
+        """Load the latest valid snapshot and return its offset; if there is none, return the log start offset."""
         for offset in reversed(self.offsets()):
             path = self._path(offset)
             is_inside = log_start_offset < offset <= log_end_offset
@@ -48,13 +48,13 @@ class ProducerSnapshots:
         return log_start_offset
 
     def delete_below(self, offset: int) -> None:
-        """Remove the snapshots below an offset, whose segments are deleted."""
+        """Remove the snapshots below an offset, because their segments are deleted."""
         for found in self.offsets():
             if found < offset:
                 self._disk.delete(self._path(found))
 
     def delete_above(self, offset: int) -> None:
-        """Remove the snapshots above an offset, to which the log is truncated."""
+        """Remove the snapshots above the offset to which the log is truncated."""
         for found in self.offsets():
             if found > offset:
                 self._disk.delete(self._path(found))

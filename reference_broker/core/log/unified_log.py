@@ -4,13 +4,12 @@ Follows: org.apache.kafka.storage.internals.log.UnifiedLog.
 
 Rules of this file:
 - `append` validates a client's batch and assigns its offset; `append_as_follower` appends a leader's batches byte for
-  byte. Both end in `append_placed`, which the quorum calls directly. Offsets increase, and a batch never changes
+  byte. Both call `append_placed`, which the quorum calls directly. Offsets increase, and a batch never changes
   afterwards. Offsets from `log_start_offset` to `log_end_offset` can be read.
-- Records below `recovery_point` survive a crash. When the log is opened after one, later batches are verified, and the
-  log is truncated before the first incomplete or corrupt one (`loading`).
+- Records below `recovery_point` survive a crash. When the log is opened after a crash, later batches are verified, and
+  the log is truncated before the first incomplete or corrupt batch (`loading`).
 - Segments, indexes, epochs and producer state are consistent after every call: a rejected batch changes none of them.
-- Clock and disk are arguments. An `OSError` of the disk is not handled here: it means that the log directory
-  failed.
+- Clock and disk are arguments. An `OSError` of the disk is not handled here: the log directory has failed.
 """
 
 from bisect import bisect_right
@@ -126,7 +125,7 @@ class UnifiedLog:
         return SegmentLoader(self._disk, self.directory, self.config.index_interval_bytes, now_ms)
 
     def _restore_epochs(self, recovered: list[tuple[int, int]]) -> None:
-        """Restore the epochs from the checkpoint and from the recovered batches, which come after it.
+        """Restore the epochs: from the checkpoint up to the first recovered batch, then from the recovered batches.
 
         If the epoch checkpoint does not cover the log start offset, the headers of all batches are read instead. This
         happens if the checkpoint is missing, or if a crash restored an earlier log start offset.
@@ -223,9 +222,9 @@ class UnifiedLog:
         return self.epochs.end_offset_for(epoch, self.log_end_offset)
 
     def offset_for_timestamp(self, timestamp_ms: int) -> Steps[TimestampAndOffset | None]:
-        """Return the first record whose timestamp is not earlier (`fetchOffsetByTimestamp`, KIP-79).
+        """Return the first record with this timestamp or a later one (`fetchOffsetByTimestamp`, KIP-79).
 
-        The log may change between two steps: each step starts from an offset, with the present segments.
+        The log may change between two steps, so each step looks up its offset in the current segments again.
         """
         from_offset = self.log_start_offset
         while (batch := self._batch_at_or_after(timestamp_ms, from_offset)) is not None:
@@ -238,7 +237,7 @@ class UnifiedLog:
         return None
 
     def _batch_at_or_after(self, timestamp_ms: int, from_offset: int) -> tuple[BatchHeader, bytes] | None:
-        """Return header and records of the first batch, from an offset on, whose max timestamp is not earlier."""
+        """Return header and records of the first batch from an offset on with this max timestamp or a later one."""
         for segment in self._segments:
             if segment.max_timestamp_ms >= timestamp_ms and segment.end_offset > from_offset:
                 found = segment.batch_at_or_after(timestamp_ms, from_offset)
@@ -249,7 +248,7 @@ class UnifiedLog:
     def _first_record(
         self, header: BatchHeader, records: bytes, timestamp_ms: int, from_offset: int
     ) -> Steps[TimestampAndOffset | None]:
-        """Return the first such record of a batch, which is decompressed here; null also if it cannot be read."""
+        """Decompress a batch, and return its first record that matches; null if there is none or it is corrupt."""
         with suppress(BatchError):
             data = yield from decompress(header, records, decompressed_max_bytes(self.config))
             for index, record in enumerate(iterate_records(header, data), 1):
@@ -311,7 +310,7 @@ class UnifiedLog:
             self.append_placed(header, batch, now_ms)
 
     def append_placed(self, header: BatchHeader, batch: Bytes, now_ms: int) -> None:
-        """Append a batch with this header, whose offset and epoch follow those of the log."""
+        """Append a batch with this header. Its offset and epoch must follow those of the log."""
         self._roll_if_due(header, now_ms)
         self.epochs.assign(header.leader_epoch, header.base_offset)
         self._segments[-1].append(header, memoryview(batch)[HEADER_SIZE_BYTES : header.size_bytes])
@@ -334,7 +333,7 @@ class UnifiedLog:
         return duplicate
 
     def _place(self, header: BatchHeader, records: memoryview, leader_epoch: int, now_ms: int) -> BatchHeader:
-        """Return the header with offset and epoch, which the checksum does not cover, and the broker's timestamp."""
+        """Return the header with its final offset, epoch and timestamp. The checksum covers only the timestamp."""
         placed = header._replace(base_offset=self.log_end_offset, leader_epoch=leader_epoch)
         if self.config.uses_log_append_time:
             return with_timestamp(placed, records, TimestampType.LOG_APPEND_TIME, now_ms)
@@ -378,10 +377,10 @@ class UnifiedLog:
     # Reading
 
     def read(self, offset: int, max_bytes: int, end_offset: int, *, whole_first_batch: bool = True) -> bytes:
-        """Return whole batches of one segment, from the one that contains `offset` and below `end_offset`.
+        """Return whole batches of one segment below `end_offset`, beginning with the one that contains `offset`.
 
         :param max_bytes: maximum size.
-        :param whole_first_batch: return the first batch even if it is larger, so that a reader makes progress (KIP-74).
+        :param whole_first_batch: return the first batch even if it is larger, so that readers make progress (KIP-74).
         :raises OffsetOutOfRangeError: `offset` is below the log start or above the log end.
         """
         if not self.log_start_offset <= offset <= self.log_end_offset:

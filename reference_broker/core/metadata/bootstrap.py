@@ -17,8 +17,8 @@ SUPPORTED_FEATURES = {
     "streams.version": (0, 1),
     "transaction.version": (0, 2),
 }
-"""Feature levels with which a broker registers. Only `metadata.version` has an effect here. The others are those of
-Kafka, since in a metadata log that Kafka has formatted they are finalized, and brokers without them cannot register."""
+"""Feature levels with which a broker registers. Only `metadata.version` has an effect here. The others have
+Kafka's ranges: a metadata log that Kafka has formatted finalizes them, and a broker without them cannot register."""
 
 
 def bootstrap_records() -> list[MetadataRecord]:

@@ -3,7 +3,7 @@
 Follows: org.apache.kafka.image.MetadataImage (KIP-500).
 
 Replaying the log from its start, or a snapshot and the log after it, gives the same image as following the log, so a
-restart needs nothing else. `records` is the inverse, the content of a snapshot.
+restart needs nothing else. `records` is the inverse: it returns the records of a snapshot.
 
 The state of a partition is a `PartitionRecord` and that of a broker a `RegisterBrokerRecord`, updated by later records.
 Records are immutable, so an image shares them with its copies.
@@ -107,7 +107,7 @@ class MetadataImage:
             yield from topic.partitions.values()
 
     def partitions_in(self, indices: Mapping[UUID, Iterable[int]]) -> Iterator[tuple[TopicImage, PartitionRecord]]:
-        """Yield topic and record of the existing ones of these partitions, which are given by topic id."""
+        """Yield topic and record of each of these partitions (indices by topic id) that exists."""
         for topic_id, wanted in indices.items():
             topic = self.topics_by_id.get(topic_id)
             if topic is not None:

@@ -28,7 +28,7 @@ _BATCH_RECORDS_MAX = 1024
 
 
 class SnapshotPolicy:
-    """Policy that is applied after each commit; as in Kafka, counting starts with the process."""
+    """Policy that is applied after each commit. As in Kafka, bytes and time count from the start of the process."""
 
     def __init__(
         self, quorum: KafkaRaftClient, metadata: ClusterMetadata, configuration: BrokerConfiguration, now: Now
@@ -42,7 +42,7 @@ class SnapshotPolicy:
         self._last_ms = now.monotonic_ms
 
     def handle_commit(self, now: Now) -> None:
-        """Write a snapshot if one is due: more of the log was applied."""
+        """Write a snapshot and delete expired ones, if a snapshot is due after a commit."""
         is_due = 0 < self._max_interval_ms <= now.monotonic_ms - self._last_ms
         if self._metadata.applied_bytes >= self._max_bytes or is_due:
             self._write_snapshot(now)

@@ -52,7 +52,7 @@ class QuorumConfig:
 
     @property
     def check_quorum_timeout_ms(self) -> int:
-        """Time without fetches of a majority after which a leader resigns (KIP-835)."""
+        """Time after which a leader resigns if no majority has fetched from it (KIP-835)."""
         return self.fetch_timeout_ms * 3 // 2
 
     @property

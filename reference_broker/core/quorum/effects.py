@@ -8,7 +8,7 @@ from reference_broker.core.quorum.messages import OffsetAndEpoch, Request, Respo
 
 @dataclass(frozen=True, slots=True)
 class SendRequest:
-    """Send a request to a voter; the id is passed back with the response or the failure."""
+    """A request to send to a voter; its id is passed back with the response or the failure."""
 
     request_id: int
     voter_id: int
@@ -17,7 +17,7 @@ class SendRequest:
 
 @dataclass(frozen=True, slots=True)
 class SendResponse:
-    """Send the response to a request; `caller` is the argument that was passed with the request."""
+    """A response to send; `caller` is the argument that was passed with the request."""
 
     caller: Any
     response: Response
@@ -25,7 +25,7 @@ class SendResponse:
 
 @dataclass(frozen=True, slots=True)
 class LeaderChanged:
-    """The epoch or its leader has changed; -1 is an unknown leader (`handleLeaderChange`).
+    """A change of the epoch or of its leader; -1 is an unknown leader (`handleLeaderChange`).
 
     :param epoch_start_offset: the offset of the leader's first record in the epoch; null on other nodes. Once the high
         watermark is above it, the leader's state machine has every committed record, and may become active.
@@ -38,21 +38,21 @@ class LeaderChanged:
 
 @dataclass(frozen=True, slots=True)
 class HighWatermarkAdvanced:
-    """Records below this offset are committed, and can be applied (`handleCommit`)."""
+    """A new high watermark: records below this offset are committed, and can be applied (`handleCommit`)."""
 
     offset: int
 
 
 @dataclass(frozen=True, slots=True)
 class SnapshotInstalled:
-    """A snapshot has replaced the log, and must be loaded (`handleLoadSnapshot`)."""
+    """A snapshot that has replaced the log, and must be loaded (`handleLoadSnapshot`)."""
 
     snapshot_id: OffsetAndEpoch
 
 
 @dataclass(frozen=True, slots=True)
 class ResponseRejected:
-    """A voter's response was dropped because it contradicts this node's state (`InconsistentMessageError`)."""
+    """A voter's response that was dropped because it contradicts this node's state (`InconsistentMessageError`)."""
 
     voter_id: int
     reason: str

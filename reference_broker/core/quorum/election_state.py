@@ -6,7 +6,7 @@ Follows: org.apache.kafka.raft.ElectionState, org.apache.kafka.raft.FileQuorumSt
 
 Rules of this file:
 - Version 1 is written (KIP-853, `QuorumStateData.json`); version 0, of a quorum with static voters, can be read too.
-- A state that could not be read again is never written.
+- A state that `read` would reject is never written.
 - The file is replaced atomically and durably before the new state takes effect.
 """
 
@@ -27,7 +27,7 @@ _NO_DIRECTORY = UUID(int=0)
 
 
 class QuorumStateFileError(ValueError):
-    """The file cannot be read. Without it the node might vote a second time in an epoch, so it must stop."""
+    """A file that cannot be read. Without its vote the node might vote twice in an epoch, so the node must stop."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,12 +4,12 @@ Follows: org.apache.kafka.raft.LeaderState (KIP-595).
 
 Rules of this file:
 - The high watermark is the largest offset that a majority of the voters has reached, including the leader. It only
-  advances above the start offset of the leader's epoch, because a record of an older epoch is committed by one of this
-  epoch (Raft 5.4.2). A new leader has no high watermark, and the high watermark never decreases.
+  advances above the start offset of the leader's epoch, because a record of an older epoch is committed only together
+  with one of this epoch (Raft 5.4.2). A new leader has no high watermark, and the high watermark never decreases.
 - A voter is identified by id and directory id (KIP-853). Any other replica that fetches is an observer, and is removed
   when it has not fetched for `observer_session_timeout_ms`.
-- Check-quorum (KIP-835): a leader that no majority has fetched from for the check-quorum timeout resigns, because the
-  others may have elected a leader.
+- Check-quorum (KIP-835): a leader resigns if no majority has fetched from it within the check-quorum timeout, because
+  the others may have elected another leader.
 """
 
 from collections.abc import Mapping
@@ -147,11 +147,11 @@ class LeaderState:
 
     @property
     def check_quorum_deadline_ms(self) -> int:
-        """Time at which the leader resigns unless a majority fetches before."""
+        """Time at which the leader resigns unless a majority fetches before that."""
         return self.last_majority_fetch_ms + self._config.check_quorum_timeout_ms
 
     def has_check_quorum_expired(self, now: Now) -> bool:
-        """Whether the leader has to resign. An only voter is its own majority."""
+        """Whether the leader has to resign. The only voter of a quorum never has to."""
         return len(self._voters.ids) > 1 and now.monotonic_ms >= self.check_quorum_deadline_ms
 
     @property

@@ -19,7 +19,7 @@ MAX_EPOCH = 2**31 - 1
 """The last epoch, since epochs are int32 in the protocol and in files; no election can begin in it."""
 UNKNOWN_HIGH_WATERMARK = -1
 UNSUPPORTED_HIGH_WATERMARK = 2**63 - 1
-"""The high watermark in a fetch without one, of a version before KIP-1166."""
+"""The high watermark of a fetch request from before KIP-1166, which has no such field."""
 
 
 class InconsistentMessageError(ValueError):
@@ -109,7 +109,7 @@ class EndQuorumEpochResponse:
 
 @dataclass(frozen=True, slots=True)
 class FetchRequest:
-    """Fetch of a voter or observer from its log end: it has all records below the fetch offset."""
+    """Fetch request of a voter or observer, which has all records below the fetch offset."""
 
     cluster_id: str
     replica: ReplicaKey

@@ -4,11 +4,11 @@ Follows: org.apache.kafka.raft.internals.KafkaRaftLog (KIP-595, KIP-630).
 
 Rules of this file:
 - The log starts at 0, or at the end of its oldest snapshot. A log without the last record of its newest snapshot is
-  replaced by an empty one at the end of that snapshot. This is how a fetched snapshot replaces a log, and how a crash
-  during the replacement is repaired.
+  replaced by an empty one that starts at the end of that snapshot. This is how a fetched snapshot replaces a log, and
+  how a crash during the replacement is repaired.
 - A power cut may restore segments that were deleted. The newest snapshot contains their records, so the log starts
   after the last gap.
-- `end` is the offset of the next record and the epoch of the last one, which is 0 in a log without records.
+- `end` is the offset of the next record and the epoch of the last record; the epoch is 0 in a log without records.
 - Records are flushed before any effect depends on them.
 """
 
@@ -128,9 +128,9 @@ class QuorumLog:
     # Divergence
 
     def diverging_epoch(self, offset: int, epoch: int) -> OffsetAndEpoch | None:
-        """Return the diverging epoch of a log that ends at `offset` with a record of `epoch`; null if it is a prefix.
+        """Return the diverging epoch of a log that ends at `offset` with `epoch`; null if it is a prefix of this one.
 
-        It is the largest epoch of this log that is not above `epoch`, with its end offset.
+        The diverging epoch is the largest epoch of this log that is not above `epoch`, with its end offset.
         """
         if offset == 0:
             return None
@@ -178,7 +178,7 @@ class QuorumLog:
         self.snapshots.store(snapshot_id, data)
 
     def install_snapshot(self, snapshot_id: OffsetAndEpoch, data: bytes, now_ms: int) -> None:
-        """Replace the log and older snapshots by a snapshot of the leader."""
+        """Replace the log and older snapshots with a snapshot of the leader."""
         self.snapshots.store(snapshot_id, data)
         self._truncate_fully_and_start_at(snapshot_id, now_ms)
 
@@ -187,13 +187,13 @@ class QuorumLog:
         self.snapshots.delete_before(snapshot_id)
 
     def _contains(self, snapshot_id: OffsetAndEpoch) -> bool:
-        """Whether the log has the snapshot's last record, or starts after it, where epochs are unknown."""
+        """Whether the log has the snapshot's last record, or starts after it, so that the record's epoch is unknown."""
         if snapshot_id.offset > self.end_offset:
             return False
         return self.epoch_for_offset(snapshot_id.offset - 1) in {snapshot_id.epoch, UNDEFINED_EPOCH}
 
     def delete_before_snapshot(self, snapshot_id: OffsetAndEpoch, now_ms: int) -> None:
-        """Delete older snapshots, and then the segments before this stored one (`deleteBeforeSnapshot`)."""
+        """Delete the snapshots older than this stored one, and then the segments before it (`deleteBeforeSnapshot`)."""
         self.snapshots.delete_before(snapshot_id)
         self._log.maybe_increment_log_start_offset(snapshot_id.offset)
         if self._log.apply_retention(now_ms, snapshot_id.offset):

@@ -4,10 +4,10 @@ Follows: org.apache.kafka.raft.QuorumState (KIP-595, KIP-853, KIP-996).
 
     Unattached   knows the epoch, but not its leader; fetches from any voter to learn it. It may have voted: the state
                  Voted of Kafka 3 is now a vote that Unattached and Prospective keep (KIP-996).
-    Prospective  requests pre-votes, to learn whether it could win an election. No epoch is spent.
+    Prospective  requests pre-votes, to learn whether it could win an election. The epoch stays the same.
     Candidate    has begun an epoch, voted for itself, and requests votes.
     Leader       appends, responds to fetches, and advances the high watermark (`leader_state`).
-    Resigned     led this epoch until check-quorum failed, or the node shuts down or was restarted.
+    Resigned     led this epoch until check-quorum failed, a shutdown began, or it was restarted.
     Follower     knows the leader, and fetches from it.
 
 | from        | trigger                | to          | rule                                                            |
@@ -23,13 +23,13 @@ Follows: org.apache.kafka.raft.QuorumState (KIP-595, KIP-853, KIP-996).
 | Follower    | FETCH_TIMEOUT          | Prospective | a voter; it keeps the leader, to return to if it is rejected    |
 | Follower    | OBSERVER_FETCH_TIMEOUT | Unattached  | an observer looks for the leader at any voter                   |
 | Leader      | RESIGNATION            | Resigned    | check-quorum (KIP-835), or the node shuts down                  |
-| Resigned    | ELECTION_TIMEOUT       | Unattached  | of the next epoch: it has voted in its own                      |
+| Resigned    | ELECTION_TIMEOUT       | Unattached  | in the next epoch, since it has voted in its own                |
 | Resigned    | ONLY_VOTER             | Prospective | at start: no other voter to wait for                            |
 
 An *observer* is not a voter: it is only ever Unattached or Follower, and has no election timeout.
 
 Rules of this file:
-- `TRANSITIONS` is this table. Any other transition raises `QuorumStateError`: a bug of this node.
+- `TRANSITIONS` is this table. Any other transition is a bug of this node, and raises `QuorumStateError`.
 - A message that contradicts the state raises `InconsistentMessageError` and changes nothing. Kafka throws
   `IllegalStateException`, which ends the node.
 - Each transition creates a new state value. Epochs never decrease, and a vote is kept for the rest of its epoch.
@@ -50,8 +50,8 @@ from reference_broker.core.quorum.voters import ReplicaKey, VoterSet
 NEVER_MS = 2**62
 _EPOCH_JUMP_MAX = 2**30
 _EPOCH_STEP_MAX = 2**10
-"""Limits on the epoch of a message: no limit in the first half of all epochs; in the second half, the number of
-elections that a node may have missed."""
+"""Limits on the epoch of a message: any epoch up to `_EPOCH_JUMP_MAX` is accepted; above that, at most
+`_EPOCH_STEP_MAX` more than the epoch of this node, which may have missed that number of elections."""
 
 
 class QuorumStateError(AssertionError):
@@ -119,14 +119,14 @@ def next_role(role: QuorumRole, trigger: Trigger) -> QuorumRole:
 
 
 class EpochElection:
-    """Votes of one election; the node's own is granted."""
+    """Votes of one election; the node has voted for itself."""
 
     def __init__(self, voters: VoterSet, local_id: int) -> None:
         self._voters = voters
         self._votes: dict[int, bool] = {local_id: True}
 
     def record_vote(self, voter_id: int, *, is_granted: bool) -> None:
-        """Count the vote of a response, in place of an earlier one of the voter."""
+        """Count a voter's response, which replaces an earlier one of that voter."""
         self._votes[voter_id] = is_granted
 
     @property
@@ -193,7 +193,7 @@ class Follower:
     """A node with a leader.
 
     :param has_fetched: the leader has responded to a fetch; until then a pre-vote may still be granted.
-    :param snapshot: the part of the snapshot `snapshot_id` that is fetched.
+    :param snapshot: the part of the snapshot `snapshot_id` that has been fetched.
     """
 
     epoch: int
@@ -262,7 +262,7 @@ class QuorumState:
         self.state: State = Unattached(0, NO_LEADER, None, NEVER_MS)
 
     def initialize(self, last_log_epoch: int, now: Now) -> None:
-        """Restore the state from the disk; the epoch is that of the log if it is newer."""
+        """Restore the state from the disk, with the epoch of the log if that is newer."""
         election = self._store.read()
         if election.epoch < last_log_epoch:
             election = ElectionState(last_log_epoch)
@@ -326,10 +326,10 @@ class QuorumState:
             raise InconsistentMessageError(f"epoch {epoch} is too far above epoch {self.state.epoch}")
 
     def _check_consistent_leader(self, epoch: int, leader_id: int) -> None:
-        """Check that an epoch has one leader, and that this node leads it if it is named.
+        """Check that an epoch has only one leader, and that this node leads the epoch if it is named as the leader.
 
-        This is Kafka's `hasConsistentLeader`, and the check of `QuorumState.transitionToFollower` that a node which is
-        named as the leader of a newer epoch does not follow itself.
+        This is Kafka's `hasConsistentLeader`, with the check of `QuorumState.transitionToFollower` that a node does not
+        follow itself.
         """
         state = self.state
         if epoch == state.epoch and NO_LEADER not in {leader_id, state.leader_id} and leader_id != state.leader_id:
@@ -417,7 +417,7 @@ class QuorumState:
         | Unattached, Prospective | yes                                     | for the candidate it voted for; or for  |
         |                         |                                         | one whose log is not behind, if it has  |
         |                         |                                         | not voted and knows no leader           |
-        | Follower                | until a response of its leader to Fetch | no                                      |
+        | Follower                | until its leader has responded to Fetch | no                                      |
         | Candidate, Resigned     | yes                                     | no                                      |
         | Leader                  | no                                      | no                                      |
         """

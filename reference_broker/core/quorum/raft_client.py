@@ -11,7 +11,7 @@ and their transitions are in `quorum_state`; this module implements the actions 
 | Unattached  | Fetch to one voter after another, to learn the leader  | the election timeout; observers: indefinitely |
 | Prospective | Vote with `pre_vote` to all voters                     | the election timeout                          |
 | Candidate   | Vote to all voters                                     | the election timeout                          |
-| Follower    | Fetch or FetchSnapshot to the leader; to another voter | the fetch timeout: no response of the leader  |
+| Follower    | Fetch or FetchSnapshot to the leader; to another voter | the fetch timeout: it does not respond        |
 |             | while the leader does not respond                      |                                               |
 | Leader      | BeginQuorumEpoch to voters that do not fetch           | check-quorum: no majority has fetched         |
 | Resigned    | EndQuorumEpoch to all voters                           | the election timeout                          |
@@ -114,7 +114,7 @@ _EPOCH_ERRORS = {ErrorCode.fenced_leader_epoch, ErrorCode.not_leader_or_follower
 
 
 class NotLeaderError(Exception):
-    """Records were to be appended on a node that is not the leader of the epoch."""
+    """An append on a node that does not lead the epoch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,7 +262,7 @@ class KafkaRaftClient:
         self.poll(now)
 
     def fail_request(self, request_id: int, now: Now) -> None:
-        """Handle a request that could not be sent, or whose connection is closed."""
+        """Handle the failure of a request: it could not be sent, or its connection was closed."""
         completed = self.request_manager.complete(request_id)
         if completed is not None:
             voter_id, _ = completed
@@ -410,7 +410,7 @@ class KafkaRaftClient:
     def _handle_begin_quorum_epoch_request(
         self, request: BeginQuorumEpochRequest, now: Now
     ) -> BeginQuorumEpochResponse:
-        """Follow the new leader (KIP-595; the voter's key: KIP-853)."""
+        """Follow the new leader (KIP-595), and reject the key of another voter (KIP-853)."""
         error = self._validate_voter_only_request(ReplicaKey(request.leader_id), request.leader_epoch)
         if error is ErrorCode.none:
             self._quorum.maybe_transition(request.leader_epoch, request.leader_id, now)
@@ -442,7 +442,7 @@ class KafkaRaftClient:
         """Reject an older epoch, and a sender that is not a voter.
 
         Since KIP-853 Kafka accepts any sender, because it may have become a voter. Here the voters are static: as
-        before KIP-853, the vote and the epoch of another node have no effect.
+        before KIP-853, the vote and the epoch of a node that is not a voter have no effect.
         """
         if epoch < self.state.epoch:
             return ErrorCode.fenced_leader_epoch
@@ -637,7 +637,7 @@ class KafkaRaftClient:
         return True
 
     def _install_snapshot(self, snapshot_id: OffsetAndEpoch, data: bytes, now: Now) -> None:
-        """Replace the log by a completely fetched snapshot."""
+        """Replace the log with a completely fetched snapshot."""
         self.log.install_snapshot(snapshot_id, data, now.wall_ms)
         self._trace(SnapshotFetched(snapshot_id.offset))
         self._effects.append(SnapshotInstalled(snapshot_id))

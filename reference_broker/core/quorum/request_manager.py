@@ -16,7 +16,7 @@ from reference_broker.core.quorum.messages import Request
 
 @dataclass(slots=True)
 class _ConnectionState:
-    """A request that waits for its response until a deadline, or, without a request, a backoff until then."""
+    """State of a voter until a deadline: a request in flight, or a backoff if there is no request."""
 
     deadline_ms: int
     request_id: int | None = None
@@ -32,7 +32,7 @@ class RequestManager:
         self._next_id = 0
 
     def expire(self, now_ms: int) -> tuple[int, ...]:
-        """Make voters ready whose deadline has passed. Return those of them that have not responded."""
+        """Make the voters ready whose deadline has passed. Return those whose request has timed out."""
         if not self._by_voter:
             return ()
         expired = [(voter, held) for voter, held in self._by_voter.items() if held.deadline_ms <= now_ms]

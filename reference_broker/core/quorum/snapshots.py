@@ -78,7 +78,7 @@ class Snapshots:
             insort(self._ids, snapshot_id)
 
     def delete_before(self, snapshot_id: OffsetAndEpoch) -> None:
-        """Remove all older snapshots, durably: they must not reappear before the advanced log start."""
+        """Remove all older snapshots, durably: they must not reappear once the log start has advanced."""
         if not self._ids or self._ids[0] >= snapshot_id:
             return
         while self._ids and self._ids[0] < snapshot_id:

@@ -3,7 +3,7 @@
 Follows: org.apache.kafka.raft.VoterSet (KIP-595, KIP-853).
 
 A voter is identified by node id and directory id. A node that restarts with an empty disk has another directory id, and
-is not a voter any more: it could otherwise vote twice in an epoch.
+is no longer a voter: it could otherwise vote twice in an epoch.
 """
 
 from collections.abc import Iterable

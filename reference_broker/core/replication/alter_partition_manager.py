@@ -36,7 +36,7 @@ class AlterPartitionManager:
         self._is_under_way = False
 
     def propose(self, partition: Partition, proposal: IsrState, now: Now) -> None:
-        """Send a proposal, in place of an earlier one of this partition."""
+        """Send a proposal, which replaces an earlier one of this partition."""
         self._proposals[partition.key] = Proposal.of(partition, proposal)
         self._send(now)
 

@@ -22,7 +22,7 @@ class BrokerRun:
 class Brokers:
     """The brokers of the cluster.
 
-    :param image: gives the latest image.
+    :param image: returns the latest image.
     """
 
     def __init__(self, image: Callable[[], MetadataImage]) -> None:

@@ -4,9 +4,9 @@ Follows: org.apache.kafka.server.purgatory.DelayedProduce.
 
 Records of one or several partitions wait together, each until the high watermark has passed them. A partition fails if
 
-- this broker no longer leads it, or no longer has it:        NOT_LEADER_OR_FOLLOWER, UNKNOWN_TOPIC_OR_PARTITION;
-- it is committed by an ISR below `min.insync.replicas`:      NOT_ENOUGH_REPLICAS_AFTER_APPEND;
-- the timeout expires:                                        REQUEST_TIMED_OUT.
+- this broker no longer leads it, or no longer has it:              NOT_LEADER_OR_FOLLOWER, UNKNOWN_TOPIC_OR_PARTITION;
+- its records are committed by an ISR below `min.insync.replicas`:  NOT_ENOUGH_REPLICAS_AFTER_APPEND;
+- the timeout expires:                                              REQUEST_TIMED_OUT.
 
 In each of these cases the records may stay in the log.
 """
@@ -28,7 +28,7 @@ class DelayedProduce:
 
     :param required: the offset after the appended records, by partition.
     :param find: returns the replica of this broker, or an error if there is none.
-    :param connection: the client's connection, if there is one: the operation is dropped when it is closed.
+    :param connection: the client's connection, if there is one; when it is closed, the operation is dropped.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class DelayedProduce:
         return not self._required
 
     def try_complete(self, now: Now, changed_key: Hashable | None) -> bool:
-        """Complete if all partitions are committed or have failed, or at the deadline."""
+        """Complete if all partitions are committed or have failed, or at the deadline (`changed_key` is null)."""
         if not self.check() and changed_key is not None:
             return False
         self.errors.update(dict.fromkeys(self._required, ErrorCode.request_timed_out))

@@ -46,7 +46,7 @@ class PartitionFetchState:
     """One partition of one fetcher, for one leader epoch.
 
     :param leader_epoch: the epoch of the fetch requests, which a leader in another epoch rejects.
-    :param had_records_ms: when (monotonic) the leader last had records for it.
+    :param had_records_ms: monotonic time at which the leader last had records for it.
     """
 
     partition: Partition

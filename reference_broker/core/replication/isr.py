@@ -37,7 +37,7 @@ TRANSITIONS: Mapping[IsrPhase, frozenset[IsrPhase]] = MappingProxyType(
         IsrPhase.PENDING_SHRINK: frozenset({IsrPhase.COMMITTED}),
     }
 )
-"""COMMITTED to COMMITTED: newer metadata."""
+"""Newer metadata causes the transition from COMMITTED to COMMITTED."""
 
 
 class Reaction(Enum):
@@ -68,7 +68,7 @@ REACTIONS: Mapping[ErrorCode, Reaction] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class IsrState:
-    """An ISR and the proposal for it. Made by the class methods and by `expanded`, `shrunk` and `reverted`.
+    """An ISR and the proposal to change it, created by `committed`, `expanded`, `shrunk` and `reverted`.
 
     :param isr: the last committed ISR.
     :param proposed: the ISR of the proposal; the same as `isr` if none is in flight.
@@ -92,15 +92,21 @@ class IsrState:
         return self.phase is not IsrPhase.COMMITTED
 
     def expanded(self, replica: int) -> Self:
-        """Propose to add a replica. It counts from now on: that is stricter, hence safe whatever the result."""
+        """Return the state that proposes to add a replica.
+
+        The high watermark waits for the replica from now on, which is safe whether the proposal is accepted or not.
+        """
         return self._pending(IsrPhase.PENDING_EXPAND, self.isr | {replica})
 
     def shrunk(self, replicas: frozenset[int]) -> Self:
-        """Propose to remove replicas. They count until this is committed, because one may be the next leader."""
+        """Return the state that proposes to remove replicas.
+
+        The high watermark waits for them until the controller has committed this: one may become leader before that.
+        """
         return self._pending(IsrPhase.PENDING_SHRINK, self.isr - replicas)
 
     def reverted(self) -> Self:
-        """Return the state without the proposal."""
+        """Return the committed state, without the proposal."""
         return type(self).committed(self.isr)
 
     def _pending(self, phase: IsrPhase, proposed: frozenset[int]) -> Self:

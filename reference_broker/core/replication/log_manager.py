@@ -7,8 +7,8 @@ used for a later topic of the same name (KIP-516). Once the metadata is known, s
 that were removed from this broker while it was down.
 
 Three checkpoint files hold the recovery point, the log start offset and the high watermark of each log. They are
-written periodically and at a clean shutdown, which ends with the clean shutdown file: no log needs recovery then. Logs
-are opened once the metadata is known; the checkpoints of unopened logs are kept as they were read.
+written periodically and at a clean shutdown. The clean shutdown file, written last, shows that no log needs recovery.
+Logs are opened once the metadata is known; the checkpoints of unopened logs are kept as they were read.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -98,9 +98,9 @@ class LogManager:
                 yield topic, int(index)
 
     def delete(self, gone: Collection[tuple[str, int]], left: Collection[Partition]) -> None:
-        """Delete the checkpoint entries of logs, which must never be used for a later topic of that name.
+        """Delete the checkpoint entries of logs. They must never be used for a later topic of that name.
 
-        Their directories are deleted afterwards, by `delete_directories`, or before a log of that name is opened.
+        The directories are deleted afterwards by `delete_directories`, or before a log of that name is opened.
         """
         if not self._recovery_points.keys().isdisjoint(gone):
             _remove_offsets(gone, self._recovery_points, self._log_starts)
@@ -118,7 +118,7 @@ class LogManager:
         return bool(self._to_delete)
 
     def _delete_directory(self, topic: str, index: int) -> None:
-        """Delete the directory of a log, which may exist only as a checkpoint entry."""
+        """Delete the directory of a log, unless only its checkpoint entry existed."""
         if self._disk.exists(f"{topic}-{index}"):
             self._disk.delete_directory(f"{topic}-{index}")
 
@@ -138,7 +138,7 @@ class LogManager:
             write_offsets(self._disk, HIGH_WATERMARK_FILE, high_watermarks)
 
     def close(self, partitions: Collection[Partition]) -> None:
-        """Flush and close every log, delete those that are deleted, and write the checkpoints."""
+        """Delete the directories of deleted logs, flush and close all other logs, and write the checkpoints."""
         self.delete_directories(len(self._to_delete))
         close_logs(self._disk, (partition.log for partition in partitions))
         self.checkpoint(partitions)

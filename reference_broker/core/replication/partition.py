@@ -7,9 +7,9 @@ ignored, and a new leader epoch begins a leadership even if the leader is the sa
 
 A leader
 - appends in its epoch, and learns the progress of its followers from their fetches (`Followers`).
-- advances the high watermark to the smallest log end offset of the maximal ISR, and of replicas outside of it that are
-  caught up and could join (else a fast leader would keep them out indefinitely). It does not advance below
-  `min.insync.replicas` (KIP-966), and never moves back.
+- advances the high watermark to the smallest log end offset of the maximal ISR, and of replicas outside it that are
+  caught up and could join (otherwise a fast leader would keep them out indefinitely). The high watermark does not
+  advance while the ISR is below `min.insync.replicas` (KIP-966), and never moves back.
 - proposes to remove replicas that lag longer than `replica.lag.time.max.ms` from the ISR, and to add a replica that has
   all records up to the high watermark and to the start of this epoch: before that, it may lack committed records.
 
@@ -70,7 +70,7 @@ ROLES: Mapping[ReplicaRole, frozenset[ReplicaRole]] = MappingProxyType(
         ReplicaRole.FOLLOWER: frozenset({ReplicaRole.FOLLOWER, ReplicaRole.LEADER, ReplicaRole.OFFLINE}),
     }
 )
-"""Transitions by metadata: all are possible. A leadership that continues in a new epoch begins again."""
+"""Transitions that metadata causes: all are possible. In a new epoch, a leader begins a new leadership."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class PartitionContext(ReplicaContext):
     """Context that all partitions of a broker share.
 
     :param propose: sends an ISR to the controller.
-    :param on_progress: called when the leader, or a watermark, has changed: an operation may be waiting for it.
+    :param on_progress: called when the leader or a watermark has changed, since an operation may wait for that.
     """
 
     propose: "Callable[[Partition, IsrState, Now], None]"
@@ -170,7 +170,7 @@ class Partition:
     def apply(self, record: PartitionRecord, now: Now) -> bool:
         """Apply the metadata, and return whether a new leader epoch begins.
 
-        A known partition epoch is applied again: the AlterPartition response may have arrived first.
+        Metadata with the known partition epoch is applied too, since an AlterPartition response may have arrived first.
         """
         if record.partition_epoch < self.partition_epoch:
             return False
@@ -354,9 +354,10 @@ class Partition:
             self._trace(RecordsAppended, self.log.log_end_offset)
 
     def truncation_offset(self, leader_epoch: int, end_offset: int) -> int:
-        """Return the truncation offset for the leader's largest epoch not above ours, and its end offset (KIP-279).
+        """Return the truncation offset for a diverging epoch of the leader and its end offset (KIP-279).
 
-        If this log lacks that epoch, all records above the next smaller one are removed; the next fetch continues.
+        If this log lacks that epoch, all records after the next smaller epoch are removed, and the next fetch compares
+        the logs again.
         """
         own_epoch, own_end_offset = self.log.end_offset_for_epoch(leader_epoch)
         if own_epoch == UNDEFINED_EPOCH:

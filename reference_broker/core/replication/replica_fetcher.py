@@ -95,7 +95,7 @@ class ReplicaFetcher:
         return self._states.pop(key, None)
 
     def add_fetch_state(self, state: PartitionFetchState) -> None:
-        """Continue the replication of another fetcher. The request in flight there no longer counts."""
+        """Take over a partition of another fetcher, which ignores it in the response to a request in flight."""
         self._states[state.partition.key] = state
         self._request = None
 
@@ -129,7 +129,7 @@ class ReplicaFetcher:
             self._delay_partitions((state for state, _ in requested), now)
 
     def _request_for_all(self) -> tuple[Any, tuple[RequestedPartition, ...]]:
-        """Return the next request, unchanged while its fields are, and its fetch offsets."""
+        """Return the next request and its fetch offsets. The last request is reused if its fields have not changed."""
         epoch = self._broker_epoch()
         if self._request is None or self._request.replica_state.replica_epoch != epoch:
             states = [state for state in self._states.values() if state.phase is FetchPhase.FETCHING]
@@ -164,7 +164,10 @@ class ReplicaFetcher:
     def usable_partitions(
         self, requested: tuple[RequestedPartition, ...], response: Any
     ) -> Iterator[tuple[PartitionFetchState, Any]]:
-        """Yield the partitions of a response that have not changed since the request; they may change in between."""
+        """Yield the partitions of a response that have not changed since the request.
+
+        Each is checked just before it is yielded, because the caller may change partitions in between.
+        """
         by_id = {(state.partition.topic_id, state.partition.index): (state, offset) for state, offset in requested}
         for topic in response.responses:
             for partition_response in topic.partitions:
@@ -254,7 +257,7 @@ class ReplicaFetcher:
         """Make the log overlap the leader's. Return False if the leader's log start offset is needed too.
 
         After an unclean election a log may be longer than the leader's. A log may end below the leader's log start
-        because retention has removed records there.
+        because retention on the leader has deleted the records in between.
         """
         end_offset = partition.log.log_end_offset
         if timestamp == _LATEST:
@@ -268,7 +271,7 @@ class ReplicaFetcher:
 
 @dataclass(frozen=True, slots=True)
 class FetchResponseProcessed(Event):
-    """A fetcher has processed a response of its leader; `response` is kio's entity.
+    """A leader's response that a fetcher has processed; `response` is kio's entity.
 
     :param requested: the fetch state and fetch offset of each partition of the request.
     """

@@ -44,7 +44,7 @@ class FetcherKind(Enum):
 
 
 class FetcherId(NamedTuple):
-    """One fetcher of a leader, which has one busy fetcher, and idle ones with numbers."""
+    """Id of a fetcher. Each leader has one busy fetcher, and idle fetchers with numbers."""
 
     leader: int
     kind: FetcherKind
@@ -133,7 +133,7 @@ class ReplicaFetcherManager:
     # Between busy and idle fetchers
 
     def _rebalance(self, fetcher_id: FetcherId, now: Now) -> None:
-        """Move partitions after a response: to this fetcher, or to the other one if it has no request in flight."""
+        """Move partitions to a fetcher after its response, or from it to a busy one without a request in flight."""
         if fetcher_id not in self._fetchers:
             return  # it was removed while the request was in flight
         busy_id = FetcherId(fetcher_id.leader, FetcherKind.BUSY)
@@ -153,7 +153,7 @@ class ReplicaFetcherManager:
                 self._remove_fetcher(other)
 
     def _move(self, keys: Iterable[Key], fetcher_id: FetcherId) -> None:
-        """Move partitions in phase FETCHING; any other phase must end in its fetcher."""
+        """Move the partitions in phase FETCHING; any other phase must end in the same fetcher."""
         for key in keys:
             fetcher = self._fetchers[self._fetcher_ids[key]]
             state = fetcher.remove_partition(key) if fetcher.phase(key) is FetchPhase.FETCHING else None

@@ -7,8 +7,8 @@ once; then leaders start, then followers; then the fetchers send requests. New r
 event, because opening a log takes several flushes; the directories of removed replicas are deleted in steps, too. A
 replica that is not applied yet returns NOT_LEADER_OR_FOLLOWER, as if the metadata had reached this broker later.
 
-A topic's listener is notified when this broker becomes leader of one of its partitions, in each epoch, and when it no
-longer leads it: coordinators learn their partitions this way.
+A topic's listener is notified when this broker becomes leader of one of the topic's partitions, again in each epoch,
+and when it stops leading the partition. This is how coordinators learn their partitions.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -38,9 +38,9 @@ from reference_broker.protocol.record_batch import Bytes
 from reference_broker.protocol.steps import finish
 
 _DELETED_PER_OPENED = 4
-"""Directories that one event deletes for each log that it may open: a deletion takes a fraction of the time."""
+"""Directories that one event deletes for each log that it may open, because a deletion takes a fraction of the time."""
 _APPLIED_PER_EVENT = 200
-"""Replicas that one event applies the metadata to, without opening a log: some 50 µs each."""
+"""Maximum number of replicas to which one event applies the metadata; each takes some 50 µs if no log is opened."""
 
 Committed = Callable[[ErrorCode, Now], None]
 """Takes the result of an append: no error, once it is committed, or an error."""
@@ -50,11 +50,11 @@ class LeadershipListener(Protocol):
     """Listener for the leadership of a topic's partitions on this broker."""
 
     def on_election(self, partition: Partition, now: Now) -> None:
-        """Begin an epoch in which this broker leads the partition."""
+        """Handle the start of an epoch in which this broker leads the partition."""
         ...
 
     def on_resignation(self, partition: Partition, now: Now) -> None:
-        """End the leadership; the replica may have been deleted."""
+        """Handle the end of the leadership; the replica may have been deleted."""
         ...
 
 
@@ -83,7 +83,7 @@ class ReplicaManager:
         self._on_metadata_applied = on_metadata_applied
         self._partitions: dict[tuple[str, int], Partition] = {}
         self._unapplied: dict[tuple[UUID, int], None] = {}
-        """Topic id and index of replicas whose metadata is not applied yet, in the order in which they will be."""
+        """Topic id and index of replicas whose metadata is not applied yet, in the order of application."""
         self._has_strays = self._is_deleting = False
         self._listeners: dict[str, LeadershipListener] = {}
         self._logs = LogManager(runtime.disk, clean=clean)
@@ -118,7 +118,7 @@ class ReplicaManager:
 
     @property
     def brokers(self) -> Brokers:
-        """The other brokers of the metadata."""
+        """The brokers of the metadata image."""
         return self._context.brokers
 
     @property
@@ -137,7 +137,7 @@ class ReplicaManager:
     def append(self, partition: Partition, batch: Bytes, settled: Committed, *, timeout_ms: int, now: Now) -> Appended:
         """Append a batch of the broker itself with acks=all; `settled` receives the result, perhaps at once.
 
-        :raises AppendError: it is rejected, or this broker is not the leader, or too few replicas are in sync.
+        :raises AppendError: the batch is invalid, this broker is not the leader, or too few replicas are in sync.
         """
         partition.check_append(ACKS_ALL)
         validated = finish(validate(batch, partition.log.config, now.wall_ms))
@@ -152,7 +152,7 @@ class ReplicaManager:
         return appended
 
     def wait(self, waiting: DelayedProduce, timeout_ms: int, now: Now) -> bool:
-        """Wait until appended records are committed. Return False, without a callback, if they already are."""
+        """Wait until appended records are committed. Return False, without a callback, if the result is known now."""
         keys = waiting.keys
         if waiting.check():
             return False
@@ -204,7 +204,7 @@ class ReplicaManager:
         self._fetchers.maybe_fetch(now)
 
     def _apply_latest(self, key: tuple[UUID, int], now: Now) -> None:
-        """Apply the image's record of a replica, unless the image has none for this broker any more."""
+        """Apply the image's record of a replica, unless the image no longer assigns the replica to this broker."""
         record = self._assignment(*key)
         if record is not None:
             self._apply(self._image().topics_by_id[key[0]], record, now)

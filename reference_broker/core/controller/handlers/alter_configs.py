@@ -36,7 +36,7 @@ def handle(controller: Controller, request: Request) -> Steps[Decision]:
 def alter(
     controller: Controller, request: Request, make_response: Callable[..., Any], values: Values
 ) -> Steps[Decision]:
-    """Set the values that `values` computes for each resource, and return its error or success."""
+    """Return the records that set each resource to the values computed by `values`, and the response."""
     elements = {(element.resource_type, element.resource_name): element for element in request.body.resources}
     count = Counter((element.resource_type, element.resource_name) for element in request.body.resources)
     records: list[ConfigRecord] = []

@@ -3,8 +3,8 @@
 Follows: org.apache.kafka.controller.ReplicationControlManager (KIP-497, KIP-903).
 
 `controller.isr` has the checks. A broker that is not registered, or not with this epoch, gets STALE_BROKER_EPOCH(77)
-for the whole request. Version 3 has the broker epoch of each member, so that a replica that has restarted since is not
-added (KIP-903).
+for the whole request. Version 3 has the broker epoch of each member, so that a replica that has restarted meanwhile is
+not added (KIP-903).
 """
 
 from typing import Any
