@@ -12,7 +12,7 @@ script that still shows it. If this script has another difference before it, tha
 | error code | different errors |
 | cosmetic | a difference on which no client acts; it never fails a comparison |
 
-Beside different errors, the other fields of a response are not compared.
+If the errors differ, the other fields of the response are not compared.
 """
 
 import time
@@ -270,9 +270,9 @@ class _Requirement:
         return found
 
     def _responses(self, script: Script, number: int) -> tuple[Mapping[str, object], ...] | int:
-        """Return the responses of a target; if it goes down, the step that does it.
+        """Return the responses of a target; if it goes down, the number of the step that brings it down.
 
-        The step is found by running ever longer beginnings of the script.
+        That step is found by running longer and longer prefixes of the script.
         """
         session, target = self.sessions[number], self.comparer.targets[number]
         try:

@@ -3,7 +3,7 @@
 A check shares the cluster if its scripts use topics, groups, producers and connections of their own (`ScriptedCheck`)
 and break nothing. What others do meanwhile could still explain a deviation: a broker that one script brings down fails
 all of them. Therefore only *ok* and *not applicable* are final. Any other result is that of a first attempt, and the
-engine checks the requirement again, alone, with the same scripts, where it is shrunk and attributed as usual.
+engine checks the requirement again, alone, with the same scripts, and shrinks and attributes a violation as usual.
 
 - A target that does not respond ends the checks that have not begun: they run alone, too.
 - A violation, or the end of a broker, that is not reproduced alone makes the verdict *unknown*: either kafkatrial's
@@ -52,7 +52,7 @@ class Result:
     """By target; none if the check did not run to its end."""
     seconds: float = 0.0
     doubts: Mapping[str, str] = field(default_factory=dict)
-    """By target, what contradicts a check alone that is ok: a violation, or that the target went down."""
+    """By target, what makes a later *ok* of the check alone doubtful: a violation, or that the target went down."""
 
     @property
     def is_final(self) -> bool:

@@ -55,7 +55,7 @@ class TrialContext:
     """False if the broker may replace the records' timestamps."""
 
     def raw_client(self, node: int | None = None, *, timeout_s: float = _RESPONSE_TIMEOUT_S) -> RecordedClient:
-        """Return a new process, whose requests go to a node (default: the one with the lowest id)."""
+        """Return a client with a new process number, for one node (default: the one with the lowest id)."""
         return RecordedClient(
             self.target,
             self.recorder,

@@ -61,8 +61,8 @@ class Replays:
     def _is_reproducible(self, requests: Sequence[FuzzRequest]) -> bool:
         """Whether the requests that are reported reproduce a symptom of time in each of two more replays.
 
-        A busy disk or a stolen processor delays a response now and then, and thousands of requests take long enough to
-        meet one.
+        A busy disk or a stolen processor delays a response now and then, and such a delay is likely while thousands of
+        requests are replayed.
         """
         return self._finding.symptom not in _OF_TIME or all(self.showing(requests) is not None for _ in range(2))
 
@@ -112,7 +112,7 @@ class _Replay:
         self._symptom = symptom
 
     def shows(self, request: FuzzRequest) -> bool:
-        """Send a request; whether the symptom occurred."""
+        """Send a request. Return whether the symptom occurred."""
         with (
             suppress(OSError),
             socket.create_connection(address_of(self._target, request), RESPONSE_TIMEOUT_S) as connected,

@@ -29,7 +29,7 @@ class Begin(AsPython):
 class Heal(AsPython):
     """Heal all faults of a node, and wait until it listens if it was down; null: heal all other faults, those of links.
 
-    A node is the one that was named at the beginning of the faults.
+    The node is named as it was when the faults began.
     """
 
     node: Node | None = None

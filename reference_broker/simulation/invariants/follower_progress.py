@@ -20,7 +20,7 @@ from reference_broker.simulation.invariants.watch import Watched, led_partition
 
 @dataclass(frozen=True, slots=True)
 class _Fetch:
-    """The last fetch of a follower, the log end then, and when it was last caught up."""
+    """The last fetch of a follower, the log end at that time, and when the follower was last caught up."""
 
     follower: FollowerProgress
     leader_epoch: int
