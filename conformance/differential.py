@@ -153,7 +153,7 @@ def request_name(step: Step) -> str:
 
 
 class NotCompared(Exception):  # noqa: N818 - a script without a result
-    """A script has no result on one of the targets."""
+    """Reason for which a script has no result on one of the targets."""
 
 
 @dataclass(slots=True)

@@ -60,7 +60,7 @@ _INTERRUPTED_CHECK_TIMEOUT_S: Final = 15.0
 
 
 class _Interrupted(Exception):  # noqa: N818
-    """Raised in the check's thread, at its next report of progress, once the run is interrupted."""
+    """Exception in the check's thread, at its next report of progress after the run was interrupted."""
 
 
 def run_requirements(

@@ -19,7 +19,7 @@ _TOMBSTONE_EVERY = 7
 
 
 class ScriptNotRunError(Exception):
-    """A script could not be run: the topic was not created, or a link cannot be cut. The message is one line."""
+    """Reason for which a script cannot run, such as a topic that was not created. The message is one line."""
 
 
 @dataclass(frozen=True, slots=True)

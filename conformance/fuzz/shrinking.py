@@ -1,7 +1,7 @@
 """Shrinking of a finding: its requests are replayed on new clusters, to find the fewest that reproduce the symptom.
 
 The first replay sends all requests and stops when the symptom occurs. The request that was sent last is then replayed
-alone; if it does not reproduce the symptom, ever smaller parts of the requests are left out while there is time
+alone; if it does not reproduce the symptom, smaller and smaller parts of the requests are left out while there is time
 (Zeller's ddmin). A late response is confirmed only if the requests that remain reproduce it twice more.
 """
 
@@ -67,7 +67,7 @@ class Replays:
         return self._finding.symptom not in _OF_TIME or all(self.showing(requests) is not None for _ in range(2))
 
     def _reduced(self, shown: tuple[FuzzRequest, ...]) -> tuple[FuzzRequest, ...]:
-        """Leave out requests that are not needed, in ever smaller chunks."""
+        """Leave out requests that are not needed, in smaller and smaller chunks."""
         size = len(shown) // 2
         while size and self._in_time():
             start = 0

@@ -18,7 +18,7 @@ RESPONSE_TIMEOUT_S: Final = 10.0
 
 
 class TargetDown(Exception):  # noqa: N818 - reads as what happened
-    """No broker of the target accepts connections.
+    """Failure of a target: one of its brokers does not respond on a new connection.
 
     :ivar step: index of the step that was sent last; null outside a script.
     """

@@ -130,7 +130,7 @@ _NOT_READY: Final = frozenset({_LOADING, "COORDINATOR_NOT_AVAILABLE", "NOT_COORD
 
 
 class NotReady(Exception):  # noqa: N818
-    """A group had no coordinator within the timeout."""
+    """Timeout of the wait for the coordinator of a group or transactional id."""
 
 
 class Session:

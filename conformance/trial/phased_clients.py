@@ -24,7 +24,7 @@ class Phase(StrEnum):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class SendRecords(AsPython):
-    """Send `records` records, each with a value of `size` bytes. A raw producer sends them as one batch."""
+    """Sends of `records` records, each with a value of `size` bytes. A raw producer sends them as one batch."""
 
     records: int
     size: int = SIZE_MIN
@@ -32,12 +32,12 @@ class SendRecords(AsPython):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class AwaitNodeFault(AsPython):
-    """Send nothing until the nemesis has killed or paused a node."""
+    """Pause until the nemesis has killed or paused a node."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Trickle(AsPython):
-    """Send one record after the other, with a pause after each, until the nemesis is done."""
+    """Sends of one record after the other, with a pause after each, until the nemesis is done."""
 
     pause_ms: int
     records_max: int = 2_000

@@ -47,7 +47,7 @@ class Failure:
 
 
 class PowerFailureError(OSError):
-    """The power was cut during an operation."""
+    """Power cut during an operation."""
 
 
 class SimulatedFile(bytearray):
