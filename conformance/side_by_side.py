@@ -1,6 +1,6 @@
 """Checks of several requirements at a time, on one cluster.
 
-A check shares the cluster if its scripts use topics, groups, producers and connections of their own (`ScriptedCheck`)
+A check shares the cluster if its scripts use separate topics, groups, producers and connections (`ScriptedCheck`)
 and break nothing. What others do meanwhile could still explain a deviation: a broker that one script brings down fails
 all of them. Therefore only *ok* and *not applicable* are final. Any other result is that of a first attempt, and the
 engine checks the requirement again, alone, with the same scripts, and shrinks and attributes a violation as usual.
