@@ -12,7 +12,7 @@ script that still shows it. If this script has another difference before it, tha
 | error code | different errors |
 | cosmetic | a difference on which no client acts; it never fails a comparison |
 
-Beside different errors, the other fields of a response are not compared.
+If the errors differ, the other fields of the response are not compared.
 """
 
 import time
@@ -153,7 +153,7 @@ def request_name(step: Step) -> str:
 
 
 class NotCompared(Exception):  # noqa: N818 - a script without a result
-    """A script has no result on one of the targets."""
+    """Reason for which a script has no result on one of the targets."""
 
 
 @dataclass(slots=True)
@@ -270,9 +270,9 @@ class _Requirement:
         return found
 
     def _responses(self, script: Script, number: int) -> tuple[Mapping[str, object], ...] | int:
-        """Return the responses of a target; if it goes down, the step that does it.
+        """Return the responses of a target; if it goes down, the number of the step that brings it down.
 
-        The step is found by running ever longer beginnings of the script.
+        That step is found by running longer and longer prefixes of the script.
         """
         session, target = self.sessions[number], self.comparer.targets[number]
         try:

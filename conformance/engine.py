@@ -9,8 +9,8 @@ are pure functions; the module's IO is the targets and the run directory. It doe
 - A check runs in a separate thread, so that its progress is reported while it works.
 - A target that has died is started again before the next requirement; if that fails, its remaining verdicts are
   *unknown*.
-- So is a verdict whose check raised an error, a bug of kafkatrial. The other requirements are checked first, then the
-  error is raised.
+- A verdict is *unknown*, too, if its check raised an error (a bug of kafkatrial). The error is raised again after the
+  other requirements have been checked.
 - KeyboardInterrupt ends the run: the targets are stopped, and the last event marks the run as not complete.
 """
 
@@ -60,7 +60,7 @@ _INTERRUPTED_CHECK_TIMEOUT_S: Final = 15.0
 
 
 class _Interrupted(Exception):  # noqa: N818
-    """Raised in the check's thread, at its next report of progress, once the run is interrupted."""
+    """Exception in the check's thread, at its next report of progress after the run was interrupted."""
 
 
 def run_requirements(
@@ -221,7 +221,7 @@ class _Run:
             self.revive(target)
 
     def _shares_the_cluster(self, requirement: Requirement) -> bool:
-        """Whether to check a requirement beside others. One whose violation is expected would run again alone."""
+        """Whether to check a requirement beside others. An expected violation would need a second check, alone."""
         expected = any(requirement.id in self.expectations.get(target.name, {}) for target in self.targets)
         return shares_a_cluster(requirement) and bool(self._applicable(requirement)) and not expected
 
@@ -277,7 +277,7 @@ class _Run:
         return [target for target in self.targets if self._lacks(requirement, target) is None]
 
     def _unknown_by_links(self, targets: list[Target], error: TargetError) -> dict[str, Finding]:
-        """Return unknown findings if links have failed, as while a fault is healed. Raises any other error."""
+        """Return unknown findings if links have failed, for example while a fault was healed; else raise the error."""
         self.interference |= {target.name: found for target in targets if (found := interference_with(target))}
         if self.interference.keys().isdisjoint(target.name for target in targets):
             raise error
@@ -377,7 +377,7 @@ class _Run:
 
 
 def interference_with(target: Target) -> str:
-    """Return what happened on the links to a target since the last call that brokers are not to blame for."""
+    """Return what failed on the links to a target since the last call through no fault of its brokers."""
     return target.interference if isinstance(target, Interfering) else ""
 
 

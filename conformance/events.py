@@ -35,7 +35,7 @@ class RunStarted(Event):
 
 @dataclass(frozen=True, slots=True)
 class TargetStarting(Event):
-    """A cluster is being started. `nodes` is 0 if the number is known only after the start."""
+    """Start of a cluster. `nodes` is 0 if the number is known only after the start."""
 
     event: ClassVar[str] = "target-starting"
     target: str
@@ -44,7 +44,7 @@ class TargetStarting(Event):
 
 @dataclass(frozen=True, slots=True)
 class TargetStarted(Event):
-    """A cluster has accepted and returned a record."""
+    """End of the start of a cluster: it has accepted and returned a record."""
 
     event: ClassVar[str] = "target-started"
     target: str
@@ -55,9 +55,9 @@ class TargetStarted(Event):
 
 @dataclass(frozen=True, slots=True)
 class RequirementStarted(Event):
-    """A requirement is being checked on all targets, with the same scripts.
+    """Start of the check of a requirement on all targets, with the same scripts.
 
-    One that was checked beside others without a final verdict is started again, alone. `index` counts the verdicts.
+    A check beside others without a final verdict is started again, alone. `index` counts the verdicts.
     """
 
     event: ClassVar[str] = "requirement-started"

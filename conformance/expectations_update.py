@@ -1,8 +1,8 @@
 """Update of a file of expectations from the findings of a run. Pure.
 
-- A violation that the file does not have is added, with its cause as a reason to do. A flaky one is not: a run without
-  it would fail.
-- An entry whose requirement is ok now is removed, and one whose requirement no longer exists.
+- A violation that the file does not have is added, with its cause as the reason, marked `TODO`. A flaky one is not
+  added: a run without it would fail.
+- An entry is removed if its requirement is ok now, or no longer exists.
 - Every other entry keeps its text, comments included. Requirements that the run has not judged do not change.
 - Entries are in the order of their ids, so that the same findings give the same file.
 """
@@ -90,14 +90,14 @@ def _block(entry: ExpectedViolation) -> str:
 
 
 def _toml(text: str) -> str:
-    """Return a basic string of TOML, which is one of JSON but for DEL."""
+    """Return a basic string of TOML. Only DEL is written differently in JSON."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _split(text: str, entries: Mapping[str, ExpectedViolation]) -> tuple[str, dict[str, str]]:
     """Return what precedes the first entry, and the text of each entry with the comments above it.
 
-    Entries of another form, such as an array in one line, are written again.
+    Entries of another form, such as an array in one line, are rewritten as tables.
     """
     starts = [found.start() for found in _HEAD.finditer(text)]
     chunks = _chunks(text, starts)
@@ -114,7 +114,7 @@ def _split(text: str, entries: Mapping[str, ExpectedViolation]) -> tuple[str, di
 
 
 def _chunks(text: str, starts: Sequence[int]) -> list[str]:
-    """Return the text from each head to the next; a head inside a string of several lines is none."""
+    """Return the text from each head to the next; a head inside a multi-line string does not count."""
     chunks = []
     begin = starts[0] if starts else len(text)
     for end in [*starts[1:], len(text)]:

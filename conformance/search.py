@@ -24,11 +24,11 @@ S = TypeVar("S")
 
 
 class _Violated(Exception):  # noqa: N818
-    """Raised by the shrinking test, always from one place, so that Hypothesis sees one bug."""
+    """Exception of the shrinking test, raised at only one place, so that Hypothesis sees one bug."""
 
 
 class _TimeIsUp(BaseException):
-    """Ends Hypothesis at once, as Ctrl-C does: an exception outside `Exception` is not a failing example."""
+    """Exception that ends Hypothesis at once, as Ctrl-C does: outside `Exception`, it is not a failing example."""
 
 
 def try_scripts(

@@ -34,11 +34,11 @@ def to_json(value: object) -> Json:
 
 
 def from_json(wanted: Any, given: Json, at: str = "trial") -> Any:
-    """Return the value of a type that JSON stands for.
+    """Return the value that JSON represents.
 
-    :param wanted: a type hint.
+    :param wanted: type hint of the value.
     :param at: path of the value in its document, for messages.
-    :raises NotAValueError: it is none.
+    :raises NotAValueError: the JSON is not a value of that type.
     """
     origin = get_origin(wanted)
     if origin in {Union, UnionType}:

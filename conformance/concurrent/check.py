@@ -52,7 +52,7 @@ class HistoryVerdict:
 
     @property
     def reason(self) -> str:
-        """The first result with that verdict, in one line."""
+        """The first result with the worst verdict, in one line."""
         return next(iter(self._reasons()), "")
 
     def _reasons(self) -> Iterator[str]:
@@ -214,7 +214,7 @@ class _Case:
         return False
 
     def _violates(self, script: Trial) -> bool:
-        """Run one script in a new run directory below the requirement's."""
+        """Whether a script that runs alone, in a new run directory below the requirement's, violates it again."""
         run_dir = self.context.history_dirs[self.target.name] / "again" / str(next(self._numbers))
         try:
             with HistoryRun(self.target, run_dir, self.context.seed) as run:

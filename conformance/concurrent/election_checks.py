@@ -12,7 +12,7 @@ _NO_RESPONSE = frozenset({"NETWORK_EXCEPTION", "REQUEST_TIMED_OUT"})
 
 
 def follower_takes_over(history: History) -> Sequence[HistoryFinding]:
-    """Check that an ISR member is elected after the leader is killed, and acknowledges. The checkers find data loss."""
+    """Check that an ISR member is elected after the leader is killed, and acknowledges records."""
     found, seen = [], False
     for topic in topic_histories(history):
         for kill, former in _leader_faults(topic, "kill"):
@@ -49,7 +49,7 @@ def one_leader_per_epoch(history: History) -> Sequence[HistoryFinding]:
 def replicas_agree(history: History) -> Sequence[HistoryFinding]:
     """Check that after healing all replicas have the same records, in the same epochs, up to the same end.
 
-    Unknown unless a leader acknowledged records that were not replicated and had to be truncated.
+    The verdict is unknown unless a leader acknowledged records that were not replicated and had to be truncated.
     """
     found, truncated = [], False
     for topic in topic_histories(history):
@@ -78,7 +78,8 @@ def _identity(record: Row) -> tuple[str, ...]:
 def preferred_election_returns_right_error(history: History) -> Sequence[HistoryFinding]:
     """Check the error of ElectLeaders for the preferred leader.
 
-    PREFERRED_LEADER_NOT_AVAILABLE while that node is down, none if it is in the ISR, ELECTION_NOT_NEEDED if it leads.
+    PREFERRED_LEADER_NOT_AVAILABLE is expected while that node is down, ELECTION_NOT_NEEDED if it already leads, and no
+    error if it is in the ISR.
     """
     found, done = [], False
     for topic in topic_histories(history):
@@ -208,7 +209,7 @@ def _epoch_before(topic: TopicHistory, at_ns: int) -> int:
 
 
 def _invalid_losses(topic: TopicHistory, before_ns: int, after_ns: int) -> Iterator[HistoryFinding]:
-    """Yield the losses between two times that an unclean election does not explain."""
+    """Yield the lost records that an unclean election between two times does not explain."""
     kept = {row["value"] for log in topic.replicas.get(0, ()) for row in log.values()}
     if not kept:
         return

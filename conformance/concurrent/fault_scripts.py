@@ -1,6 +1,6 @@
-"""Scripts in which nodes and links fail: a fixed sequence of moves each, with counts that depend on the seed.
+"""Scripts in which nodes and links fail: fixed sequences of moves, with record counts that depend on the seed.
 
-Several requirements are judged by each. A topic has three replicas and `min.insync.replicas` 2 unless the script needs
+Each script tests several requirements. A topic has three replicas and `min.insync.replicas` 2 unless the script needs
 less. If a leader must have records that are not replicated, its responses to the followers' fetches are cut: a fetch
 that is pending at the leader would deliver them otherwise.
 """
@@ -72,7 +72,7 @@ def _load(records: int, partition: int = 0) -> tuple[Client, ...]:
 
 
 def followers_cut_off(target: Target) -> SearchStrategy[Trial]:
-    """One follower's fetches are lost, then the other's too; the leader stays. Partition 1 stays idle."""
+    """Generate lost fetches of one follower, then also of the other. The leader stays, and partition 1 is idle."""
     lag_ms = lag_time_max_ms(target)
 
     def build(counts: tuple[int, int, int]) -> Trial:
@@ -112,11 +112,12 @@ def followers_cut_off(target: Target) -> SearchStrategy[Trial]:
 
 
 def leaders_fail_over(_: Target) -> SearchStrategy[Trial]:
-    """Two leaders stop, each with records that are not replicated, and restart one after the other (KIP-101, KIP-279).
+    """Generate failures of two leaders with unreplicated records, which restart one by one (KIP-101, KIP-279).
 
     The first, also the active controller, is killed while topics are created. It restarts with a torn log and without
-    checkpoints, snapshots and indexes, and cannot fetch from the second, which is shut down. So the third leads in an
-    epoch that follows one unknown to the first. Partition 1 is led by a node other than the controller.
+    checkpoints, snapshots and indexes, and cannot fetch from the second, which is shut down. The third then leads in
+    the epoch after that of the second, which the first does not know. Partition 1 is led by a node other than the
+    controller.
     """
 
     def build(counts: tuple[int, int]) -> Trial:
@@ -161,7 +162,7 @@ def leaders_fail_over(_: Target) -> SearchStrategy[Trial]:
 
 
 def rolling_bounce(_: Target) -> SearchStrategy[Trial]:
-    """Every node is restarted, the next one when the ISR is full; one restarts empty, one without indexes.
+    """Generate restarts of all nodes, each when the ISR is full again; one restarts empty, one without indexes.
 
     Producer snapshots stay: without them Kafka assumes that a cleanly closed log has no idempotent producers, and does
     not detect their retries (4.3.1: a duplicate). After a crash it rebuilds them.
@@ -190,7 +191,7 @@ def rolling_bounce(_: Target) -> SearchStrategy[Trial]:
 
 
 def last_in_sync_replica_lost(_: Target) -> SearchStrategy[Trial]:
-    """One of two replicas lags, and the leader shuts down twice: until its restart, then until an unclean election.
+    """Generate two shutdowns of a leader whose follower lags: until its restart, then until an unclean election.
 
     With `min.insync.replicas` 1 the leader alone acknowledges. The follower's link is cut until the end.
     """
@@ -230,7 +231,7 @@ def last_in_sync_replica_lost(_: Target) -> SearchStrategy[Trial]:
 
 
 def unclean_election_enabled(_: Target) -> SearchStrategy[Trial]:
-    """One of two replicas lags, the leader shuts down, and unclean leader election is enabled."""
+    """Generate a shutdown of a leader whose follower lags, with unclean leader election enabled."""
 
     def build(counts: tuple[int, int]) -> Trial:
         records, alone = counts
@@ -258,7 +259,7 @@ def unclean_election_enabled(_: Target) -> SearchStrategy[Trial]:
 
 
 def leader_paused(_: Target) -> SearchStrategy[Trial]:
-    """The leader of partition 0, not the active controller, is paused until another leader is elected, and resumed."""
+    """Generate a pause of the leader of partition 0, not the active controller, until another leader is elected."""
 
     def build(records: int) -> Trial:
         moves: tuple[Move, ...] = (
@@ -282,7 +283,7 @@ def leader_paused(_: Target) -> SearchStrategy[Trial]:
 
 
 def reassigned_under_load(_: Target) -> SearchStrategy[Trial]:
-    """Replicas are reassigned under load, also to a broker that joins the cluster and leaves it again."""
+    """Generate reassignments under load, also to a broker that joins the cluster and leaves it again."""
 
     def build(records: int) -> Trial:
         moves: tuple[Move, ...] = (

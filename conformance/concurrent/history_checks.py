@@ -186,7 +186,7 @@ def isr_shrinks_and_heals(history: History) -> Sequence[HistoryFinding]:
 
 
 def acks_all_waits_for_isr(lag_time_max_ms: int) -> HistoryCheck:
-    """Check that no acks=all record sent while a follower is cut off is acknowledged before it can have left the ISR.
+    """Return the check that acks=all waits for a follower that is cut off until it can have left the ISR.
 
     The leader removes a follower that lags for `replica.lag.time.max.ms`, counted from its last fetch, which may be as
     old as `replica.fetch.wait.max.ms` (0.5 s) when the cut takes effect. With another 0.5 s of tolerance no correct

@@ -13,7 +13,7 @@ _REJECTIONS = frozenset({"NOT_ENOUGH_REPLICAS", "NOT_ENOUGH_REPLICAS_AFTER_APPEN
 def idle_followers_stay(lag_time_max_ms: int) -> HistoryCheck:
     """Return the check that a follower whose fetches are lost stays in the ISR of a partition without new records.
 
-    The leader checks for lagging followers every half of the lag time, so only cuts of twice that time count.
+    The leader checks for lagging followers twice per lag time, so only cuts of at least twice the lag time count.
     """
     long_enough_ns = 2 * lag_time_max_ms * 1_000_000
 
@@ -113,7 +113,7 @@ def high_watermark_waits(minimum: int) -> HistoryCheck:
 
 
 def _too_small(history: History, minimum: int) -> Iterator[tuple[TopicHistory, int, int]]:
-    """Yield the times in which the ISR of partition 0 was too small: from such a response to the first healed link.
+    """Yield the times in which the ISR of partition 0 was too small: from a response that shows it to the first heal.
 
     No link may be cut in between: a slow follower whose link is not cut yet can rejoin the ISR unseen.
     """

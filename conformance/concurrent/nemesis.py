@@ -1,4 +1,4 @@
-"""Nemesis: makes the moves of a trial's faulty phase on a cluster, and heals every fault at the end.
+"""Nemesis of a trial: it makes the moves of the faulty phase on a cluster, and heals every fault at the end.
 
 Every fault is a row of the history that begins before the fault does and ends when it is over: kinds `cut`, `pause`,
 `kill` (until the node is up again), `shutdown` (SIGTERM until the process has ended), `down` (from then until the node
@@ -32,7 +32,7 @@ AWAIT_TIMEOUT_S = 30.0
 RESPONSE_TIMEOUT_S = 5.0
 """Timeout of one request; a paused node does not respond."""
 _REQUEST_TIMEOUT_MS = 10_000
-"""Of an election or a reassignment, for the controller."""
+"""Timeout in the request for an election or a reassignment."""
 _RETRY_BACKOFF_S = 0.1
 _PARTITION = 0
 

@@ -69,7 +69,7 @@ class HistoryRun:
         self._numbers = itertools.count(1)
         self._contexts: list[TrialContext] = []
         self._topics: list[str] = []
-        """Topics that were created, and those of scripts, whose creation may have failed after it took effect."""
+        """Topics to delete in the end, noted before their creation: it may fail after it took effect."""
         self._exits = ExitStack()
 
     def __enter__(self) -> Self:
@@ -118,11 +118,11 @@ class HistoryRun:
     # --- before
 
     def raw_client(self, node: int | None = None) -> RecordedClient:
-        """Return a new process, whose requests go to a node; null: the first one."""
+        """Return a client with a new process number, whose requests go to a node (null: the first one)."""
         return RecordedClient(self.target, self._recorder, next(self._processes), topic_ids=self._topic_ids, node=node)
 
     def note_topic(self, name: str) -> None:
-        """Delete in the end a topic that a client may create, on a cluster that continues after the run."""
+        """Note a topic that a client may create, so that a cluster that continues after the run does not keep it."""
         self._topics.append(name)
 
     def make_topic(self, topic: str, settings: Topic, admin: RecordedClient) -> TrialContext:
@@ -270,7 +270,7 @@ def _controller(admin: RecordedClient) -> int:
 
 
 def _find_topics(context: TrialContext) -> None:
-    """Send Metadata for the topics that were created while the script ran to every node."""
+    """Send every node a Metadata request for the topics that were created while the script ran."""
     for node in context.target.nodes if context.other_topics else ():
         with context.raw_client(node.id) as client:
             client.metadata(context.other_topics)

@@ -79,7 +79,7 @@ class ScriptedFaults:
             self.lost.add(node)
 
     def end(self) -> None:
-        """Heal all faults that are in force; paused nodes first, because the start of another may need them."""
+        """Heal all faults that are in force; paused nodes first, because other nodes may need them to start."""
         try:
             self.heal_others()
         finally:

@@ -80,7 +80,7 @@ class TopicHistory:
         return (row for row in self.operations if row["f"] == f)
 
     def acknowledged(self, partition: int = 0) -> Iterator[Row]:
-        """Return the acknowledged produces to one partition."""
+        """Return the acknowledged produce operations on one partition."""
         return (row for row in self.calls("produce") if row["outcome"] == "ok" and row["partition"] == partition)
 
     def faults_of_kind(self, *kinds: str) -> Sequence[Fault]:

@@ -19,7 +19,7 @@ _TOMBSTONE_EVERY = 7
 
 
 class ScriptNotRunError(Exception):
-    """A script could not be run: the topic was not created, or a link cannot be cut. The message is one line."""
+    """Reason for which a script cannot run, such as a topic that was not created. The message is one line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class TrialContext:
     """False if the broker may replace the records' timestamps."""
 
     def raw_client(self, node: int | None = None, *, timeout_s: float = _RESPONSE_TIMEOUT_S) -> RecordedClient:
-        """Return a new process, whose requests go to a node (default: the one with the lowest id)."""
+        """Return a client with a new process number, for one node (default: the one with the lowest id)."""
         return RecordedClient(
             self.target,
             self.recorder,

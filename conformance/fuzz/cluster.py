@@ -27,7 +27,7 @@ _SEND_TIMEOUT_S: Final = 0.5
 _AWAITED_MAX: Final = 4
 """Requests on one connection without a byte of response, after which it is closed."""
 _CONNECTIONS: Final = 2
-"""To each listener."""
+"""Number of connections to each listener."""
 _RESET: Final = struct.pack("ii", 1, 0)
 """SO_LINGER of zero seconds: closing sends RST."""
 

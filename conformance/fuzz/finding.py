@@ -32,7 +32,7 @@ class Symptom(StrEnum):
 
 
 class NotAFindingError(Exception):
-    """A file contains no finding. The message is one line."""
+    """File that contains no finding. The message is one line."""
 
 
 @dataclass(frozen=True, slots=True)

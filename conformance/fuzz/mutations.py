@@ -156,7 +156,7 @@ def mutated_header(rng: random.Random, frame: bytes) -> tuple[bytes, str]:
 
 
 def mutated_size(rng: random.Random, frame: bytes) -> tuple[bytes, str]:
-    """Return the frame after a size that is not its own."""
+    """Return the frame with a wrong size in front, and a description."""
     size = rng.choice((-(2**31), -1, 0, 1, 8, len(frame) - 1, len(frame) + 1, 2**20, 2**31 - 1))
     return (size & 0xFFFFFFFF).to_bytes(4, "big") + frame, f"frame size {size} instead of {len(frame)}"
 

@@ -39,7 +39,7 @@ SUSPECTED_S: Final = 3.0
 """Time before a symptom in which its cause was probably sent."""
 SUSPECTED_MIN: Final = 20
 SETTLE_S: Final = 2.0
-"""Time without the end of a node, after which the requests that nodes still had are processed."""
+"""Time to process the last requests: if no node ends in it, none will end any more."""
 CONTROLLER_TIMEOUT_S: Final = 60.0
 _OBSERVE_PERIOD_S: Final = 0.1
 _PROGRESS_PERIOD_S: Final = 1.0
@@ -142,7 +142,7 @@ class Fuzzing:
         """Return at once: there is no state to wait for before the clients start."""
 
     def cancel(self) -> None:
-        """Send nothing more."""
+        """Stop sending requests."""
         self._cancelled.set()
         self._context.nemesis_done.set()
 

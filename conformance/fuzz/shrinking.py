@@ -1,7 +1,7 @@
 """Shrinking of a finding: its requests are replayed on new clusters, to find the fewest that reproduce the symptom.
 
 The first replay sends all requests and stops when the symptom occurs. The request that was sent last is then replayed
-alone; if it does not reproduce the symptom, ever smaller parts of the requests are left out while there is time
+alone; if it does not reproduce the symptom, smaller and smaller parts of the requests are left out while there is time
 (Zeller's ddmin). A late response is confirmed only if the requests that remain reproduce it twice more.
 """
 
@@ -61,13 +61,13 @@ class Replays:
     def _is_reproducible(self, requests: Sequence[FuzzRequest]) -> bool:
         """Whether the requests that are reported reproduce a symptom of time in each of two more replays.
 
-        A busy disk or a stolen processor delays a response now and then, and thousands of requests take long enough to
-        meet one.
+        A busy disk or a stolen processor delays a response now and then, and such a delay is likely while thousands of
+        requests are replayed.
         """
         return self._finding.symptom not in _OF_TIME or all(self.showing(requests) is not None for _ in range(2))
 
     def _reduced(self, shown: tuple[FuzzRequest, ...]) -> tuple[FuzzRequest, ...]:
-        """Leave out requests that are not needed, in ever smaller chunks."""
+        """Leave out requests that are not needed, in smaller and smaller chunks."""
         size = len(shown) // 2
         while size and self._in_time():
             start = 0
@@ -112,7 +112,7 @@ class _Replay:
         self._symptom = symptom
 
     def shows(self, request: FuzzRequest) -> bool:
-        """Send a request; whether the symptom occurred."""
+        """Send a request. Return whether the symptom occurred."""
         with (
             suppress(OSError),
             socket.create_connection(address_of(self._target, request), RESPONSE_TIMEOUT_S) as connected,

@@ -87,7 +87,7 @@ _PARTITION_FIELDS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """Chooses values for one request."""
+    """Chooser of the values of one request."""
 
     rng: random.Random
     world: World

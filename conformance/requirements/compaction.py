@@ -1,7 +1,7 @@
 """Requirements of compaction: which records are removed, and what stays readable.
 
 Each script decides the segments of its log by the timestamps of its batches (`segment.ms`), and awaits the log cleaner.
-A target that does not describe its period, or cleans seldom, is not applicable.
+A target that does not describe the period of its cleaner, or cleans seldom, is not applicable.
 """
 
 from typing import Final
@@ -39,7 +39,7 @@ _COST: Final = 7
 _START_MS: Final = 4_102_444_800_000
 """The year 2100, so that no producer expires."""
 _STEP_MS: Final = 10_000
-"""Between batches that are in different segments."""
+"""Time between batches in different segments."""
 _CONFIGS: Final = (
     ("cleanup.policy", "compact"),
     ("retention.ms", "-1"),
@@ -71,7 +71,7 @@ _BATCHES: Final = (
     [(b"b", b"3"), (b"a", None), (b"d", b"5")],
     [(b"e", None), (b"b", b"7"), (b"b", b"8")],
 )
-"""The first segments: replaced and deleted records, alone in their batch or not, and the newest of others."""
+"""The first segments: replaced and deleted records, alone in their batch or not, and the newest ones of other keys."""
 
 
 def _logs() -> Steps:

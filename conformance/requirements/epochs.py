@@ -39,7 +39,7 @@ def _led_by(*order: int) -> tuple[Step, ...]:
 
 
 def _with_epoch(epoch: int) -> tuple[Step, ...]:
-    """Return each request that has a current leader epoch."""
+    """Return each request that has a current leader epoch, with this one."""
     offsets = (ListOffsets(timestamp, leader_epoch=epoch) for timestamp in (LATEST, EARLIEST, BASE_TIMESTAMP_MS))
     return Fetch(leader_epoch=epoch), *offsets, OffsetForLeaderEpoch(leader_epoch=epoch)
 

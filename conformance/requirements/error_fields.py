@@ -1,6 +1,6 @@
-"""Requirements of the other fields of error responses, on which no client acts: offsets, epochs and watermarks are -1.
+"""Requirements of error responses: their offsets, epochs and watermarks, on which no client acts, are -1.
 
-Other requirements do not judge them, so that a cosmetic deviation never stands for a worse one.
+Other requirements do not judge these fields, so that a cosmetic deviation never stands for a worse one.
 """
 
 from typing import Final

@@ -36,7 +36,7 @@ _TOPICS: Final = frozenset({Capability.TOPIC_ADMIN})
 _RANGES: Final = judges("error", "api_versions_listed", "ranges_in_order", of=ApiVersions)
 
 _VERSIONS: Final = st.integers(0, 20)
-"""Lowered or raised to the versions that a target offers."""
+"""Versions of requests, which are lowered or raised to those that a target offers."""
 
 _IN_EVERY_VERSION: Final = tuple(
     versioned
@@ -54,7 +54,7 @@ _IN_EVERY_VERSION: Final = tuple(
     )
     for versioned in every_version(step)
 )
-"""Generated steps cover few of the versions."""
+"""The plain steps in every version: generated steps cover few of the versions."""
 
 _CLIENT_NAMES: Final = ("kafkatrial", "a.b-c", "", "-a", "a-", "a b", "a\nb", "größe", ".")
 _CLIENT_VERSIONS: Final = ("1", "1.2.3-rc1", "", ".1", "1 ")

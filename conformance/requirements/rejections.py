@@ -248,8 +248,8 @@ BROKER_CHANGES: Final = (
         )
     ),
 )
-"""AlterConfigs is left out where Apache Kafka differs (docs/findings.md): it never responds to one that names a
-resource twice, and 4.3 rejects one of the whole cluster that would remove `min.insync.replicas`.
+"""AlterConfigs is left out where Apache Kafka differs (docs/findings.md): it never responds to a request that names
+a resource twice, and 4.3 rejects a request for the whole cluster that would remove `min.insync.replicas`.
 """
 _OPERATIONS: Final[tuple[tuple[str, int, str | Broker, tuple[Change, ...]], ...]] = (
     ("INVALID_CONFIG", _BROKER, _ONE, (("message.max.bytes", _APPEND, "1"),)),

@@ -12,8 +12,8 @@ from conformance.check_context import Check
 from fixtures.targets.target import Capability
 
 KRAFT: Final = "3.3.0"
-"""First Kafka version without ZooKeeper. Before, leader epochs increase with each change of an assignment or by the
-controller, only the controller serves requests for it, and some errors differ."""
+"""First Kafka version without ZooKeeper. In earlier versions leader epochs increase with each change of an assignment
+or by the controller, only the controller serves requests for the controller, and some errors differ."""
 
 
 class Level(StrEnum):

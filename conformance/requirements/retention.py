@@ -44,7 +44,7 @@ _COST: Final = 5
 _BATCHES_MAX: Final = 5
 _SEGMENT_MS: Final = 1_000
 _STEP_MS: Final = 10_000
-"""Between batches that are in different segments."""
+"""Time between batches in different segments."""
 _EXPIRES_MS: Final = 1_600_000_000_000
 """September 2020."""
 _NEVER_EXPIRES_MS: Final = 4_102_444_800_000
@@ -104,7 +104,7 @@ _LOG: Final[tuple[Step, ...]] = (
 )
 _AWAIT_CLEANUP: Final = AfterCleanup(ListOffsets(EARLIEST))
 _UNLIMITED: Final = _set("retention.bytes", -1)
-"""Without it the next record lets the next cleanup delete another segment."""
+"""End of the limit. Otherwise the next cleanup after the next record deletes another segment."""
 _SEQUENCES: Final = tuple(
     Produce((Batch((Record(b"a", b"key", _NEVER_EXPIRES_MS + sequence * _STEP_MS),), producer=0, sequence=sequence),))
     for sequence in range(4)

@@ -1,9 +1,9 @@
 """Requirements of each API's range of versions: every version that a broker advertises is served.
 
-One row for each API: a request that is valid in every version, its nullable fields and lists null, empty and set, and
-the outcome, which does not depend on the version. Each is sent in every version, the newest also with tagged fields
-that the broker does not know (KIP-482). The fields of each response follow the rules of `field_rules`. A broker that
-does not advertise the API is not judged.
+Each row is for one API. It has a request that is valid in every version, variants of it with null and empty fields and
+lists, and the outcome, which does not depend on the version. The request is sent in every version, in the newest also
+with tagged fields that the broker does not know (KIP-482). The fields of each response follow the rules of
+`field_rules`. A broker that does not advertise the API is not judged.
 """
 
 from collections.abc import Mapping, Sequence

@@ -140,7 +140,7 @@ def _alter_client_quotas(_step: Step, response: Any, _symbols: Symbols) -> Respo
 
 
 def _describe_client_quotas(step: DescribeClientQuotas, response: Any, symbols: Symbols) -> Response:
-    """Return the quotas of the requested client id, and whether there is any of another entity."""
+    """Return the quotas of the requested client id, and the number of entries of other entities."""
     if error_of(response.error_code) != "NONE":
         return {"error": error_of(response.error_code)}
     wanted = [("client-id", symbols.real(step.client))]

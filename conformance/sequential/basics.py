@@ -61,7 +61,7 @@ def basic_failure(
 ) -> BasicFailure | None:
     """Return how the plain request fails, if it fails as the deviation does; null if it succeeds or is not known.
 
-    A failure that is known is not looked for again.
+    A known failure is returned without running the plain request again.
     """
     field, request = worst.mismatch.field, _REQUEST_OF_KIND.get(worst.kind)
     if request is None or field not in _FAILURES:

@@ -47,7 +47,7 @@ class SharedScript:
     _judged_by: set[str] = field(default_factory=set)
 
     def responses(self, requirement: str, target: Target, script: Script, session: Session) -> tuple[Response, ...]:
-        """Run the script, unless another requirement has just done so; one that is checked again runs it again."""
+        """Return the responses. The script runs, unless another requirement has just run it on the target."""
         known = self._last is not None and self._last[0] is target and self._last[1] == script
         if self._last is None or not known or requirement in self._judged_by:
             self._last = (target, script, session.run(script))

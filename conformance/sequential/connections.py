@@ -18,7 +18,7 @@ RESPONSE_TIMEOUT_S: Final = 10.0
 
 
 class TargetDown(Exception):  # noqa: N818 - reads as what happened
-    """No broker of the target accepts connections.
+    """Failure of a target: one of its brokers does not respond on a new connection.
 
     :ivar step: index of the step that was sent last; null outside a script.
     """
@@ -34,10 +34,10 @@ class Connections:
         self._clients: dict[int, RawClient] = {}
         self._first_resident_bytes: int | None = None
         self.controller: int | None = None
-        """The broker that serves requests for the controller, once another one has rejected one (before KRaft)."""
+        """The broker that gets requests for the controller, once another one has rejected one (before KRaft)."""
 
     def find_controller(self) -> None:
-        """Send Metadata for the controller, to which requests are sent from now on that any broker may serve."""
+        """Look up the controller by Metadata. Requests that any broker may serve are sent to it from now on."""
         self.controller = advertised_controller(self.client())
 
     def close(self) -> None:
@@ -79,7 +79,7 @@ class Connections:
         return RawClient(node.host, node.port, client_id, timeout_s=RESPONSE_TIMEOUT_S, transport=self.transport)
 
     def memory_growth_bytes(self) -> int:
-        """Return by how much the largest broker has grown since this was first called; 0 without its processes."""
+        """Return the growth of the largest broker since the first call; 0 if the target has no known processes."""
         resident = max(map(self._resident_bytes, self.nodes))
         if self._first_resident_bytes is None:
             self._first_resident_bytes = resident
@@ -108,7 +108,7 @@ def advertised_controller(client: RawClient) -> int:
 
 
 def version_for(client: RawClient, key: ApiKey, wanted: int | None) -> int:
-    """Return the nearest version to the wanted one that both sides have, a lower one first; for null the newest."""
+    """Return the newest shared version up to the wanted one, or else the oldest; for null the newest."""
     newest = client.version_for(key)
     if wanted is None:
         return newest

@@ -12,7 +12,7 @@ Expectation: TypeAlias = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class OneOf:
-    """Several values are permitted, for the reason given."""
+    """Several permitted values, with the reason."""
 
     values: tuple[Any, ...]
     reason: str

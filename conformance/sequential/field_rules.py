@@ -61,7 +61,7 @@ def _first(value: Any, *names: str) -> Any:
 
 
 def _out_of_range(value: Any) -> Iterator[str]:
-    """Times are not negative, nor are epochs and sizes unless there is none; usable bytes are part of all (KIP-827)."""
+    """Yield times below 0, epochs and sizes below -1, and usable bytes above the total (KIP-827)."""
     throttled = getattr(value, "throttle_time", timedelta(0))
     if throttled < timedelta(0):
         yield f"throttle_time_ms {throttled // timedelta(milliseconds=1)}"
@@ -73,7 +73,7 @@ def _out_of_range(value: Any) -> Iterator[str]:
 
 
 def _address(value: Any, symbols: Symbols) -> Iterator[str]:
-    """A broker of the target is named with its address for clients, as a coordinator too."""
+    """Yield the address of a broker of the target, also as a coordinator, if it is not the one for clients."""
     broker = _first(value, "node_id", "broker_id")
     is_named = broker in symbols.brokers and hasattr(value, "host") and not _has_failed(value)
     if is_named and not symbols.is_address(int(broker), value.host, int(value.port)):
@@ -85,7 +85,7 @@ def _has_failed(value: Any) -> bool:
 
 
 def _unknown_brokers(value: Any, brokers: frozenset[int]) -> Iterator[str]:
-    """Leaders, controllers, coordinators and replicas are brokers of the cluster."""
+    """Yield leaders, controllers, coordinators and replicas that are not brokers of the cluster."""
     for name in ("leader_id", "controller_id", "node_id", "preferred_read_replica"):
         if (broker := getattr(value, name, _NONE)) not in brokers:
             yield f"{name} {broker}, which is no broker"
@@ -96,7 +96,7 @@ def _unknown_brokers(value: Any, brokers: frozenset[int]) -> Iterator[str]:
 
 
 def _replicas(value: Any) -> Iterator[str]:
-    """In-sync, offline and eligible replicas are replicas; a leader is in sync, an eligible one is not (KIP-966)."""
+    """Yield contradictions between a partition's replicas, leader, ISR, offline and eligible replicas (KIP-966)."""
     if not hasattr(value, "replica_nodes") or not hasattr(value, "isr_nodes"):
         return
     replicas, in_sync = set(value.replica_nodes), set(value.isr_nodes)
@@ -112,7 +112,7 @@ def _replicas(value: Any) -> Iterator[str]:
 
 
 def _config(value: Any) -> Iterator[str]:
-    """A setting's value has its type, a secret has none, and no setting of a topic is read-only (KIP-133, KIP-569)."""
+    """Yield settings of a wrong type, secrets with a value, and read-only settings of a topic (KIP-133, KIP-569)."""
     for config in getattr(value, "configs", None) or ():
         if not hasattr(config, "is_sensitive"):
             return

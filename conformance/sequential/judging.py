@@ -56,7 +56,7 @@ _ABSENT_ON_ERROR: Final = frozenset(
         "metadata",
     }
 )
-"""Fields that have no meaning beside an error; others, such as the current leader (KIP-951), have."""
+"""Fields that have no meaning beside an error. Others do, such as the current leader (KIP-951)."""
 _NOT_ABOUT_THE_REQUEST: Final = frozenset({"names", "has_elements"})
 """Fields that differ only if the response is not about what was requested, whatever the cluster's state."""
 _CLOSED: Final = ("connection", "closed")
@@ -141,7 +141,7 @@ def _deviations(steps: _Steps, judged: Judges, unusable: tuple[int, str] | None)
 
 
 def _awaited_without_success(steps: _Steps) -> Iterator[Deviation]:
-    """Yield what keeps awaited effects from being as expected, judged or not: later ones were not awaited any more."""
+    """Yield the deviations of awaited effects, judged or not: after a timeout, later effects are not awaited."""
     for number, (step, response, expectation) in enumerate(steps, start=1):
         if isinstance(step, AwaitTopic | Eventually):
             for mismatch in mismatches(expectation, response):
@@ -149,7 +149,7 @@ def _awaited_without_success(steps: _Steps) -> Iterator[Deviation]:
 
 
 def _without_leader(steps: _Steps) -> Iterator[Deviation]:
-    """Yield the new topics for which no leader was described that serves: a deviation where leaders are judged."""
+    """Yield the new topics without a leader that is described and serves: a deviation where leaders are judged."""
     for number, (step, response, _) in enumerate(steps, start=1):
         if NO_LEADER in response:
             wanted = "a leader of each partition, described by every broker, that serves"

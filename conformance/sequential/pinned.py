@@ -54,7 +54,7 @@ def _forbidding(step: Step, created: Collection[str]) -> Step:
 
 
 def with_unlimited_retention(script: Script) -> Script:
-    """Return a script that produces with retention.ms=-1 for its topics that do not set it."""
+    """Return the script; if it produces records, with retention.ms=-1 for its topics that do not set it."""
     if not any(isinstance(_request_of(step), _PRODUCING) for step in script.steps):
         return script
     steps = (_pinned(step, _UNLIMITED) if isinstance(step, CreateTopic) else step for step in script.steps)

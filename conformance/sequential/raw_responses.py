@@ -33,8 +33,8 @@ _NAME_FIELDS: Final = frozenset(
 def raw_response(step: RawRequest, response: Any, symbols: Symbols) -> Response:
     """Return the errors, the requested names that are present, and whether there are elements at all.
 
-    The last two are absent if the version has no fields for them. Invalid fields are listed if there are any. If there
-    are errors with a field for a message, the response has whether each has one.
+    The last two are absent if the version has no fields for them. Invalid fields are listed if there are any. If the
+    elements with errors have a field for a message, `explained` is whether each has a message.
     """
     errors = [error_of(value) for _, value in _leaves(response) if isinstance(value, ErrorCode)]
     values: dict[str, Any] = {"errors": tuple(sorted({*errors} - {"NONE"} if step.distinct else errors))}
@@ -66,7 +66,7 @@ def _texts(response: Any) -> Iterator[str]:
 
 
 def _named_by_id(value: Any, symbols: Symbols) -> Iterator[str]:
-    """Yield the names of the script's topics that elements without names have by id."""
+    """Yield the names of the script's topics to which elements refer only by id."""
     if isinstance(value, tuple):
         for inner in value:
             yield from _named_by_id(inner, symbols)

@@ -43,7 +43,7 @@ _DURATIONS: Final = {
     "session_timeout": milliseconds(30_000),
     "rebalance_timeout": milliseconds(30_000),
 }
-"""Defaults of the fields of a `RawRequest`; a script has other values in milliseconds."""
+"""Default durations in a `RawRequest`; a script gives other values in milliseconds."""
 
 
 def api_key(step: Step) -> ApiKey:

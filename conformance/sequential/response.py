@@ -68,7 +68,7 @@ class Symbols(Names, Protocol):
         ...
 
     def append_time(self, step: Any, base_offset: int) -> int | None:
-        """Return that time; null if no response had one."""
+        """Return the recorded time of a batch; null if no response had one."""
         ...
 
     def saw_cluster_id(self, cluster_id: str | None) -> int | None:
@@ -127,9 +127,9 @@ _INDEXES: Final = ("partition_index", "index", "partition", "partition_id")
 
 
 def _is_topic(step: Any, topic: Any, symbols: Symbols) -> bool:
-    """Whether an entry has the name or the id that a step requested; where the id is not known, any may be there.
+    """Whether an entry has the name or the id that a step requested; any id counts while the topic's is unknown.
 
-    A name may be empty, as that of a topic that a broker has created against the rules.
+    The name of a topic that a broker has created against the rules may be empty.
     """
     name = _first_field(topic, _TOPIC_NAMES)
     if name or not hasattr(topic, "topic_id"):

@@ -1,4 +1,4 @@
-"""Conversion of responses to plain values (`response`): of every step, here of records, topics and group offsets."""
+"""Conversion of the responses to all steps to plain values (`response`); here for records, topics and group offsets."""
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
@@ -89,7 +89,7 @@ def _have_returned_times(step: Fetch, batches: tuple[RecordBatch, ...], symbols:
 
 
 def _current_leader(response: Any, partition: Any, symbols: Symbols) -> dict[str, Any]:
-    """Return the leader that a response names and the brokers whose addresses it has (KIP-951), if the version does."""
+    """Return the leader in a response and the brokers whose addresses it has (KIP-951); empty in older versions."""
     if not hasattr(partition, "current_leader") or not hasattr(response, "node_endpoints"):
         return {}
     named = partition.current_leader

@@ -6,8 +6,8 @@ Rules:
   to the first broker; or to the broker that the script names. A request is sent once. The session waits only for what
   a client would wait for before a script's first request (the leader of a new topic, a coordinator that is loading),
   and for the effects that the script awaits (`Eventually`, `AwaitTopic`).
-- After a broker has closed a connection, the next step opens a new one; if that fails, the result is `TargetDown`. So
-  it is if a request has no response and a new connection has none either: a broker that is paused, or hangs.
+- After a broker has closed a connection, the next step opens a new one; if that fails, the result is `TargetDown`. The
+  result is the same if neither a request nor a new connection gets a response: the broker is paused, or hangs.
 - Bytes that are not a request, and requests beside others, use a separate connection.
 """
 
@@ -80,7 +80,7 @@ CLOSE_TIMEOUT_S: Final = 2.0
 _CRASH_S: Final = 0.2
 """Time that a process which crashes may take from closing a connection to its end: it may still print a stack trace."""
 BROKEN_TIMEOUT_S: Final = 0.02
-"""Time for which a broken request is left alone."""
+"""Time to wait for the end of the connection after a broken request."""
 MEMORY_GROWTH_MAX: Final = 1 << 30
 """Limit for the growth of a broker's resident memory by requests that are together smaller than a megabyte."""
 NO_LEADER: Final = "no_leader"
@@ -130,7 +130,7 @@ _NOT_READY: Final = frozenset({_LOADING, "COORDINATOR_NOT_AVAILABLE", "NOT_COORD
 
 
 class NotReady(Exception):  # noqa: N818
-    """A group had no coordinator within the timeout."""
+    """Timeout of the wait for the coordinator of a group or transactional id."""
 
 
 class Session:
@@ -188,7 +188,7 @@ class Session:
             raise UnsupportedApi(f"{_METADATA_MAX} is {found}, and the scripts are written for {limit}")
 
     def _require_frequent_cleanup(self, script: Script) -> None:
-        """Raise `UnsupportedApi` if the script awaits a cleanup that the target does seldom, or does not describe."""
+        """Raise `UnsupportedApi` if the period of a cleanup that the script awaits is too long, or not described."""
         for name in sorted({str(step.by) for step in script.steps if isinstance(step, AfterCleanup)}):
             found = broker_settings(self._connections.client(), self._connections.nodes[0].id, (name,)).get(name)
             if found is None or not found.isdecimal():
@@ -552,13 +552,13 @@ class _ScriptRun:
         return client.request(message).topics
 
     def _wait_until_deleted(self, topic: str) -> None:
-        """Wait until no broker knows the topic and no leader serves it. A timeout is left to the next step to show."""
+        """Wait until no broker knows the topic and no leader serves it. After a timeout the next step shows it."""
         self._created.discard(topic)
         self._symbols.remove_topic(topic)
         self._wait_until(partial(self._is_deleted, topic))
 
     def _is_deleted(self, topic: str) -> bool:
-        """Whether no metadata has the topic and no leader serves it, which may last a moment longer."""
+        """Whether no metadata has the topic and no leader serves it: a leader may do so for a moment longer."""
         if any(found.error_code == 0 for node in self._connections.nodes for found in self._describe(topic, node)):
             return False
         partitions = [partition for name, partition in self._leaders if name == topic]

@@ -10,7 +10,7 @@ _UNKNOWN_TOPIC_ID = uuid.UUID(int=2**64 + 1)
 
 
 class ScriptSymbols:
-    """Both directions: `layout.Names` for requests, `response.Symbols` for responses.
+    """Symbols of one run in both directions: `layout.Names` for requests, `response.Symbols` for responses.
 
     :param unique: suffix that makes the real names of this run unique.
     :param nodes: the target's brokers by ascending id.
@@ -76,7 +76,7 @@ class ScriptSymbols:
         self._append_times[step.topic, step.partition, base_offset] = time_ms
 
     def append_time(self, step: Any, base_offset: int) -> int | None:
-        """Return that time; null if no response had one."""
+        """Return the recorded time of a batch; null if no response had one."""
         return self._append_times.get((step.topic, step.partition, base_offset))
 
     def topic_name(self, n: int) -> str | None:

@@ -20,16 +20,16 @@ from fixtures.python_source import AsPython
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Begin(AsPython):
-    """Inject a fault. It is in force until it is healed; a shutdown is awaited."""
+    """Injection of a fault, which is in force until it is healed. A shutdown is awaited."""
 
     fault: AnyFault
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Heal(AsPython):
-    """Heal all faults of a node, and wait until it listens if it was down; null: heal all other faults, those of links.
+    """End of all faults of a node, which is awaited until it listens if it was down; null: end of all faults of links.
 
-    A node is the one that was named at the beginning of the faults.
+    The node is named as it was when the faults began.
     """
 
     node: Node | None = None
@@ -37,12 +37,12 @@ class Heal(AsPython):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class StartBroker(AsPython):
-    """Start a broker that joins the cluster, and wait until it listens. It leaves after the last move at the latest."""
+    """Start of a broker that joins the cluster, until it listens. It leaves after the last move at the latest."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class StopBroker(AsPython):
-    """Shut down the broker that joined."""
+    """Shutdown of the broker that joined."""
 
 
 # --- waiting
@@ -81,7 +81,7 @@ class AwaitController(AsPython):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ProduceBatch(AsPython):
-    """Send one batch to partition 0 of a node, and wait for its response."""
+    """Produce request to a node with one batch for partition 0; its response is awaited."""
 
     to: Node
     records: int
@@ -91,16 +91,16 @@ class ProduceBatch(AsPython):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class FetchFromEnd(AsPython):
-    """Send ListOffsets for the end of partition 0 to a node, and a Fetch from that offset."""
+    """ListOffsets request to a node for the end of partition 0, and a Fetch from that offset."""
 
     to: Node
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ProbeLeaderEpochs(AsPython):
-    """Send OffsetForLeaderEpoch for the previous epoch, a Fetch beyond its end, and requests in epochs below and above.
+    """OffsetForLeaderEpoch for the previous epoch, a Fetch beyond its end, and requests in epochs below and above.
 
-    Waits until the node returns the epoch in which it leads.
+    They are sent once the node returns the epoch in which it leads.
     """
 
     to: Node
@@ -108,24 +108,24 @@ class ProbeLeaderEpochs(AsPython):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ElectLeader(AsPython):
-    """Send ElectLeaders for partition 0 to a node that is up."""
+    """ElectLeaders request for partition 0, to a node that is up."""
 
     election: Election = Election.PREFERRED
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class UnregisterNewcomer(AsPython):
-    """Send UnregisterBroker for the broker that joined to another node."""
+    """UnregisterBroker request for the broker that joined, to another node."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class DeleteRecordsToEnd(AsPython):
-    """Send DeleteRecords for partition 0 up to its end offset."""
+    """DeleteRecords request for partition 0 up to its end offset."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class MoveReplicas(AsPython):
-    """Reassign partition 0 to these nodes, and wait until it is complete and every node that is up reports the ISR."""
+    """Reassignment of partition 0 to these nodes, until it is complete and every node that is up reports the ISR."""
 
     replicas: tuple[Node, ...]
 

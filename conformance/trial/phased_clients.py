@@ -1,4 +1,4 @@
-"""Clients of a trial with steps for each of its phases, as those of concurrent requirements.
+"""Clients of a trial with steps for each of its phases, as concurrent requirements have them.
 
 *steady*: no fault. *faulty*: the moves are made one after the other; the phase lasts until all faults are healed and
 all steps are done. *healed*: no fault again. Producers do not wait for outcomes between phases, so that records are in
@@ -24,7 +24,7 @@ class Phase(StrEnum):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class SendRecords(AsPython):
-    """Send `records` records, each with a value of `size` bytes. A raw producer sends them as one batch."""
+    """Sends of `records` records, each with a value of `size` bytes. A raw producer sends them as one batch."""
 
     records: int
     size: int = SIZE_MIN
@@ -32,12 +32,12 @@ class SendRecords(AsPython):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class AwaitNodeFault(AsPython):
-    """Send nothing until the nemesis has killed or paused a node."""
+    """Pause until the nemesis has killed or paused a node."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Trickle(AsPython):
-    """Send one record after the other, with a pause after each, until the nemesis is done."""
+    """Sends of one record after the other, with a pause after each, until the nemesis is done."""
 
     pause_ms: int
     records_max: int = 2_000
@@ -48,10 +48,11 @@ Step = SendRecords | Idle | Flush | AwaitNodeFault | Trickle
 
 @dataclass(frozen=True, slots=True, repr=False)
 class PipelinedProducer(AsPython):
-    """librdkafka's producer: batches by itself, retries, and keeps several requests in flight.
+    """librdkafka's producer, which forms batches, retries, and keeps several requests in flight.
 
-    :ivar delivery_timeout_ms: Time after which a record fails. Records of one batch expire one by one, and a batch of
-        which some have expired is written twice (docs/findings.md): longer than any fault if that would be a violation.
+    :ivar delivery_timeout_ms: time after which a record fails. Records of one batch expire one by one, and librdkafka
+        writes a batch twice if some of its records have expired (docs/findings.md). If a duplicate would be a
+        violation, this time must be longer than any fault.
     """
 
     partition: int = 0
@@ -75,7 +76,7 @@ class OneShotProducer(AsPython):
     acks: int = -1
     idempotent: bool = False
     records_leader_epoch: bool = True
-    """Request the leader epoch before and after an acks=all batch; a node that is paused then gets no batch."""
+    """Whether to request the leader epoch before and after an acks=all batch. A paused node then gets no batch."""
     steady: tuple[Step, ...] = ()
     faulty: tuple[Step, ...] = ()
     healed: tuple[Step, ...] = ()
@@ -91,19 +92,19 @@ class WatermarkReader(AsPython):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class MetadataWatcher(AsPython):
-    """Sends Metadata for the topic (leader, epoch, ISR) to one node every `period_ms`."""
+    """A client that sends Metadata for the topic (leader, epoch, ISR) to one node every `period_ms`."""
 
     node: Node = Role.FIRST_REPLICA
     period_ms: int = 200
     cluster: bool = False
-    """Also send DescribeCluster and DescribeQuorum."""
+    """Whether to send DescribeCluster and DescribeQuorum, too."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class TopicCreator(AsPython):
-    """Sends CreateTopics to one node in the faulty phase, one after the other with a pause after each.
+    """A client that creates topics in the faulty phase by requests to one node, with a pause after each.
 
-    At most `topics_max` topics before the nemesis has killed or paused a node, and as many afterwards.
+    It creates at most `topics_max` topics before the nemesis has killed or paused a node, and as many afterwards.
     """
 
     node: Node

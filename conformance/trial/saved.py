@@ -17,7 +17,7 @@ _DIGITS_MAX: Final = 100
 
 
 class NotATrialError(Exception):
-    """A file is not a saved trial of this version. The message is one line, with the file's name."""
+    """File that is not a saved trial of this version. The message is one line, with the file's name."""
 
 
 @dataclass(frozen=True, slots=True)

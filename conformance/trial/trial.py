@@ -170,7 +170,7 @@ class Trial(AsPython):
 
     @property
     def end_ms(self) -> int:
-        """When the last fault of the schedule is over, since the start of the faulty phase."""
+        """Time from the start of the faulty phase to the end of the last fault of the schedule."""
         return max((timed.at_ms + timed.for_ms for timed in self.schedule), default=0)
 
     @property
@@ -184,7 +184,7 @@ class Trial(AsPython):
         return None
 
     def under_load(self, times: int) -> "Trial":
-        """Return the same trial with that multiple of records in each batch of its workloads, except those of keys."""
+        """Return the trial with `times` the number of records in each batch of its workloads, except `Keyed`."""
         clients = (
             replace(each, records=each.records * times) if isinstance(each, Pipelined | OneByOne | Retrying) else each
             for each in self.clients

@@ -73,7 +73,7 @@ class LeaderReader(AsPython):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Committer(AsPython):
-    """Commits an offset for each partition to the coordinator of a group, fetches the offsets, and repeats.
+    """A client that repeatedly commits an offset for each partition to a group's coordinator, and fetches the offsets.
 
     It is not a member of the group. Its offsets increase, and are not positions of a consumer.
     """
@@ -87,7 +87,7 @@ class Committer(AsPython):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Administrator(AsPython):
-    """Creates, alters and deletes a separate topic repeatedly."""
+    """A client that repeatedly creates, alters and deletes a separate topic."""
 
     pause_ms: int = 300
 

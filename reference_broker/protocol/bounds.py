@@ -6,8 +6,8 @@ kio's reader differs from Kafka's in these points, which a walk over the bytes c
   array with more elements than remaining bytes, a string or tagged field that is longer, and a string of more than
   32,767 bytes, as Kafka's readers do.
 - kio reads any number of elements. The walk allows `ELEMENTS_MAX` per request, because a node decodes a request and
-  encodes its response at once. Kafka only bounds the bytes (`socket.request.max.bytes`), as several threads handle
-  requests, and the records of one request to the controller (10,000).
+  encodes its response at once. In Kafka several threads handle requests. It bounds only their bytes
+  (`socket.request.max.bytes`), and the records of one request to the controller (10,000).
 - kio rejects unknown tagged fields, which a newer client may send and a server must skip (KIP-482). The walk records
   where they are, and `bounds_checker` removes them.
 - kio reads null in a field that is not nullable. The walk rejects it, as Kafka's readers do.

@@ -6,7 +6,7 @@ __all__ = ["ErrorCode", "MalformedRequestError", "UnsupportedVersionError", "err
 
 
 class MalformedRequestError(Exception):
-    """The received bytes are not a valid message. As in Kafka, the connection is closed."""
+    """Received bytes that are not a valid message. As in Kafka, the connection is closed."""
 
 
 class UnsupportedVersionError(MalformedRequestError):

@@ -6,8 +6,8 @@ The schemas are `common/message/OffsetCommit{Key,Value}.json` in the `kafka-grou
 starts with its record type (1, in very old logs 0), a value with its version, each an int16. A null value (tombstone)
 deletes the offset.
 
-Values are written in version 3. Other versions are read: 0 to 2 have no leader epoch, and a trailing expiry timestamp
-that is ignored; 4 has a topic id as a tagged field.
+Values are written in version 3. Other versions are read: 0 to 2 have no leader epoch, and 1 has a trailing expiry
+timestamp that is ignored; 4 has a topic id as a tagged field.
 """
 
 import struct

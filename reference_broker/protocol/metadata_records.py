@@ -67,7 +67,7 @@ class BrokerFeature:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegisterBrokerRecord:
-    """A broker registered (KIP-631). Its epoch is the offset of this record and grows with every registration."""
+    """Registration of a broker (KIP-631). Its epoch is the offset of this record and grows with every registration."""
 
     __type__: ClassVar = EntityType.data
     __version__: ClassVar[int] = 4
@@ -88,7 +88,7 @@ class RegisterBrokerRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnregisterBrokerRecord:
-    """A broker was unregistered; the epoch must be that of its registration."""
+    """End of a broker's registration; `broker_epoch` must be that of the registration."""
 
     __type__: ClassVar = EntityType.data
     __version__: ClassVar[int] = 0
@@ -100,7 +100,7 @@ class UnregisterBrokerRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicRecord:
-    """A topic was created (KIP-516). After a deletion the name may be used again, but not the id."""
+    """Creation of a topic (KIP-516). After a deletion the name may be used again, but not the id."""
 
     __type__: ClassVar = EntityType.data
     __version__: ClassVar[int] = 0
@@ -138,7 +138,7 @@ class PartitionRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigRecord:
-    """A property of a topic (type 2) or a broker (type 4) was set, or removed if the value is null."""
+    """New value of a property of a topic (type 2) or a broker (type 4), which is removed if the value is null."""
 
     __type__: ClassVar = EntityType.data
     __version__: ClassVar[int] = 0
@@ -176,7 +176,7 @@ class PartitionChangeRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FenceBrokerRecord:
-    """A broker was fenced. Since metadata version 3.3-IV2 replaced by `BrokerRegistrationChangeRecord`."""
+    """Fencing of a broker, since metadata version 3.3-IV2 replaced by `BrokerRegistrationChangeRecord`."""
 
     __type__: ClassVar = EntityType.data
     __version__: ClassVar[int] = 0
@@ -188,7 +188,7 @@ class FenceBrokerRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnfenceBrokerRecord:
-    """A broker was unfenced. Since metadata version 3.3-IV2 replaced by `BrokerRegistrationChangeRecord`."""
+    """Unfencing of a broker, since metadata version 3.3-IV2 replaced by `BrokerRegistrationChangeRecord`."""
 
     __type__: ClassVar = EntityType.data
     __version__: ClassVar[int] = 0
@@ -200,7 +200,7 @@ class UnfenceBrokerRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoveTopicRecord:
-    """A topic was deleted with its partitions and its configuration."""
+    """Deletion of a topic with its partitions and its configuration."""
 
     __type__: ClassVar = EntityType.data
     __version__: ClassVar[int] = 0
@@ -211,7 +211,7 @@ class RemoveTopicRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeatureLevelRecord:
-    """The level of a feature was set (KIP-584). The first record of a metadata log sets `metadata.version`."""
+    """Level of a feature (KIP-584). The first record of a metadata log sets `metadata.version`."""
 
     __type__: ClassVar = EntityType.data
     __version__: ClassVar[int] = 0
@@ -223,7 +223,7 @@ class FeatureLevelRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProducerIdsRecord:
-    """A block of producer ids was allocated to a broker (KIP-730); `next_producer_id` follows the block."""
+    """Allocation of a block of producer ids to a broker (KIP-730); `next_producer_id` follows the block."""
 
     __type__: ClassVar = EntityType.data
     __version__: ClassVar[int] = 0
@@ -236,7 +236,7 @@ class ProducerIdsRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerRegistrationChangeRecord:
-    """The registration of a broker changed (KIP-841).
+    """Change of the registration of a broker (KIP-841).
 
     `fenced`: 1 fenced, -1 unfenced, 0 unchanged. `in_controlled_shutdown`: 1 in controlled shutdown, 0 unchanged. Empty
     `log_dirs` means unchanged.
@@ -256,7 +256,7 @@ class BrokerRegistrationChangeRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoOpRecord:
-    """No change (KIP-835): advances the high watermark of an idle cluster, which shows that the quorum works."""
+    """Record without a change (KIP-835): it advances an idle high watermark, which shows that the quorum works."""
 
     __type__: ClassVar = EntityType.data
     __version__: ClassVar[int] = 0
@@ -266,7 +266,7 @@ class NoOpRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegisterControllerRecord:
-    """A controller registered its endpoints and features (KIP-919)."""
+    """Registration of the endpoints and features of a controller (KIP-919)."""
 
     __type__: ClassVar = EntityType.data
     __version__: ClassVar[int] = 0

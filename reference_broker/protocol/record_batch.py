@@ -60,15 +60,15 @@ class TimestampType(IntEnum):
 
 
 class BatchError(ValueError):
-    """The bytes are not a complete, valid batch."""
+    """Bytes that are not a complete, valid batch."""
 
 
 class CompressionError(BatchError):
-    """The records cannot be decompressed."""
+    """Records that cannot be decompressed."""
 
 
 class DecompressedSizeError(CompressionError):
-    """The decompressed records exceed the bound."""
+    """Decompressed records that exceed the bound."""
 
 
 class BatchHeader(NamedTuple):

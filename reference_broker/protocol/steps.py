@@ -17,9 +17,9 @@ ELEMENTS_PER_STEP = 256
 
 
 class Pace:
-    """Decides where a loop over the elements of a request pauses: `if pace.is_due(): yield`, before each element.
+    """Counter for the pauses of a loop over the elements of a request: `if pace.is_due(): yield`, before each element.
 
-    :param elements: the elements of the present step; a loop adds to it what is more work than one element.
+    :ivar elements: number of elements in the present step; a loop adds to it for work that exceeds one element.
     """
 
     def __init__(self) -> None:

@@ -1,8 +1,8 @@
 """Limit of the memory that all connections of a node use for incomplete requests and unread responses.
 
 Kafka limits only requests, and only if `queued.max.request.bytes` is set (KIP-72): then it stops reading. It needs no
-limit for responses, because it sends records from files. Here the connection that uses most memory is closed, and its
-client retries: a client that sends half a request, or reads no response, does not block others.
+limit for responses, because it sends records from files. Here the connection that uses the most memory is closed, and
+its client retries: a client that sends half a request, or reads no response, does not block others.
 """
 
 from collections.abc import Collection

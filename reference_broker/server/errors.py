@@ -6,8 +6,8 @@ EXIT_USAGE = 4
 
 
 class ServerError(Exception):
-    """The broker cannot start or continue. The message is one line."""
+    """Reason for which the broker cannot start or continue. The message is one line."""
 
 
 class UsageError(Exception):
-    """The command line is invalid."""
+    """Error in the command line."""

@@ -1,4 +1,4 @@
-"""Implementation of the core's `Disk` port on a file system. The broker writes files here only.
+"""Implementation of the core's `Disk` port on a file system. No other module of the broker writes files.
 
 Rules of this file:
 - Descriptors stay open, because every request touches a log. Above a bound the least recently used one is closed, so
@@ -31,7 +31,7 @@ class FileDisk:
 
     @property
     def opened_per_event(self) -> int:
-        """Number of new logs that one event creates: more than 10 ms each while three nodes do so at once."""
+        """Number of new logs that one event creates: each takes over 10 ms if three nodes create logs at once."""
         return 2
 
     def exists(self, path: str) -> bool:
@@ -121,8 +121,8 @@ class FileDisk:
     def delete_directory(self, path: str) -> None:
         """Delete a directory with its content. It is renamed first: after a crash no partial partition remains.
 
-        The new name is the same for all directories: remains of a crash are deleted too, and the longest topic name
-        has no room for a suffix.
+        The new name is the same for all directories, so that remains of a crash are deleted too. A suffix would not
+        fit: the name of the longest topic has no room for it.
         """
         for name in [name for name in self._descriptors if name.startswith(f"{path}/")]:
             self._close(name)

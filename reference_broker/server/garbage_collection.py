@@ -1,7 +1,7 @@
 """Garbage collection in short pauses, also in a node with thousands of replicas.
 
-A full collection of Python's visits every object: 150 ms with 8,000 replicas, while all requests wait. But nearly
-everything is freed by its reference count; only a closed connection leaves a cycle, that of asyncio's transport.
+A full collection by Python visits every object: all requests wait for 150 ms with 8,000 replicas. But nearly everything
+is freed by its reference count; only a closed connection leaves a cycle, that of asyncio's transport.
 
 Rules of this module:
 - Python collects the two young generations. Objects that survive are collected once here, and are then frozen:
@@ -15,7 +15,7 @@ import gc
 _YOUNG_COLLECTIONS = 10
 """Collections of the second generation, of some 7,000 objects each, before their survivors are collected and frozen."""
 COMPLETE_EVERY = 32
-"""Number of collections after which one visits all objects: when two million more objects exist than were freed."""
+"""Every nth collection visits all objects: when some two million objects more were created than freed."""
 _NEVER = 2**31 - 1
 
 

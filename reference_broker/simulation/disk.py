@@ -47,7 +47,7 @@ class Failure:
 
 
 class PowerFailureError(OSError):
-    """The power was cut during an operation."""
+    """Power cut during an operation."""
 
 
 class SimulatedFile(bytearray):
@@ -66,15 +66,15 @@ class SimulatedFile(bytearray):
 
     @property
     def is_durable(self) -> bool:
-        """Whether all of it is durable."""
+        """Whether the whole file is durable."""
         return self.flushed_bytes == len(self) and not self.old_end
 
     def flush(self) -> None:
-        """Make all of it durable."""
+        """Make the whole file durable."""
         self.flushed_bytes, self.old_end = len(self), b""
 
     def truncate(self, size: int) -> None:
-        """Truncate it."""
+        """Truncate the file."""
         if size < self.flushed_bytes:
             self.old_end = bytes(memoryview(self)[size : self.flushed_bytes]) + self.old_end
             self.flushed_bytes = size
@@ -111,7 +111,7 @@ class SimulatedDisk(MemoryDisk):
         self.changed: dict[str, None] = {}
         self._delay_ms = 0
         self._durable: dict[str, dict[str, SimulatedFile]] = {"": {}}
-        """By directory and name. A directory that is not in here may be missing after a power cut."""
+        """Durable files by directory and name. A directory without an entry may be missing after a power cut."""
         self._files = _Inodes(self._durable, {})
 
     @property

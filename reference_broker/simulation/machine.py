@@ -65,7 +65,7 @@ class Machine:
     :ivar failed: the error that ended the last node; empty if there was none.
     :ivar ended_by: `kill`, `power`, `failed` or `stop`, as the last node ended; empty while one is running.
     :ivar incarnation: the number of nodes that have run here.
-    :ivar is_stopping: a controlled shutdown was begun.
+    :ivar is_stopping: whether a controlled shutdown was begun.
     :ivar tracers: called with each event of its node.
     :ivar is_settled: callbacks after each event of the node, and at its end.
     """

@@ -13,8 +13,8 @@ How a connection ends:
 - One end closes it, or its process is killed (`close_place`): the other end is notified, after all data sent before.
 - The machine of one end loses its power (`power_off`): the other end is not notified. For bytes that arrive without
   power, or after it is back, a reset is returned.
-- `reset`: at once, and data in flight are lost. An end that is not notified (a half-open connection, or a middlebox
-  that lost its state) detects the reset when it sends: no byte sent after the lost ones is ever delivered.
+- `reset` ends it at once, with loss of data in flight. An end that is not notified (a half-open connection, or a
+  middlebox that lost its state) detects the reset when it sends: no byte sent after the lost ones is ever delivered.
 - No data reach an end that has closed, or was notified: a reset is returned for them.
 
 An attempt to connect is repeated as TCP does, for `CONNECT_TIMEOUT_MS`. If there is no listener, a reset is returned.

@@ -29,7 +29,7 @@ class WireError(AssertionError):
 
 
 class WireCheck:
-    """Checks the messages of a network from now on.
+    """Checker of the messages of a network, from now on.
 
     :param every: check only every nth message.
     :ivar checked: number of checked messages.

@@ -1,6 +1,6 @@
 """Model of Kafka's behaviour: the responses that Kafka would return to a script.
 
-The model is pure and has one cluster without faults. It has what a broker promises its clients, and nothing of the
+The model is pure and has one cluster without faults. It describes what a broker promises its clients, not the
 implementation. Each module has the rules of some APIs; `expected` applies them step by step.
 """
 

@@ -14,7 +14,7 @@ from conformance.sequential.model.cluster import ModelCluster, Partition, Stored
 from conformance.sequential.steps import Cleanup
 
 _PRESENT_MS: Final = 1_690_000_000_000
-"""A time in the past, also of a simulation (2023). Timestamps of such scripts are years before, or centuries after."""
+"""A time in the past, also in a simulation (2023). Timestamps of these scripts are years before or centuries after."""
 _WEEK_MS: Final = 7 * 24 * 60 * 60 * 1000
 """Kafka's default of `segment.ms` and `retention.ms`."""
 _UNLIMITED: Final = -1
@@ -62,9 +62,9 @@ def segments(topic: Topic, partition: Partition) -> list[_Segment]:
 
 
 def _compact(topic: Topic, partition: Partition) -> None:
-    """Remove the records before the active segment that have a newer one with their key there.
+    """Remove each record before the active segment if a newer one there has its key.
 
-    Tombstones stay, unless the script awaits a second compaction without a delay. A batch without records may stay.
+    Tombstones stay, unless `delete.retention.ms` is 0. Batches without records are removed; Kafka may keep them.
     """
     if "compact" not in topic.properties.get("cleanup.policy", "") or not partition.batches:
         return

@@ -1,4 +1,4 @@
-"""ApiVersions, broken and raw requests, whose expected errors the script has, and the restart of a broker."""
+"""ApiVersions, broken requests, raw requests with the errors that their script expects, and the restart of a broker."""
 
 import re
 from typing import Final
@@ -43,7 +43,7 @@ def kill_and_restart(_cluster: object, _step: KillAndRestart) -> Expectation:
 
 
 def raw_request(_cluster: object, step: RawRequest) -> Expectation:
-    """Return the outcome that the step has, independent of the model's state."""
+    """Return the outcome that the step specifies, independent of the model's state."""
     outcome: dict[str, object] = {"errors": tuple(sorted(step.errors)), "explained": True}
     if step.names is not None:
         outcome["names"] = tuple(sorted(step.names))

@@ -34,7 +34,7 @@ def rejected_by(cluster: ModelCluster, broker: int, step: Step) -> Expectation |
 
 
 def served_by_one(alone: Expectation) -> Expectation:
-    """Return that only the coordinator serves a group's offsets."""
+    """Return the expectation that only the coordinator serves a group's offsets."""
     return {"served_by": 1, "other_errors": ("NOT_COORDINATOR",)} if alone.get("error") == "NONE" else {}
 
 

@@ -24,7 +24,7 @@ from fixtures.clients.record_batch import Compression, RecordBatch, encode_batch
 
 _VALID_ACKS: Final = (-1, 0, 1)
 _MAX_MESSAGE_BYTES: Final = 1_048_588
-"""Kafka's default of `max.message.bytes`: 1 MiB and the 12 bytes before a batch's length counts."""
+"""Kafka's default of `max.message.bytes`: 1 MiB plus the 12 bytes that a batch's length does not count."""
 
 _FLAW_ERRORS: Final = {
     Flaw.WRONG_CRC: "CORRUPT_MESSAGE",
@@ -91,7 +91,7 @@ def _rejected(error: Any, **more: Any) -> Expectation:
 
 
 def _malformed(batches: tuple[Batch, ...]) -> str | None:
-    """Return the error unless there is exactly one whole batch of magic 2, which is checked first."""
+    """Return the error unless there is exactly one whole batch of magic 2. This is checked first."""
     if len(batches) != 1 or batches[0].flaw in {Flaw.MAGIC_1, Flaw.TRUNCATED}:
         return "INVALID_RECORD"
     return None

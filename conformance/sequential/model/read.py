@@ -62,7 +62,7 @@ def _first_of(all_batches: tuple[object, ...]) -> Satisfies:
 def _whole_batches(batches: list[StoredBatch], limit: int, *, is_segmented: bool) -> tuple[ReadRecord, ...] | OneOf:
     """Return the records within the soft size limit (KIP-74): the first batch of any size, others while they fit.
 
-    A response may end with a segment, wherever that is.
+    A response may also end at the end of any segment.
     """
     prefixes: list[tuple[ReadRecord, ...]] = []
     records: tuple[ReadRecord, ...] = ()
@@ -129,7 +129,7 @@ def offset_for_leader_epoch(cluster: ModelCluster, step: OffsetForLeaderEpoch) -
 
 
 def delete_records(cluster: ModelCluster, step: DeleteRecords) -> Expectation:
-    """Advance the log start offset, never back; beyond the high watermark nothing is deleted."""
+    """Advance the log start offset. It never decreases, and an offset above the high watermark is rejected."""
     partition = cluster.partition(step.topic, step.partition)
     if partition is None:
         return {"error": unknown_partition(cluster, step), "low_watermark": _NONE}

@@ -1,4 +1,4 @@
-"""Errors for a topic or partition that does not exist: in versions with topic ids (KIP-516) that of an unknown id."""
+"""Errors for a topic or partition that does not exist, by name or, in versions with topic ids, by id (KIP-516)."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -11,7 +11,7 @@ _NO_PARTITION: Final = "UNKNOWN_TOPIC_OR_PARTITION"
 _NO_ID: Final = "UNKNOWN_TOPIC_ID"
 _EITHER: Final = OneOf((_NO_PARTITION, _NO_ID), "requested by name, or by id in newer versions (KIP-516)")
 _BY_ID_SINCE: Final[Mapping[type[Step], int]] = {Produce: 13, Fetch: 13, OffsetCommit: 10}
-"""First versions that name topics by id. The others never do."""
+"""First version of each request that names topics by id. Other requests never do."""
 
 
 def unknown_partition(cluster: ModelCluster, step: Any) -> str | OneOf:

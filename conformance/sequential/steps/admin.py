@@ -82,7 +82,7 @@ class ElectLeaders(Step):
 
 @dataclass(frozen=True, slots=True)
 class IncrementalAlterConfigs(Step):
-    """IncrementalAlterConfigs of a topic (KIP-339): (name, operation, value) of each."""
+    """IncrementalAlterConfigs of a topic (KIP-339), each change as (name, operation, value)."""
 
     changes: tuple[tuple[str, Operation, str | None], ...]
     topic: str = TOPIC
@@ -114,7 +114,7 @@ class DescribeConfigs(Step):
 
 @dataclass(frozen=True, slots=True)
 class AlterClientQuotas(Step):
-    """AlterClientQuotas of one client id (KIP-546): (quota, value) of each; null removes it."""
+    """AlterClientQuotas of one client id (KIP-546), each change as (quota, value); null removes the quota."""
 
     ops: tuple[tuple[str, int | None], ...]
     client: str

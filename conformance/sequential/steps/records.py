@@ -30,7 +30,7 @@ class Flaw(StrEnum):
     OFFSETS_TOO_MANY = "offsets too many"
     """The header spans one offset too many; the checksum is correct."""
     COUNT_AND_OFFSETS = "count and offsets too high"
-    """Both are too high; the checksum is correct."""
+    """The record count and the last offset are both too high; the checksum is correct."""
     NO_SEQUENCE = "no sequence"
     """The batch has a producer id and no sequence."""
     DOUBLED = "doubled"

@@ -8,10 +8,11 @@ are specified by requirements (`conformance/requirements`: admin, configs, leade
 | CreateTopics,              | the replicas of new partitions are on registered brokers, and on as many racks as      |
 | CreatePartitions           | possible; the first one, which leads, is on a broker that is not fenced, as is the ISR |
 | AlterPartitionReassign-    | the partition has all replicas of the target; all others are being removed or are      |
-| ments                      | removed; a cancelled reassignment has removed the replicas that it added (KIP-455).    |
-|                            | One that replaces an ongoing one keeps the replicas that this adds or removes, if it   |
-|                            | has none itself, as in Kafka (`changePartitionReassignment`). It is rejected exactly   |
-|                            | if it changes the replication factor without permission (KIP-860)                      |
+| ments                      | removed; a cancelled reassignment has removed the replicas that it added (KIP-455). If |
+|                            | a reassignment replaces an ongoing one and adds no replica itself, the adding replicas |
+|                            | of the ongoing one stay; the same applies to removing replicas, as in Kafka            |
+|                            | (`changePartitionReassignment`). It is rejected for its replication factor exactly if  |
+|                            | it changes that without permission (KIP-860)                                           |
 | ListPartitionReassignments | the reassignments in progress among the partitions of the request, with the replicas   |
 |                            | that are added and removed                                                             |
 | ElectLeaders               | a preferred leader was in the ISR before the election (KIP-460)                        |

@@ -11,8 +11,8 @@ image before and after the records, independently of the code that makes them. T
 |                     | A rejected proposal changes nothing, and there is a reason for its error                      |
 | BrokerRegistration  | the record has the fields of the request; the same incarnation keeps its epoch, another one   |
 |                     | begins fenced                                                                                 |
-| BrokerHeartbeat     | only the registered epoch is accepted; the response has the fencing of the metadata then; no  |
-|                     | broker is unfenced before it has read its registration, or shuts down while it leads; one     |
+| BrokerHeartbeat     | only the registered epoch is accepted; the response has the fencing of the metadata after it; |
+|                     | no broker is unfenced before it has read its registration, or shuts down while it leads; one  |
 |                     | that leads nothing may shut down at once (KIP-631)                                            |
 | AllocateProducerIds | the block starts at the end of the last one                                          |
 | UnregisterBroker    | the broker is no longer in the metadata                                                       |

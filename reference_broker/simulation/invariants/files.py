@@ -97,7 +97,7 @@ def _check_durable(watched: Watched) -> None:
 
 
 def _has_opened_logs(node: Node) -> bool:
-    """Whether no log is left that a crash of the previous run may have damaged."""
+    """Whether the node has opened all logs that a crash of the previous run may have damaged."""
     return node.broker is None or (node.is_serving and not node.broker.replicas.has_unapplied_metadata)
 
 

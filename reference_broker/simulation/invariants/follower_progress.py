@@ -2,8 +2,8 @@
 
 | name                | what must hold                                                                                |
 |---------------------|-----------------------------------------------------------------------------------------------|
-| `follower-progress` | a follower was last caught up at its latest fetch whose log end it has reached since; the ISR |
-|                     | depends on it                                                                                 |
+| `follower-progress` | a follower was last caught up at its latest fetch such that it has since reached the log end  |
+|                     | that the leader had at that fetch; the ISR depends on this time                               |
 
 The first fetch in a leader epoch is not checked: the epoch begins with a state that depends on the ISR. Whether the
 follower's end offset is that of its fetch is checked with the high watermark (`watermark-on-isr`).
@@ -20,7 +20,7 @@ from reference_broker.simulation.invariants.watch import Watched, led_partition
 
 @dataclass(frozen=True, slots=True)
 class _Fetch:
-    """The last fetch of a follower, the log end then, and when it was last caught up."""
+    """The last fetch of a follower, the log end at that time, and when the follower was last caught up."""
 
     follower: FollowerProgress
     leader_epoch: int

@@ -3,7 +3,7 @@
 | name                  | what must hold                                                                              |
 |-----------------------|---------------------------------------------------------------------------------------------|
 | `no-busy-loop`        | a node takes a bounded number of events in one virtual ms (`watch`)                        |
-| `ends-without-fault`  | a node ends by itself only where its disk has failed; one that could not register may too   |
+| `ends-without-fault`  | a node ends by itself only if its disk has failed, or if it could not register              |
 | `no-leftovers`        | an idle node has few pending requests, timers, effects and responses; at any time, no       |
 |                       | request waits for a closed connection                                                       |
 | `channel-timeout`     | a node disconnects from a peer only after the deadline of a request                         |

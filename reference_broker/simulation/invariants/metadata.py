@@ -14,8 +14,8 @@ the changes are checked. The image of each node is compared with this one for al
 | `fenced-in-isr`             | a broker that is fenced, shuts down or is unregistered leads nothing, and is in no    |
 |                             | ISR, except as its last member, without a leader (KIP-841)                            |
 | `clean-election`            | a leader is elected from the ISR, unless an unclean election is enabled or requested  |
-| `unclean-recovers`          | a leader from outside the ISR is its only member, and recovering (KIP-704); no other  |
-|                             | leader is recovering                                                                  |
+| `unclean-recovers`          | a leader elected from outside the ISR is the only member of the new ISR, and          |
+|                             | recovering (KIP-704); no other leader is recovering                                   |
 | `moved-in-sync`             | a reassignment completes when all target replicas are in sync (KAFKA-15665)           |
 | `joins-isr-complete`        | a replica that joins an ISR has all committed records                                 |
 | `broker-epochs-grow`        | each registration of a broker has a greater epoch, the offset of its batch            |
@@ -70,9 +70,9 @@ _RECOVERING = 1
 
 
 class MetadataInvariants(Observer):
-    """Checks the committed metadata.
+    """Checks of the committed metadata.
 
-    :param partitions: is notified of changes of partitions.
+    :param partitions: invariants to notify of changes of partitions.
     :param properties: properties of the nodes, the defaults of topic and cluster configurations.
     :ivar permitted_unclean: partitions with a requested unclean election; each permits one, at any later time.
     """
@@ -278,7 +278,7 @@ class MetadataInvariants(Observer):
         return f"{self.image.topics_by_id[partition.topic_id].name}-{partition.partition_id}"
 
     def _may_be_unclean(self, partition: PartitionRecord) -> bool:
-        """Whether the first level that sets it permits an unclean election: topic, broker, cluster, node properties.
+        """Whether an unclean election is permitted, by the first of topic, broker, cluster and node that sets this.
 
         Kafka uses the broker configuration of the active controller; here that of any broker is sufficient.
         """

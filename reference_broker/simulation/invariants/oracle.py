@@ -10,7 +10,7 @@
 | `epochs-fit-log`       | the leader epoch cache has the epochs of the batches, and the one that has just begun      |
 | `producers-fit-log`    | the producer states have the epochs, sequences and offsets of their last batches           |
 | `recovery-keeps`       | a log opened after a crash is unchanged                                                    |
-| `recovery-point`       | it is within the log; the checkpoints beside the logs can be read                          |
+| `recovery-point`       | the recovery point is within the log; the checkpoints beside the logs can be read          |
 """
 
 from collections import defaultdict
@@ -35,7 +35,7 @@ _LOOKUPS_MAX = 16
 
 
 class OracleInvariants(Observer):
-    """Checks a log when it was opened or truncated. All logs are checked only at the end."""
+    """Checks of a log that was opened or truncated. All logs are checked only at the end."""
 
     def opened(self, watched: Watched, replica: Replica, log: LogChange) -> None:
         """Check an opened log: its end, epochs, producers and indexes."""
@@ -58,7 +58,7 @@ def check_log(name: object, log: UnifiedLog, mirror: LogMirror, wall_ms: int, *,
     """Check all derived state of a log.
 
     :param wall_ms: the wall-clock time of the node.
-    :param trusted_offset: segments that begin below may have damaged indexes that were not needed since.
+    :param trusted_offset: segments that begin below it may have damaged indexes that were not needed since.
     """
     oracle = _Oracle(name, log)
     oracle.check_batches(mirror)

@@ -14,14 +14,14 @@
 |                             | leader's high watermark, and no replica truncates them                                |
 | `epochs-fit-log`            | the leader epoch cache of a log has the epochs of its batches, and on a leader the    |
 |                             | epoch that it leads, also before the first record (`makeLeader`)                      |
-| `recovery-point`            | records below it are durable, and it is as near to the log end as `flush.messages`    |
-|                             | requires                                                                              |
+| `recovery-point`            | records below the recovery point are durable, and it is as near to the log end as     |
+|                             | `flush.messages` requires                                                             |
 | `recovery-keeps`            | a log that is opened after a stop or a kill is unchanged                              |
 | `acknowledged-is-committed` | records acknowledged with acks=all were below a leader's high watermark               |
 
-A replica whose disk has *lost content*, with permission, may lack it: it leaves the ISR when it restarts (KIP-841),
-unless it is the only member. Then its log is what counts from its next election on, as Kafka promises without eligible
-leader replicas. An unclean election ends every promise that was made before it.
+A replica may lack the content that its disk has *lost* with permission, because it leaves the ISR when it restarts
+(KIP-841). If it is the only member of the ISR, its own log is the valid one from its next election on: without eligible
+leader replicas Kafka promises no more. An unclean election ends every promise that was made before it.
 """
 
 from bisect import bisect_right
@@ -334,7 +334,7 @@ class PartitionInvariants(Observer):
         return node is not None and (partition is None or node_id not in partition.replicas)
 
     def _commit(self, ledger: Ledger, replica: Replica) -> None:
-        """Add the records below the high watermark to the committed ones, which must be the same below."""
+        """Add the records below the high watermark to the committed ones; known ones must be the same."""
         last, known = replica.log.before(replica.high_watermark), ledger.last_committed
         if last is None:
             return

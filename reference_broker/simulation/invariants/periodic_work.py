@@ -1,10 +1,10 @@
-"""Check that the periodic work of brokers is done in a cluster that is healthy and idle.
+"""Periodic work of brokers, which must be done in a cluster that is healthy and idle.
 
 - The checkpoints beside the logs are current: high watermarks (`replica.high.watermark.checkpoint.interval.ms`),
   recovery points and log start offsets (`log.flush.offset.checkpoint.interval.ms`).
 - Each log has applied its retention (`log.retention.check.interval.ms`): no segments below the log start offset, older
   than `retention.ms`, or beyond `retention.bytes`; and no producers beyond `producer.id.expiration.ms`.
-- The preferred leader leads, if `auto.leader.rebalance.enable` (`leader.imbalance.check.interval.seconds`).
+- The preferred leader leads, if `auto.leader.rebalance.enable` is set (`leader.imbalance.check.interval.seconds`).
 
 Work with a period above `PERIOD_MAX_MS` is not checked.
 """

@@ -4,11 +4,12 @@
 |-------------------------------|-------------------------------------------------------------------------------------|
 | `quorum-one-leader`           | one leader per epoch                                                                |
 | `quorum-epochs-grow`          | a node's epoch never decreases, not even by a crash                                 |
-| `quorum-watermark-monotone`   | the newest leader's high watermark is not below any before it                       |
-| `quorum-majority`             | a majority has all below the high watermark, also after a crash                     |
+| `quorum-watermark-monotone`   | the newest leader's high watermark is not below any earlier one                     |
+| `quorum-majority`             | a majority has all records below the high watermark, also after a crash             |
 | `quorum-committed-equal`      | committed records are the same on all nodes, stay there, and have no gaps           |
 | `quorum-leader-no-snapshot`   | a leader never loads a snapshot, and a snapshot has only committed records          |
-| `quorum-snapshot-at-start`    | a log begins at 0, or at the end of its first snapshot, and contains its last       |
+| `quorum-snapshot-at-start`    | a log begins at 0, or at the end of its first snapshot, and does not end before its |
+|                               | last snapshot                                                                       |
 | `quorum-durable`              | appended records are flushed before any other node can learn of them                |
 | `quorum-log-matching`         | see `log_matching`                                                                  |
 | `quorum-leader-complete`      | an elected leader has all committed records                                         |
@@ -52,7 +53,7 @@ def require(condition: object, name: str, detail: Callable[[], str]) -> None:
 class QuorumInvariants:
     """Invariants over all nodes of a quorum, checked whenever one of them changes.
 
-    :param check_quorum_bound_ms: how long a leader may remain one after the last contact of its majority.
+    :param check_quorum_bound_ms: maximum time for which a leader may lead after its last contact with a majority.
     :ivar high_watermark: all records below it are committed.
     :ivar committed: the committed batches, by base offset.
     """

@@ -3,7 +3,8 @@
 | name              | what must hold                                                                                  |
 |-------------------|-------------------------------------------------------------------------------------------------|
 | `quorum-progress` | end offset, last fetch and last caught-up time of a voter or observer follow from its fetches   |
-|                   | in this epoch: it was caught up at the latest fetch whose log end it has reached since          |
+|                   | in this epoch: it was last caught up at its latest fetch such that it has since reached the log |
+|                   | end that the leader had at that fetch                                                           |
 
 An observer that has not fetched for the session timeout may have been removed.
 """
@@ -22,7 +23,7 @@ _NEVER = -1
 
 @dataclass(slots=True)
 class _Fetches:
-    """The fetches of one replica: times of the last one, the log end then, and the last time it was caught up."""
+    """The last fetch of a replica, the log end at that time, and the last time at which it was caught up."""
 
     monotonic_ms: int = _NEVER
     wall_ms: int = _NEVER

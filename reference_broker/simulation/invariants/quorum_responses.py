@@ -6,7 +6,7 @@
 |                   | leader and its endpoint; an epoch is rejected as older or newer only if it is                   |
 | Vote              | a granted vote is stored; a vote is denied only to a log that is behind, after a vote for       |
 |                   | another candidate, or by a leader, or by a follower of a known leader (KIP-595, KIP-996)        |
-| BeginQuorumEpoch, | the epoch is then the node's own                                                                |
+| BeginQuorumEpoch, | the epoch of an accepted request is the node's own afterwards                                   |
 | EndQuorumEpoch    | the same; a follower of the resigned leader waits for its turn among the successors, and no     |
 |                   | longer than the election's backoff (KIP-595)                                                    |
 | Fetch             | by the leader of the epoch: records from the offset on, if there are any, or the diverging      |
@@ -137,9 +137,9 @@ def _compare_epoch_change(watched: Watched, request: Any, response: Any) -> Iter
 
 
 def _compare_successor(quorum: KafkaRaftClient, requested: Any, now_ms: int) -> Iterator[Comparison]:
-    """Compare the time until the election: none for the first successor, and double that of the one before for others.
+    """Compare the time until the election: none for the first successor, and for others double that of the one before.
 
-    Kafka's `strictExponentialElectionBackoffMs`.
+    It is that of Kafka's `strictExponentialElectionBackoffMs`.
     """
     state = quorum.state
     if isinstance(state, Follower) and (state.leader_id, state.epoch) == (requested.leader_id, requested.leader_epoch):

@@ -43,7 +43,7 @@ class QuorumWatch(Observer):
         """By node, log end and election before the request that it handles."""
 
     def subscribe(self, watch: Watch) -> None:
-        """Observe each request of the quorum too: only the request changes a node until its response."""
+        """Observe each request of the quorum, too: until its response only the request changes the node."""
         watch.subscribe(QuorumRequestReceived, self._received)
         watch.subscribe(QuorumRequestHandled, self._handled)
         watch.subscribe(QuorumFetchRecorded, self._progress.on_fetch)

@@ -2,9 +2,9 @@
 
 After a clean shutdown `LogLoader` trusts the segments and reads only the tail of the last one, which it finds by the
 offset index. An index that contradicts its segment must be rebuilt (`LogSegment.sanityCheck`), and no record may be
-lost by it. Bytes after the last batch that are not a whole batch are truncated. Each log of a node that has shut down
-cleanly is opened in copies of its files: unchanged, with a last index entry that names no batch, and with a part of a
-batch header at the end.
+lost because of it. Bytes after the last batch that are not a whole batch are truncated. Each log of a node that has
+shut down cleanly is opened in copies of its files: unchanged, with a last index entry that names no batch, and with a
+part of a batch header at the end.
 """
 
 from collections.abc import Callable, Mapping
@@ -19,7 +19,7 @@ from reference_broker.simulation.invariants.violation import InvariantViolation
 from reference_broker.simulation.invariants.watch import Observer, Watched
 
 _ENTRY_SIZE_BYTES = 8
-"""Relative offset and position."""
+"""Size of an entry of an offset index: relative offset and position."""
 
 
 class ReopeningInvariants(Observer):

@@ -6,13 +6,14 @@
 |                     | timestamp; no latest offset before a new leader has committed all that it found (KIP-207)     |
 | `epoch-response`    | an epoch ends where its last batch does, for OffsetForLeaderEpoch as for a follower's Fetch   |
 |                     | (KIP-101, KIP-279, KIP-595)                                                                   |
-| `isr-response`      | NOT_ENOUGH_REPLICAS under acks=all if the ISR is below `min.insync.replicas`, and an          |
-|                     | acknowledgement, by the current leader, if it is not or will not be                           |
+| `isr-response`      | under acks=all NOT_ENOUGH_REPLICAS is returned only if the ISR is below                       |
+|                     | `min.insync.replicas`, and an acknowledgement only by the current leader, with a maximal ISR  |
+|                     | that is not below it                                                                          |
 | `backs-off`         | a follower that was rejected does not repeat the fetch more often than                        |
 |                     | `replica.fetch.backoff.ms` permits                                                            |
 | `records-response`  | a Fetch returns the batches that the log has at these offsets, from the requested one on      |
 
-These depend on replicas that lag, on failovers and on logs of several segments. Only what a node has itself is
+They depend on replicas that lag, on failovers and on logs of several segments. Only what a node has itself is
 compared, so that this holds also for a leader that is deposed and has not learnt of it. Leader epochs, sequence numbers
 and the current leader in a response are specified by requirements (epochs, idempotence, leadership).
 """
@@ -146,7 +147,7 @@ def _check_end(request: Request, requested: Any, returned: Any, partition: Parti
 
 
 def _check_time(timestamp_ms: int, offset: int, partition: Partition, mirror: LogMirror) -> None:
-    """Check the offset of a timestamp: of the first committed batch with a record at or after it.
+    """Check the offset of a timestamp: it is in the first committed batch with a record at or after that time.
 
     A batch that the log starts within may have lost that record.
     """

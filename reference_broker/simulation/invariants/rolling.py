@@ -20,7 +20,7 @@ _ENTRY_BYTES, _TIME_BYTES = 8, 12
 
 
 class RollingInvariants(Observer):
-    """Checks `segments-rolled` after each change of a log."""
+    """Check of `segments-rolled` after each change of a log."""
 
     def changed(self, watched: Watched, replica: Replica, before: Before) -> None:
         """Check the last appended batch."""

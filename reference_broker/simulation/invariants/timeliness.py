@@ -2,15 +2,16 @@
 
 | name                  | what must hold                                                                              |
 |-----------------------|---------------------------------------------------------------------------------------------|
-| `laggard-leaves-isr`  | a leader keeps no replica in the ISR that has not caught up for `replica.lag.time.max.ms`,  |
-|                       | plus half of it, the period of the check; counted from its last proposal of an ISR          |
+| `laggard-leaves-isr`  | a leader removes a replica from the ISR that has not caught up for                          |
+|                       | `replica.lag.time.max.ms`, within half of that time (the period of the check), which begins |
+|                       | again with each proposal of an ISR                                                          |
 | `leaves-isr-lagging`  | no replica is proposed to leave the ISR that was caught up within `replica.lag.time.max.ms` |
-|                       | or has the whole log; for a new leader, all are caught up when its epoch begins             |
+|                       | or has the whole log; a new leader counts all as caught up when its epoch begins            |
 | `inactive-is-fenced`  | an active controller fences a broker that is down, and has sent no heartbeat, for           |
 |                       | `broker.session.timeout.ms`                                                                 |
 | `flushed-in-time`     | records are durable `flush.ms` and `log.flush.scheduler.interval.ms` after the append       |
-| `leader-is-announced` | a leader of the quorum checks every half of `controller.quorum.fetch.timeout.ms` which      |
-|                       | voters do not fetch, and sends them BeginQuorumEpoch (`LeaderState`)                        |
+| `leader-is-announced` | a leader of the quorum checks twice per `controller.quorum.fetch.timeout.ms` which voters   |
+|                       | do not fetch, and sends them BeginQuorumEpoch (`LeaderState`)                               |
 | `broker-heartbeats`   | a broker waits for a response of the controller, or sends it a request within               |
 |                       | `broker.session.timeout.ms`, after any number of failures (`BrokerLifecycleManager`)        |
 

@@ -2,7 +2,7 @@
 
 
 class InvariantViolation(Exception):  # noqa: N818 - a verdict about a cluster, not an error of the program
-    """An invariant does not hold.
+    """Violation of an invariant.
 
     :param name: the name of the invariant in kebab case, such as `one-leader-per-epoch`.
     :param detail: the node, replica or request that violates it, and how.

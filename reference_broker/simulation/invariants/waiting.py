@@ -8,7 +8,7 @@
 | `fetch-completes`   | after a change of a replica, no request waits whose condition holds: records to read, a high  |
 |                     | watermark above what was produced, or a change of the leader or its epoch                     |
 
-Voters wait whatever `min_bytes` is. A single early response is permitted, as when a peer abandoned an earlier request.
+Voters wait whatever `min_bytes` is. A single early response is permitted: a peer may have abandoned an earlier request.
 A response with an error, a diverging epoch, a snapshot or a new high watermark of the quorum is not empty. A consumer
 above the high watermark does not wait, and one below a log start that has advanced continues to wait, as in Kafka.
 """

@@ -187,7 +187,7 @@ class Watch:
         machine.tracers.append(lambda event: self._traced(watched, event))
 
     def subscribe(self, kind: type[_E], subscriber: Callable[[Watched, _E], None], *, first: bool = False) -> None:
-        """Pass each event of a kind to a subscriber, after the present ones unless `first`."""
+        """Pass each event of a kind to a subscriber, after the present subscribers unless `first`."""
         subscribers = self._subscribers[kind]
         subscribers.insert(0 if first else len(subscribers), subscriber)
 
