@@ -308,7 +308,7 @@ def altered_requests(name: str, change: Callable[[Any], Any]) -> Tampering:
 
 
 def suppressed_errors(name: str, **also: Any) -> Tampering:
-    """Return NONE in place of an error, with other fields of that part as given."""
+    """Return NONE in place of an error, and the given values in other fields of that topic or partition."""
 
     def change(_request: Any, part: Any) -> Any:
         if part.error_code == ErrorCode.none:

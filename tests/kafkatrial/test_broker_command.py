@@ -54,7 +54,7 @@ class Broker:
 
 @pytest.fixture
 def start():
-    """Start the command; processes that a failing test leaves are killed."""
+    """Yield a function that starts the command; commands that a failing test leaves running are killed."""
     brokers = []
 
     def start(*words):

@@ -1,4 +1,4 @@
-"""Rules for the fields of a response: what no request permits is named, and valid responses have none.
+"""Rules for the fields of a response: an invalid value is reported by name, and a valid response has no finding.
 
 Method: responses of kio with one element each, in which one field is altered.
 """
