@@ -117,7 +117,7 @@ def single_latencies_ms(target: Target, topic: str, records: int) -> list[float]
 
 
 def acknowledge_one(producer: Producer, topic: str) -> float:
-    """Return the seconds until one record was acknowledged."""
+    """Produce one record and return the seconds until it was acknowledged."""
     started = time.monotonic()
     errors: list[object] = []
     producer.produce(topic, b"x" * 100, partition=0, on_delivery=lambda error, _: errors.append(error))
@@ -145,7 +145,7 @@ def failovers(target: Target, topic_prefix: str) -> Iterator[tuple[str, float]]:
 
 
 def _topic_led_by(target: Target, prefix: str, wanted: Callable[[int], bool]) -> str:
-    """Create topics until one has a wanted leader; leaders are placed on the nodes in turn."""
+    """Create topics until one has a wanted leader, and return its name; leaders are placed on the nodes in turn."""
     for number in range(20):
         topic = f"{prefix}-{number}"
         create_topics(target, topic)
