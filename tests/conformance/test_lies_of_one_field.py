@@ -30,7 +30,7 @@ class Lie:
 
 
 def whole(name: str, **changes: Any) -> Tampering:
-    """Alter fields of a whole response, in the versions that have them."""
+    """Return a tampering of top-level fields of a response, in the versions that have them."""
 
     def tamper(request: Any, forward: Any) -> Any:
         response = forward(request)

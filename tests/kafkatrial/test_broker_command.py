@@ -145,7 +145,7 @@ def cluster():
 
 
 def write(servers, payload):
-    """Return the record's offset."""
+    """Write a record and return its offset."""
     reports = []
     producer = Producer({"bootstrap.servers": servers})
     producer.produce("kept", payload, on_delivery=lambda error, message: reports.append((error, message.offset())))
