@@ -85,7 +85,7 @@ def measure_kafka(directory: Path, nodes: int, rounds: int, records: int) -> Non
 
 
 def produce(target: Target, topic: str, batch_bytes: int, records: int) -> float:
-    """Return records per second until the last one was acknowledged."""
+    """Produce records; return the number per second until the last one was acknowledged."""
     properties = {"acks": "all", "linger.ms": 5, "batch.size": batch_bytes, "queue.buffering.max.messages": records}
     producer = Producer({"bootstrap.servers": target.bootstrap_servers, **properties})
     payload = os.urandom(RECORD_BYTES)

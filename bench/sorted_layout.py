@@ -168,7 +168,7 @@ RULES = (
 
 
 def sorted_by_duckdb(run_dir: Path, folder: Path, *, cores: int, memory: str, rules: bool) -> None:
-    """Sort with DuckDB."""
+    """Write the sorted files with DuckDB, and with `rules` check the rules between records."""
     import duckdb
 
     config = {"threads": cores, "memory_limit": memory, "temp_directory": str(folder / "spill")}
@@ -189,7 +189,7 @@ def sorted_by_duckdb(run_dir: Path, folder: Path, *, cores: int, memory: str, ru
 
 
 def sorted_by_spark(spark, run_dir: Path, folder: Path, *, records: int) -> None:
-    """Sort with Spark: a range of about a million rows for each task."""
+    """Write the sorted files with Spark: a range of about a million rows for each task."""
     for name in ("operations", "records", "positions", "states"):
         spark.read.parquet(str(run_dir / "history" / f"{name}.parquet")).createOrReplaceTempView(name)
     rows = [tuple(row) for row in spark.sql(_places()).collect()]

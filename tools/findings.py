@@ -88,7 +88,7 @@ class Cause:
 
     @property
     def shown(self) -> Violation:
-        """The first violation with a script, if there is one."""
+        """The first violation with a script, or the first one if none has a script."""
         return next((each for each in self.violations if each.decisive), self.violations[0])
 
 

@@ -110,7 +110,7 @@ class Porcupine:
 
 
 def porcupine_events(events: Sequence[Event]) -> list[list[Any]]:
-    """Return events for the Go program. It has no unknown operations: each one ends last, with any result permitted."""
+    """Return events for the Go program; an operation of unknown outcome ends last there, with any result permitted."""
     lines: list[list[Any]] = []
     running: dict[Any, Event] = {}
     for event in events:

@@ -16,7 +16,7 @@ TICK_NS = 1_000
 
 
 def write(run_dir: Path, name: str, **columns: pa.Array) -> None:
-    """Return a table with the given columns; the others are null."""
+    """Write a table of the history with the given columns; the others are null."""
     rows = len(next(iter(columns.values())))
     arrays = [columns[field.name].cast(field.type) if field.name in columns else pa.nulls(rows, field.type)
               for field in SCHEMAS[name]]  # fmt: skip
