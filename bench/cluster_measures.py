@@ -62,7 +62,7 @@ def create_topics(target: Target, *topics: str, partitions: int = 1) -> None:
 
 
 def produce(target: Target, topic: str, size: int, records: int = RECORDS) -> float:
-    """Return records per second until the last one was acknowledged."""
+    """Produce records; return the number per second until the last one was acknowledged."""
     producer = Producer(
         {
             "bootstrap.servers": target.bootstrap_servers,
@@ -86,7 +86,7 @@ def produce(target: Target, topic: str, size: int, records: int = RECORDS) -> fl
 
 
 def consume(target: Target, topic: str) -> float:
-    """Return records per second from the first poll to the last record of the topic.
+    """Consume a topic; return records per second from the first poll to the last record.
 
     librdkafka stops fetching for a second, by default, when its own queue is full; that would measure the client.
     """
@@ -111,13 +111,13 @@ def consume(target: Target, topic: str) -> float:
 
 
 def single_latencies_ms(target: Target, topic: str, records: int) -> list[float]:
-    """Return milliseconds from produce to acknowledgement, one record in flight, no linger, without the first tenth."""
+    """Return the milliseconds until each of successive records was acknowledged, without the first tenth."""
     producer = Producer({"bootstrap.servers": target.bootstrap_servers, "acks": "all", "linger.ms": 0})
     return [acknowledge_one(producer, topic) * 1e3 for _ in range(records)][records // 10 :]
 
 
 def acknowledge_one(producer: Producer, topic: str) -> float:
-    """Return the seconds until one record was acknowledged."""
+    """Produce one record and return the seconds until it was acknowledged."""
     started = time.monotonic()
     errors: list[object] = []
     producer.produce(topic, b"x" * 100, partition=0, on_delivery=lambda error, _: errors.append(error))
@@ -145,7 +145,7 @@ def failovers(target: Target, topic_prefix: str) -> Iterator[tuple[str, float]]:
 
 
 def _topic_led_by(target: Target, prefix: str, wanted: Callable[[int], bool]) -> str:
-    """Create topics until one has a wanted leader; leaders are placed on the nodes in turn."""
+    """Create topics until one has a wanted leader, and return its name; leaders are placed on the nodes in turn."""
     for number in range(20):
         topic = f"{prefix}-{number}"
         create_topics(target, topic)

@@ -3,15 +3,15 @@
     .venv/bin/python bench/disk.py [--rounds 5] [--records 60000] [--nodes 1]
 
 Two clusters with the same settings run at once and are measured in turn, while the other one is idle; the order
-alternates. Records of 1,024 bytes with acks=all to one partition, in batches of a megabyte (librdkafka's default) and
-of 16 KiB (the default of Kafka's producer); and the latter with `flush.messages=1`. A ratio is computed in each round,
-and the median of the rounds is printed. The plain directory is on the disk of the temporary directory, whose flushes
-are real; those of the FUSE disk are not, so that it may be faster.
+alternates. Records of 1,024 bytes are produced with acks=all to one partition: in batches of a megabyte (librdkafka's
+default), in batches of 16 KiB (the default of Kafka's producer), and in the latter with `flush.messages=1`. A ratio is
+computed in each round, and the median of the rounds is printed. The plain directory is in the temporary directory. Its
+flushes reach the real disk, and those of the FUSE disk do not, so that the FUSE disk may be faster.
 
-Each write waits until the daemon has run. On a machine with other load this does not measure the disk, therefore the
+Each write on the FUSE disk waits for its daemon. On a machine with other load that wait dominates the figures, so the
 load of the machine is printed too.
 
-Then for the disk itself: the time until it is mounted, until a fault is in effect, and of a power cut and a remount.
+Finally it prints the durations of actions of the disk itself: a mount, a fault, a power cut and a remount.
 """
 
 import argparse
@@ -85,7 +85,7 @@ def measure_kafka(directory: Path, nodes: int, rounds: int, records: int) -> Non
 
 
 def produce(target: Target, topic: str, batch_bytes: int, records: int) -> float:
-    """Return records per second until the last one was acknowledged."""
+    """Produce records; return the number per second until the last one was acknowledged."""
     properties = {"acks": "all", "linger.ms": 5, "batch.size": batch_bytes, "queue.buffering.max.messages": records}
     producer = Producer({"bootstrap.servers": target.bootstrap_servers, **properties})
     payload = os.urandom(RECORD_BYTES)

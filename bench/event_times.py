@@ -2,9 +2,9 @@
 
     .venv/bin/python bench/event_times.py
 
-A node has one thread, so all other requests wait for the end of an event. Three nodes run in virtual time, on
-simulated disks; each event of the request and of its effects on all nodes is timed. Other processes on the
-machine make events longer. Garbage collection has its own line, because three nodes share one heap here.
+A node has one thread, so all other requests wait until an event ends. Three nodes run in virtual time, on simulated
+disks. Each event is timed that handles the request or one of its effects on any node. Other processes on the machine
+make events longer. Garbage collection has its own line, because three nodes share one heap here.
 """
 
 import gc

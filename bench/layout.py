@@ -1,12 +1,13 @@
-"""The layout of a large history: ours, by sorted runs, against the same rows sorted by DuckDB and by Spark, in turn.
+"""Layout of a large history: our sorted runs compared with the same rows sorted by DuckDB and by Spark.
 
     .venv/bin/python bench/layout.py [--records 1000000 10000000] [--rounds 3] [--methods ours duckdb] [--memory 2GB]
 
-Each method lays out the tables of one synthesized history in a separate process group, in turn, on as many cores: ours
-and DuckDB's with worker processes (`ours`, `duckdb`), ours and Spark's in a session that is up (`spark-ours`, `spark`).
-After each the history is judged by that layout; a verdict that differs ends the bench. Ours checks the rules of the
-format on the way, DuckDB's most of them with `--rules`, Spark's none. Printed are the medians and their ratio to ours:
-seconds on the clock, seconds of the processor, the highest sum of what all processes had resident, and the load.
+The methods lay out the tables of one synthesized history in turn, each in a separate process and on the same number of
+cores. `ours` and `duckdb` use worker processes; `spark-ours`, which is our layout too, and `spark` use a Spark session
+that is already running. After each layout the history is judged by it; a different verdict ends the benchmark. Our
+layout also checks the rules of the format, DuckDB's checks most of them with `--rules`, and Spark's checks none. For
+each method the medians of wall time, processor time and the peak of the total resident memory are printed, with their
+ratios to ours, and the load.
 """
 
 import argparse

@@ -3,11 +3,11 @@
     .venv/bin/python bench/links.py [--target apache-kafka:4.3.1] [--rounds 7] [--records 30000]
 
 Three clusters with the same settings run at once, each with its own client process (with packet filters in a network
-namespace), and are measured in turn, while the others are idle; the order alternates. Records of 1,024 bytes with
-acks=all to one partition with three replicas. A ratio is computed in each round, and the median of the rounds is
-printed.
+namespace), and are measured in turn, while the others are idle; the order alternates. Records of 1,024 bytes are
+produced with acks=all to one partition with three replicas. A ratio is computed in each round, and the median of the
+rounds is printed.
 
-Then: the time until one of three nodes is isolated from the others, and until the links are healed.
+Finally it prints the time until one of three nodes is isolated from the others, and until the links are healed.
 """
 
 import argparse
@@ -27,7 +27,7 @@ from fixtures.targets.target import Capability
 
 KINDS = ("direct", "streams", "packets")
 GOALS = {"streams": 0.90, "packets": 0.97}
-"""Minimum throughput with breakable links relative to the one without them."""
+"""Minimum throughput with breakable links, relative to the throughput without them."""
 EFFECT_GOAL_MS = 10
 RECORD_BYTES = 1024
 TURNS = 15
@@ -43,7 +43,7 @@ def main() -> None:
     if reason := namespace.why_no_namespace():
         print(f"not on packets: {reason}")
     kinds = [kind for kind in KINDS if kind != "packets" or not reason]
-    spawning = get_context("spawn")  # a process enters a namespace before it has threads
+    spawning = get_context("spawn")  # because a process must enter a namespace before it has threads
     clients = {}
     for kind in kinds:
         clients[kind], theirs = spawning.Pipe()

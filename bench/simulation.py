@@ -2,7 +2,7 @@
 
     .venv/bin/python bench/simulation.py [--scripts 30] [--seeds 2000] [--records 100000]
 
-All on one core. The judgement of the runs is included in the times.
+Everything runs on one core. The times include the judgement of the runs.
 
 - Scripts per second of CPU time, and the ratio of virtual time to real time, for a script of 100 client operations and
   three faults on three nodes.
@@ -68,7 +68,7 @@ def measure_scripts(scripts: int) -> tuple[float, float, float]:
 
 
 def measure_memory_mib(seeds: int) -> tuple[float, float]:
-    """Return resident memory after a tenth of the seeds and after all; it includes generating the scripts."""
+    """Return the resident memory after a tenth of the seeds and after all; generating their scripts is included."""
     early_mib = 0.0
     for seed in range(seeds):
         run(trial_of_seed(seed))

@@ -1,11 +1,11 @@
 """Layouts of a history whose rows are sorted by DuckDB or by Spark instead of in sorted runs, for `layout.py`.
 
 The sort is one SQL text: `records` joined with `operations`, in the columns of `linearizability.shards.tables`, by log
-and offset. DuckDB writes it with `ORDER BY` under a memory limit, Spark with `repartitionByRange` and
-`sortWithinPartitions`. Parts are then settled from ranges of row groups by the tasks that settle them from sorted runs,
-so that files and verdicts are the same. With `rules` DuckDB checks the rules between records as our tasks do, and
-`operations` are checked as there; the rules of single rows are left out, which favours these layouts. Only synthesized
-histories are laid out: four tables of one file each, whose rows all have a topic id.
+and offset. DuckDB sorts the result with `ORDER BY` under a memory limit, Spark with `repartitionByRange` and
+`sortWithinPartitions`. The parts of the layout are then settled from ranges of row groups by the same tasks that settle
+them from sorted runs, so that files and verdicts are the same. With `rules`, DuckDB checks the rules between records,
+and our task checks `operations`. The rules of single rows are not checked, which favours these layouts. Only
+synthesized histories can be laid out: they have four tables of one file each, and a topic id in every row.
 """
 
 import shutil
@@ -111,7 +111,7 @@ class FromSorted:
     task: SettleSmall | SettlePart
 
     def __call__(self) -> object:
-        """Settle."""
+        """Settle from the sorted files, and return the result of the task."""
         with mock.patch.object(settling, "gathered", _gathered):
             return self.task()
 
@@ -146,7 +146,7 @@ class SortedFiles:
                     self._groups.setdefault(name, []).append((path, number, spans[0], spans[1]))
 
     def of(self, logs: Sequence[int], keys: Mapping[str, tuple[int, int]]) -> dict[str, list[Rows]]:
-        """Return the index, as `runs.Index.of` does."""
+        """Return the row groups of these logs and ranges of keys by table, as `runs.Index.of` returns runs."""
         found: dict[str, list[Rows]] = {}
         for name, (low, high) in keys.items():
             for path, number, (first, last), (lowest, highest) in self._groups.get(name, ()):
@@ -168,7 +168,7 @@ RULES = (
 
 
 def sorted_by_duckdb(run_dir: Path, folder: Path, *, cores: int, memory: str, rules: bool) -> None:
-    """Sort with DuckDB."""
+    """Write the sorted files with DuckDB, and with `rules` check the rules between records."""
     import duckdb
 
     config = {"threads": cores, "memory_limit": memory, "temp_directory": str(folder / "spill")}
@@ -189,7 +189,7 @@ def sorted_by_duckdb(run_dir: Path, folder: Path, *, cores: int, memory: str, ru
 
 
 def sorted_by_spark(spark, run_dir: Path, folder: Path, *, records: int) -> None:
-    """Sort with Spark: a range of about a million rows for each task."""
+    """Write the sorted files with Spark: a range of about a million rows for each task."""
     for name in ("operations", "records", "positions", "states"):
         spark.read.parquet(str(run_dir / "history" / f"{name}.parquet")).createOrReplaceTempView(name)
     rows = [tuple(row) for row in spark.sql(_places()).collect()]

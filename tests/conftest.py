@@ -1,4 +1,4 @@
-"""What all tests share: Hypothesis's profile, and the rotation of the samples, which the header of a run prints."""
+"""Configuration of all tests: Hypothesis's profile, the rotation of samples in pytest's header, the order of files."""
 
 from collections import Counter
 
@@ -7,8 +7,8 @@ from hypothesis import HealthCheck, settings
 
 from tests.sampling import VARIABLE, rotation
 
-# How long an example takes depends on what else this machine does, so it decides nothing here; pytest-timeout ends what
-# hangs. Everything else is as in the profile that Hypothesis loads by itself: the same examples again where CI is set.
+# Examples have no deadline, because their duration depends on the load of the machine; pytest-timeout ends tests that
+# hang. All else is as in the profile that Hypothesis loads by itself, which repeats the same examples in CI.
 settings.register_profile(
     "any machine",
     settings.default,
@@ -29,7 +29,7 @@ def pytest_report_header():
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config, items):
-    """Let parallel processes start files with slow tests first, then those with many tests: no slow file is last."""
+    """Order files in parallel runs: those with slow tests first, then by number of tests, so no slow file is last."""
     if hasattr(config, "workerinput"):
         slow = {item.path for item in items if item.get_closest_marker("slow")}
         tests = Counter(item.path for item in items)

@@ -43,7 +43,7 @@ def unknown_in(text, modules):
 
 
 def folders_of(map_text):
-    """Return the folders of the map: those of an indented line are in the folder above."""
+    """Return the folders of the map; a folder on an indented line is inside the folder of the line above."""
     parent = Path()
     for line in map_text.splitlines():
         indent, names = re.match(r"( *)((?:\w+/(?:, | +))+)", line).groups()

@@ -1,4 +1,4 @@
-"""No module imports itself through others. Imports for type checkers and in functions count, too."""
+"""Imports between modules: there is no cycle, even with imports for type checkers and in functions."""
 
 from graphlib import CycleError, TopologicalSorter
 
@@ -9,7 +9,7 @@ PACKAGES = ("kafkatrial", "chaos", "conformance", "fixtures", "reports", "linear
 
 
 def circle_of(graph):
-    """The modules of a circle, the first one twice; null where there is none."""
+    """Return the modules of an import cycle, the first one also at the end; None if there is no cycle."""
     imports = {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}
     try:
         TopologicalSorter(imports).prepare()

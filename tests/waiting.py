@@ -1,4 +1,4 @@
-"""Waiting for what other processes and threads do."""
+"""Wait for a condition that other processes or threads make true."""
 
 import time
 
@@ -7,7 +7,7 @@ _PERIOD_S = 0.01
 
 
 def wait_until(condition):
-    """Until it holds; fails the test where it does not in a minute, which is more than anything here takes."""
+    """Wait until the condition is true; fail the test after a minute, which is longer than anything here takes."""
     deadline = time.monotonic() + PATIENCE_S
     while not condition():
         assert time.monotonic() < deadline, "waited in vain"

@@ -2,11 +2,12 @@
 
     python -m tools.findings apache-kafka:4.3.1 RUN_DIR...
 
-Each entry is a cause from the expectations of a broker: the requirements that a run found violated for this reason, the
-shortest script up to the step that shows it, and what the broker returned. Violations without a reason are left out.
+Each entry is a cause from the expectations of a broker. It has the requirements that runs found violated for this
+reason, the shortest script up to the step that shows it, and what the broker returned. Violations without a reason are
+left out.
 
 The first argument is a target that satisfies all requirements. The scripts run on it first; the page is written only if
-it returns what is expected in each of them.
+its responses in all of them are as expected.
 """
 
 import re
@@ -36,11 +37,11 @@ PAGE: Final = Path(__file__).parents[1] / "docs" / "findings.md"
 MARKER: Final = "<!-- The rest is written by tools.findings. -->\n"
 LEVELS: Final = ("MUST", "SHOULD", "MAY")
 STEPS_MAX: Final = 5
-"""Maximum number of steps that an entry shows before the decisive one."""
+"""Maximum number of steps that an entry shows; the last of them is the decisive one."""
 _WIDTH: Final = 118
 _PROGRAM_FILE: Final = "repro.py"
 _OPTIONS: Final = {"kfake": "--targets docs/examples/kfake/kafkatrial.toml "}
-"""Options of the command of a target, such as its file of tables."""
+"""Options that a command needs for a target, such as `--targets` with its file."""
 _VERSIONS: Final = {
     "kfake": "franz-go's `pkg/kfake`, the version of `docs/examples/kfake/go.mod`",
     "tansu": "0.6.0",
@@ -69,7 +70,7 @@ class Violation:
 
     @property
     def decisive(self) -> re.Match[str] | None:
-        """The step that shows it; None if a history does."""
+        """The step that shows the violation; None if a history shows it."""
         return _DECISIVE.match(self.finding.expected)
 
 
@@ -87,7 +88,7 @@ class Cause:
 
     @property
     def shown(self) -> Violation:
-        """The first violation with a script, if there is one."""
+        """The first violation with a script, or the first one if none has a script."""
         return next((each for each in self.violations if each.decisive), self.violations[0])
 
 
@@ -112,7 +113,7 @@ def causes(runs: Sequence[Path], known: Mapping[str, ExpectedViolation], target:
 
 
 def differing(target: Target, scripts: Mapping[str, tuple[Script, int]]) -> Iterator[str]:
-    """Yield the scripts in which the target does not return what is expected of the decisive step either."""
+    """Yield the scripts in which this target does not return what is expected of the decisive step."""
     for name, (script, decisive) in scripts.items():
         with Session(target, f"findings-{time.time_ns():x}") as session:
             responses, wanted = session.run(script), expected(session.pinned(script))
@@ -170,7 +171,7 @@ def _entry(number: int, cause: Cause) -> Iterator[str]:
 
 
 def _script(lines: Sequence[str], decisive: int) -> Iterator[str]:
-    """Yield the requests up to the decisive one; of many only the last ones."""
+    """Yield the requests up to the decisive one, without the first ones if there are many."""
     starts = [place for place, line in enumerate(lines) if _STEP.match(line)][:decisive]
     if decisive > STEPS_MAX:
         yield f"… {decisive - STEPS_MAX} steps"

@@ -1,4 +1,4 @@
-"""Generator of docs/kafka-classes.md: the modules of the reference broker beside the Java classes and KIPs they follow.
+"""Generator of docs/kafka-classes.md: modules of the reference broker, and the Java classes and KIPs that they follow.
 
 A module's docstring has the line `Follows: CLASS, CLASS (KIP-N, KIP-N).`, which may be wrapped. `make docs` writes the
 page.

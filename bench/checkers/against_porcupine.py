@@ -2,14 +2,15 @@
 
     .venv/bin/python bench/checkers/against_porcupine.py [--rounds 5] [--json FILE]
 
-Both judge the same events in the same run, one thread each: 102 logs of Jepsen against etcd, and a key-value store with
-10 and 50 clients, linearizable and not. The histories are part of porcupine's module, which Go downloads; none is kept
-here. Reading them into memory is not timed. The time is processor time, since the machine may have other load. Rounds
-alternate between the two, since the machine's speed drifts; the shortest time of all rounds counts for each history.
-As with `timeit`, Python's cycle collector is off while a history is timed. A ratio below 1.0 means that this checker is
-faster.
+Both judge the same histories in the same run, with one thread each: 102 logs of Jepsen's test of etcd, and histories of
+a key-value store with 10 and with 50 clients, linearizable ones and others. They are part of porcupine's module, which
+Go downloads. Reading them into memory is not timed. Processor time is measured, because the machine may have other
+load. The two alternate in rounds, because the machine's speed drifts; the shortest time of all rounds counts for each
+history. As with `timeit`, Python's cycle collector is off while a history is timed. A ratio below 1.0 means that this
+checker is faster.
 
-kv c50-bad has keys that no search has decided yet: it is judged key by key, with a budget, and these keys are printed.
+In kv c50-bad some keys are still undecided by any search. It is therefore judged key by key with a budget, and the
+undecided keys are printed.
 """
 
 import argparse
@@ -109,7 +110,7 @@ class Porcupine:
 
 
 def porcupine_events(events: Sequence[Event]) -> list[list[Any]]:
-    """Return events for the Go program. It has no unknown operations: each one ends last, with any result permitted."""
+    """Return events for the Go program; an operation of unknown outcome ends last there, with any result permitted."""
     lines: list[list[Any]] = []
     running: dict[Any, Event] = {}
     for event in events:
@@ -144,7 +145,7 @@ def histories_of(test_data: Path) -> list[History]:
 
 
 def our_time(history: History) -> Timed:
-    """Return the shortest of some times; a check ends at the first violation, as porcupine's does."""
+    """Return the shortest time of several checks; a check ends at the first violation, as porcupine's does."""
     model, best, verdict = history.model, sys.maxsize, Verdict.UNKNOWN
     for _ in range(REPEATS):
         gc.disable()

@@ -1,9 +1,9 @@
-"""All anomalies on valid histories in memory, as the local engine judges smaller ones: time and its growth.
+"""Check of all anomalies in memory, as the local engine judges small histories: time and its growth on valid ones.
 
     .venv/bin/python bench/checkers/anomalies.py [--records 10000000] [--json FILE]
 
-Each history is judged in a new process, after it is written and before it is read: validation, every anomaly, the
-verdict. `growth` is the time relative to a tenth of the records, on the same number of partitions: 10 is linear.
+A new process reads each history, validates it, and checks every anomaly. `growth` is the time relative to a tenth of
+the records, on the same number of partitions: 10 is linear.
 """
 
 import argparse
@@ -27,7 +27,7 @@ from linearizability.synthetic.writing import Request, synthesize
 PARTITIONS = (1, 1000)
 GOAL_RECORDS = 10_000_000
 GOAL_S, GOAL_MB, GOAL_GROWTH = 60.0, 4096.0, 15.0
-"""Seconds of processor time, megabytes, and growth that is near linear: sorting, and data above the cache size."""
+"""Seconds of processor time, megabytes, and growth: above 10, because of sorting and of data beyond the cache size."""
 
 
 def check_without_violation(run_dir: Path) -> None:

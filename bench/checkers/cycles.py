@@ -5,7 +5,7 @@
 There are two histories, each generated with numpy and written as a run directory. In both, 50 clients have concurrent
 transactions, each with a produce to two of four partitions.
 
-- *pipeline*: each client also reads its own input. Their writes are interleaved, as Kafka permits, so that there are
+- *pipeline*: each client also reads its own input. The writes are interleaved, as Kafka permits, so that there are
   components of G0 with thousands of transactions.
 - *mesh*: each client also reads a little of one of the four partitions, with some lag. With read-write edges all
   transactions are one component.
@@ -98,7 +98,7 @@ def _pipeline_reads(op_id: Any) -> dict[str, Any]:
 
 
 def _mesh_reads(rng: Any, op_id: Any, sends: dict[str, Any], place: Any, ends: Any) -> dict[str, Any]:
-    """Return for each poll two records of one partition, some way before its end when the poll began."""
+    """Return two records for each poll, from one partition, a little before the end that it had when the poll began."""
     count = len(op_id)
     poll, partition = op_id[:, 1], rng.integers(0, PARTITIONS, count)
     begins = np.append(0, ends)[partition]
@@ -190,7 +190,7 @@ def measure(folder: Path) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Generate the histories, judge each in a new process, and print."""
+    """Generate the histories, judge each in a new process, and print the figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--transactions", type=int, default=1_000_000)
     parser.add_argument("--json", type=Path)

@@ -36,7 +36,7 @@ def judge(run_dir: Path) -> None:
 
 
 def measure(run_dir: Path, rounds: int) -> dict[str, Cost]:
-    """Measure in this process, which does nothing else."""
+    """Measure the check of one history in this process, which does nothing else."""
     whole = cost_of(lambda: judge(run_dir))
     columns = load(run_dir)
     plain = min((cost_of(columns.find_conflict) for _ in range(rounds)), key=lambda cost: cost.cpu_s)

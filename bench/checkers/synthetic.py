@@ -16,7 +16,7 @@ TICK_NS = 1_000
 
 
 def write(run_dir: Path, name: str, **columns: pa.Array) -> None:
-    """Return a table with the given columns; the others are null."""
+    """Write a table of the history with the given columns; the others are null."""
     rows = len(next(iter(columns.values())))
     arrays = [columns[field.name].cast(field.type) if field.name in columns else pa.nulls(rows, field.type)
               for field in SCHEMAS[name]]  # fmt: skip
@@ -36,9 +36,10 @@ def constant(value: str | int | bool, rows: int) -> pa.Array:
 
 
 def log_of_one_partition(run_dir: Path, operations: int) -> None:
-    """Fifty clients in turn: every other operation produces a record, the rest fetch two near the end, and the end.
+    """Write a history of fifty clients in turn: one operation produces a record, the next fetches two near the end.
 
-    One produce in two hundred has an unknown outcome; of these, every other record is in the log.
+    A fetch also returns the end offset. About one produce in two hundred has an unknown outcome; about half of these
+    records are in the log.
     """
     rng = np.random.default_rng(1)
     write_run(run_dir)

@@ -8,8 +8,8 @@ DuckDB counts nine anomalies by the SQL of `tests/linearizability/shards/anomali
 printed separately; processor times are of all processes, and a better measure on a machine with other load. Memory is
 the highest sum of the resident memory of all processes.
 
-With several numbers of records each is a case with the first skew; with several skews each is a case with the last
-number of records, for the engines only. The growth of the engines' times and memory from case to case is printed last.
+Each number of records is a case with the first skew. Each further skew is a case with the last number of records, for
+the engines only. The growth of the engines' times and memory from case to case is printed last.
 """
 
 import argparse

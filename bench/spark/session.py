@@ -2,8 +2,9 @@
 
     python bench/spark/session.py [ROUNDS]
 
-Each start is a new process, the three ways in turn, so that other load affects all; medians, and ratios to the first
-way. The time is from the call of `spark_session` to a session that is ready, including the JVM.
+Each start is in a new process. The three ways are measured in turn, so that other load affects all of them; the medians
+and their ratios to the first way are printed. The time is from the call of `spark_session` until the session is ready,
+including the start of the JVM.
 """
 
 import os

@@ -55,7 +55,7 @@ OF_SIMULATION = "keep-the-log-under-a-snapshot"
 
 @pytest.fixture
 def saved_by(tmp_path):
-    """Return the file that each source of trials saves."""
+    """Return a function that returns the trial file of a source."""
 
     def file_of(source) -> Path:
         match source:

@@ -63,5 +63,5 @@ def finds(finding: Finding) -> Callable[[CheckContext], Mapping[str, Finding]]:
 
 
 def shared(check: Callable[[CheckContext], Mapping[str, Finding]], id_: str, **fields: Any) -> Requirement:
-    """Return a requirement that is checked beside others."""
+    """Return a requirement that may be checked at the same time as others on one cluster."""
     return requirement(ScriptedCheck(check, st.nothing(), cost=1), id_, **fields)

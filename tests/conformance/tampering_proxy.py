@@ -246,7 +246,7 @@ def _blank_value(kind: Any) -> Any:
 
 
 def pretended(key: int, error: ErrorCode) -> Tampering:
-    """Advertise an API and a feature that the broker does not have, and respond to that API with an error."""
+    """Return a tampering that advertises an API and a feature the broker lacks, and responds to it with an error."""
     newest = known_versions(key)[-1]
 
     def tamper(request: Any, forward: Forward) -> Any:
@@ -291,7 +291,7 @@ PARTITIONS = {
 
 
 def altered_responses(name: str, change: Callable[[Any, Any], Any]) -> Tampering:
-    """Alter each partition or topic of a response; `change` receives the request and that part of the response."""
+    """Return a tampering of each partition or topic in responses; `change` receives the request and that part."""
 
     def tamper(request: Any, forward: Forward) -> Any:
         response = forward(request)
@@ -303,12 +303,12 @@ def altered_responses(name: str, change: Callable[[Any, Any], Any]) -> Tampering
 
 
 def altered_requests(name: str, change: Callable[[Any], Any]) -> Tampering:
-    """Forward an altered request to the broker."""
+    """Return a tampering that alters requests before they are forwarded to the broker."""
     return lambda request, forward: forward(change(request) if api(request) == name else request)
 
 
 def suppressed_errors(name: str, **also: Any) -> Tampering:
-    """Return NONE in place of an error, with other fields of that part as given."""
+    """Return a tampering that replaces errors by NONE, and other fields of that topic or partition by given values."""
 
     def change(_request: Any, part: Any) -> Any:
         if part.error_code == ErrorCode.none:

@@ -63,7 +63,7 @@ def _denies_append_time(_request: Any, part: Any) -> Any:
 
 
 def records_altered(change: Callable[[list[Any], Any], list[Any]]) -> Tampering:
-    """Change the batches that a fetch returns; `change` receives them and the request."""
+    """Return a tampering that changes the batches of fetches; `change` receives them and the request."""
 
     def partition(request: Any, part: Any) -> Any:
         batches = list(decode_batches(part.records or b""))
@@ -162,7 +162,7 @@ def _deletes_on_the_leader_alone(request: Any, part: Any) -> Any:
 
 
 def _ignores_limit(name: str) -> Tampering:
-    """Set a limit of retention to unlimited."""
+    """Return a tampering that sets a retention limit to -1, which is unlimited."""
 
     def change(config: Any) -> Any:
         return replace(config, value="-1") if config.name == name else config
@@ -234,7 +234,7 @@ def _described_quotas(request: Any) -> Any:
 
 
 def _after_restart(tampering: Tampering) -> Tampering:
-    """Tamper from the second InitProducerId on, which the script sends first after the restart."""
+    """Return the tampering, in effect from the second InitProducerId on: the first request after the restart."""
     producers: list[Any] = []
 
     def tamper(request: Any, forward: Forward) -> Any:
@@ -376,7 +376,7 @@ def _politely_named(request: Any) -> Any:
 
 
 def _fills_errors(name: str, *fields: str) -> Planted:
-    """Return zeros beside errors."""
+    """Return a tampering that sets these fields to zero in parts with an error."""
 
     def change(_request: Any, part: Any) -> Any:
         if part.error_code == ErrorCode.none:
@@ -390,7 +390,7 @@ _ERRORS_SUPPRESSED = Planted(suppressed_errors("Produce", base_offset=0))
 
 
 def _fails_when_old(key: ApiKey) -> Planted:
-    """Return UNKNOWN_SERVER_ERROR in place of every other code in the oldest version of an API."""
+    """Return a tampering that replaces every error code in the oldest version of an API by UNKNOWN_SERVER_ERROR."""
     oldest = known_versions(key)[0]
 
     def tamper(request: Any, forward: Forward) -> Any:

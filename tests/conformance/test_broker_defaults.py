@@ -60,7 +60,7 @@ CONFIGURATIONS = [
 ]
 """With one, three and five nodes, with and without eligible leader replicas (KIP-966)."""
 SMALL_CONFIGURATIONS = [each for each in CONFIGURATIONS if each[1] < 5]
-"""CI has no time for five nodes."""
+"""The configurations that CI has time for: those without five nodes."""
 RECOVERY = [
     requirement
     for requirement in map(RequirementRow.requirement, ROWS)
@@ -210,7 +210,7 @@ def test_retention_is_not_judged_where_logs_are_checked_seldom(tmp_path):
 
 
 def test_metadata_of_an_unknown_topic_creates_none(tmp_path):
-    """Versions below 4 cannot forbid it; those of known topics are requested."""
+    """Versions below 4 cannot forbid the creation, so they are sent only for known topics."""
     chosen = [each for each in SEQUENTIAL if each.id == "negotiation/every-version-is-served"]
     assert_silent(judged("reference", {"auto.create.topics.enable": "true"}, chosen, tmp_path))
     known, unknown = Metadata(version=1), Metadata(("trial", "trial-none"), version=1)

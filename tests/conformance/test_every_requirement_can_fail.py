@@ -27,9 +27,9 @@ BROKERS = {1: "broker", 3: "cluster"}
 """Fixture by number of nodes."""
 SEQUENTIAL = [requirement for requirement in REQUIREMENTS if requirement.id in TAMPERINGS]
 ALIKE = [requirement for requirement in SEQUENTIAL if requirement.area == "versions"]
-"""The rows of one table; CI tests some of them."""
+"""Requirements that are rows of one table; CI tests some of them."""
 KILLED = [requirement for requirement in SEQUENTIAL if requirement.family]
-"""Those that judge one script, which takes seconds."""
+"""Requirements that judge one script, which takes seconds."""
 NIGHTLY = [each for each in [*ALIKE, *KILLED] if each not in [*part(ALIKE, 8), *part(KILLED, 1)]]
 TESTED = [pytest.param(each, id=each.id, marks=[pytest.mark.nightly] if each in NIGHTLY else []) for each in SEQUENTIAL]
 
@@ -69,9 +69,9 @@ def test_a_tampering_is_a_violation(requirement, target, tmp_path, monkeypatch):
     "requirement", part([each for each in SEQUENTIAL if each not in [*ALIKE, *KILLED]], 12), ids=lambda each: each.id
 )
 def test_a_tampering_behind_the_mesh_of_an_existing_cluster_is_a_violation(requirement, target, tmp_path, monkeypatch):
-    """The mesh hides nothing: it forwards what it need not change, valid or not."""
+    """The mesh forwards everything that it need not change, valid or not, so it hides no violation."""
     monkeypatch.setattr(session, "EFFECT_TIMEOUT_S", 0.5)
-    monkeypatch.setattr(bootstrap, "await_ready", lambda *_: None)  # a tampering may prevent it
+    monkeypatch.setattr(bootstrap, "await_ready", lambda *_: None)  # a tampering may prevent that the target gets ready
     planted = TAMPERINGS[requirement.id]
     with (
         TamperingProxy(target, planted.tampering, planted.frame_defects) as proxy,

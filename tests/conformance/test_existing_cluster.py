@@ -100,7 +100,7 @@ def test_a_script_that_fails_leaves_no_topic(cluster, tmp_path):
 
 
 def test_an_interrupted_run_leaves_no_topic(cluster, tmp_path):
-    """The target has stopped, and its links with it; the cluster still responds."""
+    """The target and its links have stopped, but the cluster still responds."""
     before = topics(cluster)
     target = existing(cluster)
 

@@ -1,4 +1,4 @@
-"""Update of a file of expectations: what is added, removed and kept, to the letter."""
+"""Update of a file of expectations: which entries are added or removed, and that the others are kept to the letter."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A broker that lies in one field only is found out, by a requirement that names the field.
+"""A false value in a single field of a response is detected by a requirement that names the field.
 
 Goal: fields on which no other requirement depends are judged too. Method: as in `test_every_requirement_can_fail`.
 """
@@ -22,7 +22,7 @@ UNKNOWN_BROKER = 77
 
 @dataclass(frozen=True, slots=True)
 class Lie:
-    """A tampering, the requirement that finds it, and what its finding must have."""
+    """A tampering, the requirement that detects it, and the text that the finding must contain."""
 
     requirement: str
     tampering: Tampering
@@ -30,7 +30,7 @@ class Lie:
 
 
 def whole(name: str, **changes: Any) -> Tampering:
-    """Alter fields of a whole response, in the versions that have them."""
+    """Return a tampering of top-level fields of a response, in the versions that have them."""
 
     def tamper(request: Any, forward: Any) -> Any:
         response = forward(request)

@@ -54,7 +54,7 @@ class Broker:
 
 @pytest.fixture
 def start():
-    """Start the command; processes that a failing test leaves are killed."""
+    """Yield a function that starts the command; commands that a failing test leaves running are killed."""
     brokers = []
 
     def start(*words):
@@ -145,7 +145,7 @@ def cluster():
 
 
 def write(servers, payload):
-    """Return the record's offset."""
+    """Write a record and return its offset."""
     reports = []
     producer = Producer({"bootstrap.servers": servers})
     producer.produce("kept", payload, on_delivery=lambda error, message: reports.append((error, message.offset())))

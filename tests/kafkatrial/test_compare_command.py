@@ -27,7 +27,7 @@ def result(*differences, compared=3, unknown=()):
 
 @pytest.fixture
 def found(tmp_path, monkeypatch):
-    """The result of each comparison in a new directory; an exception is raised after it. Nothing starts."""
+    """Return a list with the result of every comparison; an exception after it is raised. No target starts."""
     found = [result(difference())]
 
     def run(self, _requirements):

@@ -414,7 +414,7 @@ def test_a_server_that_is_closed_is_gone(control, request_to):
 
 @pytest.fixture
 def metadata(monkeypatch):
-    """Metadata of partition t-0 in the responses of brokers, one element for each request; the last one stays."""
+    """Return the queue of the metadata of t-0 in the responses, one element per request; the last one is repeated."""
     queued = [PartitionMetadata(leader_epoch=4, leader=2, replicas=(1, 2, 3), isr=(2, 3))]
 
     def find_partition(nodes, topic, partition):

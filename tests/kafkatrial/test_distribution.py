@@ -1,7 +1,7 @@
 """Wheel of kafkatrial, installed beside PyPI's `fixtures`, and used in a project with its own `fixtures` and `reports`.
 
-The venv uses this venv's site-packages for the dependencies through a .pth file, so that almost nothing is downloaded;
-it does not see the editable installation there, because .pth files in such a directory are not read.
+The new venv takes the dependencies from the site-packages of ours by a .pth file, so that almost nothing is downloaded.
+It does not see our editable installation, because .pth files in a directory added by a .pth file are not read.
 """
 
 import subprocess
@@ -76,7 +76,7 @@ def run(*command, cwd):
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
-    """Build as for a release: the sdist from the tree, the wheel from the sdist."""
+    """Build the sdist from the tree and the wheel from the sdist, as for a release; return the wheel."""
     directory = tmp_path_factory.mktemp("dist")
     run(sys.executable, "-m", "build", "--no-isolation", "--outdir", directory, ROOT, cwd=directory)
     (wheel,) = directory.glob("*.whl")

@@ -20,9 +20,9 @@ RECIPE = '[targets.mybroker]\nstart = "/bin/true {listeners}"\n'
 
 @pytest.fixture
 def directory(tmp_path, monkeypatch):
-    """A working directory with `run`, of a broker with a recipe, in which one requirement is violated."""
+    """Set a working directory with `run`, in which a broker with a recipe violates one requirement; return it."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("KAFKATRIAL_TARGETS", "")  # which is restored after `--targets` has set it
+    monkeypatch.setenv("KAFKATRIAL_TARGETS", "")  # so that its value is restored after `--targets` has set it
     save(tmp_path / "run", found(CORRUPT, "mybroker", Verdict.VIOLATION, "step 3: accepted"))
     return tmp_path
 

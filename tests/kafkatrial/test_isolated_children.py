@@ -226,7 +226,7 @@ def test_python_m_imports_no_other_package_of_the_working_directory(tmp_path, mo
 
 
 def test_directories_of_pythonpath_come_last(tmp_path, monkeypatch):
-    """Some installations have their dependencies there; they do not replace installed packages."""
+    """They may contain dependencies that are installed nowhere else, but do not replace installed packages."""
     (tmp_path / "only_there.py").write_text("")
     (tmp_path / "struct.py").write_text("raise RuntimeError")
     (tmp_path / "program_of_the_test.py").write_text("import struct, sys, only_there, fixtures\nprint(sys.path)")

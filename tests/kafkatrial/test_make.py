@@ -12,7 +12,7 @@ from fixtures.targets.target import NotInstalledError, TargetError
 
 SPEC = importlib.util.spec_from_file_location("make", Path(__file__).parents[2] / "make.py")
 make = importlib.util.module_from_spec(SPEC)
-sys.modules["make"] = make  # its dataclass looks itself up
+sys.modules["make"] = make  # because `dataclass` looks up the module of its class
 SPEC.loader.exec_module(make)
 
 

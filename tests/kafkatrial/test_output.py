@@ -82,7 +82,7 @@ def test_a_console_prints_neither_markup_nor_control_characters(text):
     table.add_column(text)
     table.add_row(text)
     console.print(text, Text(text, "bold"), table)
-    written = re.sub(r"\x1b\[[0-9;]*m", "", file.getvalue())  # styles of ours
+    written = re.sub(r"\x1b\[[0-9;]*m", "", file.getvalue())  # our own styles
     assert not OBEYED.search(written)
     if text in HOSTILE[1:2]:
         assert written.count(text) == 4
@@ -146,7 +146,7 @@ def test_results_with_long_texts_make_small_reports(tmp_path):
     results = hostile_results("x" * 5_000_000)
     write_results(results, tmp_path)
     (kept,), (finding,) = read_results(tmp_path).outcomes, results.outcomes
-    assert (kept.reason, kept.program) == (finding.reason, finding.program)  # the data are kept, but for evidence
+    assert (kept.reason, kept.program) == (finding.reason, finding.program)  # only evidence is shortened
     assert len(kept.judgement.anomalies[0].evidence[0].text) < TEXT_MAX + 100
     results = hostile_results("\x1b" * 200_000)
     assert len(as_text(render_results(results, tmp_path))) < 1_500_000

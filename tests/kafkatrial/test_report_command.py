@@ -19,7 +19,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples" / "histories"
 
 @pytest.fixture(scope="module")
 def report_of_one_run(tmp_path_factory):
-    """The report of a run with a violation."""
+    """Write the report of a run with a violation; return its directory."""
     out = tmp_path_factory.mktemp("reports") / "one"
     assert exit_code(["report", str(EXAMPLES / "lost-write"), "--out", str(out)]) is ExitCode.VIOLATION
     return out

@@ -37,7 +37,7 @@ def test_other_directories_are_rejected(tmp_path, what):
         path.touch()
     elif what != "missing":
         path.mkdir()
-    if what == "unknown":  # holds a run somewhere below, but is not such a run itself
+    if what == "unknown":  # a run is below it, but it is no run directory itself
         (path / "inner").mkdir()
         (path / "inner" / "run.json").touch()
     with pytest.raises(UsageError, match=str(path)):

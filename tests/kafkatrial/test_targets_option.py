@@ -23,7 +23,7 @@ needs_kfake = pytest.mark.skipif(not KFAKE.is_file(), reason="kfake is not built
 @pytest.fixture(autouse=True)
 def _in_an_empty_directory(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv(VARIABLE, "")  # which the option sets; removed after the test
+    monkeypatch.setenv(VARIABLE, "")  # the option sets it; restored after the test
 
 
 @pytest.fixture

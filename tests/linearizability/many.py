@@ -19,7 +19,7 @@ def parametrize_count(short: int, nightly: int) -> pytest.MarkDecorator:
 
 
 def failing(judge: Callable[[int], str], seeds: range) -> list[str]:
-    """Return the failures that `judge`, a function of a module, reports for the seeds; an empty text is no failure."""
+    """Return the failures that `judge`, a module-level function, reports for the seeds; an empty text is no failure."""
     chunks = [seeds[at : at + CHUNK] for at in range(0, len(seeds), CHUNK)]
     # Threads of Arrow do not survive a fork.
     with ProcessPoolExecutor(os.cpu_count(), get_context("spawn")) as processes:

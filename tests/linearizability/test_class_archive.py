@@ -10,7 +10,7 @@ from linearizability.class_archive import ClassArchive, ClassArchiveError
 
 @pytest.fixture
 def files(tmp_path, monkeypatch):
-    """Java, two jars, and an empty cache."""
+    """Return the paths of a Java and two jars, with an empty cache."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     paths = [tmp_path / name for name in ("java", "alpha.jar", "beta.jar")]
     for path in paths:

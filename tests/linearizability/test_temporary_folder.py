@@ -24,7 +24,7 @@ print(folder.path, flush=True)
 
 @pytest.fixture(autouse=True)
 def place(tmp_path, monkeypatch):
-    """Folder for the temporary files of this test."""
+    """Yield the folder for the temporary files of this test."""
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     remove_abandoned.cache_clear()

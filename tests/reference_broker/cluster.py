@@ -166,7 +166,7 @@ class Cluster:
     ) -> None:
         """Send a frame on a connection; `sent` gets the connection and the response or `CLOSED`.
 
-        :param schema: schema of the response; null leaves it as bytes.
+        :param schema: schema of the response; with None the response stays as bytes.
         """
 
         def received(data: bytes) -> None:

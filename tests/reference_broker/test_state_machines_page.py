@@ -34,20 +34,20 @@ LABELS = {
 
 
 def labelled(table) -> Iterator[str]:
-    """Yield the transitions of a table from state and trigger to state."""
+    """Yield a diagram line for each entry of a table that maps state and trigger to the next state."""
     for (state, trigger), then in table.items():
         yield f"{state.name} --> {then.name}: {trigger.value if isinstance(trigger.value, str) else LABELS[trigger]}"
 
 
 def plain(table) -> Iterator[str]:
-    """Yield the transitions of a table from state to permitted next states."""
+    """Yield diagram lines for a table that maps each state to the permitted next states."""
     for state, following in table.items():
         for then in sorted(following, key=lambda follower: follower.value):
             yield f"{state.name} --> {then.name}"
 
 
 def conditional(table) -> Iterator[str]:
-    """Yield those transitions of the heartbeat table that change the state."""
+    """Yield a diagram line for each transition of the heartbeat table that changes the state."""
     for (state, desired), rows in table.items():
         for condition, then in rows:
             if then is not state:

@@ -21,12 +21,12 @@ HOSTILE = "<script>alert(1)</script>\x1b[31m</pre>|`\n## no"
 
 
 def run(results, day, *findings, targets=(MINE,), **fields):
-    """A run on a day of November, with the sample's requirements."""
+    """Return a run on a day of November with the sample's requirements."""
     return replace(results, started_at=f"2026-11-{day:02}T10:00:00+00:00", targets=targets, outcomes=findings, **fields)
 
 
 def verdicts(*each):
-    """Findings on one requirement: a verdict, or one that the expectations file names."""
+    """Return a finding on one requirement for each (verdict, whether the violation is expected)."""
     return [
         found(DENSE, "mine", verdict, f"reason {number}", expected_violation=is_expected)
         for number, (verdict, is_expected) in enumerate(each)

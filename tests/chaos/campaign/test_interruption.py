@@ -14,7 +14,7 @@ TIMEOUT_S = 60
 
 
 class Finalized:
-    """An object whose finalizer is interrupted."""
+    """An object whose finalizer raises a signal."""
 
     def __init__(self, number):
         self._number = number

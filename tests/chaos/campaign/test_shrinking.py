@@ -11,7 +11,7 @@ from fixtures.faults import Kill, Role, Timed
 
 
 def sends_enough(trial):
-    """A producer that sends seven batches in one step, and a node that is killed while another fault is under way."""
+    """Whether a producer sends seven batches or more in one step, and a node is killed for 1,234 ms or longer."""
     batches = any(
         isinstance(step, SendBatches) and step.batches >= 7
         for client in trial.clients

@@ -20,7 +20,7 @@ from tests.waiting import wait_until
 
 @dataclass(frozen=True)
 class Squares:
-    """Works on even numbers for longer than on odd ones; `stuck` never ends, `deadly` kills, `wrong` raises."""
+    """Work that takes longer for even numbers; `stuck` hangs, `deadly` kills the worker, `wrong` raises an error."""
 
     stuck: int = -1
     deadly: int = -1
@@ -39,7 +39,7 @@ class Squares:
 
 @dataclass(frozen=True)
 class Noting:
-    """Writes a file for each number; 0 never ends."""
+    """Work that writes a file for each number, and hangs for 0."""
 
     directory: str
 

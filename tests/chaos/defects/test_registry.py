@@ -54,7 +54,7 @@ def test_each_is_called_as_the_function_that_it_replaces():
 
 
 def test_each_place_is_looked_up_where_it_is_replaced():
-    """A module that has imported a function by its name keeps the original."""
+    """A replacement in one module has no effect on others that have imported the function by its name."""
     for each in ALL.values():
         if isinstance(each.owner, ModuleType):
             assert each.attribute in names_loaded_in(each.owner), each.name
@@ -92,7 +92,7 @@ def test_an_unknown_name_is_an_error_of_one_line():
 @cache
 def known_catchers() -> set[str]:
     texts = [path.read_text(encoding="utf-8") for path in INVARIANTS.glob("*.py")]
-    # A module names its invariants in the first column of a table, or the one that it is about in its first sentence.
+    # A module names its invariants in the first column of a table, or its only one at the end of its first sentence.
     named = r"^\| `([a-z-]+)` *\||\A\"\"\".*: (?:the invariant )?`([a-z-]+)`\.$"
     invariants = {name for text in texts for found in re.findall(named, text, re.MULTILINE) for name in found if name}
     requirements = {requirement.id for requirement in REQUIREMENTS}

@@ -15,7 +15,7 @@ SAMPLE = 15
 @pytest.mark.slow
 @pytest.mark.timeout(1_200)
 def test_a_sample_of_the_defects_is_detected_within_a_minute():
-    """Scripts that detected a defect before come first; the nightly tests check that seeds find it."""
+    """Saved scripts, which detected the defect before, run first; a nightly test starts from the first seed instead."""
     assert_all_caught(Plan(tuple(part(list(DEFECTS), SAMPLE)), seconds=60.0, workers=WORKERS, known_first=True))
 
 

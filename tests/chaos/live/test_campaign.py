@@ -20,7 +20,7 @@ KILL = Trial(schedule=(Timed(0, Kill(Role.LEADER), 100),))
 
 @pytest.fixture
 def targets(monkeypatch):
-    """Whether each target starts, by name and round; after the last value it does not."""
+    """Return a dict that tests fill: whether a target starts, by name and round. After the last value it does not."""
     starts = {}
 
     def run_on(target, trial, run_dir, show, disk):

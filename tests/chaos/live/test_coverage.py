@@ -14,7 +14,7 @@ from linearizability.history.writer import HistoryWriter
 @pytest.fixture
 def covered(tmp_path):
     def covered(*responses, errors=()):
-        """`responses`: node, leader, epoch, ISR; or node and end offset."""
+        """Return the coverage. Each of `responses` is (node, leader, epoch, ISR) or (node, end offset)."""
         clock = itertools.count(1)
         with HistoryWriter(tmp_path / "run", RunInfo(run_id="r", seed=0, target="t")) as writer:
             recorder = Recorder(writer, clock=lambda: next(clock))

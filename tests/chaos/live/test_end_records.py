@@ -25,7 +25,7 @@ class Clock:
 
 @pytest.fixture
 def produced(monkeypatch):
-    """Records sent, as partition and number of values; `outcomes` has the result of each."""
+    """Return `batches`, each sent (partition, number of records), and `outcomes`, to which tests set the results."""
     sent = SimpleNamespace(batches=[], outcomes=iter(()), forgotten=0)
 
     class LeaderClient:

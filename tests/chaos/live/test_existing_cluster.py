@@ -1,4 +1,4 @@
-"""Rounds on an existing cluster: faults of the links from clients, in front of a cluster that nothing else changes."""
+"""Rounds on an existing cluster, whose only faults are those of the links from clients."""
 
 import pytest
 from confluent_kafka.admin import AdminClient

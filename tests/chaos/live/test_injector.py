@@ -57,7 +57,7 @@ class Clock:
 
 
 class Cancelled:
-    """Event that is set at `at_s`; null: never."""
+    """Event that is set at `at_s`, or never if that is None."""
 
     def __init__(self, clock, at_s=None):
         self._clock, self._at_s = clock, at_s

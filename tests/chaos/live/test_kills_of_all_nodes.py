@@ -1,4 +1,4 @@
-"""Repeated kills of all nodes within a second: only duplicates that idempotence does not cover."""
+"""Repeated kills of all nodes within a second: the only duplicates are those that idempotence does not prevent."""
 
 import itertools
 from pathlib import Path
@@ -19,7 +19,7 @@ ROUNDS = 20
 KILLS = 15
 """Kills of all nodes in each round: three hundred in total."""
 APART_MS = 4_000
-"""Time between the first kills of two rounds, without the recovery."""
+"""Time from one kill of all nodes to the next, not counting the recovery."""
 NODES = (1, 2, 3)
 
 

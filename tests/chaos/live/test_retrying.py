@@ -1,4 +1,4 @@
-"""The retrying raw producer: conditions of an epoch bump, and the batches that it then sends again."""
+"""Retrying raw producer: when it bumps its epoch, and which batches it then sends again."""
 
 import itertools
 from types import SimpleNamespace
@@ -18,7 +18,7 @@ FORGOTTEN, DUPLICATE, LOST = "OUT_OF_ORDER_SEQUENCE_NUMBER", "DUPLICATE_SEQUENCE
 
 
 class Leader:
-    """A client of a leader, which returns the given errors, one for each batch in order."""
+    """Client of a leader that returns the given errors, one for each batch in order."""
 
     def __init__(self, errors):
         self.sent, self.errors, self.requests = [], errors, self
@@ -38,7 +38,10 @@ class Leader:
 
 @pytest.fixture
 def producer():
-    """Return a function that runs connections and returns the batches of each: epoch, first sequence, number."""
+    """Return `connect`, which returns the batches sent on a connection as (epoch, first sequence, number).
+
+    `acknowledged` has the op_ids of the completed operations.
+    """
     recorder = SimpleNamespace(
         client=lambda *_: None,
         invoke=lambda *_, **__: next(numbers),

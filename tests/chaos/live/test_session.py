@@ -12,7 +12,7 @@ from fixtures.targets.target import TargetError
 
 @pytest.fixture
 def leftover():
-    """Processes that are killed after the test."""
+    """Yield a list of processes, which are killed after the test."""
     processes = []
     yield processes
     for process in processes:
@@ -34,7 +34,7 @@ class Failing:
         raise TargetError("node 1 did not start")
 
     def __exit__(self, *exc_info):
-        """Never reached."""
+        """Do nothing: `__enter__` always fails."""
 
     def collect_logs(self, directory):
         self.logs.append(directory)

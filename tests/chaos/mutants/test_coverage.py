@@ -1,4 +1,4 @@
-"""Coverage of the attempts, and their priority for a mutant."""
+"""Coverage of the attempts, and the order in which they are tried on a mutant."""
 
 from chaos.mutants.coverage import Coverage, measure, prioritised
 from chaos.mutants.mutations import Mutant

@@ -26,7 +26,7 @@ since KAFKA-15583), and a batch below it is acknowledged in the same event. The 
 
 
 def run_clean(first, last):
-    """Run all seeds, and return their coverage."""
+    """Run the seeds, assert that none has a violation, and return their coverage."""
     violated, programs, coverage = [], [], {}
     workers = len(os.sched_getaffinity(0))
     for event in run_campaign(Plan(first, last, workers=workers, failures_max=None)):

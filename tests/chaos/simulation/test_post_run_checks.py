@@ -47,7 +47,7 @@ def only_for_one_broker(configuration, own, _cluster_wide, original=BrokerConfig
 
 
 def first_of_the_ring(racks, count):
-    """Return the first brokers, independent of their racks."""
+    """Return the brokers with the lowest ids, whatever their racks are."""
     brokers = sorted(broker for ring in racks._rings() for broker in ring.brokers)
     return tuple(brokers[:count])
 
@@ -105,7 +105,7 @@ DEFECTS = (
     ("configurations, sent to a controller", configs, "_check_existence", nothing),
     ("controllers", describe_controllers, "EndpointType", type("Both", (), {"CONTROLLER": EndpointType.BROKER})),
 )
-"""A post-run check, and the function whose replacement fails it."""
+"""For each defect: the post-run check that fails, and the replaced function."""
 DETECTED_BY = {
     "wrong-response",
     "controller-response",

@@ -111,7 +111,7 @@ DEFECTS = (
     ("leadership/preferred-leader-is-elected", Elections, "elect_leader", not_available),
     ("leadership/current-leader-is-returned", CurrentLeaders, "current_leader", no_leader),
 )
-"""A requirement, and the function whose replacement breaks it."""
+"""For each defect: the violated requirement, and the replaced function."""
 
 
 @pytest.mark.parametrize(

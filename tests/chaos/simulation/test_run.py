@@ -33,7 +33,7 @@ from reference_broker.core.replication.partition import Partition
 
 
 def operations(outcome: SimulatedRun, f: str) -> list[dict[str, object]]:
-    """Return rows of the history."""
+    """Return the operations of one kind in the history."""
     return [row for row in outcome.history.table("operations").to_pylist() if row["f"] == f]
 
 

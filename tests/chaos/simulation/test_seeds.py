@@ -33,7 +33,7 @@ def kept(seeds):
 print(-kept(range(300)) + kept(range(300, 400)))
 """
 KEPT_MAX = 24
-"""Limit of strategies per seed, after a hundred seeds: a cache by combination of kinds alone would exceed it."""
+"""Strategies that each further seed may leave in memory; a cache by combination of kinds would exceed this limit."""
 
 
 def test_a_hundred_thousand_seeds_need_the_memory_of_some_hundred():

@@ -100,7 +100,10 @@ class Story:
 
 
 def followers_cut_off():
-    """Node 1 leads both partitions; node 2 is cut off at 1 s, node 3 at 6 s, both are back at 13 s."""
+    """Return the story of two followers that are cut off one after the other.
+
+    Node 1 leads both partitions; node 2 is cut off at 1 s and node 3 at 6 s; both are back at 13 s.
+    """
     story = Story()
     story.call("create_topic", 0, 0.1)
     for partition in (0, 1):
@@ -125,7 +128,10 @@ def followers_cut_off():
 
 
 def leaders_fail_over():
-    """Node 1, leader and controller, is killed from 1 to 8 s; node 2 leads, is shut down at 10 s; node 3 leads."""
+    """Return the story of two failovers, by a kill and by a shutdown.
+
+    Node 1, leader and controller, is killed from 1 to 8 s; node 2 leads until its shutdown at 10 s, then node 3 leads.
+    """
     story = Story()
     story.call("create_topic", 0, 0.1)
     story.metadata(0.2, 1, 0, (1, 2, 3))
@@ -165,7 +171,10 @@ def leaders_fail_over():
 
 
 def rolling_bounce():
-    """Node 1 leads, is emptied while it is down from 2 to 6 s, and leads again at the end; node 2 leads meanwhile."""
+    """Return the story of a leader that restarts without its log.
+
+    Node 1 leads. It is down from 2 to 6 s, when its replica is deleted and node 2 leads; at the end node 1 leads again.
+    """
     story = Story()
     story.call("create_topic", 0, 0.1)
     story.metadata(0.2, 1, 0, (1, 2, 3))
@@ -186,7 +195,10 @@ def rolling_bounce():
 
 
 def last_replica_lost():
-    """Node 1 becomes the only ISR member. It is down from 5 to 9 s, and from 12 to 17 s, when node 2 is elected."""
+    """Return the story of an unclean election after the last in-sync replica is lost.
+
+    Node 1 becomes the only ISR member. It is down from 5 to 9 s, and from 12 to 17 s, when node 2 is elected.
+    """
     story = Story()
     story.call("create_topic", 0, 0.1)
     story.metadata(0.2, 1, 0, (1, 2), node=3)
@@ -213,7 +225,10 @@ def last_replica_lost():
 
 
 def unclean_enabled():
-    """Node 1 becomes the only ISR member, and is down from 5 to 9 s; node 2 leads from 6 s on."""
+    """Return the story of an unclean election that `unclean.leader.election.enable` permits.
+
+    Node 1 becomes the only ISR member, and is down from 5 to 9 s; node 2 leads from 6 s on.
+    """
     story = Story()
     story.call("create_topic", 0, 0.1)
     story.metadata(0.2, 1, 0, (1, 2), node=3)
@@ -232,7 +247,10 @@ def unclean_enabled():
 
 
 def leader_paused():
-    """Node 1 leads and is paused from 1 to 9 s; node 2 leads from 7 s on."""
+    """Return the story of a leader that is paused and replaced.
+
+    Node 1 leads and is paused from 1 to 9 s; node 2 leads from 7 s on.
+    """
     story = Story()
     story.call("create_topic", 0, 0.1)
     story.metadata(0.2, 1, 0, (1, 2, 3), node=3)
@@ -249,7 +267,10 @@ def leader_paused():
 
 
 def reassigned():
-    """Node 4 joins; the replicas move from nodes 1 and 2 to nodes 2 and 4, and back; then node 4 leaves."""
+    """Return the story of a reassignment to a new node and back.
+
+    Node 4 joins; the replicas move from nodes 1 and 2 to nodes 2 and 4, and back; then node 4 leaves.
+    """
     story = Story()
     story.call("create_topic", 0, 0.1)
     story.metadata(0.2, 1, 0, (1, 2), node=3)

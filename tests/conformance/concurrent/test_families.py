@@ -14,7 +14,7 @@ SCRIPT = Trial()
 
 
 class Runs:
-    """Stands for `HistoryRun`, and only counts."""
+    """Fake of `HistoryRun` that only counts."""
 
     def __init__(self):
         self.run_dirs = []

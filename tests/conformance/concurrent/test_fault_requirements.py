@@ -1,6 +1,6 @@
 """Post-run checks of the requirements of a cluster with faults.
 
-A story is a history written by hand. A valid story satisfies each requirement, and violates it after one change. The
+A story is a history written by hand. It satisfies its requirements, and violates one of them after a change. The
 anomalies of the checkers (lost and divergent records) have their own tests.
 """
 
@@ -296,7 +296,7 @@ def test_a_slow_follower_may_return_until_its_own_link_is_cut():
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
 def test_without_its_faults_a_requirement_is_unknown(row):
-    """The verdict is unknown if the history has no faults."""
+    """The verdict of a history without the faults is unknown."""
     story = Story()
     story.call("create_topic", 0, 0.1)
     story.metadata(0.2, 1, 0, (1, 2, 3))

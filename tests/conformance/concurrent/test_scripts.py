@@ -1,4 +1,4 @@
-"""Scripts are values: a seed gives the same ones, `repr` prints them as Python, and runs shrink them."""
+"""Scripts as values: a seed always generates the same ones, `repr` prints them as Python, and runs shrink them."""
 
 import math
 import time

@@ -52,7 +52,7 @@ def check(requirement, target, run_dir, *, scripts_max=10, shrink_seconds=0.5):
 
 
 def fetched(change):
-    """Return a tampering with the batches of every Fetch response."""
+    """Return a tampering that changes the batches of every Fetch response."""
 
     def partition(_request, part):
         batches = list(decode_batches(part.records or b""))

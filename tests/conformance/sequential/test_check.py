@@ -335,7 +335,7 @@ TWICE = sequential(
     script(CreateTopic(), InitProducerId(), *([st.just(Produce((Batch((Record(b"a"),), producer=0),)))] * 2)),
     judges("error", "log_append_time", of=Produce),
 )
-"""The model does not specify `log_append_time` in the response to a duplicate."""
+"""A requirement on the response to a duplicate, whose `log_append_time` the model does not specify."""
 
 
 def inverts_the_time(part):
@@ -405,7 +405,7 @@ def test_a_request_that_ends_the_broker_is_a_violation_if_it_does_so_again(broke
 
 
 class DyingSlowly:
-    """A node that closes the connection with the first malformed bytes, serves another one, and ends soon after."""
+    """A node that closes the connection on the first malformed bytes, serves one more connection, and then ends."""
 
     def __init__(self, broker):
         self.broker, self.listener = broker, socket.create_server(("127.0.0.1", 0))
@@ -496,7 +496,7 @@ def test_a_request_that_fails_for_another_reason_is_not_blocked(broker):
 
 @pytest.fixture
 def paused():
-    """A node as after SIGSTOP: its kernel accepts connections, and nothing is served."""
+    """Yield a target like a node after SIGSTOP: the kernel accepts connections, and nothing is served."""
     listener = socket.create_server(("127.0.0.1", 0))
     port = listener.getsockname()[1]
     yield SimpleNamespace(transport=SOCKETS, name="paused", kind="paused", nodes=(Node(1, "127.0.0.1", port),))

@@ -1,4 +1,4 @@
-"""Rules for the fields of a response: what no request permits is named, and valid responses have none.
+"""Rules for the fields of a response: an invalid value is reported by name, and a valid response has no finding.
 
 Method: responses of kio with one element each, in which one field is altered.
 """
@@ -29,7 +29,7 @@ def kinds(key, version):
 
 
 def metadata(**partition):
-    """Return Metadata of one partition of the script's topic."""
+    """Return a Metadata response with one partition of the script's topic."""
     response = blank(kinds(ApiKey.METADATA, 12)["MetadataResponse"])
     described = {"leader_id": 1, "replica_nodes": (1, 2), "isr_nodes": (1, 2), "offline_replicas": ()}
     response = altered(response, "topics.partitions", lambda part: replace(part, **described | partition))
@@ -61,7 +61,7 @@ def snapshot(number, end):
 
 
 def described(**config):
-    """Return DescribeConfigs of one setting of a topic."""
+    """Return a DescribeConfigs response with one setting of a topic."""
     response = blank(kinds(ApiKey.DESCRIBE_CONFIGS, 4)["DescribeConfigsResponse"])
     valid = {"name": "retention.ms", "value": "1000", "config_type": 5, "read_only": False, "is_sensitive": False}
     response = altered(response, "results.configs", lambda each: replace(each, **valid | config))

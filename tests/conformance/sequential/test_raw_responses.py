@@ -1,6 +1,6 @@
-"""Responses to requests that are given field by field: the requested names, and whether there are elements.
+"""Responses to requests that are given field by field: they have elements, with the requested names.
 
-Goal: a response about something else is no response to the request. Method: responses of kio with one element each.
+Goal: a response about another topic, group or resource is detected. Method: responses of kio with one element each.
 """
 
 import uuid

@@ -36,7 +36,7 @@ SETTING = DescribeConfigs(("cleanup.policy",))
 
 
 class Late:
-    """Describes settings without a change, in a number of responses."""
+    """Tampering that describes settings without a change in its first responses."""
 
     def __init__(self, responses: int) -> None:
         self.left = responses

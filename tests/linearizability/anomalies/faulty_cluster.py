@@ -223,7 +223,7 @@ def _add_replica_reads(rng, tables, number, now):
 
 
 def unavailable(tables, rng):
-    """Let all produces fail: after the last fault, or while it affects one node of three."""
+    """Let all produces fail after the last fault has healed, or while it affects one node of three."""
     last = tables.rows["faults"][-1]
     begin, end = rng.choice([(last["inject_ns"], last["heal_ns"]), (last["heal_ns"], 10**18)])
     produces = [row for row in tables.rows["operations"] if row["f"] == "produce"]
@@ -260,4 +260,4 @@ def not_converged(tables, rng):
 
 
 PLANTED_CLUSTER_ANOMALIES = {"unavailable": unavailable, "not-converged": not_converged}
-"""Functions that plant an anomaly in a `FaultyCluster`; they return whether they could."""
+"""Functions that each plant an anomaly in a `FaultyCluster`, and return whether that was possible."""

@@ -179,7 +179,7 @@ def unavailable(o, log, logs):
 
 
 def outages(attempts):
-    """Split failed attempts where one succeeded, or where there was none for five seconds."""
+    """Group failed attempts into outages, which a success or five seconds without an attempt separate."""
     found = []
     for one in attempts:
         if found and found[-1][0][0] == one[0] and one[1] <= max(t[3] for t in found[-1]) + 5 * SECOND:

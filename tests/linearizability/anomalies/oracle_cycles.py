@@ -17,7 +17,7 @@ NAMES = ("cycle-G0", "cycle-G1c", "cycle-G2")
 def name_cycles(nodes, edges):
     """Return [(name, verdict, cycle)] for nodes that are ordered by age, and a set of edges (source, target, kind).
 
-    A cycle is a list of edges. Of several cycles the shortest is chosen, and of these the lowest.
+    A cycle is a list of edges. The shortest cycle is chosen; if several are equally short, the lowest of them.
     """
     all_cycles = {start: list(cycles_from(start, edges)) for start in nodes}
 
@@ -144,14 +144,14 @@ def judge_cycles(o, logs):
 
 
 def following(o, key, touched, ops):
-    """Return the next transaction of the process that began after the commit request of a transaction."""
+    """Return the first transaction that the same process began after the commit request of this one, or None."""
     begun = {other: min(x["invoke_ns"] for x in ops[other]) for other in touched if other[0] == key[0]}
     later = [other for other, at in begun.items() if at > o.txn[key]["begun"]]
     return min(later, key=lambda other: (begun[other], ops[other][0]["op_id"]), default=None)
 
 
 def dependencies(o, log, ops, rows):  # noqa: C901 - one loop for each kind of edge
-    """Add {(source, target, kind): [(topic, partition, offset, operation of source, of target, value)]} of one log."""
+    """Add the edges of one log: {(source, target, kind): [(topic, partition, offset, source op, target op, value)]}."""
 
     def reader_of(op_id):
         """Return the transaction in which an operation reads."""

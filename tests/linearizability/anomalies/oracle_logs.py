@@ -1,4 +1,4 @@
-"""Facts about one log for the oracle: its records, the reads of them, and from when on a record may be absent."""
+"""Facts about one log for the oracle: its records, their reads, and the time after which a record may be absent."""
 
 FOREVER = 2**63 - 1
 NEVER = -(2**63)

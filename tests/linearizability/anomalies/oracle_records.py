@@ -83,7 +83,7 @@ class RecordAnomalies(LogFacts):
                 )
 
     def may_be_undetected_retry(self, r, offsets):
-        """Whether each further copy may be a retry that a leader appended because a restart lost its producer state."""
+        """Whether each further copy may be a retry, appended by a leader that lost its producer state in a restart."""
         o = self.o.op[r["op"]]
         properties = self.o.run["clients"].get(str(o["process"]), {})
         names = ("max.in.flight.requests.per.connection", "max.in.flight")

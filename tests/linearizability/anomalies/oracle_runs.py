@@ -98,7 +98,7 @@ def is_covered(o, log, r):
 
 
 def missed(o, log, r):
-    """Return [(is promised, reads without the record)]; if any such read breaks a promise, only those that do."""
+    """Return [(is promised, reads without the record)]: of the reads that break a promise, or of all if none does."""
     shown = {
         op_id: log.promised_at(r, op_id)
         for op_id, stable in log.covering(r["offset"]).items()

@@ -1,4 +1,4 @@
-"""Functions that each plant one anomaly in the history of a `SimulatedPartition`; they return whether they could."""
+"""Functions that each plant one anomaly in a `SimulatedPartition`, and return whether that was possible."""
 
 import itertools
 

@@ -33,7 +33,7 @@ def graph(times, edges):
 
 
 def found(whole):
-    """Return the result of `classify` in the form of the oracle, with the node numbers of the whole graph."""
+    """Return the result of `classify` in the form that the oracle uses, with the node numbers of the whole graph."""
     part, components = classify(whole)
     return sorted(
         (

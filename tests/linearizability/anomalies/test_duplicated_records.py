@@ -1,4 +1,4 @@
-"""Records that a retry appended twice: anomalies that the second copy permits."""
+"""Records that a retry may have appended twice: the verdicts of the anomalies that a second copy would explain."""
 
 import pytest
 

@@ -25,7 +25,7 @@ RUN = {
 
 
 def valid_tables() -> Tables:
-    """Return a history of two producers and a consumer, with overlapping produces and a row or more in every table."""
+    """Return a history of two producers and a consumer, with overlapping produces and rows in every table."""
     a, b = (
         {"topic": "orders", "topic_id": "ID-A", "partition": 0},
         {"topic": "orders", "topic_id": None, "partition": 1},

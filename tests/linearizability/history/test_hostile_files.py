@@ -59,7 +59,7 @@ SHOWN = {
 def test_special_file_is_rejected_in_one_line_that_names_it(run, capsys, monkeypatch, kind, place):
     create(kind, run / place, monkeypatch)
     if (kind, place) == ("directory", "history/records.parquet"):
-        return  # as Spark writes a table
+        return  # valid: Spark writes a table as a directory
     assert exit_code(["check", str(run)]) is ExitCode.USAGE
     (line,) = capsys.readouterr().err.splitlines()
     assert place in line

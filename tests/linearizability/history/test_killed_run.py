@@ -42,7 +42,7 @@ for number in range(10**9):
 
 
 def test_after_sigkill_at_most_the_last_second_is_missing(tmp_path):
-    """A flush contains every operation completed before it began, and two flushes take less than a second."""
+    """A flush contains every operation that completed before it began, and two flush intervals are under a second."""
     assert 2 * writer_module.FLUSH_INTERVAL_S < 1
     command = [sys.executable, "-c", CHILD, str(tmp_path / "run")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=Path(__file__).parents[3]) as child:
@@ -57,7 +57,7 @@ def test_after_sigkill_at_most_the_last_second_is_missing(tmp_path):
 
     operations = history.table("operations").to_pylist()
     completed = [row for row in operations if row["complete_ns"] is not None]
-    # A step that ends during a flush is contained in the next one, which has ended when the one after that has begun.
+    # A step that ends during flush n is in flush n + 1, which has ended when flush n + 2 begins.
     assert len(completed) >= 2 * sum(1 for flush in flushes if flush + 2 <= flushes[-1]) > 0
 
     opened = next(row for row in operations if row["process"] == 9)
@@ -101,7 +101,7 @@ def test_after_ctrl_c_the_history_is_complete(tmp_path, delay_s):
 
 
 def test_kill_at_any_step_of_the_writer_leaves_a_valid_history(tmp_path, monkeypatch):
-    """After each rename or removal the directory is copied: the state that a kill at that step leaves."""
+    """A copy of the directory after each rename or removal has the state that a kill at that step leaves."""
     run_dir, copies = tmp_path / "run", []
 
     def copying(change):
@@ -153,7 +153,7 @@ def one_step(recorder, writer, number):
 
 
 def judged(run_dir, at_least):
-    """Check a prefix of the run: no completed operation lacks its rows; return the number of operations."""
+    """Assert that a prefix of the run has all rows of its completed operations; return the number of operations."""
     history = open_history(run_dir)
     validate(history)
     operations = history.table("operations").to_pylist()

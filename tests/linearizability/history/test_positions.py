@@ -15,7 +15,7 @@ EXAMPLES = Path(__file__).parents[3] / "examples" / "histories"
 
 
 def derived_by_hand(tables):
-    """Apply the rule of the format, one read at a time, in the order of op_ids."""
+    """Return the positions by the rule of the format, applied to one read at a time in the order of op_ids."""
     last, rows = {}, []
     for op in sorted(tables["operations"], key=lambda row: row["op_id"]):
         if op["f"] in MOVES:

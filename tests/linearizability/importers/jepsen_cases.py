@@ -197,4 +197,4 @@ CASES = {
     "G1c": (EACH_READS_THE_OTHER, {"cycle-G1c"}),
     "G0, which Kafka permits": (EACH_WRITES_BEFORE_THE_OTHER, set()),
 }
-"""By Jepsen's name: the history, and the names of our anomalies, without permitted ones."""
+"""By the name of Jepsen's anomaly: a history, and the names of our anomalies in it, except permitted ones."""

@@ -137,7 +137,7 @@ def random_history(plan: str, rng: random.Random, size: int) -> list[Operation]:
 
 
 def _with_correct_outputs(history, model, outputs, rng):
-    """Apply the operations to the model in the order of a random moment inside each interval."""
+    """Return the operations with outputs of the model, which applies each at a random moment of its interval."""
     states, done = {}, []
     for op in sorted(history, key=lambda op: rng.uniform(op.invoke_ns, op.complete_ns)):
         key = model.partition(op.input) if model.partition else None

@@ -52,7 +52,7 @@ def _open(operation: Operation) -> Operation:
 
 
 def _with_known_outputs(model: Model) -> Model:
-    """Return a model that accepts open operations of known output: their input is a pair of input and output."""
+    """Return a model for operations of unknown outcome but known output: their input is the pair (input, output)."""
 
     def step(state: object, given: tuple, output: object) -> object:
         if isinstance(given[0], tuple):

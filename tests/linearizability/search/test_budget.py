@@ -72,7 +72,7 @@ class Held:
 @pytest.mark.parametrize("engines", [FRONTIER, DEPTH_FIRST])
 @pytest.mark.parametrize("box", [lambda texts: texts, Held, lambda texts: Held(texts) if len(texts) % 2 else texts])
 def test_memory_of_objects_referenced_only_by_states(engines, box):
-    """Each step creates a new text, in a tuple or deeper: it counts once, however many states share it."""
+    """Each step creates a new text, in a tuple or deeper. A text that several states share is counted once."""
 
     def step(state, given, output):
         texts = state.texts if isinstance(state, Held) else state
@@ -186,7 +186,7 @@ def test_check_may_end_at_the_first_violation():
 
 @pytest.mark.parametrize("engines", [FRONTIER, DEPTH_FIRST])
 def test_memory_does_not_grow_with_the_length(engines):
-    """A history of twenty thousand operations, one after the other."""
+    """The history has twenty thousand operations, one after the other."""
     history = []
     for number in range(20_000):
         given = ("write", number % 7) if number % 2 else ("cas", (number - 1) % 7, 3)

@@ -29,7 +29,7 @@ def violations(plan: str, count: int, size: int):
 
 @pytest.mark.parametrize("plan", PLANS)
 def test_shrunk_histories_fail_and_need_each_operation(plan: str):
-    """It is a violation with any of the other operations, and no longer if one of its operations is removed."""
+    """No choice of other operations makes the shrunk history linearizable, unless one of its own is removed."""
     for name, model, history, outcome, explanation in violations(plan, 12, 7):
         key = model.partition or (lambda given: None)
         own = [op for op in history if key(op.input) == outcome.key and op.outcome is not Outcome.FAIL]

@@ -16,7 +16,9 @@ OFFSETS = 5
 
 
 class History:
-    """Sends: (value, offset or -1, invoke, complete, ending); fetches: (invoke, complete, before, after, watermark).
+    """Operations on one log.
+
+    Sends are (value, offset or -1, invoke, complete, ending), fetches (invoke, complete, before, after, watermark).
 
     The values in `may_abort` may belong to aborted transactions; the fetches in `committed_only` are read_committed.
     """
@@ -68,7 +70,7 @@ def random_history(rng):
 
 
 def is_valid(history, linearizable):
-    """Try every offset for a record of unknown offset, and then every order that time allows."""
+    """Whether any order that time allows is valid, with any offset for each record of unknown offset."""
     choices = []
     for _, offset, _, _, ending in history.sends:
         if ending is Ending.FAIL:

@@ -190,7 +190,7 @@ def test_holder_may_be_any_value():
 
 @pytest.mark.parametrize("name", PAIRS)
 def test_pair_of_histories_under_two_keys(name: str):
-    """The objects of two keys are judged independently, each with the same verdict as without keys."""
+    """The histories of two keys are judged independently, each with the same verdict as without keys."""
     model, valid, invalid = PAIRS[name]
     for rows, verdict in ((valid, Verdict.OK), (invalid, Verdict.VIOLATION)):
         keyed = [((key, given), *rest) for given, *rest in rows for key in ("k", "l")]

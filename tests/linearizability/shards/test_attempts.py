@@ -29,7 +29,7 @@ def run_twice(tasks):
 
 
 class KilledError(Exception):
-    """The attempt was killed."""
+    """Simulated kill of an attempt."""
 
 
 def kill(path=None):

@@ -236,7 +236,7 @@ def test_layout_is_created_while_a_synthetic_history_is_written(tmp_path, monkey
 
 
 def _rows(layout):
-    """Return the sorted rows of each file."""
+    """Return the sorted rows of each file of a layout by its path."""
     files = sorted(layout.folder.rglob("*.parquet"))
     return {
         str(path.relative_to(layout.folder)): sorted(map(repr, pq.read_table(path, partitioning=None).to_pylist()))

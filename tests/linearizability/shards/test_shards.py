@@ -209,7 +209,7 @@ def test_judgement_by_a_layout_created_while_writing_equals_that_of_the_whole(tm
 
 
 def synthetic(rng):
-    """Return synthetic traffic, as rows."""
+    """Return the rows of a synthetic history, with up to two planted anomalies."""
     tables = Tables(topics={"orders": {"replication.factor": "3", "min.insync.replicas": "2"}})
     plants = [
         name for name in rng.sample(sorted(SYNTHETIC_ANOMALIES), rng.randrange(3)) if not name.startswith("cycle")
@@ -276,7 +276,7 @@ CHANGES = [
         invoke_ns=_operation(tables, row)["invoke_ns"] - rng.choice(DURATIONS_NS)
     ),
 ]
-"""Changes of one row, given another one, as a defect of a broker, client or network would cause them."""
+"""Changes of a row, given also another row, as a defect of a broker, client or network would cause them."""
 
 
 def change(tables, rng):

@@ -1,4 +1,4 @@
-"""Layout created while a history is written: the memory of rows that are not yet distributed."""
+"""Layout created while a history is written: the memory of rows that are not yet distributed is bounded."""
 
 import pyarrow as pa
 

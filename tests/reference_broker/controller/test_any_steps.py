@@ -47,8 +47,8 @@ class History:
     epochs: dict[str, tuple[int, int]] = field(default_factory=dict)
     unclean: bool = False
     shutting_down: set[int] = field(default_factory=set)
-    """Brokers that keep requesting their shutdown: without that, a broker would be unfenced and elected although its
-    registration is in controlled shutdown, in Kafka too (`brokerToAdd`, ReplicationControlManager)."""
+    """Brokers that keep requesting their shutdown. Otherwise a broker would be unfenced and elected although its
+    registration is in controlled shutdown, as in Kafka (`brokerToAdd`, ReplicationControlManager)."""
 
     def start(self, broker_id):
         self.lives[broker_id] += 1

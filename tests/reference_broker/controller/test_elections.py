@@ -14,7 +14,7 @@ UNCLEAN = "unclean.leader.election.enable"
 
 
 def with_lost_leader(**properties):
-    """Broker 1 was the last in-sync replica and is fenced; broker 2 is active."""
+    """Return a controller with broker 1, the last in-sync replica, fenced and broker 2 active."""
     controller = ScriptedController(**properties)
     controller.serve(1, 2)
     controller.create("orders", "12", isr="1")

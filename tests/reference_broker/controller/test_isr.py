@@ -12,7 +12,7 @@ from tests.reference_broker.controller.scripted_controller import ScriptedContro
 
 @pytest.fixture
 def controller():
-    """Four brokers, and a partition with three replicas that broker 1 leads in epoch 0."""
+    """Return a controller with four brokers, and a partition of three replicas that broker 1 leads in epoch 0."""
     scripted = ScriptedController()
     scripted.serve(1, 2, 3, 4)
     scripted.create("orders", "123")

@@ -76,7 +76,7 @@ def test_leaders_are_spread_evenly(placed):
 
 
 def test_stripes():
-    """The example in the documentation of `StripedReplicaPlacer`: three racks of three brokers."""
+    """This is the example in the documentation of `StripedReplicaPlacer`: three racks of three brokers."""
     cluster = [UsableBroker(10 * rack + broker, "abc"[rack]) for rack in range(3) for broker in range(3)]
     placed = place_replicas(cluster, 3, 3, lambda below: below - 1)
     leaders, followers = zip(*((replicas[0], replicas[1:]) for replicas in placed), strict=True)

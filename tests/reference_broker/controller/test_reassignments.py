@@ -21,7 +21,7 @@ def controller():
 
 
 def reassign(controller, replicas, topic="orders", index=0, **fields):
-    """Return error and message; null replicas cancel the reassignment."""
+    """Reassign a partition, or cancel its reassignment with null replicas; return error and message."""
     partition = {"partition_index": index, "replicas": replicas and [int(digit) for digit in replicas]}
     response = controller.request(
         "AlterPartitionReassignments", 1, topics=[{"name": topic, "partitions": [partition]}], **fields
@@ -165,7 +165,7 @@ replica_lists = st.permutations(BROKERS).flatmap(lambda order: st.integers(1, 4)
 @settings(max_examples=50)
 @given(st.lists(st.one_of(st.none(), replica_lists), max_size=6))
 def test_any_sequence_of_reassignments_ends_with_the_last_target(moves):
-    """The model is the target alone: a reassignment sets it, cancelling restores the replicas from before."""
+    """The model is only the target: a reassignment sets it, and a cancellation restores the previous replicas."""
     controller = ScriptedController()
     controller.serve(*map(int, BROKERS))
     controller.create("orders", "12")

@@ -52,7 +52,7 @@ class Kafka:
 
 
 class Ours(ScriptedController):
-    """Our controller, also with a broker that takes no part."""
+    """Our controller, which like Kafka's has one broker that takes no part."""
 
     cluster_id = CLUSTER
 
@@ -212,7 +212,7 @@ class Story:
 
 
 def joining(story: Story) -> None:
-    """Valid and invalid registrations."""
+    """Send valid and invalid registrations."""
     story.register(1, cluster_id="another")
     story.register(1, log_dirs=())
     story.register(1, log_dirs=(None,))
@@ -257,7 +257,7 @@ def living(story: Story) -> None:
 
 
 def three_brokers(story: Story) -> None:
-    """Three unfenced brokers, and a topic that broker 1 leads."""
+    """Register and unfence three brokers, and create a topic that broker 1 leads."""
     for number in (1, 2, 3):
         story.register(number)
         story.heartbeat(number)
@@ -265,7 +265,7 @@ def three_brokers(story: Story) -> None:
 
 
 def changing_the_isr(story: Story) -> None:
-    """Valid and invalid ISR proposals."""
+    """Send valid and invalid ISR proposals."""
     three_brokers(story)
     story.propose(1, 1, 2, topic_id=UUID(int=2**90))
     story.propose(1, 1, 2, partition_index=1)
@@ -336,7 +336,7 @@ def leaving(story: Story) -> None:
 
 
 def losing_all(story: Story) -> None:
-    """The last in-sync replica is fenced and unfenced; then it is fenced and another one is elected uncleanly."""
+    """Fence and unfence the last in-sync replica; then fence it again and elect another replica uncleanly."""
     three_brokers(story)
     story.propose(1, 1, 2)
     story.heartbeat(2, want_fence=True)
@@ -365,7 +365,7 @@ def losing_all(story: Story) -> None:
 
 
 def moving(story: Story) -> None:
-    """Valid and invalid reassignments; one is cancelled, one is completed."""
+    """Request valid and invalid reassignments; cancel one and complete one."""
     three_brokers(story)
     for number in (4, 5):
         story.register(number)

@@ -22,7 +22,7 @@ def started(size=3, **properties):
 
 @pytest.fixture(scope="module")
 def steady():
-    """A cluster with two topics that tests do not change."""
+    """Return a cluster with two topics that tests do not change."""
     cluster = started()
     create(cluster, "orders", [(1, 2), (2, 3), (3, 1)])
     create(cluster, "returns", [(1, 2, 3)] * 4)

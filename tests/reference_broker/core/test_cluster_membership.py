@@ -11,7 +11,7 @@ ORDERS = {"name": "orders", "num_partitions": 3, "replication_factor": 3}
 
 @pytest.fixture
 def cluster():
-    """A running cluster with a topic of three partitions, each led by another broker."""
+    """Return a running cluster with a topic of three partitions, each with a different leader."""
     running = Cluster(3)
     running.run_until(lambda: all(node.is_ready for node in running.nodes.values()))
     response = running.request(1, "CreateTopics", 7, topics=[ORDERS], timeout=5_000)

@@ -13,7 +13,7 @@ GROUPS = [f"group-{number}" for number in range(8)]
 
 @pytest.fixture
 def cluster() -> Cluster:
-    """Three brokers with a topic, and with the offsets topic on all of them."""
+    """Return a cluster of three brokers with a topic, and with the offsets topic on all of them."""
     cluster = Cluster(3, offsets_topic_num_partitions="4", min_insync_replicas="2")
     cluster.run_until(lambda: all(node.is_ready for node in cluster.nodes.values()))
     topic = {"name": "orders", "num_partitions": 2, "replication_factor": 3}
@@ -179,7 +179,7 @@ def test_offsets_are_deleted_with_their_topic_on_all_nodes(cluster):
 
 
 def test_producer_ids_are_unique_in_the_cluster(cluster):
-    """They are allocated in blocks of a thousand, and never again after a restart."""
+    """A broker allocates them in blocks of a thousand, and takes a new block after a restart."""
 
     def take(node: int) -> int:
         response = cluster.request(node, "InitProducerId", 4, producer_id=-1, producer_epoch=-1)

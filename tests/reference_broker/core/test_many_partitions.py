@@ -21,7 +21,7 @@ def broker() -> ScriptedBroker:
 
 
 def replica_counts(cluster: Cluster, until: Callable[[int], bool]) -> Sequence[int]:
-    """Return the numbers of open replicas of node 1 after each event, until the condition is true."""
+    """Return the number of open replicas of node 1 after each event until the condition is true."""
     counts: list[int] = []
 
     def count() -> bool:
@@ -38,7 +38,7 @@ def directories(broker: ScriptedBroker, name: str = "large") -> list[str]:
 
 
 def begin_to_delete(broker: ScriptedBroker) -> list[int]:
-    """Delete a topic, and return the numbers of its directories after each event until some are deleted."""
+    """Start to delete a topic; return the number of its directories after each event until some are deleted."""
     broker.create_topic("large", partitions=_PARTITIONS)
     broker.cluster.start_request(1, "DeleteTopics", 5, topic_names=["large"])
     counts: list[int] = []

@@ -8,7 +8,7 @@ from tests.reference_broker.scripted import START_MS, ScriptedBroker, batch
 
 @pytest.fixture
 def broker() -> ScriptedBroker:
-    """A log with offsets 0 to 3, whose timestamps are 10, 30, 20 and 40 ms after the start."""
+    """Return a broker with records at offsets 0 to 3 and timestamps 10, 30, 20 and 40 ms after the start."""
     broker = ScriptedBroker()
     broker.create_topic()
     for after_ms in (10, 30, 20, 40):

@@ -214,7 +214,7 @@ def test_truncation_removes_truncated_batches_from_the_producer_state(log):
 
 
 def test_snapshot_has_kafkas_format(log):
-    """The bytes of Apache Kafka 4.3.1 for one batch of producer 5, in version 1 of the schema ProducerSnapshot."""
+    """The expected bytes are those of Apache Kafka 4.3.1 for one batch of producer 5 (ProducerSnapshot, version 1)."""
     log.send(7, 2, epoch=3)
     log.log.close()
     data = bytes(log.disk.files[f"{DIRECTORY}/{2:020d}.snapshot"])

@@ -39,7 +39,7 @@ def by_kio(entity: Any) -> bytes:
 
 
 def with_shared_arrays(value: Any) -> Any:
-    """Return an entity whose arrays are shared; those of single values, too."""
+    """Return a value in which each array, also of nested entities, is a `SharedArray`."""
     if isinstance(value, tuple):
         return SharedArray(with_shared_arrays(element) for element in value)
     if is_dataclass(value) and not isinstance(value, type):

@@ -67,7 +67,7 @@ def test_metadata_records_round_trip(record):
 
 
 def test_bytes_of_a_metadata_record():
-    """Frame version 1, type 2 (TopicRecord), version 0, a compact string, an id, no tagged fields."""
+    """The bytes are frame version 1, type 2 (TopicRecord), version 0, a compact string, an id, no tagged fields."""
     record = records.TopicRecord(name="ab", topic_id=UUID(int=1))
     assert records.encode_metadata_record(record) == b"\x01\x02\x00\x03ab" + bytes(15) + b"\x01\x00"
 

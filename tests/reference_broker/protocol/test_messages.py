@@ -88,7 +88,7 @@ def varint(value: int) -> bytes:
 
 @given(in_header=UNKNOWN_TAGS, in_partition=UNKNOWN_TAGS, in_state=UNKNOWN_TAGS, at_end=UNKNOWN_TAGS)
 def test_unknown_tagged_fields_are_skipped_at_every_level(in_header, in_partition, in_state, at_end):
-    """A handmade Fetch 15 with unknown tags in nested structs and in a struct that is itself a tagged field."""
+    """The request is a Fetch 15 with unknown tags in nested structs and in a struct that is itself a tagged field."""
     replica_state = struct.pack(">iq", 9, 8) + varint(len(in_state)) + tagged(in_state)
     known = varint(1) + varint(len(replica_state)) + replica_state
     partition = struct.pack(">iiqiqi", 5, 4, 3, 2, 1, 6) + varint(len(in_partition)) + tagged(in_partition)

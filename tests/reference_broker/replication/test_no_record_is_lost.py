@@ -117,7 +117,7 @@ class Run:
         assert self.committed.setdefault(offset, value) == value, "two records were committed at one offset"
 
     def recover_and_check(self) -> None:
-        """End all faults; then all replicas are equal, in sync, and have the committed records."""
+        """End all faults, and assert that all replicas are equal, are in sync, and have the committed records."""
         self.group.heal()
         self.group.is_controller_reachable = True
         for node in NODES:

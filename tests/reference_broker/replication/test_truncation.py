@@ -14,7 +14,7 @@ def sends_no_fetch(group: Group, node: int, for_ms: int) -> bool:
 
 
 def test_kip_101_restarted_follower_keeps_committed_records_above_its_high_watermark() -> None:
-    """Scenario 1: the leader fails after the restart. If the follower truncated to its high watermark, "b" was lost."""
+    """Scenario 1: the leader fails after the restart. A truncation to the high watermark would lose "b"."""
     group = Group(2)
     group.run()
     group.produce("a")

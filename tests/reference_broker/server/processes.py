@@ -53,7 +53,7 @@ class Processes:
     def run_rejected_broker(
         self, place: int, node_id: int, cluster_id: str, *arguments: str
     ) -> subprocess.CompletedProcess[str]:
-        """Run a broker on other addresses with an id and cluster id until it ends by itself."""
+        """Run a broker with this id and cluster id on the addresses of `place` until it ends by itself."""
         command = [*self._command(place, node_id, "broker", cluster_id), *arguments]
         command.remove("--exit-with-stdin")
         return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)

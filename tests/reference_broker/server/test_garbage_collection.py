@@ -27,7 +27,7 @@ def garbage():
 
 @pytest.fixture
 def full_collections():
-    """Return a list to which each full collection adds the number of visited objects."""
+    """Yield a list to which each full collection adds the number of visited objects."""
     visited = []
 
     def collected(phase, info):

@@ -49,7 +49,7 @@ def produce(client: RawClient, batch: bytes) -> Any:
 
 
 def produce_to_leader(client: RawClient, batch: bytes) -> Any:
-    """Retry until the new topic has a leader; return the response."""
+    """Produce a batch, with retries until the new topic has a leader; return the response."""
     not_yet = (ErrorCode.unknown_topic_or_partition, ErrorCode.not_leader_or_follower)
     while (produced := produce(client, batch)).error_code in not_yet:
         pass

@@ -183,7 +183,7 @@ def test_the_other_end_of_a_half_open_connection_detects_it_when_it_sends(notifi
 @pytest.mark.parametrize("notifies", [(False, False), (True, False), (False, True), (True, True)])
 @pytest.mark.parametrize("from_opener", [True, False])
 def test_nothing_arrives_after_bytes_that_a_reset_lost(notifies, from_opener):
-    """Neither when the sender is notified later than it sends again, nor when no end is notified at all."""
+    """The sender sends again before it is notified of the reset; possibly neither end is ever notified."""
     world = World(delay_ms=10)
     pipe, *sides = world.connect()
     world.run()

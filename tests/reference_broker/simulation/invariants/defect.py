@@ -8,12 +8,12 @@ from unittest.mock import patch
 
 
 def nothing(*_args: Any, **_named: Any) -> None:
-    """Replace a function by one without effect."""
+    """Do nothing, in place of another function."""
 
 
 @dataclass(frozen=True)
 class Defect:
-    """A defect that violates `invariant`, with `seed` or one of the next seeds."""
+    """A defect that violates `invariant` in a run from `seed` or one of the next seeds."""
 
     invariant: str
     owner: Any

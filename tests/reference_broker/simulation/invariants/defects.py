@@ -95,7 +95,7 @@ def _commit_at_once(self, end_offset, maximal_isr, now):
 
 
 def _truncate_to_the_watermark(original):
-    """Truncate as before KIP-101."""
+    """Truncate a follower to its high watermark in each new epoch, as before KIP-101."""
 
     def apply(self, record, now):
         is_new_epoch = original(self, record, now)

@@ -31,21 +31,21 @@ def log_and_mirror():
 
 
 def restore_all(self, recovery_point, now_ms):
-    """Recovery takes no snapshots, so it restores more batches of producers than Kafka."""
+    """Recover without snapshots, so that more batches of producers are restored than in Kafka."""
 
 
 def forget_epochs(self, observe):
-    """Recovery does not report batches to the leader epoch cache."""
+    """Recover without reporting batches to the leader epoch cache."""
     return _recover(self, lambda _: None)
 
 
 def index_nothing(self, header, position):
-    """Recovery finds the largest timestamp, and indexes no batch."""
+    """Note the largest timestamp, and index no batch."""
     self._note_timestamp(header)
 
 
 def leave_the_time_index_open(self, observe):
-    """Recovery does not append the largest timestamp to the time index."""
+    """Recover without appending the largest timestamp to the time index."""
     cut_bytes = _recover(self, observe)
     self._time_index._keep(0)
     return cut_bytes

@@ -1,4 +1,4 @@
-"""Invariants of the quorum that are usually preceded by others; the rest is tested by the defects of the quorum."""
+"""Invariants of the quorum that are rarely the first to be violated; the quorum's defects test the others."""
 
 from types import SimpleNamespace
 from unittest.mock import patch

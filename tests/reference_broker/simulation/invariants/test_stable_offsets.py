@@ -13,7 +13,7 @@ PERIOD_MS = 7
 
 
 def fetching_storm(version):
-    """Return a run without faults, in which another client fetches the offsets of the group all the time."""
+    """Return a run without faults, in which a second client fetches the offsets of the group repeatedly."""
     run = Storm(1, faults=0, faulty_ms=3_000)
     client = Client(run.cluster)
     named = {"groups": [{"group_id": GROUP}]} if version >= 8 else {"group_id": GROUP}
