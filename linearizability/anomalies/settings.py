@@ -1,6 +1,6 @@
 """Kafka properties in force on a topic, from `run.json` and the faults of kind `configuration`.
 
-A topic's own setting overrides the cluster's, which may have a spelling of its own (`log.retention.ms`) and overrides
+A topic's own setting overrides the cluster's, which may have a different name (`log.retention.ms`) and overrides
 Kafka's default. A setting that was changed during the run is a fault row: its target is the topic, or anything else for
 the cluster; its argument is `property=value`, several separated by commas, or a JSON object. The checks use *every*
 value that was in force at some time and take the one that promises least, because the effect of an earlier value cannot
