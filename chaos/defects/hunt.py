@@ -8,6 +8,7 @@ and the failing trial is shrunk and saved (`saved.keep`). A defect that a requir
 
 import argparse
 import itertools
+import math
 import sys
 import time
 from dataclasses import replace
@@ -26,13 +27,13 @@ SECONDS_MAX: Final = 2.0
 _RUNS_MAX: Final = 400
 
 
-def again(saved: Counterexample) -> Counterexample | None:
+def again(saved: Counterexample, seconds_max: float = math.inf) -> Counterexample | None:
     """Run a saved counterexample, and return it with its present result; None if it is no longer valid."""
     seeded = defect(saved.defect)
     began_s = time.process_time()
     found = violation_of(saved.trial, seeded)
     took_s = time.process_time() - began_s
-    if found is None or found.name != saved.name or took_s >= SECONDS_MAX or violation_of(saved.trial) is not None:
+    if found is None or found.name != saved.name or took_s >= seconds_max or violation_of(saved.trial) is not None:
         return None
     with seeded.seeded():
         digest = run(saved.trial).digest
@@ -50,7 +51,7 @@ def hunt(of: Defect, *, first: int, seconds: float, shrink_seconds: float) -> st
     with working(of.name):
         failing = run_seed(tried.seed)
         found = shrink_seed(failing, defect=of.name, runs_max=_RUNS_MAX, seconds_max=shrink_seconds)
-    if not found.is_confirmed or again(found) is None:
+    if not found.is_confirmed or again(found, SECONDS_MAX) is None:
         return f"seed {tried.seed} shows {tried.name}, but the shrunk trial is not valid"
     keep(found)
     return f"{found.name} by seed {tried.seed}, trial {tried.trials}, {tried.seconds:.0f} s: {found.size}"
@@ -68,7 +69,7 @@ def main() -> int:
     for name in options.names or DEFECTS:
         of = defect(name)
         saved = saved_counterexample(name)
-        if saved is not None and (now := again(saved)) is not None:
+        if saved is not None and (now := again(saved, SECONDS_MAX)) is not None:
             keep(now)
             continue
         result = hunt(of, first=options.first, seconds=options.seconds, shrink_seconds=options.shrink_seconds)

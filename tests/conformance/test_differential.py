@@ -77,11 +77,12 @@ def test_each_cause_is_shrunk_and_counted_over_requirements(broker):
         result = compared(broker, proxy, READ_BACK, READ_BACK)
     assert [each.cause.id for each in result.in_order()] == [
         "semantic Fetch codecs",
+        "semantic Fetch producers",
         "semantic Fetch records",
         "cosmetic Fetch leader_epochs",
         "cosmetic Fetch size",
     ]
-    worst = result.in_order()[1]
+    worst = result.in_order()[2]
     assert worst.cause == Cause(Rank.SEMANTIC, "Fetch", "records")
     assert worst.requirements == ("area/number-0", "area/number-1")
     assert worst.scripts == sum(result.compared.values()) == 8
