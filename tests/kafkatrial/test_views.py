@@ -16,7 +16,7 @@ from conformance.events import (
 from fixtures.targets.probe import BrokerFacts
 from fixtures.targets.target import Node
 from kafkatrial import target_tables
-from kafkatrial.installing import shown
+from kafkatrial.installing import show_progress
 from kafkatrial.progress import RunProgress
 from kafkatrial.target_tables import render_kinds, render_probe
 from linearizability.finding import Finding
@@ -66,7 +66,7 @@ def test_no_color_is_honoured(monkeypatch):
 
 
 def test_an_installation_in_a_log_has_few_lines(capsys):
-    with shown("apache-kafka") as report:
+    with show_progress("apache-kafka") as report:
         for done in range(201):
             report(f"fetching jar {done}", done, 200)
         report("checking", 0, 0)
