@@ -243,7 +243,7 @@ class _Run:
         """Check a requirement while no other is checked."""
         yield self._started(requirement)
         lacks = {target.name: self._lacks(requirement, target) for target in self.targets}
-        applicable = self._applicable(requirement)
+        applicable = [target for target in self.targets if lacks[target.name] is None]
         began = time.monotonic()
         findings: dict[str, Finding] = {}
         if applicable:

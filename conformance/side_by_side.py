@@ -25,7 +25,7 @@ from linearizability.finding import Finding
 from linearizability.judgement import Verdict
 
 _AT_A_TIME: Final = 4
-"""More would only wait for the interpreter's lock: a check encodes and decodes half of the time."""
+"""Number of threads."""
 _HARMLESS: Final = frozenset({Capability.TOPIC_ADMIN, Capability.REPLICATION})
 """Capabilities with which a script breaks nothing."""
 _FINAL: Final = frozenset({Verdict.OK, Verdict.NOT_APPLICABLE})

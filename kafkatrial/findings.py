@@ -46,8 +46,7 @@ def show_finding(name: str, targets: tuple[str, ...], disk: DiskKind | None = No
 def _shown_on(target: str, sought: ChaosFinding, disk: DiskKind | None, console: Console) -> ExitCode:
     supported = remove_unsupported_faults(target, sought.trial, disk)
     if supported.unsupported:
-        reasons = "; ".join(dict.fromkeys(supported.unsupported.values()))
-        show(console, Text(f"{target}: not applicable: {reasons}", "yellow"))
+        show(console, Text(f"{target}: not applicable: {supported.reasons}", "yellow"))
         return ExitCode.NOTHING_RAN
     with TemporaryFolder() as directory:
         run_dir = Path(directory) / "run"

@@ -31,6 +31,11 @@ class SupportedTrial:
     trial: Trial
     unsupported: dict[AnyFault, str]
 
+    @property
+    def reasons(self) -> str:
+        """The different reasons for unsupported faults; empty if all are supported."""
+        return "; ".join(dict.fromkeys(self.unsupported.values()))
+
 
 def remove_unsupported_faults(target: str, trial: Trial, disk: DiskKind | None = None) -> SupportedTrial:
     """Remove the faults that a target does not support. Nothing is started.

@@ -49,33 +49,34 @@ def raw_response(step: RawRequest, response: Any, symbols: Symbols) -> Response:
     return values | ({"has_elements": any(lists)} if lists else {})
 
 
-def _explanations(value: Any) -> Iterator[str | None]:
-    """Yield the error messages of the elements that have an error, at every depth."""
+def _elements(value: Any) -> Iterator[Any]:
+    """Yield a message and its elements, at every depth."""
     if isinstance(value, tuple):
         for inner in value:
-            yield from _explanations(inner)
+            yield from _elements(inner)
     elif is_dataclass(value):
-        if getattr(value, "error_code", ErrorCode.none) != ErrorCode.none and hasattr(value, "error_message"):
-            yield value.error_message
+        yield value
         for item in fields(value):
-            yield from _explanations(getattr(value, item.name))
+            yield from _elements(getattr(value, item.name))
+
+
+def _explanations(response: Any) -> Iterator[str | None]:
+    """Yield the error messages of the elements that have an error."""
+    for element in _elements(response):
+        if getattr(element, "error_code", ErrorCode.none) != ErrorCode.none and hasattr(element, "error_message"):
+            yield element.error_message
 
 
 def _texts(response: Any) -> Iterator[str]:
     return (value for _, value in _leaves(response) if isinstance(value, str))
 
 
-def _named_by_id(value: Any, symbols: Symbols) -> Iterator[str]:
+def _named_by_id(response: Any, symbols: Symbols) -> Iterator[str]:
     """Yield the names of the script's topics to which elements refer only by id."""
-    if isinstance(value, tuple):
-        for inner in value:
-            yield from _named_by_id(inner, symbols)
-    elif is_dataclass(value):
-        has_name = getattr(value, "name", None) or getattr(value, "topic", None)
-        if not has_name and (name := symbols.name_of_topic(getattr(value, "topic_id", None))):
+    for element in _elements(response):
+        has_name = getattr(element, "name", None) or getattr(element, "topic", None)
+        if not has_name and (name := symbols.name_of_topic(getattr(element, "topic_id", None))):
             yield name
-        for item in fields(value):
-            yield from _named_by_id(getattr(value, item.name), symbols)
 
 
 def _leaves(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:

@@ -1,12 +1,12 @@
 """`kafkatrial chaos --show` on several targets: the exit code, and the saved run if it did not show the finding."""
 
 import re
-from types import SimpleNamespace
 
 import pytest
 
 from chaos.live.injector import Injected
 from chaos.live.report import Report, Worked
+from chaos.live.session import SupportedTrial
 from kafkatrial import findings
 from kafkatrial.exit_codes import ExitCode
 from linearizability.judgement import Judgement
@@ -28,7 +28,7 @@ def targets(monkeypatch, tmp_path):
 
     def remove_unsupported_faults(target, trial, disk):
         unsupported = {"a fault": "cannot be done", "another fault": "cannot be done"}
-        return SimpleNamespace(unsupported={} if lost[target] is not None else unsupported)
+        return SupportedTrial(trial, {} if lost[target] is not None else unsupported)
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(findings, "remove_unsupported_faults", remove_unsupported_faults)

@@ -71,8 +71,7 @@ def try_defects(names: Iterable[str], *, rounds_max: int, run: Run = run_on) -> 
 def reasons_not_to_run(target: str, trial: Trial) -> str:
     """Return the missing capabilities of this machine or the target for a round; empty if there are none."""
     try:
-        unsupported = remove_unsupported_faults(target, trial, required_disk(trial)).unsupported
-        return "; ".join(dict.fromkeys(unsupported.values()))
+        return remove_unsupported_faults(target, trial, required_disk(trial)).reasons
     except NotInstalledError as error:
         return str(error)
 
