@@ -36,9 +36,8 @@ OTHER_KAFKAS = tuple(f"apache-kafka:{version}" for version in locked_versions() 
 KFAKE = "docs/examples/kfake"
 CHAOS = "power-cut"
 """The findings that CI shows; the others, and generated rounds, are part of `make nightly`."""
-IN_PARALLEL = (f"--numprocesses={len(os.sched_getaffinity(0)) + 1}", "--dist=loadfile", "--no-loadscope-reorder")
-"""One process more than cores: half of the tests wait for clusters. A file's clusters are started once. The order is
-that of tests/conftest.py: pytest-xdist would start files with few tests last, even if these tests are slow."""
+IN_PARALLEL = (f"--numprocesses={len(os.sched_getaffinity(0)) + 1}", "--dist=loadfile")
+"""One process more than cores: half of the tests wait for clusters. A file's clusters are started once."""
 SLOWEST = "--durations=30"
 FAILED = Path(".pytest_cache/make/v/cache/lastfailed")
 CACHE = f"--override-ini=cache_dir={FAILED.parents[2]}"
@@ -107,14 +106,21 @@ def test() -> None:
     is_ci = os.environ.get("CI") == "true"
     step("ruff", "check", ".")
     step("ruff", "format", "--check", ".")
-    with running_beside([["mypy"]]):
-        step("lint-imports")
-        step("python", "-m", "tools.language")
-        tools = install_tools(needed=is_ci)
+    step("mypy")
+    step("lint-imports")
+    step("python", "-m", "tools.language")
+    tools = Tools(kafka=install_kafka(KAFKA, needed=is_ci), toxiproxy=install_toxiproxy(needed=is_ci))
+    if is_ci and tools.deselected_markers:
+        raise Stop(ExitCode.USAGE)
+    build_kfake(needed=is_ci)
+    for target in OTHER_KAFKAS if tools.kafka else ():
+        install_kafka(target, needed=is_ci)
+    if tools.kafka:
+        step("kafkatrial", "targets", "install", "spark")
     targets = ["reference", KAFKA] if tools.kafka else ["reference"]
     on_targets = [f"--target={target}" for target in targets]
     suite = [["pytest", "-m", "conformance", *on_targets], ["pytest", "-m", "chaos", "-k", CHAOS, *on_targets]]
-    with running_beside(suite):  # like the tests, it mostly waits for clusters, so that two cores suffice for both
+    with running_beside(suite):
         run_tests(_deselecting(tools.deselected_markers))
 
 
@@ -133,19 +139,6 @@ def run_tests(selection: Sequence[str]) -> None:
         say(f"failed, and repeated alone: {', '.join(failed)}")
         step("pytest", CACHE, "--last-failed", *selection)
         say(f"flaky, passed when repeated: {', '.join(failed)}")
-
-
-def install_tools(*, needed: bool) -> Tools:
-    """Install what the tests need beyond Python; return what this machine has."""
-    tools = Tools(kafka=install_kafka(KAFKA, needed=needed), toxiproxy=install_toxiproxy(needed=needed))
-    if needed and tools.deselected_markers:
-        raise Stop(ExitCode.USAGE)
-    build_kfake(needed=needed)
-    for target in OTHER_KAFKAS if tools.kafka else ():
-        install_kafka(target, needed=needed)
-    if tools.kafka:
-        step("kafkatrial", "targets", "install", "spark")
-    return tools
 
 
 def install_kafka(target: str, *, needed: bool) -> bool:
@@ -201,7 +194,10 @@ def _progress(text: str, done: int, total: int) -> None:
 
 @contextmanager
 def running_beside(commands: Sequence[Sequence[str]]) -> Iterator[None]:
-    """Run commands one after the other while the body runs; then print their output. Raises `Stop` if one failed."""
+    """Run commands one after the other while the body runs; then print their output. Raises `Stop` if one failed.
+
+    Like the tests, they mostly wait for clusters, so that two cores suffice for both.
+    """
     for command in commands:
         say(f"{shlex.join(command)}, beside the next step")
     is_over = Event()

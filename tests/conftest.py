@@ -1,8 +1,5 @@
-"""Configuration of all tests: Hypothesis's profile, the rotation of samples in pytest's header, the order of files."""
+"""Configuration of all tests: Hypothesis's profile, and the rotation of samples in the header of pytest."""
 
-from collections import Counter
-
-import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.sampling import VARIABLE, rotation
@@ -25,12 +22,3 @@ def pytest_configure():
 
 def pytest_report_header():
     return f"rotation of samples: {rotation()} ({VARIABLE}={rotation()} selects the same ones)"
-
-
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(config, items):
-    """Order files in parallel runs: those with slow tests first, then by number of tests, so no slow file is last."""
-    if hasattr(config, "workerinput"):
-        slow = {item.path for item in items if item.get_closest_marker("slow")}
-        tests = Counter(item.path for item in items)
-        items.sort(key=lambda item: (item.path not in slow, -tests[item.path]))
