@@ -61,13 +61,15 @@ from reference_broker.simulation.trace import Trace
 from reference_broker.simulation.wire_check import WireCheck, WireError
 
 IN_VIRTUAL_TIME = {
+    "controller.quorum.retry.backoff.ms": "100",
     "metadata.max.idle.interval.ms": "5000",
     "initial.broker.registration.timeout.ms": "60000",
     "producer.id.expiration.check.interval.ms": "1",
 }
 """Properties that differ from trials on real processes. With Kafka's default of half a second, NoOp records of the
 metadata log would cause a third of all messages. Kafka's default of a minute for the first registration is enough,
-because no simulated machine is slow. Every retention check removes expired producers, too."""
+because no simulated machine is slow. With Kafka's default of 20 ms, requests of nodes that know no leader would be a
+quarter of the work of a seed. Every retention check removes expired producers, too."""
 WIRE_CHECKED_EVERY = 50
 """One in this number of messages is decoded again with kio's reader, which is slow."""
 READY_MS = 60_000
