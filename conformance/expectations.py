@@ -1,7 +1,11 @@
 """Known and expected violations, so that only new ones fail a run.
 
-One TOML file per target: the one that the user names, `expectations/<name>.toml` beside the file of a recipe, or the
-suite's own for a kind of target, `fixtures/data/expectations/<kind>.toml`:
+A target has one TOML file, the first of these that is given or exists:
+- the file that the user names with `--expectations`;
+- `expectations/<name>.toml` beside the TOML file that defines how the target starts (`[targets.<name>]`);
+- `fixtures/data/expectations/<kind>.toml`, the suite's own file for this kind of target.
+
+An entry of such a file:
 
 ```toml
 [[violation]]

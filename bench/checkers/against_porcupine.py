@@ -9,8 +9,8 @@ load. The two alternate in rounds, because the machine's speed drifts; the short
 history. As with `timeit`, Python's cycle collector is off while a history is timed. A ratio below 1.0 means that this
 checker is faster.
 
-In kv c50-bad some keys are still undecided by any search. It is therefore judged key by key with a budget, and the
-undecided keys are printed.
+No search has yet decided every key of the history kv c50-bad. After the comparison, this history is therefore judged
+again, with a budget and past the first violation, and the verdict of each key is printed.
 """
 
 import argparse
@@ -110,7 +110,10 @@ class Porcupine:
 
 
 def porcupine_events(events: Sequence[Event]) -> list[list[Any]]:
-    """Return events for the Go program; an operation of unknown outcome ends last there, with any result permitted."""
+    """Return events for the Go program.
+
+    It requires that every operation ends. Those of unknown outcome end after all other events, with any result.
+    """
     lines: list[list[Any]] = []
     running: dict[Any, Event] = {}
     for event in events:

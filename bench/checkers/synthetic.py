@@ -36,10 +36,11 @@ def constant(value: str | int | bool, rows: int) -> pa.Array:
 
 
 def log_of_one_partition(run_dir: Path, operations: int) -> None:
-    """Write a history of fifty clients in turn: one operation produces a record, the next fetches two near the end.
+    """Write a history in which fifty clients take turns, with one operation per turn.
 
-    A fetch also returns the end offset. About one produce in two hundred has an unknown outcome; about half of these
-    records are in the log.
+    Operations alternate: one produces a record, and the next fetches the last two records of the log. A fetch also
+    returns the end offset. About one produce in two hundred has an unknown outcome; about half of these records are in
+    the log.
     """
     rng = np.random.default_rng(1)
     write_run(run_dir)

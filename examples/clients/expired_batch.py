@@ -5,7 +5,7 @@
 The producer has one partition and one request in flight. Both followers are paused for longer than the delivery
 timeout, so that the leader appends a batch and cannot acknowledge it. Records of that batch expire one by one; the
 rest is sent again with the next producer epoch. Prints a line with the counts, and exits with 1 if there are
-duplicates. With `--delivery-timeout 120` no record expires, and there are none.
+duplicates. With `--delivery-timeout 120` no record expires, and there are no duplicates.
 """
 
 import argparse

@@ -65,7 +65,7 @@ class Master:
         )
 
     def require_connection(self, timeout_s: float = CONNECT_TIMEOUT_S) -> None:
-        """Connect to any of its addresses and close again. Raises EngineUnavailableError if none accepts."""
+        """Try to connect to each of its addresses. Raises EngineUnavailableError if all connections fail."""
         reasons = [_connect_error(address, timeout_s) for address in self.addresses]
         if reasons and None not in reasons:
             raise EngineUnavailableError(

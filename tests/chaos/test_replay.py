@@ -1,4 +1,4 @@
-"""Saved trials from the simulation, from chaos and from a requirement run on every target."""
+"""Replay of saved trials on every target, whether the simulation, chaos or a requirement has saved them."""
 
 import json
 from dataclasses import replace

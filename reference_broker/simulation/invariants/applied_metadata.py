@@ -3,10 +3,11 @@
 | name                | what must hold                                                                                |
 |---------------------|-----------------------------------------------------------------------------------------------|
 | `replicas-assigned` | a broker has the replicas that the metadata assign to it, with their topic ids, and no others |
-| `role-applied`      | a replica leads, follows or is offline as in the metadata, with the same leader epoch,        |
-|                     | partition epoch and replicas; a response of the controller may have made it newer             |
-| `configs-applied`   | the configurations of a log, its topic's and its broker's, are those of the metadata          |
-| `fetchers-applied`  | a broker fetches exactly the partitions that it follows, each from its leader                 |
+| `role-applied`      | a replica leads, follows or is offline as in the metadata, with the same leader epoch and     |
+|                     | replicas, and the same partition epoch or a higher one, from an AlterPartition response       |
+| `configs-applied`   | each log's configuration and the broker's dynamic configurations are those of the metadata    |
+| `fetchers-applied`  | a broker fetches exactly the partitions that it follows, each from its leader, and its number |
+|                     | of partitions per idle fetcher is correct                                                     |
 
 Checked whenever a broker has applied the metadata to all its replicas, which takes several events after a large change.
 """
@@ -112,5 +113,5 @@ def _check_fetches(node_id: int, broker: Broker) -> None:
         counted != +Counter(fetchers.partition_counts)
         or fetchers.idle_fetcher_ids.keys() != fetchers.fetcher_ids.keys()
     ):
-        detail = f"node {node_id} counts {dict(fetchers.partition_counts)} in its fetchers, which are {dict(counted)}"
+        detail = f"node {node_id} counts {dict(fetchers.partition_counts)} partitions by fetcher, not {dict(counted)}"
         raise InvariantViolation("fetchers-applied", detail)

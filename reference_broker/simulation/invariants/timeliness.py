@@ -2,14 +2,16 @@
 
 | name                  | what must hold                                                                              |
 |-----------------------|---------------------------------------------------------------------------------------------|
-| `laggard-leaves-isr`  | a leader removes a replica from the ISR that has not caught up for                          |
-|                       | `replica.lag.time.max.ms`, within half of that time (the period of the check), which begins |
-|                       | again with each proposal of an ISR                                                          |
-| `leaves-isr-lagging`  | no replica is proposed to leave the ISR that was caught up within `replica.lag.time.max.ms` |
-|                       | or has the whole log; a new leader counts all as caught up when its epoch begins            |
-| `inactive-is-fenced`  | an active controller fences a broker that is down, and has sent no heartbeat, for           |
+| `laggard-leaves-isr`  | if a member of the ISR has not been caught up for `replica.lag.time.max.ms`, the leader     |
+|                       | removes it within half of that time, the period of its check; each proposal of an ISR by    |
+|                       | the leader starts this half again                                                           |
+| `leaves-isr-lagging`  | a leader proposes to remove a follower from the ISR only if the follower lacks records and  |
+|                       | was not caught up within `replica.lag.time.max.ms`; when a leader epoch begins, all members |
+|                       | of the ISR count as caught up                                                               |
+| `inactive-is-fenced`  | an active controller fences a broker when it has been down, and has sent no heartbeat, for  |
 |                       | `broker.session.timeout.ms`                                                                 |
-| `flushed-in-time`     | records are durable `flush.ms` and `log.flush.scheduler.interval.ms` after the append       |
+| `flushed-in-time`     | records are durable at most `flush.ms` plus `log.flush.scheduler.interval.ms` after the     |
+|                       | append                                                                                      |
 | `leader-is-announced` | a leader of the quorum checks twice per `controller.quorum.fetch.timeout.ms` which voters   |
 |                       | do not fetch, and sends them BeginQuorumEpoch (`LeaderState`)                               |
 | `broker-heartbeats`   | a broker waits for a response of the controller, or sends it a request within               |
@@ -41,7 +43,11 @@ _DRIFT_MAX = 1.3
 
 
 class TimelinessInvariants(Observer):
-    """An observer of a watch. Each node with any event is checked at least once a second."""
+    """Observer that checks the deadlines.
+
+    A node is checked only after its own events. As long as they occur, its quorum, ISR, flushes and sessions are
+    checked at least once a second.
+    """
 
     def __init__(self, cluster: SimulatedCluster) -> None:
         self._cluster = cluster
@@ -52,7 +58,10 @@ class TimelinessInvariants(Observer):
         """By broker: the last arrival of a heartbeat, which may be after the broker has ended."""
         self._unflushed_since_ms: dict[Replica, int] = {}
         self._behind_since_ms: defaultdict[Replica, dict[int, int]] = defaultdict(dict)
-        """By replica of a leader and member of the ISR: since when the member lacks records. An idle one never lags."""
+        """By replica of a leader and member of the ISR: since when the member lacks records.
+
+        A member whose log ends where the leader's does is not behind, even if it has not fetched for a long time.
+        """
         self._proposed_ms: dict[Replica, int] = {}
         """By replica of a leader: the time of its last proposal of an ISR."""
         self._shrinking: dict[Replica, IsrState] = {}
@@ -112,7 +121,10 @@ class TimelinessInvariants(Observer):
         _check_announcement(watched, node.quorum)
 
     def _is_over(self, watched: Watched, since_ms: int, bound_ms: int) -> bool:
-        """Whether a duration has passed, by the node's own clock, and since it last resumed."""
+        """Whether the bound has passed since `since_ms`, or since the node last resumed if that is later.
+
+        Both are times of the scheduler. The bound is extended for the slowest clock, and by `_SLACK_MS`.
+        """
         now_ms = self._cluster.scheduler.now_ms
         return now_ms - max(since_ms, watched.resumed_ms) > bound_ms * _DRIFT_MAX + _SLACK_MS
 
@@ -140,7 +152,7 @@ class TimelinessInvariants(Observer):
                 raise InvariantViolation("laggard-leaves-isr", detail)
 
     def _check_shrink(self, watched: Watched, replica: Replica, proposal: IsrState) -> None:
-        """Check a new proposal at once. With many replicas on a node, it may be observed too late for this."""
+        """Check a new proposal, unless the node has so many replicas that the watch may detect the proposal late."""
         assert watched.node is not None
         if self._shrinking.get(replica) is proposal or len(watched.open) > ALL_AT_ONCE_MAX:
             return
@@ -192,7 +204,7 @@ def _check_announcement(watched: Watched, quorum: KafkaRaftClient) -> None:
     if isinstance(quorum.state, Leader):
         left_ms = quorum.state.begin_quorum_epoch_deadline_ms - watched.machine.now.monotonic_ms
         if left_ms > quorum.config.fetch_timeout_ms // 2:
-            detail = f"node {watched.node_id} checks which voters do not fetch in {left_ms} ms"
+            detail = f"node {watched.node_id} waits {left_ms} ms before it checks which voters do not fetch"
             raise InvariantViolation("leader-is-announced", detail)
 
 
