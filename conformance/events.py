@@ -57,7 +57,8 @@ class TargetStarted(Event):
 class RequirementStarted(Event):
     """Start of the check of a requirement on all targets, with the same scripts.
 
-    A check beside others without a final verdict is started again, alone. `index` counts the verdicts.
+    Some requirements are checked at the same time. If such a check has no final verdict, the requirement is checked
+    again alone, with a second event. `index` is the number of requirements judged before, plus one.
     """
 
     event: ClassVar[str] = "requirement-started"

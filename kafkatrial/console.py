@@ -1,4 +1,4 @@
-"""Standard output of all commands: as wide as the terminal; in a log wide enough that no line is wrapped."""
+"""Standard output of all commands: as wide as the terminal, or 140 columns if it is not a terminal (in a log)."""
 
 from rich.console import Console, RenderableType
 
@@ -14,7 +14,7 @@ def stdout_console(*, quiet: bool = False) -> Console:
 
 
 def show(console: Console, renderable: RenderableType) -> None:
-    """Print without cropping lines, so that they can be copied; in a log without trailing spaces."""
+    """Print without cropping lines, so that they can be copied. In a log, trailing spaces are removed."""
     if console.is_terminal:
         console.print(renderable, crop=False)
         return

@@ -1,7 +1,7 @@
-"""Faults of a script: one move begins a fault, another heals it; each waits for the effect on the node.
+"""Faults of a script: one move injects a fault, another heals it; each waits for the effect on the node.
 
-Rows in `faults` are those of the faults (`fixtures.faults`), except that a shutdown has two: `shutdown` until the
-process has ended, and `down` from then until the node is up.
+Each fault has the row in the table `faults` that `fixtures.faults` defines. Only a shutdown has two rows: `shutdown`
+until the process has ended, and `down` from that time until the node is up.
 """
 
 from collections.abc import Mapping, Sequence
@@ -54,14 +54,17 @@ class ScriptedFaults:
         return {*self._nodes, *self.lost}
 
     def begin(self, fault: Fault) -> None:
-        """Apply a fault until its node, or every link, is healed; return when a shutdown has ended the process."""
+        """Apply a fault. A shutdown is awaited until the process has ended.
+
+        The fault remains in force until `heal` of its node; a fault of links remains until `heal_others`.
+        """
         node = self._fault_context.find(fault.node) if isinstance(fault, NodeFault) else None
         healing = self._others if node is None else self._nodes.setdefault(node, ExitStack())
         try:
             heal = fault.apply(self._fault_context)
         except TargetError:
             if node is not None:
-                healing.callback(self._fault_context.start, node)  # its process may end after the timeout of a shutdown
+                healing.callback(self._fault_context.start, node)  # a shutdown that timed out may still end the process
             raise
         if heal is None:
             raise TargetError(f"{fault!r} has no effect on this target")
@@ -79,7 +82,7 @@ class ScriptedFaults:
             self.lost.add(node)
 
     def end(self) -> None:
-        """Heal all faults that are in force; paused nodes first, because other nodes may need them to start."""
+        """Heal all faults: links, then paused nodes (other nodes may need them to start), then nodes that are down."""
         try:
             self.heal_others()
         finally:

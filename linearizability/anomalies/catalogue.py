@@ -1,8 +1,8 @@
 """The catalogue of anomalies: the definitions in the modules of `definitions`, and the judgement of a run.
 
-The definitions in `ANOMALIES` concern one log and are judged shard by shard. Those in `RUN_ANOMALIES` span logs: each
-shard is reduced to facts, which are merged and judged once. An engine calls `judge_shard` for every shard, in any
-process, and `judge_run` with all results.
+The definitions in `ANOMALIES` concern one log and are judged shard by shard; here a shard is one topic partition. Those
+in `RUN_ANOMALIES` span logs: each shard is reduced to facts, which are merged and judged once. An engine calls
+`judge_shard` for every shard, in any process, and `judge_run` with all results.
 """
 
 import importlib
@@ -64,7 +64,10 @@ def merge_shards(parts: Iterable[ShardJudgement]) -> ShardJudgement:
 
 
 def judge_run(shards: Iterable[ShardJudgement], transactional: pa.Table, context: Context) -> Iterable[Anomaly]:
-    """Return every finding of a run, given the judgements of its shards; `transactional`: `WholeRun.transactional`."""
+    """Yield every finding of a run, given the judgements of its shards.
+
+    `transactional` is the table of `WholeRun.transactional`.
+    """
     whole = merge_shards(shards)
     run = WholeRun(context, transactional, whole.facts)
     yield from whole.findings
@@ -75,14 +78,15 @@ def judge_run(shards: Iterable[ShardJudgement], transactional: pa.Table, context
 def _partition_logs(logs: Sequence[LogColumns], context: Context) -> Iterable[PartitionLog]:
     ambiguous = [log for log in logs if context.is_ambiguous(log.topic, log.topic_id)]
     for rows in logs:
-        # A send in an ambiguous log may belong to any log of the name, and a send in any log to an ambiguous one.
+        # The topic id of rows in an ambiguous log is unknown. Therefore its sends may explain reads in every other log
+        # of the topic name, and the sends of every other log may explain its reads.
         others = [log for log in (logs if rows in ambiguous else ambiguous) if log is not rows]
         values = [log.sends.value[log.sends.valued] for log in others]
         yield PartitionLog(rows, context, np.unique(np.concatenate(values)) if values else None)
 
 
 def first_committed_reads(log: PartitionLog) -> dict[int, int]:
-    """Return, by index of undecided transaction, when a read_committed read first returned one of its records."""
+    """Return the time of the first read_committed read of each undecided transaction, by transaction index."""
     records, operations = log.records, log.rows.operations
     transaction = records.transaction[log.read_ids]
     rows = np.flatnonzero((transaction >= 0) & (operations.isolation[log.rows.reads.operation] == READ_COMMITTED))

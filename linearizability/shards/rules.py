@@ -1,8 +1,8 @@
-"""Check of a history against the rules of its format during the layout, so that its tables are read only once.
+"""Check of a history against the rules of its format, while `laying_out` reads it, so that tables are read only once.
 
-`linearizability.history.validate` is the definition of the rules. This module only proves that the definition would
-find nothing, from rows that the layout has in memory anyway. Without a proof, the definition runs, and reports the row
-and the rule.
+`linearizability.history.validate` defines the rules and reports the row and the rule that it breaks. This module only
+proves that `validate` would find nothing, from rows that `laying_out` has in memory anyway. Without a proof, `validate`
+runs.
 
 The *span* of a task is the range of its operations or values. Rows of two tasks can break a rule together only if the
 spans overlap. Then only the rows in the overlap are read again.
@@ -48,8 +48,8 @@ _REQUIRED: Final = tuple(c.name for c in COLUMNS["operations"] if c.required and
 def check_rows(name: str, table: pa.Table, operations: pa.Table | None) -> None:
     """Check each row against the rules for a single row. Raises BrokenError.
 
-    `operations` are all known ones, by op_id. Another task checks their rules; here only the columns that are joined
-    with rows must not be null.
+    `operations` are those in the range of the table's op_ids, sorted by op_id. Another task checks their rules; here
+    only the columns that are joined with rows must not be null.
     """
     rows, op_ids = Rows(name, table), np.empty(0, np.int64)
     if operations is not None:

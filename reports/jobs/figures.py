@@ -34,7 +34,7 @@ class Figure:
     of: Callable[[Tables], float | None]
     """Function that computes it from the tables of one run; it returns None if they lack the data."""
     is_count: bool = True
-    """Counts are compared exactly, measured figures by `NOTABLE`."""
+    """Counts are compared exactly, measured figures with the tolerance `reports.jobs.comparison.NOTABLE`."""
 
 
 def _total(table: str, column: str, **where: str) -> Callable[[Tables], float]:
@@ -80,7 +80,7 @@ def _longest_silence(tables: Tables) -> float | None:
 
 
 def _leader_changes(tables: Tables) -> float:
-    """Return the number of spells with another leader than the spell before, in the same partition."""
+    """Return how often the leader of a partition changed from one row of `leadership` to the next."""
     rows = tables["leadership"].select(["topic", "topic_id", "partition", "leader"]).to_pylist()
     return float(
         sum(
@@ -100,12 +100,12 @@ def _not_ok(tables: Tables) -> float:
 
 
 FIGURES: Final = (
-    Figure("operations", "operations that returned or were called", Better.NEITHER, _operations),
+    Figure("operations", "all operations, whether or not they returned", Better.NEITHER, _operations),
     Figure("sent", "records sent, tombstones left out", Better.NEITHER, _total("delivery", "sent")),
     Figure("acknowledged", "records acknowledged", Better.NEITHER, _total("delivery", "acknowledged")),
     Figure(
         "lost",
-        "acknowledged records that a read passed without returning them, permitted or not",
+        "acknowledged records that no read returned although one passed their offset, even if Kafka permits it",
         Better.LOW,
         _total("delivery", "lost"),
     ),
@@ -113,15 +113,21 @@ FIGURES: Final = (
     Figure("duplicated", "records read at more than one offset", Better.LOW, _total("producers", "duplicated")),
     Figure(
         "out_of_order",
-        "records below an earlier one of their producer",
+        "records at a lower offset than an earlier record of their producer",
         Better.LOW,
         _total("producers", "out_of_order"),
     ),
     Figure("errors", "operations that did not succeed", Better.LOW, _not_ok),
-    Figure("leader_changes", "spells of a partition under another leader", Better.LOW, _leader_changes),
+    Figure("leader_changes", "how often the leader of a partition changed", Better.LOW, _leader_changes),
     Figure("acknowledged_per_s", "records acknowledged a second", Better.HIGH, _acknowledged_per_s, is_count=False),
     Figure("produce_p50_ms", "median latency of a produce", Better.LOW, _latency("p50_ns", "produce"), is_count=False),
-    Figure("produce_p99_ms", "99th percentile of it", Better.LOW, _latency("p99_ns", "produce"), is_count=False),
+    Figure(
+        "produce_p99_ms",
+        "99th percentile latency of a produce",
+        Better.LOW,
+        _latency("p99_ns", "produce"),
+        is_count=False,
+    ),
     Figure(
         "longest_silence_s",
         "longest window without a produce that succeeded",

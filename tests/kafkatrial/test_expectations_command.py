@@ -1,4 +1,4 @@
-"""`kafkatrial expectations update`: the files of a run's targets, and the file that a run reads by itself."""
+"""`kafkatrial expectations update`: it writes the file of each target of a run; later runs read it by default."""
 
 from dataclasses import replace
 
@@ -20,7 +20,7 @@ RECIPE = '[targets.mybroker]\nstart = "/bin/true {listeners}"\n'
 
 @pytest.fixture
 def directory(tmp_path, monkeypatch):
-    """Set a working directory with `run`, in which a broker with a recipe violates one requirement; return it."""
+    """Change to a directory with a run `run`, in which `mybroker` violates a requirement; return the directory."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("KAFKATRIAL_TARGETS", "")  # so that its value is restored after `--targets` has set it
     save(tmp_path / "run", found(CORRUPT, "mybroker", Verdict.VIOLATION, "step 3: accepted"))

@@ -1,16 +1,17 @@
 """Dependencies between transactions, derived from one log, as edges for the cycle anomalies.
 
-The nodes are transactions that committed and did not abort. The *placed* records of a log are the records of these
-transactions whose offsets are known, one per offset (if an offset has two, that of the lower transaction). After Adya:
+The nodes are the committed transactions (`transactions`), except those that a broken history also shows as aborted.
+The *placed* records of a log are the records of these transactions whose offsets are known, one per offset (if an
+offset has two, that of the lower transaction). After Adya:
 
 - *write-write*: from the writer of a placed record to the writer of the next placed record.
 - *write-read*: from the writer of a record to a transaction whose read returned it.
-- *read-write*: from a transaction that read the log to the writer of the next placed record. That is the first one at
-  or above the offset after the last of these reads.
+- *read-write*: from a transaction that read the log to the writer of the first placed record at or above the highest
+  offset that its reads reached (exclusive end).
 
 No transaction depends on itself. Records written outside transactions are ignored, because the order of a log is
-transitive. A read that was invoked after the commit of its transaction is not part of it. Where rows may belong to
-several incarnations of a topic, there are no edges. If there are several edges of one kind from one transaction to
+transitive. A read that was invoked after the commit was requested is not part of the transaction. Where rows may belong
+to several incarnations of a topic, there are no edges. If there are several edges of one kind from one transaction to
 another, the lowest by offset, operations and value is kept.
 """
 
@@ -72,7 +73,7 @@ def nodes_of(transactions: Transactions) -> Flags:
 
 @dataclass(frozen=True, slots=True)
 class _Edges:
-    """Edges of one kind in one log: records and operations by index."""
+    """Edges in one log, with one kind for all or one for each; transactions, records and operations by index."""
 
     kind: Kind | npt.NDArray[np.int8]
     source: Indexes
@@ -84,7 +85,7 @@ class _Edges:
 
 def _reduce(log: PartitionLog) -> pa.Table:
     transaction = log.rows.operations.transaction
-    node = np.append(nodes_of(log.context.transactions), False)  # -1, no transaction, is the last
+    node = np.append(nodes_of(log.context.transactions), False)  # index -1, for no transaction, is False
     if log.ambiguous or not node[transaction].any():
         return EDGES.empty_table()
     records = log.records
@@ -145,7 +146,7 @@ def _read_write(log: PartitionLog, placed: Indexes) -> _Edges:
 
 
 def _reads_inside(log: PartitionLog) -> Flags:
-    """Whether each operation reads as a part of a transaction that is a node."""
+    """Whether each operation belongs to a transaction that is a node, and was invoked before its commit."""
     operations, transactions = log.rows.operations, log.context.transactions
     until_ns = np.append(np.where(nodes_of(transactions), transactions.commit_begun_ns, _BEFORE_ALL), _BEFORE_ALL)
     inside: Flags = operations.invoke_ns <= until_ns[operations.transaction]

@@ -61,7 +61,8 @@ def _sightings(log: PartitionLog) -> _Sightings:
     """Return the sightings at offsets where more than one record was sighted."""
     records, reads, operations = log.records, log.rows.reads, log.rows.operations
     acknowledged = np.flatnonzero(records.acknowledged & records.committed & (records.acknowledged_offset != NO_OFFSET))
-    # Two records can only be sighted at an offset that is the lowest of both, or that is not the lowest of one of them.
+    # If two records are sighted at one offset, it is `records.offset` of both, or one of them has another
+    # `records.offset` and was sighted here too (`stray`). Other offsets need no comparison.
     read = np.flatnonzero(reads.offset != NO_OFFSET)
     ids = log.read_ids[read]
     stray = np.concatenate(
@@ -103,10 +104,10 @@ def _disputed(sightings: _Sightings) -> Flags:
 
 
 def _breaks_promise(sightings: _Sightings, group: Indexes) -> Flags:
-    """Whether Kafka promised another record at the same offset, and the promise was in force at each sighting.
+    """Whether each sighting breaks a promise.
 
-    A promise is a pair (record, end), and begins with the first sighting of that pair. It is compared with every
-    sighting at its offset.
+    A promise is a pair (record, end), and begins with the first sighting of that pair. A sighting of another record at
+    the same offset breaks it if the promise is in force at that time. Acknowledgements below acks=all do not count.
     """
     strong = ~sightings.below_acks_all
     promised = np.flatnonzero(strong & (sightings.end_ns != NOT_PROMISED))

@@ -72,7 +72,7 @@ class Held:
 @pytest.mark.parametrize("engines", [FRONTIER, DEPTH_FIRST])
 @pytest.mark.parametrize("box", [lambda texts: texts, Held, lambda texts: Held(texts) if len(texts) % 2 else texts])
 def test_memory_of_objects_referenced_only_by_states(engines, box):
-    """Each step creates a new text, in a tuple or deeper. A text that several states share is counted once."""
+    """Each step adds a new text to the state, a tuple or an object with one. A text shared by states counts once."""
 
     def step(state, given, output):
         texts = state.texts if isinstance(state, Held) else state

@@ -1,4 +1,4 @@
-"""Expensive requests do not block other connections: a second one sends ApiVersions requests meanwhile."""
+"""Expensive requests do not block other connections: a second connection sends ApiVersions requests meanwhile."""
 
 import socket
 import statistics
@@ -16,7 +16,7 @@ from tests.reference_broker.requests import request
 from tests.reference_broker.server.process import running
 
 _WAIT_MAX_S = 0.25
-"""A step takes less than 50 ms on an idle machine; a complete request would take seconds."""
+"""A step of a request (`protocol.steps`) takes less than 50 ms on an idle machine; a complete request takes seconds."""
 _MIB = 1024 * 1024
 
 
@@ -186,7 +186,7 @@ def test_automatic_creation_of_many_topics_does_not_block_others(broker, client)
 
 
 def test_memory_of_incomplete_requests_is_limited(broker):
-    """The node closes some of eight connections with half a large request, and serves others."""
+    """Eight connections each send 60 MiB of a request of 100 MiB. The node closes some, and serves other clients."""
     part = (100 * _MIB).to_bytes(4, "big") + bytes(60 * _MIB)
     with ExitStack() as stack:
         sockets = [stack.enter_context(closing(connection(broker))) for _ in range(8)]
@@ -198,7 +198,7 @@ def test_memory_of_incomplete_requests_is_limited(broker):
 
 
 def test_memory_of_unread_responses_is_limited(broker, client):
-    """The node keeps the responses of some of twenty clients that request 20 MB each."""
+    """Twenty clients request 20 MB each and do not read the response. The node does not keep all responses."""
     create_topic(client, "large", max_message_bytes=str(30 * _MIB))
     assert produce(client, "large", bomb(Compression.NONE, 20 * _MIB)) == "none"
     partition = {"partition": 0, "fetch_offset": 0, "current_leader_epoch": -1, "partition_max_bytes": 2**30}

@@ -2,8 +2,8 @@
 
 Follows: org.apache.kafka.controller.ReplicationControlManager (KIP-183, KIP-460).
 
-- Errors of single partitions: UNKNOWN_TOPIC_OR_PARTITION(3), ELECTION_NOT_NEEDED(84), and if no such leader is
-  available PREFERRED_LEADER_NOT_AVAILABLE(80) or ELIGIBLE_LEADERS_NOT_AVAILABLE(83).
+- Errors of single partitions: UNKNOWN_TOPIC_OR_PARTITION(3) and ELECTION_NOT_NEEDED(84). If no replica can be elected:
+  PREFERRED_LEADER_NOT_AVAILABLE(80) for a preferred election, ELIGIBLE_LEADERS_NOT_AVAILABLE(83) for an unclean one.
 - A null list selects every partition; those that need no election are omitted from the response.
 - Unknown election type: INVALID_REQUEST(42).
 """
