@@ -146,7 +146,7 @@ def _try_defects(plan: Plan) -> Generator[Event, None, int]:
     """Try the defects; return the total number of trials."""
 
     def overdue(name: str) -> DefectTried:
-        text = f"cancelled: it took more than {_WALL_OVER_CPU:.0f} times its computing time"
+        text = f"cancelled: its wall-clock time exceeded {_WALL_OVER_CPU:.0f} times the limit of its computing time"
         return DefectTried(name, "", text, False, None, 0, plan.seconds)
 
     job = Job(
@@ -193,7 +193,7 @@ def try_defect(defect: Defect, seeds: Iterable[int], seconds: float, *, known: T
 
     :param seeds: seeds of the trials, in this order.
     :param seconds: computing time; at least one trial runs.
-    :param known: a trial that has detected it, to be tried first.
+    :param known: a trial that detected the defect earlier; it is tried before the seeds.
     """
     began_s = time.process_time()
     required = [name for name in defect.expected if "/" in name]

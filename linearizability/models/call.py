@@ -1,4 +1,4 @@
-"""Text form of operations for the models here; their input is a tuple that begins with the name."""
+"""Text form of the operations of this package's models: an input is a tuple of the operation's name and arguments."""
 
 from typing import Any, Final
 

@@ -2,8 +2,8 @@
 
 Follows: kafka.server.KafkaApis, kafka.server.ControllerApis (KIP-896).
 
-The version ranges are those of Apache Kafka 4.3. Produce is advertised from version 0 though 3 is the lowest that is
-served, as in Kafka, for clients that look for version 0 in the list (KAFKA-18659: librdkafka).
+The version ranges are those of Apache Kafka 4.3. As in Kafka, Produce is advertised from version 0, although 3 is the
+lowest version served, because some clients look for version 0 in the list (KAFKA-18659: librdkafka).
 InitProducerId 6 is unstable in Kafka 4.3, and offered neither there nor here. The quorum's own requests are served in
 the newest version only, because only reference brokers send them.
 """

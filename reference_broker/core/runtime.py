@@ -25,7 +25,8 @@ class Runtime:
 
     :param new_uuid: generates topic ids and other UUIDs.
     :param random_below: returns a random number below its argument.
-    :param previous_epoch: the broker epoch of the last run after a clean shutdown, -1 if it had none; null otherwise.
+    :param previous_epoch: the broker epoch in the clean shutdown file, -1 if it is unknown; null if the last shutdown
+        was not clean.
     :param trace: receives the events of this node.
     """
 
@@ -78,7 +79,7 @@ class Runtime:
         """Complete a request with what its handler returned: a response, or a `RequestOutcome`."""
         match outcome:
             case RequestOutcome.DEFERRED:
-                pass  # or the response has been sent already
+                pass  # the response is sent later, or has been sent during the call of the handler
             case RequestOutcome.NO_RESPONSE:
                 request.connection.busy = False
                 self.emit(Respond(request.connection, b""))

@@ -59,7 +59,7 @@ def _source(tasks: Sequence[bytes]) -> "type[DataSource]":
             self._waiting = waiting
 
         def partitions(self) -> Sequence[InputPartition]:
-            # A partition contains its task; the reader, which every task gets, keeps none.
+            # Spark serializes the reader into every Spark task. So it drops the list: each partition contains its task.
             given = [InputPartition((number, task)) for number, task in enumerate(self._waiting)]
             self._waiting = ()
             return given

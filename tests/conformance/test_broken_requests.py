@@ -1,4 +1,4 @@
-"""A broker that a request ends: `negotiation/broken-requests-are-survived` reports that one request.
+"""A request that crashes the broker: `negotiation/broken-requests-are-survived` reports this request alone.
 
 Method: the reference broker with a fault in one API (`tests/conformance/fuzz/broken_broker.py`), started again as a run
 would start it.

@@ -25,7 +25,7 @@ NAME = "poll-skip"
 
 @dataclass(frozen=True, slots=True)
 class _Jumps:
-    """Jumps, one element each, with the lowest record that the jump skipped, a promised one if there is any."""
+    """Jumps, as parallel arrays. `record` is the lowest promised record that was skipped, or else the lowest one."""
 
     record: Indexes
     reader: Indexes
@@ -44,7 +44,7 @@ def find(log: PartitionLog) -> Iterable[Anomaly]:
     records = log.records
     standing = records.committed & records.read & ~records.aborted & (records.offset != NO_OFFSET)
     parts = [_inside(log, standing)]
-    if not log.context.derives_positions:  # else the later poll covers from the end of the earlier one on
+    if not log.context.derives_positions:  # derived coverage of a poll begins where the previous poll ended: no gap
         parts.append(_between(log, standing))
     jumps = _join(parts)
     offsets = records.offset[jumps.record]
@@ -74,7 +74,7 @@ def _rank(log: PartitionLog) -> Int64s:
 
 
 def _held(log: PartitionLog, pairs: Pairs) -> _Jumps:
-    """Return the pairs in which a poll skipped a record, one element per record."""
+    """Return one jump for each pair of a record and a poll that skipped it."""
     own = pairs.take(pairs.covering & log.rows.operations.polls[pairs.reader] & ~_returned_there(log, pairs))
     shown, promised = judge_pairs(log, own)
     return _Jumps(own.record, own.reader, _left(log, own.reader, own.offset), promised).take(shown)
@@ -133,7 +133,7 @@ def _between(log: PartitionLog, standing: Flags) -> _Jumps:
     count = len(steps.later)
     jumps = _Jumps(np.full(count, -1, np.intp), steps.later, steps.left, np.zeros(count, np.bool_))
     width = 1
-    # The first promised record decides a jump: widen the range of those jumps that have not shown one yet.
+    # A jump is decided by its first promised record. Until one is found, judge further records, doubling their number.
     while len(open_steps := np.flatnonzero((at < end) & ~jumps.promised)):
         taken = np.minimum(end[open_steps] - at[open_steps], width)
         step = np.repeat(open_steps, taken)
@@ -145,7 +145,10 @@ def _between(log: PartitionLog, standing: Flags) -> _Jumps:
 
 
 def _note_first(log: PartitionLog, jumps: _Jumps, jump: Indexes, record: Indexes) -> None:
-    """Keep the lowest record that each jump misses, promised ones before all others; `record` is by jump and offset."""
+    """Set each jump's record to its lowest promised one or, if none was found before, to its lowest missing one.
+
+    The pairs of `jump` and `record` are sorted by jump, then by the record's offset.
+    """
     everywhere = np.full(len(jump), NEVER_NS, np.int64)
     pairs = Pairs(record, jumps.reader[jump], log.records.offset[record], everywhere, np.ones(len(jump), np.bool_))
     shown, promised = judge_pairs(log, pairs)

@@ -30,7 +30,10 @@ def find(log: PartitionLog) -> Iterable[Anomaly]:
 
 
 def _may_be_gone(log: PartitionLog, found: Flags) -> Flags:
-    """Whether a record may be absent at the end; at an unknown offset, whether there may be any reason."""
+    """Whether a record may be absent at the end of the run.
+
+    If its offset is unknown, a raised log start or compaction of its key is enough, wherever the record was.
+    """
     record = np.flatnonzero(found)
     offset = log.records.offset[record]
     unknown = offset == NO_OFFSET

@@ -4,8 +4,8 @@ Follows: kafka.server.KafkaApis (KIP-700, KIP-919, KIP-1073).
 
 - Brokers have their endpoints on the client's listener. The controller id is the id of a broker that forwards requests
   to the controller.
-- From version 1 a request has an endpoint type; this listener is a broker's, so controllers (2) are
-  MISMATCHED_ENDPOINT_TYPE(114) and any other number UNSUPPORTED_ENDPOINT_TYPE(115) (KIP-919).
+- From version 1 a request has an endpoint type. On a broker's listener, the type of controllers (2) is rejected with
+  MISMATCHED_ENDPOINT_TYPE(114), and an unknown type with UNSUPPORTED_ENDPOINT_TYPE(115) (KIP-919).
 - Version 2 can include fenced brokers (KIP-1073).
 """
 

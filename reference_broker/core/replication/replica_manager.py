@@ -3,9 +3,10 @@
 Follows: kafka.server.ReplicaManager (KIP-500).
 
 Each change of metadata is applied in this order: replicas that are no longer assigned to this broker are removed at
-once; then leaders start, then followers; then the fetchers send requests. New replicas are applied in steps, one per
-event, because opening a log takes several flushes; the directories of removed replicas are deleted in steps, too. A
-replica that is not applied yet returns NOT_LEADER_OR_FOLLOWER, as if the metadata had reached this broker later.
+once; then leaders start, then followers; then the fetchers send requests. Each event starts a limited number of
+replicas, and schedules the rest for the next event, because opening a log takes several flushes; the directories of
+removed replicas are deleted in steps, too. A replica that is not open yet returns NOT_LEADER_OR_FOLLOWER, as if the
+metadata had reached this broker later.
 
 A topic's listener is notified when this broker becomes leader of one of the topic's partitions, again in each epoch,
 and when it stops leading the partition. This is how coordinators learn their partitions.
@@ -38,7 +39,7 @@ from reference_broker.protocol.record_batch import Bytes
 from reference_broker.protocol.steps import finish
 
 _DELETED_PER_OPENED = 4
-"""Directories that one event deletes for each log that it may open, because a deletion takes a fraction of the time."""
+"""Ratio of the directories that one event may delete to the logs that it may open: a deletion is much faster."""
 _APPLIED_PER_EVENT = 200
 """Maximum number of replicas to which one event applies the metadata; each takes some 50 µs if no log is opened."""
 
@@ -347,9 +348,9 @@ class ReplicaManager:
                 partition.log.flush()
 
     def apply_retention(self, now: Now) -> None:
-        """Delete segments by time and size; a log start offset is durable before its files are deleted.
+        """Delete segments by time and size. The log start offset is made durable before segments below it are deleted.
 
-        Producers are removed in the same pass, every `producer.id.expiration.check.interval.ms`.
+        Expired producers are removed by the first pass after each `producer.id.expiration.check.interval.ms`.
         """
         shorter = []
         expires = now.monotonic_ms >= self._producers_expire_at_ms

@@ -1,4 +1,4 @@
-"""Clients with steps on a started cluster: their sockets have neither TLS nor SASL."""
+"""Clients with steps (`SteppingClients`) reject a cluster that requires TLS or SASL, which they do not support."""
 
 import threading
 from types import SimpleNamespace
