@@ -31,9 +31,9 @@ CONDITIONS: Final = (
     (
         "the leader of the further copy has restarted while the record was in flight, by a kill or by a clean stop",
         (
-            "a running broker knows the last five batches of a producer. When it loads a log, it starts from a producer"
-            " snapshot, which has only the last batch of each producer. A clean stop writes a snapshot at the end of the"
-            " log, and so does the recovery after a crash. So this happens even if no segment was rolled"
+            "a running broker knows the last five batches of a producer. When it loads a log, it starts from a"
+            " producer snapshot, which has only the last batch of each producer. A clean stop writes a snapshot at the"
+            " end of the log, and so does the recovery after a crash. So this happens even if no segment was rolled"
         ),
     ),
     (
