@@ -1,4 +1,4 @@
-"""Judgements of Spark: equal to those of the local engine, for examples of every kind and many small histories."""
+"""Judgements of Spark: equal to those of the local engine for every kind of history, and for many small histories."""
 
 import contextlib
 import os
@@ -161,7 +161,7 @@ def test_killed_run_is_judged_as_the_local_engine_does(spark, tmp_path):
 
 
 def _operations_on_disk(run):
-    """Return the current number of rows while they are being written; 0 if a file was removed meanwhile."""
+    """Return the number of operations on disk while the run is written; 0 if a file was removed meanwhile."""
     try:
         return open_history(run).table("operations").num_rows
     except HistoryError:
