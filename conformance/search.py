@@ -28,7 +28,7 @@ class _Violated(Exception):  # noqa: N818
 
 
 class _TimeIsUp(BaseException):
-    """Exception that ends Hypothesis at once, as Ctrl-C does: outside `Exception`, it is not a failing example."""
+    """Exception that ends Hypothesis at once, as Ctrl-C does: only an `Exception` counts as a failing example."""
 
 
 def try_scripts(

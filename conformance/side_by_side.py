@@ -37,7 +37,7 @@ def shares_a_cluster(requirement: Requirement) -> bool:
 
 
 def doubted(alone: Finding, doubt: str) -> Finding:
-    """Return the finding of a check alone; unknown if it is ok in spite of what was found beside others."""
+    """Return the finding of a check alone; unknown if it is ok, but the check beside others contradicts it."""
     if not doubt or alone.verdict is not Verdict.OK:
         return alone
     reason = f"not reproduced alone; while other requirements were checked, {doubt}"
@@ -52,7 +52,7 @@ class Result:
     """By target; none if the check did not run to its end."""
     seconds: float = 0.0
     doubts: Mapping[str, str] = field(default_factory=dict)
-    """By target, what contradicts a check alone that is ok: a violation, or that the target went down."""
+    """By target, the reason to doubt a later check alone that is ok: a violation, or a target that went down."""
 
     @property
     def is_final(self) -> bool:

@@ -69,7 +69,7 @@ class HistoryRun:
         self._numbers = itertools.count(1)
         self._contexts: list[TrialContext] = []
         self._topics: list[str] = []
-        """Topics to delete in the end, noted before their creation: it may fail after it took effect."""
+        """Topics to delete in the end, noted before their creation: a creation may fail and still take effect."""
         self._exits = ExitStack()
 
     def __enter__(self) -> Self:

@@ -54,7 +54,7 @@ class ScriptedFaults:
         return {*self._nodes, *self.lost}
 
     def begin(self, fault: Fault) -> None:
-        """Apply a fault. A shutdown is awaited until the process has ended.
+        """Apply a fault. For a shutdown, return once the process has ended.
 
         The fault remains in force until `heal` of its node; a fault of links remains until `heal_others`.
         """

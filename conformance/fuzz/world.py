@@ -30,7 +30,7 @@ TOPICS: Mapping[str, Mapping[str, str]] = {
 NEW_TOPICS = ("fuzz-new-1", "fuzz-new-2", "fuzz-new-3", "n" * 249)
 """Topics that requests may create and delete."""
 WITNESS = "witness-of-the-fuzzing"
-"""The topic whose acknowledged records must exist at the end: no request that changes anything names it."""
+"""The topic whose acknowledged records must exist at the end. No request that would change it is sent."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -117,8 +117,8 @@ class Trial(AsPython):
     :param healed_ms: time for which workloads continue after the cluster has recovered.
     :param waits_for_recovery: whether the schedule on a started cluster is paused, when no fault is in force, until the
         cluster has recovered from the last one.
-    :param moves: faults, waits and requests of the faulty phase, one after the other. Faults of links at their start
-        are in force before any writer's first step in it.
+    :param moves: faults, waits and requests of the faulty phase, one after the other. Link faults among the first
+        moves are in force before a writer's first step in this phase.
     :param requirement: id of the concurrent requirement whose history checks are the post-condition; empty: none.
     """
 
