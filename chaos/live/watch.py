@@ -170,7 +170,7 @@ class Watch:
     """Sender of the requests, with one task for each node, from `start` to `stop`.
 
     :param topics: see `View`.
-    :param group: its coordinator is looked up; None: no group, so that no coordinator loads one.
+    :param group: group whose coordinator is looked up. None: no lookup, so that no coordinator loads a group.
     """
 
     def __init__(self, context: TrialContext, topics: Mapping[str, int], group: str | None = None) -> None:

@@ -173,9 +173,9 @@ def _proposal_errors(state: ClusterState) -> list[str]:
 
 
 def _assignments(state: ClusterState) -> Any:
-    """Return assignments to directories; the last one is wrong, and the broker assigns its replica again.
+    """Return assignments to directories. The last one is wrong, and the broker assigns its replica again.
 
-    The wrong one is omitted if only one replica is in sync: it would lose the leadership, as in Kafka.
+    The wrong assignment is omitted if only one replica is in sync: that replica would lose the leadership, as in Kafka.
     """
     schema, broker = schema_for_nodes(_ASSIGNMENT), state.image.brokers[state.broker]
 
