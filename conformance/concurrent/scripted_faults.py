@@ -1,4 +1,4 @@
-"""Faults of a script: one move injects a fault, another heals it; each waits for the effect on the node.
+"""Faults of a script: a move injects a fault, and a later move heals it. Each waits for the effect on the node.
 
 Each fault has the row in the table `faults` that `fixtures.faults` defines. Only a shutdown has two rows: `shutdown`
 until the process has ended, and `down` from that time until the node is up.

@@ -12,8 +12,8 @@ broker decodes it, and is not sent if it
 - creates more partitions than a small cluster holds and fewer than Kafka rejects, or topics without limit;
 - deletes the topics that the other requests name.
 
-Requests that are known to end a node of Apache Kafka are not sent to it either (`_KNOWN`, docs/findings.md): a session
-that ends with the first of them finds nothing else.
+Requests that are known to end a node of Apache Kafka are not sent to Apache Kafka either (`_KNOWN`, docs/findings.md).
+Otherwise the first of them would end the session, which would find nothing else.
 """
 
 import re

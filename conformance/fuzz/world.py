@@ -51,7 +51,7 @@ class World:
     kind: str = ""
 
     def translated(self, frame: bytes, other: "World") -> bytes:
-        """Return the frame with the ids of this cluster replaced by those of the other one, of the same sizes."""
+        """Return the frame with each id of this cluster replaced by that of the other; both have the same size."""
         theirs = other.ids()
         for name, ours in self.ids().items():
             frame = frame.replace(ours, theirs.get(name, ours))

@@ -1,7 +1,8 @@
 """Scripts on brokers whose defaults for new topics differ from Apache Kafka's, or that create topics automatically.
 
-The settings that differ are set explicitly in every step that creates a topic or removes settings, so that the model,
-which knows Kafka's defaults, and the broker start from the same topic. Scripts are printed without them.
+The model knows only Kafka's defaults. If a broker's default differs, every step that creates a topic or removes
+settings sets Kafka's default explicitly, so that model and broker start from the same topic. Scripts are printed
+without these settings.
 
 The timestamps of a script are fixed and old. Therefore its topics have unlimited retention, unless the script sets
 another one.
@@ -55,7 +56,7 @@ def _forbidding(step: Step, created: Collection[str]) -> Step:
 
 
 def with_unlimited_retention(script: Script) -> Script:
-    """Return the script; if it produces records, with retention.ms=-1 for its topics that do not set it."""
+    """Return the script. If it produces records, its topics get retention.ms=-1, unless they set another value."""
     if not any(isinstance(_request_of(step), _PRODUCING) for step in script.steps):
         return script
     steps = (_pinned(step, _UNLIMITED) if isinstance(step, CreateTopic) else step for step in script.steps)

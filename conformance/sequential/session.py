@@ -78,7 +78,7 @@ CLEANUP_PERIOD_MAX_MS: Final = 2_000
 CLOSE_TIMEOUT_S: Final = 2.0
 """Timeout for a broker to close a connection after malformed bytes."""
 _CRASH_S: Final = 0.2
-"""Time that a process which crashes may take from closing a connection to its end: it may still print a stack trace."""
+"""Time from the close of a connection to the end of a process that crashes: it may still print a stack trace."""
 BROKEN_TIMEOUT_S: Final = 0.02
 """Time to wait for the end of the connection after a broken request."""
 MEMORY_GROWTH_MAX: Final = 1 << 30
