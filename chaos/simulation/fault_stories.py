@@ -77,7 +77,7 @@ def headless(_shape: Shape) -> SearchStrategy[Group]:
 
 
 def one_way_controllers(shape: Shape) -> SearchStrategy[Group]:
-    """Draw a story: the other controllers cannot receive from the active one, which still receives from them.
+    """Draw a story: the other controllers receive nothing from the active one, but it still receives from them.
 
     They elect a successor that lacks the last records of the old controller. When the old controller receives a request
     of the successor, it resigns and truncates these records (KIP-595).

@@ -230,7 +230,7 @@ def _placements(state: ClusterState) -> Any:
 
 
 def _replaced_reassignments(state: ClusterState) -> list[Any]:
-    """Return reassignments of one partition to a broker that never fetches, which replace each other."""
+    """Return reassignments of one partition to a broker that never fetches. Each replaces the one before."""
     create, delete, schema = (schema_for_nodes(key) for key in (_CREATE_TOPICS, _DELETE_TOPICS, _REASSIGNMENT))
     replicas = tuple(state.brokers[:2])
     placed = create.CreatableReplicaAssignment(partition_index=0, broker_ids=replicas)
