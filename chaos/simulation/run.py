@@ -30,7 +30,7 @@ from chaos.simulation.post_run_checks import checks_of_seed, cluster_state, perf
 from chaos.simulation.recording import ChangeRecorder, Record, RecordingTrace
 from chaos.simulation.roles import Roles
 from chaos.simulation.unclean_elections import UncleanElections
-from conformance.trial.trial import CLIENTS_MS, Trial
+from conformance.trial.trial import CLIENTS_MS, Topic, Trial
 from conformance.trial.trial import Client as ClientScript
 from conformance.trial.unrolled import unrolled
 from fixtures.clients.administration import AdminRequest
@@ -81,6 +81,8 @@ DRAIN_MS = 60_000
 REST_MS = 3 * PERIOD_MAX_MS
 STOP_MS = 15_000
 """Longer than the few seconds for which the last nodes wait for a quorum that has ended, and for a successor."""
+_PROMISED = ("replication.factor", "min.insync.replicas")
+"""Properties of a topic from which the checker concludes what Kafka promises."""
 _LOOK_MS = 50
 _REST_LOOK_MS = 500
 _FIRST_CLIENT = 1
@@ -227,8 +229,7 @@ class _Run:
         if not self.cluster.await_ready(READY_MS):
             raise _Failed("not-converged", "the cluster did not become ready")
         for topic in self.trial.topics:
-            properties = {"replication.factor": str(topic.replication_factor), **dict(topic.properties)}
-            self.writer.set_topic(topic.name, properties)
+            self.writer.set_topic(topic.name, _lasting_properties(topic, self.trial.created_topics))
             step = CreateTopic(topic.name, topic.partitions, topic.replication_factor, topic.properties)
             helper = self._raw()
             self._do(_until_done(helper, step), READY_MS, f"topic {topic.name} was not created")
@@ -400,6 +401,18 @@ class _Run:
         """Send the administrative request of a fault."""
         helper = self._raw()
         helper.process.start(helper.administer_any(request))
+
+
+def _lasting_properties(topic: Topic, created: Iterable[CreateTopic]) -> dict[str, str]:
+    """Return the properties of a topic, without promised ones that differ if a client creates the topic again."""
+    first = _created_properties(topic)
+    again = [_created_properties(step) for step in created if step.topic == topic.name]
+    changed = {name for name in _PROMISED for other in again if other.get(name) != first.get(name)}
+    return {name: value for name, value in first.items() if name not in changed}
+
+
+def _created_properties(topic: Topic | CreateTopic) -> dict[str, str]:
+    return {"replication.factor": str(topic.replication_factor), **dict(topic.properties)}
 
 
 def _until_done(client: SingleRequestClient, step: CreateTopic) -> Behaviour:

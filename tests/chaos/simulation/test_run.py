@@ -135,6 +135,20 @@ def test_a_consumer_continues_from_the_offset_that_it_seeks():
     assert len(moves) == 2
 
 
+def test_a_topic_that_is_created_again_has_the_replication_factor_of_its_last_creation():
+    again = (DeleteTopic(topic="b"), CreateTopic(topic="b", replication_factor=2))
+    isolated = Timed(at_ms=0, fault=Isolate(node=Role.CONTROLLER))
+    trial = Trial(
+        seed=3, topics=(Topic(), Topic(name="b")), clients=(RequestClient(steps=again),), schedule=(isolated,)
+    )
+    ran = run(trial)
+    assert ran.violation is None
+    assert {name: "replication.factor" in settings for name, settings in ran.history.run.topics.items()} == {
+        "a": True,
+        "b": False,
+    }
+
+
 def test_an_exception_of_the_broker_is_a_violation(monkeypatch: pytest.MonkeyPatch):
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError("no such thing")
