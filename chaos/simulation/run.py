@@ -2,8 +2,8 @@
 
 1. *ready*: the nodes start, the topics are created, all replicas are in sync.
 2. *steady*: clients begin.
-3. *faulty*: the faults of the schedule are injected and healed. The phase ends after the last one and when every client
-   has finished.
+3. *faulty*: the faults of the schedule are injected and healed. The phase ends when the last fault is healed and
+   every client has finished.
 4. *healed*: the cluster must converge within `CONVERGE_MS`, accept a write to every partition, and converge again
    (liveness).
 5. *checked*: it must reject invalid requests (`post_run_checks`).
@@ -66,10 +66,10 @@ IN_VIRTUAL_TIME = {
     "initial.broker.registration.timeout.ms": "60000",
     "producer.id.expiration.check.interval.ms": "1",
 }
-"""Properties that differ from trials on real processes. With Kafka's default of half a second, NoOp records of the
-metadata log would cause a third of all messages. Kafka's default of a minute for the first registration is enough,
-because no simulated machine is slow. With Kafka's default of 20 ms, requests of nodes that know no leader would be a
-quarter of the work of a seed. Every retention check removes expired producers, too."""
+"""Properties that differ from trials on real processes. With Kafka's default interval of half a second, NoOp records of
+the metadata log would cause a third of all messages. Kafka's default of a minute for the first registration is enough,
+because no simulated machine is slow. With Kafka's default retry backoff of 20 ms, requests of nodes that know no leader
+would be a quarter of the work of a seed. Expired producers are removed as often as retention is checked."""
 WIRE_CHECKED_EVERY = 50
 """One in this number of messages is decoded again with kio's reader, which is slow."""
 READY_MS = 60_000
@@ -80,7 +80,7 @@ POST_RUN_CHECK_MS = 90_000
 DRAIN_MS = 60_000
 REST_MS = 3 * PERIOD_MAX_MS
 STOP_MS = 15_000
-"""The last nodes wait a few seconds for a quorum that has ended, and for a successor that is not elected."""
+"""Longer than the few seconds for which the last nodes wait for a quorum that has ended, and for a successor."""
 _PROMISED = ("replication.factor", "min.insync.replicas")
 """Properties of a topic from which the checker concludes what Kafka promises."""
 _LOOK_MS = 50
@@ -316,7 +316,7 @@ class _Run:
             scheduler.run(_REST_LOOK_MS)
 
     def _restart(self) -> None:
-        """Shut all nodes down at once, so that the last ones cannot hand over, and start them again."""
+        """Shut all nodes down at once, so that the last ones find no successor, and start them again."""
         cluster, scheduler = self.cluster, self.cluster.scheduler
         with ExitStack() as rows:
             for node_id, machine in cluster.machines.items():
