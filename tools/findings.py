@@ -174,7 +174,8 @@ def _script(lines: Sequence[str], decisive: int) -> Iterator[str]:
     """Yield the requests up to the decisive one, without the first ones if there are many."""
     starts = [place for place, line in enumerate(lines) if _STEP.match(line)][:decisive]
     if decisive > STEPS_MAX:
-        yield f"… {decisive - STEPS_MAX} steps"
+        left_out = decisive - STEPS_MAX
+        yield "… step 1" if left_out == 1 else f"… steps 1 to {left_out}"
     for start in starts[-STEPS_MAX:]:
         yield _cut(lines[start])
         yield from map(_cut, takewhile(_is_request, lines[start + 1 :]))
