@@ -1,7 +1,7 @@
 """Mirror of the batches in the files of one log: the invariants' view of a replica, also while its node is down.
 
-It reads the bytes after the last known batch, header by header, and not with the log's own lookups. So its cost does
-not depend on the length of the log, and no defect of an index can mislead it.
+The mirror reads the bytes after the last known batch, header by header, without the log's own lookups. So its cost does
+not depend on the length of the log, and a wrong index does not affect it.
 """
 
 from bisect import bisect_right
@@ -28,7 +28,7 @@ class Batch(NamedTuple):
     epoch: int
     crc: int
     segment: int
-    """Base offset of the segment that holds it."""
+    """Base offset of the segment that contains the batch."""
     position: int
     size_bytes: int
     max_timestamp_ms: int = NO_TIMESTAMP
