@@ -11,8 +11,8 @@
 
 A Fetch of the quorum waits for any `min_bytes`. A few early responses are permitted, because a peer may have abandoned
 earlier requests. A response with an error, a diverging epoch, a snapshot or a new high watermark of the quorum is not
-empty. As in Kafka, a consumer whose fetch offset is above the high watermark does not wait. A fetch that waits continues
-to wait when the log start offset advances past its fetch offset.
+empty. As in Kafka, a consumer whose fetch offset is above the high watermark does not wait, and a waiting fetch
+continues to wait when the log start offset advances past its fetch offset.
 """
 
 from collections.abc import Sequence
@@ -49,7 +49,7 @@ class WaitingInvariants(Observer):
 
     def __init__(self) -> None:
         self._empty: dict[Connection, list[int]] = {}
-        """By connection: the times of the last empty responses, by the monotonic clock of the node that returned them."""
+        """By connection: the times of the last empty responses, by the monotonic clock of the sending node."""
         self._pending: dict[int, tuple[Request, list[_Pending | None]]] = {}
         """By identity of an OffsetFetch with `require_stable`: the request, and what each of its groups waits for."""
 

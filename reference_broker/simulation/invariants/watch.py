@@ -109,7 +109,7 @@ class Observer:
         """Handle the end of applying metadata to all replicas of a broker, which may take several steps."""
 
     def opened(self, watched: "Watched", replica: Replica, log: LogChange) -> None:
-        """Handle the opening of a replica's log. `log` has the changes since the last check, which may be of a past run."""
+        """Handle the opening of a replica's log. `log` has the changes since the last check of that replica."""
 
     def changed(self, watched: "Watched", replica: Replica, before: Before) -> None:
         """Handle a change of a replica."""
@@ -188,7 +188,7 @@ class Watch:
         machine.tracers.append(lambda event: self._traced(watched, event))
 
     def subscribe(self, kind: type[_E], subscriber: Callable[[Watched, _E], None], *, first: bool = False) -> None:
-        """Pass each event of a kind to a subscriber: after all present subscribers, or before them if `first` is true."""
+        """Pass each event of a kind to a subscriber, after the present subscribers or, with `first`, before them."""
         subscribers = self._subscribers[kind]
         subscribers.insert(0 if first else len(subscribers), subscriber)
 

@@ -11,8 +11,8 @@
 |                        | of the response, as far as its log reaches (`ReplicaFetcherThread.processPartitionData`).  |
 |                        | A high watermark above the log end is not reported here, but as `watermark-within-log`     |
 
-`watermark-follows` is checked only when a leader has appended. A follower outside the ISR ceases to be caught up as time
-passes, and the high watermark advances past its log end only with the next append. See also `watermark-on-isr`.
+`watermark-follows` is checked only when a leader has appended. As time passes, a follower outside the ISR ceases to be
+caught up, but the high watermark advances past its log end only with the next append. See also `watermark-on-isr`.
 """
 
 from typing import Any
