@@ -30,7 +30,7 @@ _LENGTH_BYTES = 4
 
 
 class Cluster:
-    """Nodes 1 to `size`. Each is broker and controller, unless `roles` has another role for it. Controllers are voters."""
+    """Nodes 1 to `size`, each broker and controller unless `roles` has another role. Controllers are voters."""
 
     def __init__(
         self, size: int, *, roles: dict[int, str] | None = None, seed: int = 0, latency_ms: int = 1, **properties: str

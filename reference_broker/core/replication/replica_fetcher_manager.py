@@ -1,4 +1,4 @@
-"""Replica fetchers of a broker. Each leader has one busy fetcher for partitions with traffic, and several idle ones.
+"""Replica fetchers of a broker: for each leader, one busy fetcher for partitions with traffic, and several idle ones.
 
 Follows: kafka.server.ReplicaFetcherManager, kafka.server.AbstractFetcherManager.
 

@@ -336,11 +336,11 @@ class ReplicaManager:
         self._logs.checkpoint_high_watermarks(self._partitions.values())
 
     def checkpoint(self) -> None:
-        """Write the checkpoints."""
+        """Write the checkpoints of recovery points and log start offsets."""
         self._logs.checkpoint(self._partitions.values())
 
     def flush_overdue(self, now: Now) -> None:
-        """Flush the logs whose records are unflushed for longer than `flush.ms`."""
+        """Flush each log whose last flush by this task was at least `flush.ms` ago."""
         for partition in self:
             since_ms = now.monotonic_ms - partition.flushed_at_ms
             if since_ms >= self.configuration(partition.topic).integer("flush.ms"):

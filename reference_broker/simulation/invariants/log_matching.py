@@ -1,7 +1,7 @@
 """Log matching of Raft: an epoch has one leader, which writes each offset once.
 
-Therefore two logs that have a batch of one epoch at one offset have the same batch there, and by induction the same
-batches before it.
+Therefore, if two logs have a batch of the same epoch at the same offset, the two batches are equal, and by induction
+all batches before them are equal too.
 """
 
 from reference_broker.simulation.invariants.log_mirror import Batch

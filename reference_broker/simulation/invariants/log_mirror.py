@@ -21,7 +21,7 @@ _base_offset = attrgetter("base_offset")
 
 
 class Batch(NamedTuple):
-    """One batch. Its first three fields and the checksum are the same on every replica."""
+    """One batch. Its first four fields are the same on every replica."""
 
     base_offset: int
     last_offset: int

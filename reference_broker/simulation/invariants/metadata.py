@@ -5,7 +5,7 @@ image too, and its changes are checked. The image of each node is compared with 
 
 | name                        | what must hold                                                                        |
 |-----------------------------|---------------------------------------------------------------------------------------|
-| `metadata-agree`            | two nodes that have applied the records up to one offset have the same image          |
+| `metadata-agree`            | two nodes that have applied the records up to the same offset have the same image     |
 | `metadata-monotone`         | the offset that a node has applied never decreases, until it restarts                 |
 | `snapshot-is-image`         | a snapshot of a node's image, when it is loaded, gives the same image                 |
 | `partition-epochs-grow`     | each change of a partition increases its partition epoch, and none decreases its      |

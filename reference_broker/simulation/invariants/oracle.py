@@ -298,7 +298,7 @@ class _Oracle:
 
 
 def _with_records(log: UnifiedLog) -> list[tuple[int, int]]:
-    """Return the epochs without one that has no records: Kafka drops it on loading a log (`LogLoader.load`)."""
+    """Return the epochs that have records. When Kafka loads a log, it drops other epochs (`LogLoader.load`)."""
     return [(epoch, start_offset) for epoch, start_offset in log.epochs.entries if start_offset < log.log_end_offset]
 
 

@@ -1,4 +1,4 @@
-"""Invariants of the quorum and its log: the seven of Kafka's `RaftEventSimulationTest`, and those of Raft.
+"""Invariants of the quorum and its log: the seven of Kafka's `RaftEventSimulationTest`, and those of the Raft paper.
 
 | name                          | what must hold                                                                      |
 |-------------------------------|-------------------------------------------------------------------------------------|

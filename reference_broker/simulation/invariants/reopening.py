@@ -54,7 +54,7 @@ def check_reopening(name: str, disk: SimulatedDisk | MemoryDisk, log: UnifiedLog
 
 
 def _content(log: UnifiedLog) -> tuple[int, int, int, tuple[tuple[int, int], ...]]:
-    """Return start, end, size and epochs, without an epoch that has no records: `LogLoader` truncates those."""
+    """Return start, end, size and the epochs that have records. `LogLoader` drops other epochs."""
     end_offset = log.log_end_offset
     return (
         log.log_start_offset,

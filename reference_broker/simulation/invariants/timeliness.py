@@ -152,7 +152,7 @@ class TimelinessInvariants(Observer):
                 raise InvariantViolation("laggard-leaves-isr", detail)
 
     def _check_shrink(self, watched: Watched, replica: Replica, proposal: IsrState) -> None:
-        """Check a new proposal, unless the node has so many replicas that the watch may detect the proposal late."""
+        """Check a new proposal. With more than `ALL_AT_ONCE_MAX` replicas, the watch may detect it late: no check."""
         assert watched.node is not None
         if self._shrinking.get(replica) is proposal or len(watched.open) > ALL_AT_ONCE_MAX:
             return

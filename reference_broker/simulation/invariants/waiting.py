@@ -5,9 +5,9 @@
 | `fetch-waits`       | a node returns at most three empty Fetch responses to one connection within `max_wait_ms`     |
 | `stable-offsets`    | an OffsetFetch with `require_stable` returns offsets only after all commits that were in the  |
 |                     | log at its arrival are committed (KIP-447)                                                    |
-| `fetch-completes`   | after a change of a replica, each delayed request whose condition holds has completed. A      |
-|                     | Fetch waits for records, a Produce for a high watermark above its records, and both for a     |
-|                     | change of the leader or of its epoch                                                          |
+| `fetch-completes`   | after a change of a replica, no delayed request is left whose condition holds: for a Fetch,   |
+|                     | that there are records to read, or that the leader or its epoch has changed; for a Produce,   |
+|                     | that the high watermark has reached the end of its records, or that the leader has changed    |
 
 A Fetch of the quorum waits for any `min_bytes`. A few early responses are permitted, because a peer may have abandoned
 earlier requests. A response with an error, a diverging epoch, a snapshot or a new high watermark of the quorum is not

@@ -2,8 +2,8 @@
 
 | name                   | what must hold                                                                             |
 |------------------------|--------------------------------------------------------------------------------------------|
-| `watermark-follows`    | the high watermark is not below the log end of the leader and of the maximal ISR           |
-|                        | (`replication.isr`), unless the ISR is below `min.insync.replicas`. Of the replicas        |
+| `watermark-follows`    | the high watermark is not below the smallest log end offset of the leader and the maximal  |
+|                        | ISR (`replication.isr`), unless the ISR is below `min.insync.replicas`. Of the replicas    |
 |                        | outside the ISR, only those that are caught up and could join it hold the high watermark   |
 |                        | back                                                                                       |
 | `watermark-on-min-isr` | the high watermark does not advance while the ISR is below `min.insync.replicas`           |

@@ -168,7 +168,7 @@ class Simulation:
 
     @contextmanager
     def _power(self, node_id: int, *, is_snapshot: bool = False) -> Iterator[None]:
-        """Let the power fail at random. It fails more often during snapshots, which are rare and change several files."""
+        """Let the power fail at random; more often during snapshots, because they are rare and change several files."""
         host = self.hosts[node_id]
         share = self.scenario.crashes_midway * (25 if is_snapshot else 1)
         if not self._is_healed and self.random.random() < share:
