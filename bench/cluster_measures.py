@@ -30,7 +30,7 @@ SHORT_BACKOFFS = {
 
 
 class Brokers:
-    """The broker processes of a target that has just started: descendants of this process without children."""
+    """The broker processes of a target that has just started: all descendants of this process that have no children."""
 
     def __init__(self, of_others: Sequence[psutil.Process] = ()) -> None:
         descendants = psutil.Process().children(recursive=True)

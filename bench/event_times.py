@@ -3,7 +3,7 @@
     .venv/bin/python bench/event_times.py
 
 A node has one thread, so all other requests wait until an event ends. Three nodes run in virtual time, on simulated
-disks. Each event is timed that handles the request or one of its effects on any node. Other processes on the machine
+disks. Every event on any node that handles the request, or one of its effects, is timed. Other processes on the machine
 make events longer. Garbage collection has its own line, because three nodes share one heap here.
 """
 

@@ -4,10 +4,10 @@
 
 The methods lay out the tables of one synthesized history in turn, each in a separate process and on the same number of
 cores. `ours` and `duckdb` use worker processes; `spark-ours`, which is our layout too, and `spark` use a Spark session
-that is already running. After each layout the history is judged by it; a different verdict ends the benchmark. Our
-layout also checks the rules of the format, DuckDB's checks most of them with `--rules`, and Spark's checks none. For
-each method the medians of wall time, processor time and the peak of the total resident memory are printed, with their
-ratios to ours, and the load.
+that is already running. After each layout, the history is judged from that layout; a different verdict ends the
+benchmark. Our layout also checks the rules of the format. DuckDB's checks most of them with `--rules`, and Spark's
+checks none. For each method, the medians of wall time, processor time and peak of the total resident memory are
+printed, with their ratios to ours. The load is printed too.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Cost of steps, with all descendants of this process: wall time, processor time, and peak resident memory.
+"""Cost of steps in this process and all its descendants: wall time, processor time, and peak resident memory.
 
 On a machine with other load, processor time is a better measure than wall time.
 """
@@ -26,10 +26,10 @@ def cpu_s() -> float:
 
 
 def measured(steps: Iterator[None]) -> dict[str, float]:
-    """Measure a generator after its first `yield`, which ends its preparation.
+    """Measure a generator from its first `yield`, which ends its preparation, to its end.
 
     Memory is the highest sum of the resident memory of all processes; shared memory is counted in each. `last_s` is the
-    wall time of the last further `yield`, 0 if there is none.
+    wall time at which the last later `yield` was reached, 0 if there was none.
     """
     peak_mb, ended = 0.0, threading.Event()
 

@@ -6,7 +6,7 @@ Everything runs on one core. The times include the judgement of the runs.
 
 - Scripts per second of CPU time, and the ratio of virtual time to real time, for a script of 100 client operations and
   three faults on three nodes.
-- Resident memory after a tenth of the seeds, and after all of them, with generated scripts.
+- Resident memory after a tenth of the seeds, and after all of them. Each seed generates a script, which is run.
 - CPU time of an event on a cluster with an empty log, and on one with `--records` records in the log.
 """
 

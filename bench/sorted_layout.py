@@ -2,10 +2,11 @@
 
 The sort is one SQL text: `records` joined with `operations`, in the columns of `linearizability.shards.tables`, by log
 and offset. DuckDB sorts the result with `ORDER BY` under a memory limit, Spark with `repartitionByRange` and
-`sortWithinPartitions`. The parts of the layout are then settled from ranges of row groups by the same tasks that settle
-them from sorted runs, so that files and verdicts are the same. With `rules`, DuckDB checks the rules between records,
-and our task checks `operations`. The rules of single rows are not checked, which favours these layouts. Only
-synthesized histories can be laid out: they have four tables of one file each, and a topic id in every row.
+`sortWithinPartitions`. Then the same tasks as for sorted runs settle the parts of the layout (merge their rows and
+write them), here from ranges of row groups. So files and verdicts are the same. With `rules`, DuckDB checks the rules
+between records, and our task checks `operations`. The rules of single rows are not checked, which favours these
+layouts. Only synthesized histories can be laid out: they have four tables of one file each, and a topic id in every
+row.
 """
 
 import shutil

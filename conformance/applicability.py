@@ -19,7 +19,7 @@ def missing(
 
     Every requirement applies to a target of unknown version (null).
 
-    :param reasons: why the target lacks capabilities, as far as it describes that.
+    :param reasons: the target's reasons for missing capabilities; it may have none for some of them.
     """
     lacking = sorted(requirement.needs - set(capabilities))
     if lacking:

@@ -44,7 +44,7 @@ class CheckContext:
     revive: Callable[[Target], bool] = responds
     """Start a target again if it does not respond. Returns whether it responds."""
     basic_failures: MutableMapping[BasicFailure, str] = field(default_factory=dict)
-    """The requirement of this run that reported each failure of a plain request."""
+    """For each failure of a plain request, the requirement of this run that reported it."""
 
 
 Check = Callable[[CheckContext], Mapping[str, Finding]]

@@ -1,9 +1,9 @@
 """Comparison of two targets: the scripts of sequential requirements on both, and the causes of different responses.
 
 No model decides: the responses of one target are compared with those of the other. A cause is a request, a field of
-its response and a kind of difference; for errors and lost connections also the two values. Each cause has the shortest
-script that still shows it. If this script has another difference before it, that one is the likely reason
-(`Difference.after`).
+its response and a kind of difference; for errors and lost connections also the two values. For each cause, the result
+has the shortest script that still shows it. If this script shows another difference earlier, the earlier difference is
+the likely reason (`Difference.after`).
 
 | rank | meaning |
 |---|---|
@@ -62,7 +62,7 @@ class Cause:
 
     @property
     def id(self) -> str:
-        """The cause in one line, as a baseline has it."""
+        """The cause in one line, as in a baseline file."""
         return f"{self.kind} {self.request} {self.field}" + (f": {self.values}" if self.values else "")
 
 
@@ -81,16 +81,16 @@ class Difference:
 
     cause: Cause
     shown: Shown
-    """In the shortest script."""
+    """The occurrence in the shortest script."""
     program: str
     requirements: tuple[str, ...]
-    """Requirements with a script that shows it; the first one's script was shrunk."""
+    """Requirements with a script that shows the cause. The script of the first of them was shrunk."""
     scripts: int
-    """Number of scripts that show it."""
+    """Number of scripts that show the cause."""
     after: tuple[str, ...] = ()
-    """Ids of other causes, not cosmetic, that come before it in the shortest script."""
+    """Ids of other causes that occur earlier in the shortest script, except cosmetic ones."""
     is_flaky: bool = False
-    """It did not recur when the script ran again."""
+    """Whether the difference did not recur when the script ran again."""
 
 
 @dataclass(slots=True)
@@ -294,7 +294,7 @@ class _Requirement:
                 return length
             except NotReady:
                 continue
-        raise NotCompared(f"{self.comparer.targets[number].name} went down, and did not when the script ran again")
+        raise NotCompared(f"{self.comparer.targets[number].name} went down, but not when the script ran again")
 
     def _revive(self, number: int) -> None:
         target = self.comparer.targets[number]

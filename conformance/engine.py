@@ -79,8 +79,8 @@ def run_requirements(
         has the same scripts.
     :param expectations: known violations; an expected one that does not happen is reported as such.
 
-    Raises `TargetError` if a target does not start; those already started are stopped. Raises at the end what the first
-    failed check raised.
+    Raises `TargetError` if a target does not start; those already started are stopped. If checks failed with an error,
+    the first error is raised at the end.
     """
     remove_local_constants()
     run = _Run(tuple(targets), tuple(requirements), seed, profile, run_dir, expectations or {})
@@ -146,15 +146,15 @@ class _Run:
     down: dict[str, str] = field(default_factory=dict)
     """Why a target could not be started again, by name."""
     interference: dict[str, str] = field(default_factory=dict)
-    """What happened on the links of a target, by name, before it was started again."""
+    """Failures on the links of a target before it was started again, by the name of the target."""
     basic_failures: dict[BasicFailure, str] = field(default_factory=dict)
     """The requirement that reported the failure of a plain request."""
     errors: list[Exception] = field(default_factory=list)
-    """What checks raised: bugs of kafkatrial."""
+    """Errors that checks raised: bugs of kafkatrial."""
     judged: set[str] = field(default_factory=set)
     """Ids of the requirements whose verdict is known."""
     doubts: dict[tuple[str, str], str] = field(default_factory=dict)
-    """What a check beside others found, by requirement id and target name, if it is not final."""
+    """Results that are not final, from checks that ran beside others, by requirement id and target name."""
     interrupted: threading.Event = field(default_factory=threading.Event)
     checking: Sequence[threading.Thread] = ()
 
@@ -377,12 +377,12 @@ class _Run:
 
 
 def interference_with(target: Target) -> str:
-    """Return what failed on the links to a target since the last call through no fault of its brokers."""
+    """Return the failures on the links to a target since the last call that its brokers did not cause."""
     return target.interference if isinstance(target, Interfering) else ""
 
 
 def attributed(finding: Finding, interference: str) -> Finding:
-    """Return a violation as unknown, with the cause, if something on the links may have caused it."""
+    """Return a finding that is not ok as unknown, with the cause, if a failure on the links may have caused it."""
     if finding.verdict not in {Verdict.VIOLATION, Verdict.UNKNOWN} or not interference:
         return finding
     return Finding(Verdict.UNKNOWN, f"{interference}; meanwhile: {finding.reason}", scripts=finding.scripts)

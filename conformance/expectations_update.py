@@ -1,7 +1,7 @@
 """Update of a file of expectations from the findings of a run. Pure.
 
 - A violation that the file does not have is added, with its cause as the reason, marked `TODO`. A flaky one is not
-  added: a run without it would fail.
+  added: an entry whose violation does not occur in a run fails that run.
 - An entry is removed if its requirement is ok now, or no longer exists.
 - Every other entry keeps its text, comments included. Requirements that the run has not judged do not change.
 - Entries are in the order of their ids, so that the same findings give the same file.

@@ -69,6 +69,6 @@ def _readme(requirement: Requirement, found: Finding) -> str:
 
 
 def _environment() -> str:
-    """Return the assignments by which a program finds the files that the options of this run name."""
+    """Return the environment variables by which the program finds the files that the options of this run name."""
     files = {name: os.environ[name] for name in (TARGETS_VARIABLE, SETTINGS_VARIABLE) if os.environ.get(name)}
     return "".join(f"{name}={shlex.quote(file)} " for name, file in files.items())

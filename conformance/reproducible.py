@@ -1,8 +1,9 @@
 """Settings of Hypothesis: the same seed generates the same scripts in every process, and nothing is printed.
 
 Hypothesis sometimes draws a constant from the local modules of the process. A seed would then generate different
-scripts in a wheel and in a source tree, and different ones for one requirement and for all. Hypothesis has no setting
-for this, so its function is replaced, only in this process, which is not that of the user's tests.
+scripts in a wheel and in a source tree, and different ones in a run of one requirement and in a run of all. Hypothesis
+has no setting for this, so the function that returns these constants is replaced. This affects only this process; the
+user's tests run in another one.
 """
 
 from hypothesis import HealthCheck, Phase, Verbosity, settings

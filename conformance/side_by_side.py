@@ -1,9 +1,9 @@
 """Checks of several requirements at a time, on one cluster.
 
 A check shares the cluster if its scripts use their own topics, groups, producers and connections (`ScriptedCheck`)
-and break nothing. What others do meanwhile could still explain a deviation: a broker that one script brings down fails
-all of them. Therefore only *ok* and *not applicable* are final. Any other result is that of a first attempt, and the
-engine checks the requirement again, alone, with the same scripts, where it is shrunk and attributed as usual.
+and break nothing. Another check could still cause a deviation: if its script brings a broker down, all checks fail.
+Therefore only *ok* and *not applicable* are final. After any other result, the engine checks the requirement again,
+alone, with the same scripts. A violation in this second check is shrunk and attributed as usual.
 
 - A target that does not respond ends the checks that have not begun: they run alone, too.
 - A violation, or the end of a broker, that is not reproduced alone makes the verdict *unknown*: either kafkatrial's
@@ -37,7 +37,7 @@ def shares_a_cluster(requirement: Requirement) -> bool:
 
 
 def doubted(alone: Finding, doubt: str) -> Finding:
-    """Return the finding of a check alone; unknown if it is ok in spite of what was found beside others."""
+    """Return the finding of a check alone; unknown if it is ok, but the check beside others contradicts it."""
     if not doubt or alone.verdict is not Verdict.OK:
         return alone
     reason = f"not reproduced alone; while other requirements were checked, {doubt}"
@@ -49,10 +49,10 @@ class Result:
     """Result of a check beside others."""
 
     findings: Mapping[str, Finding] = field(default_factory=dict)
-    """By target; none if the check did not run to its end."""
+    """Findings by target; empty if the check did not run to its end."""
     seconds: float = 0.0
     doubts: Mapping[str, str] = field(default_factory=dict)
-    """By target, what contradicts a check alone that is ok: a violation, or that the target went down."""
+    """By target, the reason to doubt a later check alone that is ok: a violation, or a target that went down."""
 
     @property
     def is_final(self) -> bool:

@@ -1,8 +1,8 @@
 """Control of a running cluster: faults of its nodes and links, and what is in force (`kafkatrial broker`).
 
 `Control` holds the state and knows no HTTP (`control_server.py` serves it). Every method may be called from any thread.
-An action claims its node or link while it runs, so that nothing else waits for it: a second action on the
-same node or link conflicts, and what only reads the state returns at once.
+An action claims its node or link while it runs. A second action on the same node or link is
+a conflict. Methods that only read the state do not wait for actions.
 """
 
 import re

@@ -247,7 +247,7 @@ class _Gate:
             is_small = await _drain(Headers(scope=scope), receive)
         except ClientDisconnect:
             return
-        if not is_small:  # the rest of the body is discarded, which no response of an application can do
+        if not is_small:  # an ASGI application cannot discard the rest of the body, but `reject` can
             message = f"the body has more than {BODY_BYTES_MAX} bytes; no request needs a body"
             scope["extensions"][_CONNECTION]["reject"](HTTPStatus.BAD_REQUEST, message)
             return

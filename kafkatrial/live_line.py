@@ -1,6 +1,6 @@
 """Live line of a command on a terminal: a spinner, the activity and the elapsed time; other lines scroll above it.
 
-In a file or a pipe there are only those other lines, each a whole sentence, so that a CI log reads by itself.
+In a file or a pipe there are only those other lines. Each is a whole sentence, so that a CI log needs no live line.
 """
 
 from typing import Self

@@ -71,7 +71,7 @@ def show_unfinished(reasons: Sequence[str]) -> None:
 
 
 def _runs_in(directories: Sequence[Path]) -> dict[Path, str]:
-    """Return every run directory with its name: empty for one that was given, else its path in the given one."""
+    """Return every run directory with its name: empty for a given directory, else the path below a given directory."""
     found: dict[Path, str] = {}
     for directory in directories:
         if directory.is_file():

@@ -118,7 +118,7 @@ class Running:
                 return self._conclude(failed)
             except BrokenPipeError as error:  # from printing the summary; the results are already saved
                 return ExitCode.OUTPUT_CLOSED if is_reader_gone() else report(failed or error, self._run_dir)
-            except OSError as error:  # the disk is full, say: what failed first is the better reason
+            except OSError as error:  # such as a full disk: an earlier failure is the better reason
                 return report(failed or error, self._run_dir)
 
     def _follow_engine(self) -> None:

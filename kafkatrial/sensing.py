@@ -148,7 +148,7 @@ def row_of(tried: DefectTried) -> DefectRow:
     saved = saved_counterexample(found.name)
     if tried.seed is not None:
         reproduce = f"kafkatrial simulate --seeds {tried.seed} --defect {found.name}"
-    elif tried.name:  # the requirement or the saved trial runs first again
+    elif tried.name:  # found by a requirement or by the saved trial: the same one runs first again
         reproduce = f"kafkatrial sensitivity {'' if '/' in tried.name else '--known-first '}{found.name}"
     else:
         reproduce = ""

@@ -1,7 +1,8 @@
 """Import path of the suite's packages in this process.
 
-In a source tree they are importable as they stand. In a wheel they lie in `kafkatrial/_suite`, out of the way of a
-user's own `fixtures` or `reports`; only processes of ours (the command line, a printed program) call `activate`.
+In a source tree the packages can be imported directly. In a wheel they are in `kafkatrial/_suite`, so that they do not
+hide a user's own `fixtures` or `reports`. Only kafkatrial's own processes (the command line, a printed program) call
+`activate`.
 """
 
 from pathlib import Path

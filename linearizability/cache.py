@@ -1,9 +1,9 @@
 """Cache directory of the user, and verification of the files built into it before they are executed.
 
-A file that is built on this machine, a Go binary or a class archive, differs from one toolchain to the next. So its
-hash cannot be committed, unlike those of jars. The build records the SHA-256 of each file in `NAME.sha256` beside it,
-as `sha256sum` writes it. At each use the files are compared with that record, and must be files that no other user can
-change.
+A file that is built on this machine (a Go binary or a class archive) differs from one toolchain to the next. So its
+hash cannot be committed, whereas the hash of a downloaded jar can. The build records the SHA-256 of each file in
+`NAME.sha256` beside it, in the format of `sha256sum`. Before each use the files are compared with that record. A file
+that another user can change is rejected.
 """
 
 import fcntl
@@ -42,7 +42,7 @@ def record_of(path: Path) -> Path:
 
 
 def rejection_reason(path: Path) -> str | None:
-    """Return why a built file or directory must not be executed, in a phrase; None if it is as its build recorded."""
+    """Return why a built file or directory must not be executed, in a phrase; None if it matches its record."""
     try:
         with _locked(path.parent, fcntl.LOCK_SH):
             return _rejection_reason(path, record_of(path))

@@ -35,7 +35,7 @@ from linearizability.shards.engine import judge_in_shards
 from linearizability.shards.running import Processes
 
 LARGE_ROWS: Final = 2_000_000
-"""The number of records from which processes and a sorted copy of the history pay off."""
+"""The number of records from which worker processes and a sorted copy of the history save time."""
 
 
 def judge(run_dir: Path) -> Judgement:

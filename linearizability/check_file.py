@@ -1,7 +1,8 @@
-"""Judgement of a history in one file: a Kafka history by the anomaly catalogue, one of another object by a model.
+"""Judgement of a history in one file, by the anomaly catalogue or by a model.
 
-A log of porcupine's tests contains the kind of its object. For other histories of operations the caller names a model;
-with a model, a Kafka history is checked for linearizability instead of anomalies.
+A Kafka history is checked for anomalies; if the caller names a model, it is checked for linearizability instead. The
+history of another object is checked against a model. A log of porcupine's tests identifies its object, and so its
+model. For every other history the caller names the model.
 """
 
 from collections.abc import Callable, Sequence
@@ -28,9 +29,10 @@ from linearizability.verify import Budget, Verification
 
 @dataclass(frozen=True, slots=True)
 class FileJudgement:
-    """The recognised form of a file, its judgement, and why it cannot be linearized (empty if it can).
+    """The recognised form of a file and its judgement.
 
-    The judged history is kept for a picture: the Kafka history, or the result of the generic checker.
+    `explanation` describes why the history is not linearizable; it is empty if there is nothing to explain. The judged
+    history is kept for a picture: as `history` (a Kafka history) or `verification` (the result of the generic checker).
     """
 
     form: Form
@@ -51,8 +53,9 @@ _JEPSEN: Final = {Form.JEPSEN_EDN: read_edn_rows, Form.JEPSEN_JSON: read_json_ro
 def judge_file(path: Path, budget: Budget | None = None, model: str | None = None) -> FileJudgement:
     """Judge a file of any form that `recognise` knows, by a model of `MODELS` if one is named.
 
-    The budget limits a search; anomalies need none. Raises NotARunError for another file, or for a model that does not
-    fit it; HistoryError for a damaged one; KeyError for an unknown model. Each message is one line.
+    The budget limits a search; the check for anomalies has no budget. Raises NotARunError if the form is unknown or
+    the model does not fit the file, HistoryError if the file is damaged, and KeyError for an unknown model. Each
+    message is one line.
     """
     form = recognise(path)
     named = None if model is None else MODELS[model]
@@ -113,7 +116,11 @@ def _judge_operations(
 
 
 def _line_of(error: str, lines: OwnLines) -> str:
-    """Return the line of the operation that an error begins with; of two that overlap, the one invoked too early."""
+    """Return the line that an error is about, as text for the message; empty if it is unknown.
+
+    The error begins with an operation: the line is the last one of that operation. If two operations of a process
+    overlap, it is the line where the later one was invoked.
+    """
     for op_id, own in lines.items():
         if error.startswith((f"operation {op_id!r}: ", f"operation {op_id!r} ")):
             return f", line {own[0] if ' is invoked while ' in error else own[-1]}"

@@ -1,7 +1,7 @@
-"""Judgement of linearizability by a model: of any object by the generic checker, and of Kafka's objects.
+"""Judgement of linearizability by a model, for any object (with the generic checker) and for the objects of Kafka.
 
-A subhistory that no order explains is a violation of the anomaly `not-linearizable`; one that stays undecided is a
-reason for the verdict unknown. So the result has the form of every judgement.
+A subhistory that no order explains is a violation, with the anomaly `not-linearizable`. An undecided subhistory is a
+reason for the verdict unknown. So the result has the same form as a judgement by anomalies.
 
 A Kafka history shows two kinds of objects: every partition's log (`append-log`, `linearizable-log`), judged exactly by
 `partition_log`, and every offset that a group committed (`committed-offset`). This is stricter than what Kafka
@@ -143,7 +143,10 @@ def _judge_committed_offsets(history: History, budget: Budget) -> Judgement:
 
 
 def _offset_subhistories(history: History) -> dict[tuple[str, Place], tuple[list[Operation], str]]:
-    """Return, by group and partition, commits and fetches, and why they cannot be judged (empty if they can)."""
+    """Return the commits and fetches of each group and partition.
+
+    The text beside them is the reason why they cannot be judged; it is empty if they can.
+    """
     rows = history.table("offsets").to_pylist()
     wanted = pa.array(sorted({row["op_id"] for row in rows}), pa.int64())
     calls: dict[int, dict[str, Any]] = {}
@@ -155,7 +158,7 @@ def _offset_subhistories(history: History) -> dict[tuple[str, Place], tuple[list
     found: dict[tuple[str, Place], tuple[list[Operation], str]] = defaultdict(lambda: ([], deletion))
     only_id = {row["topic"]: row["topic_id"] for row in rows if row["topic_id"] is not None}
     for row in rows:
-        # A null stands for the only id of a name; if a name has several, every row has its id.
+        # A null stands for the only id of the topic name. If a name has several ids, no row lacks its id.
         topic_id = row["topic_id"] or only_id.get(row["topic"])
         key = row["group"], (row["topic"], topic_id, row["partition"])
         operations, excluded = found[key]

@@ -1,8 +1,9 @@
 """Archives of the classes that a JVM loads (AppCDS, JEP 350), so that it need not read them from jars and verify them.
 
-An archive is made once, at the end of a JVM that ran the same program as later ones. It is in the user's cache, and
-belongs to one Java and one set of jars. An archive that is missing or was changed is not passed to a JVM, and a JVM
-ignores an archive that does not fit its class path. Without an archive, a JVM starts more slowly; nothing else changes.
+An archive is made once: a JVM that has run the program writes it when it exits, for later JVMs with that program. It is
+in the user's cache, and belongs to one Java and one set of jars. A missing or changed archive is not passed to a JVM.
+A JVM ignores an archive that does not fit its class path. Without an archive, a JVM starts more slowly; nothing else
+changes.
 """
 
 import hashlib
@@ -30,7 +31,7 @@ class ClassArchive:
 
     @classmethod
     def of(cls, name: str, java: Path, jars: Sequence[Path]) -> Self:
-        """Return the archive of these jars for this Java. It is another one after a jar or Java is replaced in place.
+        """Return the archive of these jars for this Java; its path changes if a jar or Java is replaced in place.
 
         :raises OSError: a jar does not exist.
         """

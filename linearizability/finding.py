@@ -39,7 +39,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """The verdict and its reasons. A field that is empty was not found or does not apply.
+    """The verdict and its reasons. An empty field is unknown or does not apply.
 
     A check sets the fields from `reason` on; the engine adds the requirement, the target and the reproduction.
     """
@@ -71,13 +71,16 @@ class Finding:
     steps: str = ""
     """Each request of the shortest script with its decoded response, for a script of single requests."""
     blocked_by: str = ""
-    """The requirement whose violation leaves this one unknown, because a plain request fails."""
+    """The other requirement that reported the same failure of a plain request; it leaves this requirement unknown."""
     beside: str = ""
-    """The target whose responses decided, if the requirement alone did not: both are needed to reproduce it."""
+    """The target whose different responses decided the verdict, if the rules of the requirement did not.
+
+    The violation can then be reproduced only with both targets.
+    """
 
     @property
     def standing(self) -> Standing:
-        """The verdict, weighed with the expectation."""
+        """The verdict, compared with the expectation."""
         if self.verdict is Verdict.VIOLATION:
             return Standing.EXPECTED if self.expected_violation else Standing.VIOLATION
         if self.verdict is Verdict.OK:

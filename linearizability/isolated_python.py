@@ -68,7 +68,7 @@ def _entries() -> Iterator[str]:
 
 
 def _is_the_users(entry: str) -> bool:
-    """Whether an entry of an import path is the working directory, and not this installation."""
+    """Whether an entry of an import path is the working directory. If that is this installation, the entry stays."""
     with suppress(OSError):
         return Path(entry).samefile(os.curdir) and not Path(entry).samefile(_INSTALLATION)
     return False

@@ -41,7 +41,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Anomaly:
-    """All occurrences with one name and one verdict, in a shard or in a whole history; `evidence` has the lowest."""
+    """All occurrences with one name and one verdict, in a shard or in a whole history; `evidence` has the first few."""
 
     name: str
     verdict: Verdict

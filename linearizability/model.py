@@ -160,10 +160,10 @@ class Model:
 
 
 def _not_a_state(before: Any, *states: Any) -> str:
-    """Return a description of the first result that is not a state but an attempt to reject; empty if there is none.
+    """Return a description of the first result that is not a state but was meant as a rejection; empty if none is.
 
-    A step in porcupine rejects by returning `(False, before)`. Here that is a state only if states are tuples of
-    booleans, as `before` shows.
+    A step in porcupine rejects by returning `(False, before)`. Here such a pair is a state only if `before` is None, an
+    empty tuple, or a tuple that begins with a boolean.
     """
     for state in states:
         if state is Rejected:

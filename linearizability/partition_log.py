@@ -2,9 +2,10 @@
 
 `search.log_order` defines what is judged. The anomalies are more detailed and permit what Kafka permits after faults;
 this check decides only whether there is any order. For a topic with retention, compaction or deleted records it does
-not check that reads returned every record; for a transaction that is not known to be committed it does not check
-whether read_committed readers saw it. It rejects a log with tombstones and a log of a topic that was created again. If
-no record has the topic's id, it also rejects a log that was used after its topic was deleted.
+not check that reads returned every record. For a transaction that is not known to be committed it does not check
+whether read_committed reads returned its records. It rejects a log with tombstones and a log of a topic that was
+created again. If no record has the topic's id, it also rejects a log that was used after its topic may have been
+deleted.
 """
 
 from collections.abc import Sequence
@@ -121,11 +122,11 @@ class _Operations:
     complete_ns: Ints
     ending: npt.NDArray[np.int8]
     counts: npt.NDArray[np.bool_]
-    """Whether its reads count: it is ok and does not read a replica's disk."""
+    """Whether the records that it read count: it is ok, and did not read a replica's disk."""
     may_abort: npt.NDArray[np.bool_]
     """Whether it is part of a transaction that is not known to be committed."""
     committed_only: npt.NDArray[np.bool_]
-    """Whether it may leave out uncommitted records: unless it is known to be read_uncommitted."""
+    """Whether it may leave out uncommitted records; False only if it is known to be read_uncommitted."""
     deletes: bool
     """Whether any operation deletes a topic or records."""
     deletions: tuple["_Deletion", ...]
@@ -140,7 +141,7 @@ class _Operations:
 
 @dataclass(frozen=True, slots=True)
 class _Deletion:
-    """An operation that may have deleted a topic; any topic if it has no name."""
+    """An operation that may have deleted a topic. If `topic` is None, it may have deleted any topic."""
 
     op_id: int
     topic: str | None

@@ -1,17 +1,18 @@
 """Escaping of text from a history, a broker, a file name or an exception, for terminals and reports.
 
 Such text may contain anything. A terminal executes escape sequences, bidirectional controls change the order in which a
-line is read, XML holds no control characters, and no encoding holds half of a surrogate pair. So all of these are
-written as Python escapes, and what is too long is cut with a mark. Everything that prints such text uses this module.
+line is read, XML permits no control characters, and no encoding has half of a surrogate pair. So all of these are
+written as Python escapes. A text that is too long is cut, and a mark shows how much is missing. Everything that prints
+such text uses this module.
 """
 
 import re
 from typing import Final
 
 TEXT_MAX: Final = 4_000
-"""Characters of one text: longer than every message of this project, short enough to show a thousand of them."""
+"""Characters of one text: more than any message of this project has, few enough that a thousand texts can be shown."""
 PROGRAM_MAX: Final = 1_000_000
-"""Characters of a program, which is useless when it is cut."""
+"""Characters of a program: many more, because a program that is cut does not run."""
 
 _UNPRINTABLE: Final = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 but for tab and line feed, DEL, C1

@@ -24,7 +24,7 @@ _UNMOUNT_TIMEOUT_S: Final = 10.0
 
 
 class TemporaryFolder:
-    """A folder that is removed with `remove`, when this object is collected, or when the process has ended.
+    """A folder that is removed by `remove`, when this object is garbage-collected, or after the process has ended.
 
     :ivar path: path of the folder.
     """

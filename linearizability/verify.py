@@ -7,9 +7,9 @@
     if verification.verdict is Verdict.VIOLATION:
         print(verification.explain().text())
 
-Each subhistory has its own verdict: ok, violation, or unknown with a reason; whatever the budget, an undecided
-subhistory is never reported as ok or as a violation. Subhistories take turns, each turn twice as long as the one
-before, so that an easy one is decided before a hard one has used up the budget.
+Each subhistory has its own verdict: ok, violation, or unknown with a reason. An undecided subhistory is unknown, never
+ok or a violation, however small the budget is. Subhistories take turns, and turns double in length. So an easy
+subhistory is decided before a hard one has used up the budget.
 
 A check exceeds its budget of steps by at most one configuration, and its budgets of time and memory by at most one
 piece of an engine's work, which takes about twenty milliseconds. Memory is an estimate of what the searches store.

@@ -1,8 +1,8 @@
 """Charts as values: what a template needs to draw lines, spans and ticks as inline SVG.
 
 A chart is PLANE_WIDTH wide inside its margins on every page; times are seconds from 0. Before a series is drawn, it is
-reduced to at most POINTS_MAX points, so that the chart of a day is no larger than that of a minute. A function of the
-caller combines the values of one point.
+reduced to at most POINTS_MAX points, so that the chart of a day is no larger than that of a minute. The caller passes
+the function that combines the values of one point.
 """
 
 import math
@@ -45,7 +45,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A time in a row of spans, or behind lines."""
+    """A period, drawn as a bar in a row of spans."""
 
     x: float
     width: float

@@ -31,7 +31,7 @@ SIGNS = {
     Standing.NOT_APPLICABLE: "-",
 }
 _WORDS = {Standing.EXPECTED: "expected", Standing.NOT_APPLICABLE: "n/a"}
-"""Short texts for cells; the others have the text of their standing."""
+"""Short texts for the cells of some standings; other cells show the name of their standing."""
 WITH_SECTION = (Standing.VIOLATION, Standing.FIXED, Standing.UNKNOWN, Standing.EXPECTED)
 """Standings with a section for each finding."""
 
@@ -103,7 +103,7 @@ def _cell_with_link(finding: Finding | None) -> Cell:
 
 
 def cell_of(finding: Finding | None, anchor: str) -> Cell:
-    """Return the cell of a finding, or of none; it leads to the anchor if the finding has a section."""
+    """Return the cell of a finding, or of a missing one. It links to the anchor if the finding has a section."""
     if finding is None:
         return Cell("not-run", "·", "not run", "the run ended before it", "")
     standing = finding.standing

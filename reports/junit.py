@@ -1,8 +1,8 @@
 """junit.xml: one test suite per target, one test case per requirement.
 
 A violation is a `failure`, an unknown verdict an `error`, and a requirement that does not apply is `skipped` with its
-reason. An expected violation passes, with a property for it; if it no longer occurs, the case fails, because the
-expectations file is stale. A requirement that an interrupted run did not reach is an `error`: without it, an unfinished
+reason. An expected violation passes, and a property marks it. If it no longer occurs, the case fails, because the
+expectations file is stale. A requirement that an interrupted run did not reach is an `error`; otherwise an unfinished
 run would be shown as passed.
 """
 

@@ -1,8 +1,8 @@
 """Matrix: the verdicts of several runs, targets by requirements. Pure.
 
 - A column is a target with one version of its broker. Runs of the same target and version, on any machine, are merged.
-- A cell is decided by the worst finding of these runs (`WORST_FIRST`); of equally bad ones, by the latest. If only the
-  latest runs count, it is decided by the finding of the run that started last, whatever the others found.
+- The worst finding of these runs decides a cell (`WORST_FIRST`); of equally bad findings, the latest one does. With
+  `latest`, the finding of the run that started last decides, whatever the others found.
 - A requirement that is blocked by an expected violation is unknown here. The expectation decides the exit code of a
   run, but the requirement was not checked.
 - Requirements are those of all runs: MUST before SHOULD before MAY, each level by areas in the order of the runs.
@@ -26,15 +26,15 @@ WORST_FIRST: Final = (
     Standing.OK,
     Standing.NOT_APPLICABLE,
 )
-"""If one run could not check a requirement (for example with too few nodes), the verdict of another run counts."""
+"""`not applicable` is last: if one run could not check a requirement, the verdict of another run counts."""
 _LEVELS: Final = ("MUST", "SHOULD", "MAY")
 BROKER: Final = "broker"
-"""The entry of a target's versions that distinguishes versions of one target."""
+"""The entry in `versions` of a target that distinguishes its columns: the version of the broker."""
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One target. `runs` are those that tried it, the latest first."""
+    """One target. `runs` are the runs against it, the latest first."""
 
     name: str
     runs: tuple[Results, ...]
@@ -137,7 +137,7 @@ def merge(runs: Sequence[Results], *, latest: bool = False) -> Matrix:
 
 
 def _as_checked(finding: Finding) -> Finding:
-    """Return the finding; an unknown one without the expectation of the violation that blocks it."""
+    """Return the finding. If it is unknown, an expected violation that blocks it no longer makes it an expected one."""
     return replace(finding, expected_violation=False) if finding.verdict is Verdict.UNKNOWN else finding
 
 

@@ -51,7 +51,7 @@ def code(text: object, length_max: int | None = REASON_MAX) -> str:
 
 
 def _in_table(text: str) -> str:
-    """Escape `|`, which ends a cell even in a code span; backslashes before it would undo that, and are removed."""
+    """Escape `|`, which ends a cell even in a code span. Remove backslashes before it, which would undo the escape."""
     return re.sub(r"\\*\|", r"\\|", text)
 
 

@@ -64,9 +64,10 @@ def _complete(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
 
 
 def _outcomes_json(findings: tuple[Finding, ...]) -> list[dict[str, object]]:
-    """Return the findings in format 1, without levels (`requirements` has them) and without reasons of judgements.
+    """Return the findings in format 1.
 
-    The reasons of a finding include those of its judgement.
+    Levels are omitted, because `requirements` has them. The reasons of a judgement are omitted, because its finding
+    repeats them.
     """
     documents = [finding.as_json() for finding in findings]
     for document in documents:
@@ -116,7 +117,7 @@ class Results:
         return {standing: counted[standing] for standing in Standing if counted[standing]}
 
     def differences(self) -> Iterator[tuple[Finding, Difference]]:
-        """Yield each difference between two targets once, with the finding of the target that is first in the run."""
+        """Yield each difference between two targets once, with the finding of the first of them in the run."""
         order = {target.name: number for number, target in enumerate(self.targets)}
         for finding in self.outcomes:
             for difference in finding.differences:

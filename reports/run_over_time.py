@@ -40,7 +40,7 @@ def charts_of(tables: Mapping[str, list[dict[str, Any]]], axis: TimeAxis) -> lis
         *(
             chart(
                 f"Latency of {name}",
-                f"milliseconds, of those called in a second, the slowest node{worst}",
+                f"milliseconds, by the second of the call, on the slowest node{worst}",
                 "ms",
                 axis,
                 {
@@ -68,7 +68,7 @@ def charts_of(tables: Mapping[str, list[dict[str, Any]]], axis: TimeAxis) -> lis
         ),
         chart(
             "Consumer lag",
-            f"the reader that is furthest behind in one partition{worst}",
+            f"of the reader that is furthest behind in any partition{worst}",
             "records",
             axis,
             {"lag": axis.binned([(row["second"], row["lag"]) for row in tables["consumer_lag"]], max)},

@@ -33,7 +33,7 @@ FILE_NAME: Final = "report.html"
 ROWS_MAX: Final = 12
 """Rows of a table on the page."""
 WHOLE_MAX: Final = 4
-"""The maximum number of runs with charts: of more than two runs, the last and those with a violation."""
+"""The maximum number of runs with charts. Of more than two runs, only the last and those with a violation have some."""
 _COMPARED: Final = 2
 _COUNTED: Final = tuple(column.name for column in DELIVERY.columns if column.name not in ("faults", "acks"))
 _SIGNS: Final = {

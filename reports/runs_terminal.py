@@ -18,7 +18,7 @@ from reports.jobs.report import Report
 from reports.runs_page import FILE_NAME
 
 COLUMNS_MAX: Final = 5
-"""The maximum number of runs with a column; of more, the last ones."""
+"""The maximum number of runs with a column. If there are more, the last ones have a column."""
 _VERDICT_STYLES: Final = {"ok": "green", "violation": "bold red", "unknown": "yellow"}
 _MOVED_STYLES: Final = {FigureChange.BETTER: "green", FigureChange.WORSE: "bold red"}
 _CHANGES_MAX: Final = 10

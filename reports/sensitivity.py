@@ -35,7 +35,7 @@ class FalseAlarmRow:
 class DefectRow:
     """One defect, and whether it was detected.
 
-    :param sources: tickets, KIPs, reports; none if it is not known from practice.
+    :param sources: tickets, KIPs and reports of the defect; empty if it never occurred in practice.
     :param place: the function that is replaced.
     :param caught_by: the invariant, anomaly or requirement that detected it; empty if it was missed.
     :param seed: seed of the trial that detected it; None if a requirement, the saved trial or nothing did.

@@ -34,7 +34,7 @@ CELLS = {
 
 _VERDICT_STYLES = {Verdict.OK: "green", Verdict.VIOLATION: "bold red", Verdict.UNKNOWN: "yellow"}
 _TOPIC_SHOWN = 249
-"""Characters: Kafka's longest name."""
+"""The maximum number of characters of a topic that are shown: Kafka permits no longer name."""
 _EVIDENCE_SHOWN = 3
 """Evidence rows per anomaly on a terminal; results.json and the HTML page have all of them."""
 

@@ -1,4 +1,4 @@
-"""Check of all anomalies in memory, as the local engine judges small histories: time and its growth on valid ones.
+"""Check of all anomalies in memory, as the local engine judges small histories: its time on valid ones, and growth.
 
     .venv/bin/python bench/checkers/anomalies.py [--records 10000000] [--json FILE]
 

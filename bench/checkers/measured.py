@@ -20,7 +20,7 @@ class Cost:
 
 
 def cost_of(call: Callable[[], object]) -> Cost:
-    """Return the cost of one call; the peak is that of the process up to now."""
+    """Return the cost of one call. The peak memory is that of the process since its start."""
     before, begin = os.times(), time.perf_counter()
     call()
     wall_s, after = time.perf_counter() - begin, os.times()

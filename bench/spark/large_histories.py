@@ -3,13 +3,14 @@
     .venv/bin/python bench/spark/large_histories.py [--records 1000000 10000000] [--skew 0 0.4] [--cores 2]
 
 A valid history is synthesized and laid out at the same time; then each way judges it once, in a separate process.
-DuckDB counts nine anomalies by the SQL of `tests/linearizability/shards/anomalies.sql`, the engines check all;
-`layout` lays out the tables again. Wall times begin after imports and after the start of Spark's session, which is
-printed separately; processor times are of all processes, and a better measure on a machine with other load. Memory is
-the highest sum of the resident memory of all processes.
+DuckDB counts nine anomalies by the SQL of `tests/linearizability/shards/anomalies.sql`; the engines check all
+anomalies; `layout` lays out the tables again. Wall times begin after imports and after the start of Spark's session,
+whose time is printed separately. Processor times are those of all processes, and are a better measure on a machine with
+other load. Memory is the highest sum of the resident memory of all processes.
 
-Each number of records is a case with the first skew. Each further skew is a case with the last number of records, for
-the engines only. The growth of the engines' times and memory from case to case is printed last.
+There is a case for each number of records, with the first skew, and a case for each further skew, with the last number
+of records. The cases with a further skew measure the engines only. The growth of the engines' times and memory from
+case to case is printed last.
 """
 
 import argparse

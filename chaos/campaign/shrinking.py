@@ -1,15 +1,16 @@
 """Shrinking of a trial to the smallest one found with the same violation.
 
-A trial is a value and is reduced as one: first parts are deleted, all at once, then halves, quarters, and finally
-single ones (delta debugging: Zeller and Hildebrandt, 2002), then the remaining fields are simplified one by one. A
-generated, hand-written or saved trial shrinks the same way, in some hundred runs. Hypothesis, which sees only the
-numbers from which a trial is drawn, needs several times as many.
+Shrinking changes the trial itself. First it deletes parts: all at once, then halves, quarters, and finally single ones
+(delta debugging: Zeller and Hildebrandt, 2002). Then it simplifies the remaining fields one by one. A generated,
+hand-written or saved trial shrinks the same way, in some hundred runs. Hypothesis would need several times as many,
+because it changes only the numbers from which a trial is drawn.
 
     faults, clients, steps of each client, topics, settings    are deleted
     fields that differ from their default                      are set to it; numbers go half-way, then are rounded
 
-No trial runs twice. The caller limits the number of runs, so that the result is the same on every machine, and the
-time. On started clusters, where a run is expensive, `chaos.live.shrinking` has fewer candidates.
+No trial runs twice. The caller limits the number of runs and the time. If only the number of runs limits the shrinking,
+the result is the same on every machine. On started clusters, where a run is expensive, `chaos.live.shrinking` has fewer
+candidates.
 """
 
 from collections.abc import Callable, Iterator
@@ -23,7 +24,7 @@ Path = tuple[str | int, ...]
 """Path of a part of a trial: names of fields and indexes in tuples."""
 
 _SEEDS: Final = 6
-"""Seeds below this are tried; half of a seed is not simpler than the seed."""
+"""Seeds from 1 to below this are tried. Halving a seed, as other numbers, would not make it simpler."""
 _EXACT: Final = 32
 """Distance from the minimum within which numbers are tried one by one."""
 _ROUND: Final = (10_000, 1_000, 100, 10)
@@ -119,7 +120,7 @@ class Shrinker:
                 self._lower(path, plain if isinstance(plain, int) else 0)
 
     def _lower(self, path: Path, least: int) -> None:
-        """Bring a number as near to the minimum as possible, or a large one to a round number above it."""
+        """Bring a number as near to the minimum as possible. A number that stays large becomes a round number."""
         rejected = least
         while (value := _get(self.trial, path)) - rejected not in {-1, 0, 1}:
             half = rejected + (value - rejected) // 2

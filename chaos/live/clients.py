@@ -113,7 +113,7 @@ class _Pipelined:
                 for record in self._context.records(self._workload.records, _RECORD_BYTES):
                     self._producer.send(self._context.topic, partition, record)
             self._producer.poll(self._workload.pause_ms / 1000)
-            if self._producer.fatal_error is not None:  # an application would open another one
+            if self._producer.fatal_error is not None:  # an application would replace the producer, too
                 self._producer.close()
                 self._producer = self._open()
 

@@ -1,9 +1,9 @@
 """Injector: applies a schedule of faults to a live cluster, and reverts it.
 
 Rules of this file:
-- One task applies the schedule and does not wait for nodes: a slow action (the start of a node, an administrator's
-  request) runs in another task, and a fault in the meantime applies to the state of that moment. Only the start of an
-  unregistered node waits for the response to UnregisterBroker, or until that request is given up.
+- One task applies the schedule and does not wait for nodes. A slow action (the start of a node, an administrative
+  request) runs in another task, and a fault in the meantime applies to the state of that moment. There is one
+  exception: the start of an unregistered node waits until the UnregisterBroker request has a response or is given up.
 - When `__call__` returns, even after an error or Ctrl-C, all faults are reverted and every node has been started.
 """
 
@@ -44,7 +44,7 @@ class BreakableTarget(
     MembershipControl,
     Protocol,
 ):
-    """A target with any of the controls. Before a schedule begins, its capabilities show which of them it has."""
+    """A target with some of these controls. Its capabilities show which ones, before a schedule begins."""
 
 
 @dataclass(frozen=True, slots=True)

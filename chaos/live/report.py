@@ -32,7 +32,8 @@ class Kept(StrEnum):
 class Worked:
     """Results of a round that are not in its history.
 
-    :ivar recovery_s: time from the last heal until every partition had a leader and a full ISR; None above the bound.
+    :ivar recovery_s: time from the last heal until every partition had a leader and a full ISR; None if it took
+        longer than `bound_s`.
     :ivar bound_s: time allowed for the recovery.
     :ivar work_s: from the first client's start to the recovery.
     :ivar unwritten: partitions that accepted no record after the recovery, within the bound.

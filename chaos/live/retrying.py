@@ -4,9 +4,10 @@ It has one partition, and one connection to its leader. All batches that are not
 the connection is lost, they are sent again, in the same order, on the next one. OUT_OF_ORDER_SEQUENCE_NUMBER for one of
 them bumps the producer epoch, and the remaining ones get sequences from 0 (KIP-360).
 
-The epoch is bumped once the leader has acknowledged or rejected each batch in flight. Java's producer bumps it at once:
-if the response to a batch is lost after that, the batch is sent again in the new epoch, to the leader that has just
-appended it. With the producer of this module, a duplicate is possible only after a restart of the leader.
+The epoch is bumped once the leader has acknowledged or rejected each batch in flight. Java's producer bumps it at once.
+If the response to a batch is lost afterwards, Java's producer sends the batch again in the new epoch, to the leader
+that has already appended it. With the producer of this module, a duplicate is possible only after a restart of the
+leader.
 """
 
 from dataclasses import dataclass

@@ -1,8 +1,8 @@
 """One round on a started target: clients run during the schedule of faults; then the cluster is checked.
 
-It has recovered once every partition has a leader and a full ISR within the time that
-`linearizability.anomalies.healing` allows, and accepts a record. Then new consumers read everything back up to the end
-offsets, every replica's log directory is read, and recorded like a client that reads the whole log, and the history is
+The cluster has recovered once every partition has a leader and a full ISR, and accepts a record, within the time that
+`linearizability.anomalies.healing` allows. Then new consumers read everything back up to the end offsets. The log
+directory of every replica is read, too, and recorded as if a client had read the whole log. Finally the history is
 judged. A cluster that does not recover has failed, and is not read back. Nodes that a late UnregisterBroker may have
 removed are restarted when half of the time for recovery is over.
 """
@@ -226,7 +226,7 @@ def _replicas(view: View, context: TrialContext) -> dict[int, Replicas]:
 
 
 def _settled(settings: Topic, seen: Mapping[int, PartitionSeen]) -> Topic:
-    """Return the settings with the current number of partitions, and of replicas of the partition with the fewest."""
+    """Return the settings with the current number of partitions, and the smallest number of replicas of a partition."""
     return replace(
         settings,
         partitions=max(settings.partitions, len(seen)),

@@ -56,7 +56,7 @@ _TOPICS: Final[tuple[Properties, ...]] = (
 """Settings of the topic; common ones are listed more often."""
 
 _ALL_NODES_WRITER: Final = Pipelined()
-"""It requests metadata from every reachable node, so a partition that it cannot write has no working leader."""
+"""Producer that requests metadata from every reachable node. If it cannot write a partition, no leader of it works."""
 _WRITERS: Final[tuple[Workload, ...]] = (
     _ALL_NODES_WRITER,
     OneByOne(idempotent=True),

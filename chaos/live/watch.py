@@ -1,8 +1,8 @@
 """Watch of a cluster's metadata: periodic Metadata, DescribeQuorum and FindCoordinator requests to every node.
 
-The newest response counts. All topics of a trial are watched. The responses are rows of the history like any client's:
-the checkers learn from them which node led when, with which ISR, and which nodes are voters. Here they also resolve
-roles at the moment of an injection, and show whether the cluster has recovered.
+The newest response counts. All topics of a trial are watched. The responses are rows of the history, as those of any
+client. The checkers find the leaders, the ISRs and the voters at each time in them. This module also uses them to
+resolve roles at the moment of an injection, and to determine whether the cluster has recovered.
 
 Of two responses, the one with the higher leader epoch is newer. Within an epoch, a response of the leader itself takes
 precedence for a while over those of other nodes, because ISRs change without a new epoch.
@@ -170,7 +170,7 @@ class Watch:
     """Sender of the requests, with one task for each node, from `start` to `stop`.
 
     :param topics: see `View`.
-    :param group: its coordinator is looked up; None: no group, so that no coordinator loads one.
+    :param group: group whose coordinator is looked up. None: no lookup, so that no coordinator loads a group.
     """
 
     def __init__(self, context: TrialContext, topics: Mapping[str, int], group: str | None = None) -> None:

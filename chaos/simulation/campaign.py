@@ -58,19 +58,22 @@ class Plan:
 def run_campaign(plan: Plan, saved: Sequence[SavedTrial] = ()) -> Generator[Event, None, None]:
     """Run the plan's saved failures, then the seeds; yield the events.
 
-    After Ctrl-C the last event is yielded, with `complete` false. Raises `WorkerError`.
+    After Ctrl-C the failures that are not shrunk yet are yielded as they are, then the last event, with `complete`
+    false. Raises `WorkerError`.
     """
     began_s = time.monotonic()
+    failing: dict[str, SeedRan] = {}
     yield CampaignStarted(plan.first, plan.last, plan.seconds_max, plan.workers, plan.defect, plan.failures_max)
     complete = False
     try:
         failures = yield from _replay(plan, [each for each in saved if each.defect == plan.defect])
         if plan.failures_max is None or failures < plan.failures_max:
-            failing = yield from _run_seeds(plan, failures, began_s)
+            yield from _run_seeds(plan, failures, began_s, failing)
             yield from _shrink(plan, failing)
         complete = True
     except KeyboardInterrupt:
-        pass
+        for ran in failing.values():
+            yield Shrunk(_unshrunk(plan, ran))
     yield CampaignEnded(complete, time.monotonic() - began_s)
 
 
@@ -92,33 +95,29 @@ def _replay(plan: Plan, saved: Sequence[SavedTrial]) -> Generator[Event, None, i
     return failures
 
 
-def _run_seeds(plan: Plan, failures: int, began_s: float) -> Generator[Event, None, list[SeedRan]]:
-    """Run seeds until none is left or `failures_max` have failed; return the failed ones."""
+def _run_seeds(plan: Plan, failures: int, began_s: float, failing: dict[str, SeedRan]) -> Generator[Event, None, None]:
+    """Run seeds until none is left or `failures_max` have failed; add the first failing seed of each violation."""
 
     def has_time(_seed: int) -> bool:
         return plan.seconds_max is None or time.monotonic() - began_s < plan.seconds_max
 
     seeds = itertools.count(plan.first) if plan.last is None else iter(range(plan.first, plan.last + 1))
     job = Job(run_seed, SEED_SECONDS_MAX, _overdue, inside=partial(working, plan.defect))
-    failing: list[SeedRan] = []
     with closing(in_order(job, itertools.takewhile(has_time, seeds), plan.workers)) as results:
         for ran in results:
+            if ran.name:
+                failing.setdefault(ran.name, ran)
+                failures += 1
             yield ran
-            failing += [ran] if ran.name else []
-            if plan.failures_max is not None and failures + len(failing) >= plan.failures_max:
+            if plan.failures_max is not None and failures >= plan.failures_max:
                 break
-    return failing
 
 
-def _shrink(plan: Plan, failing: Sequence[SeedRan]) -> Generator[Event, None, None]:
-    """Shrink the first failing seed of each violation; one that does not end is not repeated."""
-    first: dict[str, SeedRan] = {}
-    for ran in failing:
-        first.setdefault(ran.name, ran)
-    for ran in first.values():
-        if ran.name == ENDLESS:
-            yield Shrunk(_unshrunk(plan, ran))
-    shrunk = [ran for ran in first.values() if ran.name != ENDLESS][:_SHRUNK_MAX]
+def _shrink(plan: Plan, failing: dict[str, SeedRan]) -> Generator[Event, None, None]:
+    """Shrink failing seeds, and remove them from `failing`; one that does not end is not repeated."""
+    if endless := failing.pop(ENDLESS, None):
+        yield Shrunk(_unshrunk(plan, endless))
+    shrunk = list(failing.values())[:_SHRUNK_MAX]
     if not shrunk:
         return
     yield ShrinkingStarted(tuple(ran.seed for ran in shrunk), plan.shrink_seconds_max)
@@ -132,6 +131,7 @@ def _shrink(plan: Plan, failing: Sequence[SeedRan]) -> Generator[Event, None, No
     )
     with closing(in_order(job, iter(shrunk), plan.workers)) as results:
         for counterexample in results:
+            del failing[counterexample.name]
             yield Shrunk(counterexample)
 
 

@@ -55,7 +55,7 @@ _EXTRA_TOPIC: Final = "c"
 """A topic that clients create and delete."""
 _NO_TOPIC: Final = "nowhere"
 _NO_NODE: Final = 99
-"""A topic and a node that never exist."""
+"""`_NO_TOPIC` and `_NO_NODE` never exist."""
 
 
 def client_lists(shape: Shape, kinds: tuple[str, ...]) -> SearchStrategy[tuple[Client, ...]]:

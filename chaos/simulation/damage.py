@@ -113,7 +113,7 @@ def wipe(disk: SimulatedDisk) -> None:
 
 
 def _delete_directories(disk: SimulatedDisk, paths: list[str]) -> None:
-    """Delete the directories of files from outside the node: this does not count for an armed power cut."""
+    """Delete the directories of files. An armed power cut does not count these changes, which the node did not make."""
     waits, disk.crashes_after = disk.crashes_after, None
     for directory in sorted({path.rpartition("/")[0] for path in paths}):
         disk.delete_directory(directory)

@@ -1,4 +1,4 @@
-"""Context of faults in a simulated cluster: requests of an administrator, and the nodes that have lost content."""
+"""Context of faults in a simulated cluster: administrative requests, and the nodes that have lost content."""
 
 from collections.abc import Callable, Iterable
 

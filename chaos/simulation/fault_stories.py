@@ -31,7 +31,7 @@ from fixtures.faults import (
 
 
 def lonely_leaders(_shape: Shape) -> SearchStrategy[Group]:
-    """Draw a story: followers cannot fetch from the leader, which goes down after the ISR shrinks, or just before."""
+    """Draw a story: followers cannot fetch from the leader, and it goes down just before or after the ISR shrinks."""
     lonely = st.builds(Isolate, st.just(Role.LEADER), st.just(False), keeps(), st.just(Listener.REPLICATION))
     ends: SearchStrategy[AnyFault] = st.sampled_from(
         (Kill(Role.LEADER), PowerCut((Role.LEADER,)), ShutDown(Role.LEADER), Isolate(Role.LEADER), Pause(Role.LEADER))
@@ -77,10 +77,10 @@ def headless(_shape: Shape) -> SearchStrategy[Group]:
 
 
 def one_way_controllers(shape: Shape) -> SearchStrategy[Group]:
-    """Draw a story: the other controllers cannot receive from the active one, which still receives from them.
+    """Draw a story: the other controllers receive nothing from the active one, but it still receives from them.
 
-    They elect a successor that lacks the last records of the old controller. After a request of the successor, the old
-    one resigns and truncates these records (KIP-595).
+    They elect a successor that lacks the last records of the old controller. When the old controller receives a request
+    of the successor, it resigns and truncates these records (KIP-595).
     """
     controllers = [node for node, role in shape.all_roles.items() if "controller" in role]
     changes = st.sampled_from(
@@ -94,7 +94,7 @@ def one_way_controllers(shape: Shape) -> SearchStrategy[Group]:
     )
 
     def story(keeps: Keeps, for_ms: int, more: list[tuple[int, AnyFault, int]]) -> Group:
-        # One cut for each node that receives from it: the role is resolved once, so the cuts begin together.
+        # One cut for each node that receives from the controller. The role is resolved once: the cuts begin together.
         cuts = (
             Timed(0, Cut(Role.CONTROLLER, node, keeps=keeps, listener=Listener.CONTROLLER), for_ms)
             for node in controllers

@@ -37,8 +37,8 @@ def _invoked_ms(history: History, op_ids: tuple[int, ...]) -> int:
 def find_difference_of_replicas(cluster: SimulatedCluster, highest_start: Callable[[UUID, int], int]) -> str | None:
     """Return the first difference of two replicas on disk, or None. Only offsets that both logs contain are compared.
 
-    :param highest_start: returns the highest log start offset that a topic id and partition ever had: below it, a power
-        cut may restore deleted records on some replicas.
+    :param highest_start: returns the highest log start offset that a partition (topic id, index) ever had. Records
+        below it are not compared, because a power cut may restore deleted ones on some replicas.
     """
     image = next(iter(cluster.nodes.values())).metadata.image
     for topic in image.topics.values():

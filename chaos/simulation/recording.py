@@ -2,7 +2,7 @@
 
 A `RecordingTrace` replaces a run's trace, with the same digest, and a `ChangeRecorder` observes the same watch as the
 invariants. All events are numbered by one counter, in order. A change that a message makes is detected after the
-response was sent; it is recorded before the response, directly after the arrival of the message.
+response was sent, but is recorded before the response, directly after the arrival of the message.
 """
 
 import struct
@@ -26,11 +26,11 @@ _STRIDE = 1_000
 
 @dataclass(eq=False, slots=True)
 class SentMessage:
-    """A message. `place` and `arrived` count events; None if it has not arrived.
+    """A message. `place` and `arrived` count events; `arrived` is None if the message has not arrived.
 
-    :ivar api: None if it is neither a complete request nor the response to one.
-    :ivar request: request to which it is the response; None if it is a request itself.
-    :ivar response: the response to it; None if there is none.
+    :ivar api: name of the API; None if the message is neither a complete request nor the response to one.
+    :ivar request: for a response, its request; None for a request.
+    :ivar response: for a request, its response; None if there is none.
     """
 
     place: int

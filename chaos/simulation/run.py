@@ -2,8 +2,8 @@
 
 1. *ready*: the nodes start, the topics are created, all replicas are in sync.
 2. *steady*: clients begin.
-3. *faulty*: the faults of the schedule are injected and healed. The phase ends after the last one and when every client
-   has finished.
+3. *faulty*: the faults of the schedule are injected and healed. The phase ends when the last fault is healed and
+   every client has finished.
 4. *healed*: the cluster must converge within `CONVERGE_MS`, accept a write to every partition, and converge again
    (liveness).
 5. *checked*: it must reject invalid requests (`post_run_checks`).
@@ -30,7 +30,7 @@ from chaos.simulation.post_run_checks import checks_of_seed, cluster_state, perf
 from chaos.simulation.recording import ChangeRecorder, Record, RecordingTrace
 from chaos.simulation.roles import Roles
 from chaos.simulation.unclean_elections import UncleanElections
-from conformance.trial.trial import CLIENTS_MS, Trial
+from conformance.trial.trial import CLIENTS_MS, Topic, Trial
 from conformance.trial.trial import Client as ClientScript
 from conformance.trial.unrolled import unrolled
 from fixtures.clients.administration import AdminRequest
@@ -66,10 +66,10 @@ IN_VIRTUAL_TIME = {
     "initial.broker.registration.timeout.ms": "60000",
     "producer.id.expiration.check.interval.ms": "1",
 }
-"""Properties that differ from trials on real processes. With Kafka's default of half a second, NoOp records of the
-metadata log would cause a third of all messages. Kafka's default of a minute for the first registration is enough,
-because no simulated machine is slow. With Kafka's default of 20 ms, requests of nodes that know no leader would be a
-quarter of the work of a seed. Every retention check removes expired producers, too."""
+"""Properties that differ from trials on real processes. With Kafka's default interval of half a second, NoOp records of
+the metadata log would cause a third of all messages. Kafka's default of a minute for the first registration is enough,
+because no simulated machine is slow. With Kafka's default retry backoff of 20 ms, requests of nodes that know no leader
+would be a quarter of the work of a seed. Expired producers are removed as often as retention is checked."""
 WIRE_CHECKED_EVERY = 50
 """One in this number of messages is decoded again with kio's reader, which is slow."""
 READY_MS = 60_000
@@ -80,7 +80,9 @@ POST_RUN_CHECK_MS = 90_000
 DRAIN_MS = 60_000
 REST_MS = 3 * PERIOD_MAX_MS
 STOP_MS = 15_000
-"""The last nodes wait a few seconds for a quorum that has ended, and for a successor that is not elected."""
+"""Longer than the few seconds for which the last nodes wait for a quorum that has ended, and for a successor."""
+_PROMISED = ("replication.factor", "min.insync.replicas")
+"""Properties of a topic from which the checker concludes what Kafka promises."""
 _LOOK_MS = 50
 _REST_LOOK_MS = 500
 _FIRST_CLIENT = 1
@@ -227,8 +229,7 @@ class _Run:
         if not self.cluster.await_ready(READY_MS):
             raise _Failed("not-converged", "the cluster did not become ready")
         for topic in self.trial.topics:
-            properties = {"replication.factor": str(topic.replication_factor), **dict(topic.properties)}
-            self.writer.set_topic(topic.name, properties)
+            self.writer.set_topic(topic.name, _lasting_properties(topic, self.trial.created_topics))
             step = CreateTopic(topic.name, topic.partitions, topic.replication_factor, topic.properties)
             helper = self._raw()
             self._do(_until_done(helper, step), READY_MS, f"topic {topic.name} was not created")
@@ -315,7 +316,7 @@ class _Run:
             scheduler.run(_REST_LOOK_MS)
 
     def _restart(self) -> None:
-        """Shut all nodes down at once, so that the last ones cannot hand over, and start them again."""
+        """Shut all nodes down at once, so that the last ones find no successor, and start them again."""
         cluster, scheduler = self.cluster, self.cluster.scheduler
         with ExitStack() as rows:
             for node_id, machine in cluster.machines.items():
@@ -400,6 +401,18 @@ class _Run:
         """Send the administrative request of a fault."""
         helper = self._raw()
         helper.process.start(helper.administer_any(request))
+
+
+def _lasting_properties(topic: Topic, created: Iterable[CreateTopic]) -> dict[str, str]:
+    """Return the properties of a topic, without promised ones that differ if a client creates the topic again."""
+    first = _created_properties(topic)
+    again = [_created_properties(step) for step in created if step.topic == topic.name]
+    changed = {name for name in _PROMISED for other in again if other.get(name) != first.get(name)}
+    return {name: value for name, value in first.items() if name not in changed}
+
+
+def _created_properties(topic: Topic | CreateTopic) -> dict[str, str]:
+    return {"replication.factor": str(topic.replication_factor), **dict(topic.properties)}
 
 
 def _until_done(client: SingleRequestClient, step: CreateTopic) -> Behaviour:

@@ -53,7 +53,7 @@ class SimulatedDisks:
     ) -> Mapping[int, PowerLoss]:
         """Cut the power of nodes. Unflushed data is lost or torn, depending on the cluster's seed.
 
-        An armed power cut of these nodes is disarmed. A node whose power it has already cut loses nothing more.
+        An armed power cut of these nodes is disarmed. A node that such a cut has already stopped loses nothing more.
         """
         assert unflushed is Unflushed.TORN, unflushed
         lost = {}

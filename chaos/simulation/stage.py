@@ -1,8 +1,8 @@
 """Threads in virtual time: there may be any number, but exactly one runs at a time.
 
-A thread runs until it waits. Then the thread that can continue and has waited longest runs; if there is none, the
-waiting thread performs the next step of the simulation. So programs written for threads run one after the other, in the
-same order each time.
+A thread runs until it waits. Then another thread runs: of those that can continue, the one that has waited longest. If
+there is none, the waiting thread performs the next step of the simulation. So programs written for threads run one
+after the other, in the same order each time.
 
 All waiting threads get an error when the simulation is stopped, when one of its steps fails, and when all threads wait
 without a timeout for something that never happens.

@@ -42,8 +42,8 @@ _TOPIC_SETTINGS: Final[dict[str, tuple[str, ...]]] = {
     "file.delete.delay.ms": ("0", "1000"),
     "cleanup.policy": ("compact", "compact,delete"),
 }
-"""Values of a topic's configurations. A small index makes for many segments: `segment.bytes` goes no lower than a
-mebibyte."""
+"""Values of a topic's configurations. A small index gives many segments, although Kafka's minimum of `segment.bytes` is
+a mebibyte."""
 
 _CLUSTER_SETTINGS: Final[dict[str, tuple[str, ...]]] = {
     "replica.lag.time.max.ms": ("1000", "3000", "10000"),
@@ -88,7 +88,7 @@ _GO_WITH: Final = {
     "late-requests": "short-sessions",
     "late-leader": "short-lag",
 }
-"""Kinds of faults that have an effect only with one of these groups of settings."""
+"""By kind of fault, the settings of `_TOGETHER` without which the fault has no effect."""
 
 
 _AT_TIMES: Final = ("short-metadata-log", "timed-flush", "retention-by-size", "rebalance")
@@ -109,7 +109,7 @@ class Swarm:
     def fixed(self, of: int) -> Properties:
         """Return the settings that are used together: those of topics if `of` is 0, those of nodes if it is 1."""
         names = dict.fromkeys((*self.together, *(_GO_WITH[kind] for kind in self.faults if kind in _GO_WITH)))
-        if self.shape.nodes == 1:  # no other node has the records that it truncates, so that they cannot be checked
+        if self.shape.nodes == 1:  # no other node has the truncated records, so they cannot be checked
             names.pop("short-metadata-log", None)
         return tuple(setting for name in names for setting in _TOGETHER[name][of])
 
@@ -134,9 +134,9 @@ def trials(draw: st.DrawFn) -> Trial:
 def _fit_for(clients: tuple[Client, ...], topic_settings: tuple[str, ...]) -> tuple[Client, ...]:
     """Make idempotent producers send keys if a topic is compacted; others may omit keys, and are then rejected.
 
-    After a rejected batch, an idempotent producer decreases the sequences of the batches in flight behind it. The
-    broker may already have accepted one of these with its old sequence. It then treats the batch that has this
-    sequence now as a duplicate, as it does with Kafka's producer.
+    After a rejected batch, an idempotent producer decreases the sequences of the later batches in flight. The broker
+    may already have accepted one of them with its old sequence. Then it treats the batch that now has this sequence as
+    a duplicate. The same happens with Kafka's own producer.
     """
     if "cleanup.policy" not in topic_settings:
         return clients

@@ -1,7 +1,8 @@
 """Simulated brokers behind the raw client's transport: waiting advances virtual time.
 
-A listener of the server splits the stream of bytes into requests; the simulated network carries whole requests. So this
-stream splits the bytes, with the buffer that listeners use, and closes in the same cases.
+A listener of the real server splits the stream of bytes into requests, but the simulated network carries whole
+requests. So the stream of this module splits the bytes, with the same buffer as the listener, and closes the connection
+in the same cases.
 """
 
 from collections.abc import Callable

@@ -1,9 +1,9 @@
 """Record of elections that may lose acknowledged records without a violation.
 
-Some are unclean, as permitted by a setting or requested by an administrator. In others, a replica has lost content
-while it was in sync. It stays in the ISR of the controller until its broker registers again; without KIP-966 it may be
-elected before that, or be the last member. The invariants detect such an election (`Ledger.void_below_epoch`); here it
-is recorded in the history for its checkers.
+Some of them are unclean elections, which a setting permits or an administrator requests. In the others, a replica has
+lost content while it was in sync. The controller keeps this replica in the ISR until its broker registers again.
+Without KIP-966 the replica may be elected before that, or be the last member of the ISR. The invariants detect
+such an election (`Ledger.void_below_epoch`); this module records it in the history for the checkers.
 """
 
 from linearizability.history.recorder import Recorder

@@ -15,7 +15,7 @@ from conformance.trial.saved import SavedTrial
 from conformance.trial.trial import Trial
 
 _COLLECTED_AFTER = 20_000, 10, 10
-"""Thresholds for `gc.set_threshold`. Garbage arises at the end of a run; collecting it every few runs is enough."""
+"""Thresholds for `gc.set_threshold`. Garbage appears at the end of a run, and is collected every few runs."""
 ENDLESS = "endless"
 """The violation of a trial with an event that never ends."""
 

@@ -99,7 +99,7 @@ class Family:
     """Scripts with one history, which is judged for one or several requirements.
 
     The requirements of a family have the same seed (`Requirement.family`): in a run the first of them records the
-    history on a target, and the others use it. A requirement that is checked again records another one.
+    history on a target, and the others use it. A requirement that is checked again records another history.
 
     :param scripts: returns the strategy for a target, by its settings.
     :param divisor: the number of scripts of a sequential requirement is divided by it; at least one is generated.
@@ -214,7 +214,7 @@ class _Case:
         return False
 
     def _violates(self, script: Trial) -> bool:
-        """Whether a script that runs alone, in a new run directory below the requirement's, violates it again."""
+        """Run a script alone, in a new directory below the requirement's. Return whether it shows a violation again."""
         run_dir = self.context.history_dirs[self.target.name] / "again" / str(next(self._numbers))
         try:
             with HistoryRun(self.target, run_dir, self.context.seed) as run:

@@ -79,7 +79,7 @@ def metadata_never_goes_back(history: History) -> Sequence[HistoryFinding]:
 
 
 def created_topics_are_kept(history: History) -> Sequence[HistoryFinding]:
-    """Check that every node knows each topic whose creation was acknowledged when the active controller failed."""
+    """Check that every node knows each topic whose creation was acknowledged before or after a controller failure."""
     found, seen = [], False
     for topic in topic_histories(history):
         failures = [kill for kill in topic.faults_of_kind("kill", "pause") if _controlled(topic, kill)]

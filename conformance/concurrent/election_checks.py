@@ -183,7 +183,7 @@ def offline_until_member_returns(history: History) -> Sequence[HistoryFinding]:
 def unclean_election_takes_over(history: History) -> Sequence[HistoryFinding]:
     """Check that a requested unclean election makes another replica the leader, in a higher epoch.
 
-    Only a suffix of the log may be lost, and nothing that the new leader acknowledges.
+    Only a suffix of the old leader's log may be lost. No record that the new leader acknowledges may be lost.
     """
     found, seen = [], False
     for topic in topic_histories(history):

@@ -85,7 +85,7 @@ _LAST_REPLICA_LOST: Final = Family("last-replica-lost", fault_scripts.last_in_sy
 _UNCLEAN_ENABLED: Final = Family("unclean-enabled", fault_scripts.unclean_election_enabled, FAULT_SCRIPTS_DIVISOR)
 _LEADER_PAUSED: Final = Family("leader-paused", fault_scripts.leader_paused, FAULT_SCRIPTS_DIVISOR)
 _REASSIGNED: Final = Family("reassigned", fault_scripts.reassigned_under_load, divisor=1000)
-"""Only one script is run: each adds a broker, and a cluster has nine node ids."""
+"""The divisor is so large that one script runs: each script adds a broker, and a cluster has only nine node ids."""
 
 _LINKS: Final = frozenset({Capability.REPLICATION, Capability.LINK_FAULTS})
 _PROCESSES: Final = frozenset({Capability.REPLICATION, Capability.PROCESS_CONTROL})

@@ -1,8 +1,8 @@
 """Scripts in which nodes and links fail: fixed sequences of moves, with record counts that depend on the seed.
 
 Each script tests several requirements. A topic has three replicas and `min.insync.replicas` 2 unless the script needs
-less. If a leader must have records that are not replicated, its responses to the followers' fetches are cut: a fetch
-that is pending at the leader would deliver them otherwise.
+less. If a leader must have records that are not replicated, its responses to the followers' fetches are cut. It is not
+enough to cut the fetches: a fetch that is already pending at the leader would deliver the records.
 """
 
 from hypothesis import strategies as st
@@ -57,9 +57,9 @@ def lag_time_max_ms(target: Target) -> int:
 def _load(records: int, partition: int = 0) -> tuple[Client, ...]:
     """Return an idempotent producer that sends until all faults are healed, and a consumer.
 
-    It has one request in flight. With more, librdkafka 2.16 may send a later one first to a new leader, which returns
-    OUT_OF_ORDER_SEQUENCE_NUMBER. The client then bumps its producer epoch and writes a record twice (observed on Apache
-    Kafka 4.3.1 in one shutdown of ten). That is permitted behaviour of the cluster.
+    The producer has one request in flight. With more, librdkafka 2.16 may send a later request to a new leader before
+    an earlier one, and the leader returns OUT_OF_ORDER_SEQUENCE_NUMBER. The client then bumps its producer epoch and
+    writes a record twice (observed on Apache Kafka 4.3.1 in one shutdown of ten). The cluster is correct in this case.
     """
     producer = PipelinedProducer(
         partition,
@@ -72,7 +72,10 @@ def _load(records: int, partition: int = 0) -> tuple[Client, ...]:
 
 
 def followers_cut_off(target: Target) -> SearchStrategy[Trial]:
-    """Generate lost fetches of one follower, then also of the other. The leader stays, and partition 1 is idle."""
+    """Generate scripts that lose the fetches of one follower, and then those of the other one, too.
+
+    The leader does not change, and partition 1 gets no records during the faults.
+    """
     lag_ms = lag_time_max_ms(target)
 
     def build(counts: tuple[int, int, int]) -> Trial:
@@ -96,7 +99,7 @@ def followers_cut_off(target: Target) -> SearchStrategy[Trial]:
             AwaitIsr(1),
             ProduceBatch(
                 _LEADER, alone
-            ),  # a leader that does not know its new ISR yet may append this one, and not acknowledge it
+            ),  # a leader that does not know its new ISR yet may append this batch without acknowledging it
             ProduceBatch(_LEADER, alone),
             ProduceBatch(_LEADER, alone, acks=1),
             FetchFromEnd(_LEADER),
@@ -114,10 +117,10 @@ def followers_cut_off(target: Target) -> SearchStrategy[Trial]:
 def leaders_fail_over(_: Target) -> SearchStrategy[Trial]:
     """Generate failures of two leaders with unreplicated records, which restart one by one (KIP-101, KIP-279).
 
-    The first, also the active controller, is killed while topics are created. It restarts with a torn log and without
-    checkpoints, snapshots and indexes, and cannot fetch from the second, which is shut down. The third then leads in
-    the epoch after that of the second, which the first does not know. Partition 1 is led by a node other than the
-    controller.
+    The first leader is also the active controller. It is killed while topics are created, and restarts with a torn log
+    and without checkpoints, snapshots and indexes. It cannot fetch from the second leader, because their link is cut.
+    Then the second leader is shut down, and the third leads in the next epoch. The log of the first leader has no
+    records of the second leader's epoch. Partition 1 is led by a node other than the controller.
     """
 
     def build(counts: tuple[int, int]) -> Trial:
@@ -162,10 +165,12 @@ def leaders_fail_over(_: Target) -> SearchStrategy[Trial]:
 
 
 def rolling_bounce(_: Target) -> SearchStrategy[Trial]:
-    """Generate restarts of all nodes, each when the ISR is full again; one restarts empty, one without indexes.
+    """Generate restarts of all nodes, one after the other. Each waits until the ISR is full again.
 
-    Producer snapshots stay: without them Kafka assumes that a cleanly closed log has no idempotent producers, and does
-    not detect their retries (4.3.1: a duplicate). After a crash it rebuilds them.
+    One node restarts without its replica of the topic, another one without index files.
+
+    Producer snapshots are kept. Without them, Kafka assumes that a cleanly closed log has no idempotent producers, and
+    does not detect their retries (4.3.1: a duplicate). Only after a crash does Kafka rebuild the snapshots.
     """
 
     def build(records: int) -> Trial:
@@ -191,7 +196,9 @@ def rolling_bounce(_: Target) -> SearchStrategy[Trial]:
 
 
 def last_in_sync_replica_lost(_: Target) -> SearchStrategy[Trial]:
-    """Generate two shutdowns of a leader whose follower lags: until its restart, then until an unclean election.
+    """Generate two shutdowns of a leader whose follower lags.
+
+    The first ends with the restart of the leader, the second with an unclean election of the follower.
 
     With `min.insync.replicas` 1 the leader alone acknowledges. The follower's link is cut until the end.
     """
@@ -259,7 +266,10 @@ def unclean_election_enabled(_: Target) -> SearchStrategy[Trial]:
 
 
 def leader_paused(_: Target) -> SearchStrategy[Trial]:
-    """Generate a pause of the leader of partition 0, not the active controller, until another leader is elected."""
+    """Generate a pause of the leader of partition 0 until another leader is elected.
+
+    The paused node is not the active controller.
+    """
 
     def build(records: int) -> Trial:
         moves: tuple[Move, ...] = (

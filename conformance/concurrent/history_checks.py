@@ -44,7 +44,7 @@ def _reads(history: History) -> Iterator[dict[str, Any]]:
 
 
 def reads_ascend(history: History) -> Sequence[HistoryFinding]:
-    """Check that each process reads increasing offsets of a partition; none of them seeks."""
+    """Check that each process reads increasing offsets of a partition. The processes of these scripts never seek."""
     operations = {row["op_id"]: row for row in rows_of(history, "operations")}
     last: dict[tuple[int, str, int], int] = {}
     found = []
@@ -65,9 +65,10 @@ def reads_ascend(history: History) -> Sequence[HistoryFinding]:
 
 
 def reads_stay_below_watermark(history: History) -> Sequence[HistoryFinding]:
-    """Check that no record is read at or above the high watermark of the same response, or a later end offset.
+    """Check that every record is read below the high watermark of its response, and below each later end offset.
 
-    Later means that it was requested after the read completed. Only for a history without faults, with one leader.
+    An end offset is later if it was requested after the read had completed. The check is valid only for a history
+    without faults and with one leader.
     """
     operations = {row["op_id"]: row for row in rows_of(history, "operations")}
     watermarks: dict[tuple[int, str, int], int] = {

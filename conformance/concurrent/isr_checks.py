@@ -7,7 +7,7 @@ from conformance.concurrent.topic_history import NEVER_NS, Fault, Row, TopicHist
 from linearizability.history.reader import History
 
 _REJECTIONS = frozenset({"NOT_ENOUGH_REPLICAS", "NOT_ENOUGH_REPLICAS_AFTER_APPEND", "REQUEST_TIMED_OUT"})
-"""Errors of an acks=all produce while the ISR is too small: at once, or after its timeout."""
+"""Errors of an acks=all produce while the ISR is too small: on arrival, after the append, or after its timeout."""
 
 
 def idle_followers_stay(lag_time_max_ms: int) -> HistoryCheck:
@@ -115,7 +115,8 @@ def high_watermark_waits(minimum: int) -> HistoryCheck:
 def _too_small(history: History, minimum: int) -> Iterator[tuple[TopicHistory, int, int]]:
     """Yield the times in which the ISR of partition 0 was too small: from a response that shows it to the first heal.
 
-    No link may be cut in between: a slow follower whose link is not cut yet can rejoin the ISR unseen.
+    An interval in which another cut begins is left out: before that cut, a slow follower can rejoin the ISR without a
+    response that shows it.
     """
     for topic in topic_histories(history):
         cuts = tuple(topic.faults_of_kind("cut"))
@@ -128,7 +129,7 @@ def _too_small(history: History, minimum: int) -> Iterator[tuple[TopicHistory, i
 
 
 def _produces(topic: TopicHistory, acks: int, began_ns: int, ended_ns: int) -> Iterator[Row]:
-    """Return the batches for partition 0 that were sent once, between two times."""
+    """Return the produce operations on partition 0 that were sent between two times, and without a retry."""
     return (
         row
         for row in topic.calls("produce")

@@ -69,7 +69,7 @@ class HistoryRun:
         self._numbers = itertools.count(1)
         self._contexts: list[TrialContext] = []
         self._topics: list[str] = []
-        """Topics to delete in the end, noted before their creation: it may fail after it took effect."""
+        """Topics to delete in the end, noted before their creation: a creation may fail and still take effect."""
         self._exits = ExitStack()
 
     def __enter__(self) -> Self:
@@ -122,7 +122,7 @@ class HistoryRun:
         return RecordedClient(self.target, self._recorder, next(self._processes), topic_ids=self._topic_ids, node=node)
 
     def note_topic(self, name: str) -> None:
-        """Note a topic that a client may create, so that a cluster that continues after the run does not keep it."""
+        """Note a topic that a client may create, so that it is deleted from a cluster that continues after the run."""
         self._topics.append(name)
 
     def make_topic(self, topic: str, settings: Topic, admin: RecordedClient) -> TrialContext:

@@ -1,4 +1,4 @@
-"""Faults of a script: one move injects a fault, another heals it; each waits for the effect on the node.
+"""Faults of a script: a move injects a fault, and a later move heals it. Each waits for the effect on the node.
 
 Each fault has the row in the table `faults` that `fixtures.faults` defines. Only a shutdown has two rows: `shutdown`
 until the process has ended, and `down` from that time until the node is up.
@@ -54,7 +54,7 @@ class ScriptedFaults:
         return {*self._nodes, *self.lost}
 
     def begin(self, fault: Fault) -> None:
-        """Apply a fault. A shutdown is awaited until the process has ended.
+        """Apply a fault. For a shutdown, return once the process has ended.
 
         The fault remains in force until `heal` of its node; a fault of links remains until `heal_others`.
         """

@@ -33,7 +33,7 @@ def pipelined_producers(
 ) -> SearchStrategy[PipelinedProducer]:
     """Return a strategy for producers with five requests in flight and various batch settings.
 
-    Before a faulty phase they are connected and flushed, so that the cut link is one in use.
+    Before a faulty phase they are connected and flushed, so that a fault cuts a connection that is in use.
     """
     return st.builds(
         PipelinedProducer,

@@ -96,7 +96,7 @@ class TopicHistory:
         return next((view for view in reversed(self.partition(partition)) if view.received_ns < at_ns), None)
 
     def after(self, at_ns: int, until_ns: int = NEVER_NS, partition: int = 0) -> Sequence[PartitionView]:
-        """Return the views that were requested from a time on and before another."""
+        """Return the views that were requested at or after `at_ns`, and before `until_ns`."""
         return [view for view in self.partition(partition) if at_ns <= view.requested_ns < until_ns]
 
     def offset_of(self, op_id: int) -> int | None:

@@ -1,7 +1,7 @@
 """Findings of fuzzing sessions: a symptom of a node and the requests that cause it, saved so that they can be replayed.
 
-A saved finding is one JSON file. It has each request as its frame in hexadecimal, with the listener and the node that
-it is sent to, and the ids of the cluster, so that a replay can replace them by those of a new cluster.
+A saved finding is one JSON file. It has the frame of each request in hexadecimal, with the destination (node and
+listener). It also has the ids of the cluster, which a replay replaces in the frames by the ids of a new cluster.
 """
 
 import json
@@ -57,7 +57,8 @@ class Observed:
 class FuzzFinding:
     """A symptom and the requests that cause it.
 
-    :ivar requests: the fewest that are known to cause it; before shrinking, all that were sent shortly before it.
+    :ivar requests: the fewest requests that are known to cause it; before shrinking, all that were sent shortly
+        before it.
     :ivar is_confirmed: whether the requests reproduced it on a new cluster; None if that was not tried.
     :ivar world: metadata of the cluster that the requests were generated for.
     """

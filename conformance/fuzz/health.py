@@ -1,4 +1,4 @@
-"""The state of the nodes while they are fuzzed: whether they run, respond, stay small, and report no internal error."""
+"""The state of the nodes while they are fuzzed: whether they run, respond, use little memory, and log no traceback."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -29,7 +29,7 @@ class Limits:
 
 REFERENCE_LIMITS: Final = Limits(0.25, 300 * _MEGABYTE)
 JVM_LIMITS: Final = Limits(2.0, 1_000 * _MEGABYTE)
-"""Limits for a JVM with a heap of 384 MB and memory outside it. Garbage collection pauses it for longer."""
+"""Limits for a JVM. It has a heap of 384 MB and memory outside the heap, and garbage collection pauses it."""
 
 
 def limits_for(kind: str) -> Limits:

@@ -1,8 +1,8 @@
 """Prober of the nodes: response times of ApiVersions and Metadata, measured on separate connections.
 
-The two requests are sent in turn. What counts is how long the node took, and not how busy this machine was: the time
-for which the prober's thread and the node's threads were ready to run and had no processor (`schedstat` of Linux) is
-subtracted. On a kernel that does not count it, nothing is subtracted.
+The two requests are sent in turn. The result is the time that the node itself took, however busy this machine was. So
+the time for which the threads of the prober and of the node were ready to run, but had no processor, is subtracted
+(`schedstat` of Linux). On a kernel that does not count this time, nothing is subtracted.
 
 The probes of a session run in a separate process, because the fuzzer holds its interpreter lock for milliseconds.
 """

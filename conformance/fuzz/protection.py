@@ -1,8 +1,8 @@
 """Filter of requests that a correct cluster would carry out with damage, such as removing its own brokers.
 
-A peer on a replication or controller listener is trusted. A request in the name of a broker, with the right ids, has
-its effect in Kafka too, and shows no defect. So every frame is decoded as a broker decodes it, after all mutations,
-and is not sent if it
+Kafka trusts a peer on a replication or controller listener. If such a peer uses the id and epoch of a broker, Kafka
+carries out its requests, so their damage shows no defect. Therefore, after all mutations, every frame is decoded as a
+broker decodes it, and is not sent if it
 
 - changes the witness topic, its records or its configuration;
 - names a broker of the cluster where brokers register, send heartbeats, are unregistered or change the quorum's voters;
@@ -12,8 +12,8 @@ and is not sent if it
 - creates more partitions than a small cluster holds and fewer than Kafka rejects, or topics without limit;
 - deletes the topics that the other requests name.
 
-Requests that are known to end a node of Apache Kafka are not sent to it either (`_KNOWN`, docs/findings.md): a session
-that ends with the first of them finds nothing else.
+Requests that are known to end a node of Apache Kafka are not sent to Apache Kafka either (`_KNOWN`, docs/findings.md).
+Otherwise the first of them would end the session, which would find nothing else.
 """
 
 import re
@@ -62,7 +62,7 @@ def _spares_witness(request: Mapping[str, Any], world: World) -> bool:
 
 
 def _deletes_only_new_topics(request: Mapping[str, Any], world: World) -> bool:
-    """Whether the topics that requests name stay: without them, most requests would be rejected by the first check."""
+    """Whether a request leaves the topics that requests name; without them, the first check rejects most requests."""
     kept = {*TOPICS, *world.topic_ids.values()}
     return not any(leaf in kept for _, leaf in _leaves(request) if isinstance(leaf, str | UUID))
 
@@ -114,7 +114,7 @@ def _is_few(partitions: int) -> bool:
 
 
 def _names_a_partition(request: Mapping[str, Any], world: World) -> bool:
-    """Whether there is a partition: `KafkaRaftClient.handleFetchSnapshotRequest` reads the first one unchecked."""
+    """Whether a request has a partition: `KafkaRaftClient.handleFetchSnapshotRequest` reads the first one unchecked."""
     return bool(request["topics"]) and bool(request["topics"][0]["partitions"])
 
 

@@ -39,12 +39,12 @@ SUSPECTED_S: Final = 3.0
 """Time before a symptom in which its cause was probably sent."""
 SUSPECTED_MIN: Final = 20
 SETTLE_S: Final = 2.0
-"""Time to process the last requests: if no node ends in it, none will end any more."""
+"""Time in which the nodes process the last requests. A node that runs afterwards will not end because of them."""
 CONTROLLER_TIMEOUT_S: Final = 60.0
 _OBSERVE_PERIOD_S: Final = 0.1
 _PROGRESS_PERIOD_S: Final = 1.0
 _WITNESS: Final = PipelinedProducer(in_flight_max=1, delivery_timeout_ms=300_000)
-"""One request in flight, and no record that expires: else librdkafka may write duplicates (docs/findings.md)."""
+"""One request in flight, and no record that expires. Otherwise librdkafka may write duplicates (docs/findings.md)."""
 _WITNESSES: Final[tuple[Client, ...]] = (
     replace(_WITNESS, partition=0, faulty=(Trickle(pause_ms=20, records_max=10**9), Flush())),
     replace(_WITNESS, partition=1, linger_ms=5, faulty=(Trickle(pause_ms=50, records_max=10**9), Flush())),

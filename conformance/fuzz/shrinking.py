@@ -2,7 +2,8 @@
 
 The first replay sends all requests and stops when the symptom occurs. The request that was sent last is then replayed
 alone; if it does not reproduce the symptom, smaller and smaller parts of the requests are left out while there is time
-(Zeller's ddmin). A late response is confirmed only if the requests that remain reproduce it twice more.
+(Zeller's ddmin). A late response or a hang is confirmed only if the requests that remain
+reproduce it twice more.
 """
 
 import socket
@@ -59,7 +60,7 @@ class Replays:
         return replace(self._finding, requests=smallest, is_confirmed=self._is_reproducible(smallest))
 
     def _is_reproducible(self, requests: Sequence[FuzzRequest]) -> bool:
-        """Whether the requests that are reported reproduce a symptom of time in each of two more replays.
+        """Whether the reported requests reproduce a late response or a hang in each of two more replays.
 
         A busy disk or a stolen processor delays a response now and then, and such a delay is likely while thousands of
         requests are replayed.

@@ -30,7 +30,7 @@ TOPICS: Mapping[str, Mapping[str, str]] = {
 NEW_TOPICS = ("fuzz-new-1", "fuzz-new-2", "fuzz-new-3", "n" * 249)
 """Topics that requests may create and delete."""
 WITNESS = "witness-of-the-fuzzing"
-"""The topic whose acknowledged records must exist at the end: no request that changes anything names it."""
+"""The topic whose acknowledged records must exist at the end. No request that would change it is sent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class World:
     kind: str = ""
 
     def translated(self, frame: bytes, other: "World") -> bytes:
-        """Return the frame with the ids of this cluster replaced by those of the other one, of the same sizes."""
+        """Return the frame with each id of this cluster replaced by that of the other; both have the same size."""
         theirs = other.ids()
         for name, ours in self.ids().items():
             frame = frame.replace(ours, theirs.get(name, ours))

@@ -1,7 +1,8 @@
 """Preconditions of scripts: one plain request of each kind, which every broker that offers the API must serve.
 
-If the plain request fails as a script's request did, then the script shows no more than that, whatever its requirement
-is about. The first requirement of a run that finds it reports it, and the others are *unknown*, blocked by it.
+If the plain request fails in the same way as a request of a script, then the script shows nothing about its
+requirement. The first requirement of a run that finds this failure reports it. The verdict on the others is *unknown*,
+because the failure blocks them.
 """
 
 from collections.abc import Container, Mapping
@@ -59,7 +60,9 @@ _REQUEST_OF_KIND: Final[Mapping[type[Step], Step]] = {type(step): step for step 
 def basic_failure(
     target: str, session: Session, worst: Deviation, known: Container[BasicFailure]
 ) -> BasicFailure | None:
-    """Return how the plain request fails, if it fails as the deviation does; null if it succeeds or is not known.
+    """Return how the plain request fails, if it fails in the same way as the deviation.
+
+    The result is null if it succeeds, if it has no result, or if there is no plain request of this kind.
 
     A known failure is returned without running the plain request again.
     """

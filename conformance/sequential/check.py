@@ -31,7 +31,7 @@ from linearizability.judgement import Verdict
 
 _WORST_LAST: Final = tuple(Severity)
 _AUTHORITY: Final = "apache-kafka"
-"""The kind of target whose responses decide where the model leaves a judged field open."""
+"""The kind of target whose responses decide if the model has no expected value for a judged field."""
 
 
 def judges(*fields: str, of: type[Step]) -> Judges:
@@ -68,7 +68,7 @@ def sequential(
 
     :param cost: time for one of these scripts, relative to an ordinary one; the number of scripts is divided by it.
     :param ranks: the ranks of deviations that are violations.
-    :param shared: responses of other requirements to the same script, which takes long.
+    :param shared: the last responses to a slow script that several requirements judge.
     """
 
     def check(context: CheckContext) -> Mapping[str, Finding]:
@@ -101,7 +101,7 @@ class _TargetRun:
     target: Target
     session: Session
     ranks: frozenset[Rank]
-    """The ranks of deviations that are violations; after one, only those that are at least as bad."""
+    """The ranks of deviations that are violations; after the first violation, only ranks that are at least as bad."""
     worst: Deviation | None = None
     """The worst deviation of the violating script, if the model shows one."""
     finding: Finding = field(default_factory=lambda: Finding(Verdict.OK))

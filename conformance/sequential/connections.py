@@ -34,10 +34,10 @@ class Connections:
         self._clients: dict[int, RawClient] = {}
         self._first_resident_bytes: int | None = None
         self.controller: int | None = None
-        """The broker that gets requests for the controller, once another one has rejected one (before KRaft)."""
+        """The broker that receives requests for the controller. Set after a NOT_CONTROLLER error (before KRaft)."""
 
     def find_controller(self) -> None:
-        """Look up the controller by Metadata. Requests that any broker may serve are sent to it from now on."""
+        """Look up the controller by Metadata. It then receives all requests that need no leader or coordinator."""
         self.controller = advertised_controller(self.client())
 
     def close(self) -> None:
@@ -79,7 +79,7 @@ class Connections:
         return RawClient(node.host, node.port, client_id, timeout_s=RESPONSE_TIMEOUT_S, transport=self.transport)
 
     def memory_growth_bytes(self) -> int:
-        """Return the growth of the largest broker since the first call; 0 if the target has no known processes."""
+        """Return the growth of the largest resident memory since the first call; 0 without known processes."""
         resident = max(map(self._resident_bytes, self.nodes))
         if self._first_resident_bytes is None:
             self._first_resident_bytes = resident

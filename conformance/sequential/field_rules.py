@@ -1,7 +1,7 @@
 """Rules for the fields of a response that hold whatever was requested, in every version that has the fields.
 
-Each rule is about one element of a response. Fields that a version lacks are not judged. Brokers of a topic are judged
-only if it is the script's: other topics of a cluster may have replicas on brokers that are down.
+Each rule is about one element of a response. Fields that a version lacks are not judged. The brokers of a
+topic are judged only if the topic belongs to the script: other topics may have replicas on brokers that are down.
 """
 
 from collections.abc import Iterator, Mapping
@@ -73,7 +73,7 @@ def _out_of_range(value: Any) -> Iterator[str]:
 
 
 def _address(value: Any, symbols: Symbols) -> Iterator[str]:
-    """Yield the address of a broker of the target, also as a coordinator, if it is not the one for clients."""
+    """Yield the address of a broker or coordinator if it is not the client address of that broker of the target."""
     broker = _first(value, "node_id", "broker_id")
     is_named = broker in symbols.brokers and hasattr(value, "host") and not _has_failed(value)
     if is_named and not symbols.is_address(int(broker), value.host, int(value.port)):

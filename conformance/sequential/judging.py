@@ -198,14 +198,14 @@ def _violation(worst: Deviation, others: Sequence[Deviation]) -> Finding:
 
 
 def _found(field: str, value: str) -> str:
-    """Return a value with its field; alone where no response is expected to have such a field."""
+    """Return a value with its field; the phrase `a response`, where a response was expected, is returned alone."""
     if value == "a response":
         return value
     return f"malformed response: {value}" if field == "malformed" else f"{field} {value}"
 
 
 def kind_of(step: Step) -> type[Step]:
-    """Return the type of the request of a step, inside any step around it."""
+    """Return the type of a step; for a step around another one, such as `On`, the type of the inner step."""
     return kind_of(step.step) if isinstance(step, On | Eventually | AsClient | WithUnknownTags) else type(step)
 
 

@@ -1,7 +1,7 @@
 """Kafka's messages, built from plain values.
 
-A step's values are given once, under every name that any version has for them; `build` takes those that the version
-has fields for and drops the others, as a client of that version would.
+A step gives each value under every field name that any version of the message has for it. `build` takes the names that
+the requested version has, and drops the others, as a client of that version would.
 """
 
 import datetime as dt
@@ -90,6 +90,6 @@ def one_topic(step: Any, names: Names, partition: dict[str, Any], **parts: str) 
 
 
 def topic_id(step: Any, names: Names) -> uuid.UUID:
-    """Return the topic id in a step's request: that of its topic, if the step has no other one."""
+    """Return the topic id in a step's request: the step's own `topic_id` if it has one, else the id of its topic."""
     other_id = getattr(step, "topic_id", None)
     return names.topic_id(step.topic) if other_id is None else names.nth_topic_id(other_id)

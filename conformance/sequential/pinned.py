@@ -1,9 +1,11 @@
 """Scripts on brokers whose defaults for new topics differ from Apache Kafka's, or that create topics automatically.
 
-The settings that differ are set explicitly in every step that creates a topic or removes settings, so that the model,
-which knows Kafka's defaults, and the broker start from the same topic. Scripts are printed without them.
+The model knows only Kafka's defaults. If a broker's default differs, every step that creates a topic or removes
+settings sets Kafka's default explicitly, so that model and broker start from the same topic. Scripts are printed
+without these settings.
 
-The timestamps of a script are fixed, and old: a topic for its records has unlimited retention, unless it sets another.
+The timestamps of a script are fixed and old. Therefore its topics have unlimited retention, unless the script sets
+another one.
 
 The model never creates a topic automatically. Before version 4, Metadata cannot forbid that.
 """
@@ -54,7 +56,7 @@ def _forbidding(step: Step, created: Collection[str]) -> Step:
 
 
 def with_unlimited_retention(script: Script) -> Script:
-    """Return the script; if it produces records, with retention.ms=-1 for its topics that do not set it."""
+    """Return the script. If it produces records, its topics get retention.ms=-1, unless they set another value."""
     if not any(isinstance(_request_of(step), _PRODUCING) for step in script.steps):
         return script
     steps = (_pinned(step, _UNLIMITED) if isinstance(step, CreateTopic) else step for step in script.steps)
@@ -62,7 +64,7 @@ def with_unlimited_retention(script: Script) -> Script:
 
 
 def _request_of(step: Step) -> Step:
-    """Return the step inside any step around it."""
+    """Return the step that has the request: for a step around another one, such as `On`, the inner step."""
     return _request_of(step.step) if isinstance(step, On | OnEveryBroker | Eventually | AsClient) else step
 
 
@@ -92,7 +94,7 @@ def _with(settings: Mapping[str, str], configs: tuple[tuple[str, Any], ...]) -> 
 def _set_again(
     name: str, operation: Operation, value: str | None, settings: Mapping[str, str]
 ) -> tuple[str, Operation, str | None]:
-    """Return a change; the deletion of a pinned setting becomes its value."""
+    """Return a change of a setting. The deletion of a pinned setting is replaced by setting it to its pinned value."""
     if operation is Operation.DELETE and name in settings:
         return name, Operation.SET, settings[name]
     return name, operation, value

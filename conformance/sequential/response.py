@@ -48,7 +48,7 @@ class Symbols(Names, Protocol):
         ...
 
     def name_of_topic(self, topic_id: Any) -> str | None:
-        """Return the script's name of the topic that has the id; null for no or another one."""
+        """Return the script's name of the topic that has the id; null without an id, and for a topic of others."""
         ...
 
     def saw_topic_id(self, name: str | None, topic_id: Any) -> int | None:
@@ -60,7 +60,7 @@ class Symbols(Names, Protocol):
         ...
 
     def producer(self, producer_id: int) -> int:
-        """Return the place of a producer id among those that were assigned; the id itself for another one."""
+        """Return the place of a producer id among those that were assigned; the id itself if it was not assigned."""
         ...
 
     def saw_append_time(self, step: Any, base_offset: int, time_ms: int) -> None:

@@ -82,7 +82,7 @@ def _fetch(step: Fetch, response: Any, symbols: Symbols) -> Response:
 
 
 def _have_returned_times(step: Fetch, batches: tuple[RecordBatch, ...], symbols: Symbols) -> bool:
-    """Whether batches whose time the broker set have the time of their Produce response."""
+    """Whether each batch with LogAppendTime has the timestamp that its Produce response returned."""
     by_broker = (batch for batch in batches if batch.timestamp_type is TimestampType.LOG_APPEND_TIME)
     times = ((batch.max_timestamp_ms, symbols.append_time(step, batch.base_offset)) for batch in by_broker)
     return all(returned in {None, stored} for stored, returned in times)

@@ -1,4 +1,4 @@
-"""Check with its scripts, so that they can be generated for another purpose: a comparison of two targets."""
+"""Check that exposes its scripts, so that a comparison of two targets can generate them, too."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ class ScriptedCheck:
     check: Check
     scripts: SearchStrategy[Script]
     cost: int
-    """Duration of one of these scripts in ordinary scripts; the number of scripts is divided by it."""
+    """Duration of one of these scripts, as a multiple of an ordinary one; the number of scripts is divided by it."""
 
     def __call__(self, context: CheckContext) -> Mapping[str, Finding]:
         """Check the requirement on all targets."""

@@ -8,7 +8,7 @@ Rules:
   and for the effects that the script awaits (`Eventually`, `AwaitTopic`).
 - After a broker has closed a connection, the next step opens a new one; if that fails, the result is `TargetDown`. The
   result is the same if neither a request nor a new connection gets a response: the broker is paused, or hangs.
-- Bytes that are not a request, and requests beside others, use a separate connection.
+- Bytes that are not a request, and requests that are sent while another one is pending, use a separate connection.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -78,7 +78,7 @@ CLEANUP_PERIOD_MAX_MS: Final = 2_000
 CLOSE_TIMEOUT_S: Final = 2.0
 """Timeout for a broker to close a connection after malformed bytes."""
 _CRASH_S: Final = 0.2
-"""Time that a process which crashes may take from closing a connection to its end: it may still print a stack trace."""
+"""Time from the close of a connection to the end of a process that crashes: it may still print a stack trace."""
 BROKEN_TIMEOUT_S: Final = 0.02
 """Time to wait for the end of the connection after a broken request."""
 MEMORY_GROWTH_MAX: Final = 1 << 30
@@ -153,7 +153,7 @@ class Session:
         return self
 
     def __exit__(self, *exc_info: object) -> None:
-        """Delete the topics that are left, up to the first that cannot be deleted now either.
+        """Delete the topics that are left. Stop at the first script whose topics cannot be deleted now either.
 
         A cluster that continues after the run can be reached even if the target has stopped.
         """
@@ -274,7 +274,7 @@ class _ScriptRun:
                 return self._send(step)
 
     def _send_to_broker(self, step: On) -> Response:
-        """Send a request to one broker, again while its coordinator is loading."""
+        """Send a request to one broker; repeat it while the coordinator on that broker is loading."""
         loaded = Satisfies("not loading", _LOADING.__ne__)
         response = self._poll_until(lambda: self._request(step.step, step.broker), {"error": loaded})
         if isinstance(step.step, CreateTopic) and response.get("error") == "NONE":
@@ -326,7 +326,7 @@ class _ScriptRun:
         return normalise(step, client.request(message), self._symbols)
 
     def _request_when_ready(self, step: Step) -> Response:
-        """Send a request, again while its coordinator or controller is not ready; return the last response."""
+        """Send a request; repeat it while its coordinator or controller is not ready. Return the last response."""
         deadline = self._transport.monotonic() + READY_TIMEOUT_S
         while _NOT_READY & _errors(response := self._request(step)) and self._transport.monotonic() < deadline:
             if _NOT_CONTROLLER in _errors(response):
@@ -407,7 +407,7 @@ class _ScriptRun:
         return {"connection": "closed" if closed else "open", "broker": "alive"}
 
     def _send_broken(self, step: BrokenRequest) -> Response:
-        """Send a frame while another connection is open; the broker must serve that and new ones afterwards."""
+        """Send a frame while another connection is open. The broker must then serve that connection and new ones."""
         self._serves_others()
         self._connections.memory_growth_bytes()
         with self._connections.fresh_client() as client, suppress(RawClientError):
@@ -468,7 +468,7 @@ class _ScriptRun:
     def _coordinator(self, group: str) -> int:
         """Return the group's coordinator after it has loaded its partition of the offsets topic.
 
-        A broker that FindCoordinator names and that itself returns NOT_COORDINATOR until the timeout is returned too:
+        If the broker that FindCoordinator names returns NOT_COORDINATOR until the timeout, return that broker, so that
         its responses are judged.
         """
         if group not in self._coordinators and not self._wait_until(partial(self._find_coordinator, group)):
@@ -552,7 +552,7 @@ class _ScriptRun:
         return client.request(message).topics
 
     def _wait_until_deleted(self, topic: str) -> None:
-        """Wait until no broker knows the topic and no leader serves it. After a timeout the next step shows it."""
+        """Wait until no broker knows the topic and no leader serves it. The next step shows a timeout."""
         self._created.discard(topic)
         self._symbols.remove_topic(topic)
         self._wait_until(partial(self._is_deleted, topic))
@@ -584,7 +584,7 @@ class _ScriptRun:
         return True
 
     def _wait_until(self, condition: Callable[[], _Condition]) -> _Condition:
-        """Wait until the condition is true, and return its value; on timeout the last one, which is not true."""
+        """Wait until the condition returns a true value, and return it; on timeout, return the last (false) value."""
         deadline = self._transport.monotonic() + READY_TIMEOUT_S
         while not (found := condition()) and self._transport.monotonic() <= deadline:
             self._transport.sleep(_RETRY_DELAY_S)

@@ -39,7 +39,7 @@ def placed(*replicas: int, topic: str = TOPIC, partitions: int = 1) -> CreateTop
 
 
 def every_version(step: Step) -> tuple[Step, ...]:
-    """Return the step in each version of its API, the oldest first; a target gets the nearest one that it serves."""
+    """Return the step in each version of its API, the oldest first. A target gets the nearest one that it supports."""
     return tuple(replace(step, version=version) for version in known_versions(api_key(step)))  # type: ignore[call-arg]
 
 
@@ -127,8 +127,9 @@ def _sequence(drawn: list[Move]) -> tuple[Produce, ...]:
 def moves(*kinds: str) -> SearchStrategy[Move]:
     """Return moves of an idempotent producer, of one of the kinds.
 
-    `next`: the next sequence number; `gap`: one too high; `again N`: the Nth newest accepted batch, or the oldest;
-    `new epoch`: the next epoch from sequence number 0; `new epoch late`: from 1; `old epoch`: the epoch before.
+    `next`: the next sequence number. `gap`: a sequence number that is one too high. `again N`: the Nth newest accepted
+    batch, or the oldest one. `new epoch`: the next epoch, from sequence number 0. `new epoch late`: the next epoch,
+    from sequence number 1. `old epoch`: the previous epoch.
     """
     return st.tuples(st.sampled_from(kinds), batches(at_most=3))
 

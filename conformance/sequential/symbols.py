@@ -30,7 +30,7 @@ class ScriptSymbols:
         return f"{name}{self._suffix}" if name.startswith("trial") else name
 
     def script_name(self, name: str) -> str | None:
-        """Return the script's name of a real one; null for a topic that is not this run's."""
+        """Return the script's name for a name on the wire; null for a topic that is not this run's."""
         return name.removesuffix(self._suffix) if name.endswith(self._suffix) else None
 
     def topic_id(self, name: str) -> uuid.UUID:
@@ -68,7 +68,7 @@ class ScriptSymbols:
         return self._producer_ids.index(producer_id)
 
     def producer(self, producer_id: int) -> int:
-        """Return the place of a producer id among those that were assigned; the id itself for another one."""
+        """Return the place of a producer id among those that were assigned; the id itself if it was not assigned."""
         return self._producer_ids.index(producer_id) if producer_id in self._producer_ids else producer_id
 
     def saw_append_time(self, step: Any, base_offset: int, time_ms: int) -> None:
@@ -84,7 +84,7 @@ class ScriptSymbols:
         return self.name_of_topic(self.nth_topic_id(n))
 
     def name_of_topic(self, topic_id: uuid.UUID | None) -> str | None:
-        """Return the script's name of the topic that has the id; null for no or another one."""
+        """Return the script's name of the topic that has the id; null without an id, and for a topic of others."""
         return next((name for name, known in self._topic_id_by_name.items() if known == topic_id), None)
 
     def saw_cluster_id(self, cluster_id: str | None) -> int | None:

@@ -27,7 +27,7 @@ class Begin(AsPython):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Heal(AsPython):
-    """End of all faults of a node, which is awaited until it listens if it was down; null: end of all faults of links.
+    """End of all faults of a node; null: end of all faults of links. If the node was down, wait until it listens.
 
     The node is named as it was when the faults began.
     """
@@ -57,7 +57,7 @@ class AwaitIsr(AsPython):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class AwaitLeader(AsPython):
-    """Wait until this node leads partition 0, or until it has no leader (None)."""
+    """Wait until this node leads partition 0; None: until the partition has no leader."""
 
     node: Node | None
 

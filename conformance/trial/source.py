@@ -15,7 +15,7 @@ _INDENT: Final = "    "
 def printed(value: object, *, used: int = 0, indent: str = "") -> str:
     """Return the source of a value, with a line for each of its parts where `repr` would be too long.
 
-    :param used: number of characters before it on its first line, or after it on its last.
+    :param used: number of characters before the value on its first line, or after the value on its last line.
     """
     on_one_line = source_of(value)
     if len(indent) + used + len(on_one_line) <= _WIDTH:

@@ -1,7 +1,7 @@
 """A trial: one cluster, its topics, the clients at work on them, and a schedule of faults.
 
 A trial is a plain value that prints as Python and has a stable JSON form (`conformance.trial.saved`). It means the
-same on every target: in virtual time (`chaos.simulation.run`) it gives the same run each time, bit for bit; on a
+same on every target. In virtual time (`chaos.simulation.run`) it gives the same run each time, bit for bit. On a
 started cluster (`chaos.live.run`) it runs in real time.
 
 A run goes through phases: *steady* (`steady_ms`), *faulty* (until the last fault of the schedule is over), *healed*.
@@ -117,8 +117,8 @@ class Trial(AsPython):
     :param healed_ms: time for which workloads continue after the cluster has recovered.
     :param waits_for_recovery: whether the schedule on a started cluster is paused, when no fault is in force, until the
         cluster has recovered from the last one.
-    :param moves: faults, waits and requests of the faulty phase, one after the other. Faults of links at their start
-        are in force before any writer's first step in it.
+    :param moves: faults, waits and requests of the faulty phase, one after the other. Link faults among the first
+        moves are in force before a writer's first step in this phase.
     :param requirement: id of the concurrent requirement whose history checks are the post-condition; empty: none.
     """
 

@@ -95,6 +95,6 @@ class Administrator(AsPython):
 Workload = Pipelined | OneByOne | Retrying | Keyed | Tail | LeaderReader | Committer | Administrator
 
 DELIVERY_TIMEOUT_MS = 60_000
-"""Longer than any election: an idempotent producer that gives up has met a cluster that did not recover."""
+"""Longer than any election. So a batch of an idempotent producer expires only if the cluster does not recover."""
 STEADY_MS = 2_000
 """Time for which workloads run before the first fault."""

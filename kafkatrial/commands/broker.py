@@ -1,7 +1,7 @@
 """`kafkatrial broker`: a cluster with a control interface that injects faults.
 
-Tests start it and wait for its first line in every run. So it parses its own options, and imports no more than it needs
-until that line is printed.
+Tests start it in every run, and wait for its first line. So it has its own parser of options, and before that line it
+imports only what it needs.
 """
 
 import argparse

@@ -5,13 +5,14 @@ read completed; or retention or compaction may have removed it; or its topic was
 and the record is at or beyond the last stable offset, or in a transaction that is still open.
 
 Choices. A log start offset in a response counts from when its request was sent; a DeleteRecords and a deletion of a
-topic count from when they were invoked, because each may have taken effect then. A topic has retention if
+topic count from their invocation, because each may have taken effect then. A topic has retention if
 `retention.ms` is below Kafka's default of 7 days, or if `retention.bytes` is set, on the topic or the cluster. The
 default is assumed never to take effect during a run: timestamps are not read, so a client that sends records older than
 7 days should set `retention.ms=-1`. Retention removes records from the start of the log only, so it does not explain a
-gap above a record that the same read returned. Compaction may remove a record if a record with the same key stands
-above it that was sent, did not fail and was not aborted (a second copy of the record counts too). It may remove any
-tombstone; records without a key stay. A read of unknown isolation is judged as if it were read_committed.
+gap above a record that the same read returned. Compaction may remove a record if another one with the same key, or a
+second copy of the record, stands above it. An aborted record above it does not count, nor does a failed one that no
+read returned. Compaction may remove any tombstone; records without a key stay. A read of unknown isolation is judged as
+if it were read_committed.
 """
 
 from dataclasses import dataclass
@@ -72,7 +73,7 @@ def log_starts(log: PartitionLog) -> LogStarts:
 
 
 def first_returned(log: PartitionLog) -> Int64s:
-    """Return, per operation, the lowest offset that it returned; NEVER_NS (above every offset) where none."""
+    """Return, per operation, the lowest offset that it returned; NEVER_NS (above every offset) if it returned none."""
     reads = log.rows.reads
     lowest = np.full(len(log.rows.operations), NEVER_NS, np.int64)
     known = reads.offset != NO_OFFSET
@@ -138,7 +139,7 @@ def absent_from_read(
 
 
 def absent_at(log: PartitionLog, record: Indexes, offset: Int64s, time_ns: Int64s) -> Flags:
-    """Whether each record may be absent for any observer at a time; the caller considers retention."""
+    """Whether each record may be absent for every reader at a time, for a reason other than retention."""
     compacted_ns = log.once(compacted_from_ns)[record]
     permitted = log.records.aborted[record] | (offset < log.once(log_starts).by(time_ns))
     permitted |= (compacted_ns <= time_ns) & (compacted_ns != NEVER_NS)

@@ -1,7 +1,8 @@
 """Conversion of the public tables, as Arrow, into the columns that the checks read; every engine uses it.
 
-If a row has no `acks` or `isolation`, it is taken from the client's properties. If these do not set `acks`, an
-idempotent producer has acks=all, because Kafka rejects anything else; any other has acks=1, which promises nothing.
+If a row lacks `acks` or `isolation`, the client's properties are used. If these do not set `acks`, an idempotent
+producer has acks=all, because Kafka rejects other values; any other producer is judged with acks=1, which promises
+nothing.
 """
 
 import math
@@ -58,7 +59,7 @@ Place = tuple[str, str | None, int]
 """A topic partition as rows name it: PLACE_FIELDS."""
 
 _FEW_PLACES: Final = 1_024
-"""Up to this number of possible places, places are counted rather than sorted, however few the rows."""
+"""Up to this number of possible places, an array with an element for each is used, even for fewer rows; else a sort."""
 _OUTCOMES: Final = {"ok": OK, "fail": FAIL, "info": INFO}
 _ISOLATIONS: Final = {"read_uncommitted": READ_UNCOMMITTED, "read_committed": READ_COMMITTED}
 _NOT_SERVED_ERRORS: Final = pa.array(
@@ -130,7 +131,7 @@ def record_columns(table: pa.Table, operation: Int32s, key: Int32s) -> RecordCol
 
 
 def position_columns(table: pa.Table, operation: Int32s) -> PositionColumns:
-    """Convert rows of `positions`, given the indexes of their operations; a row with an unknown end covers nothing."""
+    """Convert rows of `positions`, given the indexes of their operations. A row with an unknown begin is no read."""
     return PositionColumns(
         operation=operation,
         before=numbers(table["before"], NO_OFFSET),
@@ -226,7 +227,7 @@ class KeyCodes:
 
 
 def wanted_keys(table: pa.Table, compacted: Callable[[str], bool]) -> npt.NDArray[np.bool_]:
-    """Whether a check reads the key of each row of `records`: of tombstones, and in compacted topics."""
+    """Whether a check reads the key of each row of `records`: it is a tombstone, or its topic is compacted."""
     topics = pc.unique(table["topic"]).to_pylist()
     keyed = pa.array([topic for topic in topics if compacted(topic)], pa.string())
     return _flags(pc.or_(pc.is_null(table["value"]), pc.is_in(table["topic"], value_set=keyed)))

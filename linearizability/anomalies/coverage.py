@@ -1,7 +1,7 @@
 """The offsets that each read passed, whether or not it returned a record there.
 
-An offset is covered by a read when before <= offset < after and the cause is read. Where the history has no positions
-they are derived (`history.positions`).
+A read covers an offset if it has a row of `positions` with the cause `read` and before <= offset < after. If the
+history has no positions, they are derived (`history.positions`).
 """
 
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ class Coverage:
     before: Int64s
     after: Int64s
     last_stable_offset: Int64s
-    """The lowest that the read's responses for this range contained, NEVER_NS (no limit) where unknown."""
+    """The lowest last stable offset in the read's responses for this range, NEVER_NS (no limit) where unknown."""
     befores: Int64s
     """The starts of all ranges, sorted."""
     afters: Int64s

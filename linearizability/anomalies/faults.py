@@ -1,8 +1,8 @@
 """The faults of a run as the promise table distinguishes them: which of them lost content, and on which nodes.
 
 Content is lost by `power` (unless every message was flushed), by `wipe`, and by disk faults except those that only
-fail or delay requests (EIO, ENOSPC, slow). If the argument does not name the kind of disk fault, it is assumed to have
-lost content. If that is wrong, a violation is reported as permitted; the opposite error would be a false alarm.
+fail or delay requests (EIO, ENOSPC, slow). A disk fault whose argument names no kind is assumed to have lost content.
+If that assumption is wrong, a violation is reported as permitted. The opposite assumption would cause false alarms.
 """
 
 import re

@@ -196,7 +196,7 @@ class ShardRows:
     def __init__(self, source: Source, op_ids: Int64s, compacted: Callable[[str], bool]) -> None:
         records, positions = _Records(source, op_ids, compacted), _Positions(source, op_ids)
         self.records, self.positions = records.summary, positions.summary
-        """Summaries of those two tables, for a caller that has not summarised them."""
+        """Summaries of the tables `records` and `positions`, for a caller that has not summarised them."""
         self._record_places, self._position_places = records.places, positions.places
         self._sends, self._reads = records.sends.grouped(), records.reads.grouped()
         self._positions = positions.rows.grouped()
@@ -210,7 +210,7 @@ class ShardRows:
         self._assignments = _ByPlace(source, "assignments", assignment_columns)
 
     def first_reads(self, operations: OperationColumns, context: Context) -> dict[int, int]:
-        """Return when a read_committed read first returned a record of each transaction whose commit is unknown."""
+        """Return, per transaction of unknown outcome, when a read_committed read first returned one of its records."""
         undecided = context.transactions.undecided
         first: dict[int, int] = {}
         for shard in self.shards(operations, context) if undecided.any() else ():

@@ -104,7 +104,7 @@ def level(log: PartitionLog) -> Verdict:
 
 
 def stale_fetches(log: PartitionLog, *, lost: bool) -> Iterator[Stale]:
-    """Yield, per group, the first two operations that found no offset (`lost`) or a superseded one, if two did."""
+    """Yield, per group, the first two fetches that found no offset (`lost`) or a superseded one, if there are two."""
     for group in judged_groups(log):
         rows = log.rows.offsets.take(log.rows.offsets.group == group)
         commits, fetches = _commits(log, rows.take(rows.is_commit)), _fetches(log, rows.take(~rows.is_commit))
@@ -157,7 +157,10 @@ def _acknowledged(commits: _Commits, *, waits: bool) -> _Commits:
 
 
 def _is_stale(log: PartitionLog, commits: _Commits, fetches: OffsetColumns, *, waits: bool, lost: bool) -> Flags:
-    """Whether each fetch is stale; all of them wait for transactions, or none does."""
+    """Whether each fetch is stale.
+
+    :param waits: whether the fetches wait for open transactions (read_committed); it is the same for all of them.
+    """
     operations = log.rows.operations
     known = _acknowledged(commits, waits=waits)
     known = known.take(np.argsort(known.end_ns))

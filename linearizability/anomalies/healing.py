@@ -1,13 +1,14 @@
 """Fault periods: the nodes that faults affect, and the time that Kafka may take to recover after a change.
 
-Choices. A node is struck while a fault names it, alone or as an end of a link (`1->2`). A `cut` of the links in both
-directions between one node and the clients and other nodes *isolates* that node and affects it alone, unless its
-argument limits it to a `listener`; but only if those other nodes include all voters, because a leader that reaches a
-controller keeps leading. Any other fault of client links affects every node, for the same reason. A target that names
-no node affects every node, an election affects none, and a `configuration` affects every node for the rest of the run,
-because its effect is unknown. The allowance after each begin and end of a fault is thirty seconds plus twice the sum of
-the times that Kafka takes to detect a dead controller, a dead broker and a lagging follower: the highest values of
-TIMES_MS that were in force.
+Choices. A node is *struck* while a fault affects it. A fault affects the nodes that it names, alone or as an end of a
+link (`1->2`). A `cut` *isolates* one node, and affects only that node, if three conditions hold. It cuts the links in
+both directions between the node and the clients and other nodes. Its argument does not limit it to a `listener`. The
+other nodes include all voters, because a leader that reaches a controller keeps leading although no client reaches it.
+Therefore any other fault of client links affects every node. A target that names no node affects every node, an
+election affects none, and a `configuration` affects every node for the rest of the run, because its effect is unknown.
+
+The allowance after each begin and end of a fault is thirty seconds plus twice the sum of the times that Kafka takes to
+detect a dead controller, a dead broker and a lagging follower: the highest values of TIMES_MS that were in force.
 """
 
 import re
@@ -46,7 +47,10 @@ class Struck:
 
     nodes: Nodes
     if_voters_among: Nodes = None
-    """`nodes` is valid only if these include all voters. They are at an end of every cut that isolates a node."""
+    """The nodes that must include all voters for `nodes` to be valid: those at the ends of every isolating cut.
+
+    None means no condition.
+    """
 
     def __or__(self, other: "Struck") -> "Struck":
         if self.nodes is None or other.nodes is None:
@@ -104,7 +108,7 @@ class Schedule:
         return edge == 0 or self._edges_ns[edge - 1] + self.allowed_ns < requested_ns
 
     def struck_between(self, begin_ns: int, end_ns: int) -> Struck:
-        """Return the nodes that are struck at some time between two others, both exclusive."""
+        """Return the nodes that are struck at some time between two times, both exclusive."""
         return _struck_by_any(
             fault for fault in self._faults if fault.inject_ns < end_ns and _over_ns(fault) > begin_ns
         )

@@ -1,4 +1,4 @@
-"""Permitted duplicates: a restarted broker has lost the state of a batch (`ProducerStateManager`, KIP-98).
+"""Permitted duplicates: a restarted broker has lost the producer state of a batch (`ProducerStateManager`, KIP-98).
 
 While a broker runs, it recognises the last five batches of a producer. Its producer snapshots hold only the last one,
 and a log is always loaded from a snapshot: a clean stop writes one at the end of the log, and the recovery after a
@@ -31,27 +31,27 @@ CONDITIONS: Final = (
     (
         "the leader of the further copy has restarted while the record was in flight, by a kill or by a clean stop",
         (
-            "a broker keeps the last five batches of a producer; whenever it loads a log it begins with a producer"
-            " snapshot, which holds the last batch of each producer alone. A clean stop takes one at the end, and so"
-            " does recovery after a crash: no segment needs to have been rolled"
+            "a running broker knows the last five batches of a producer. When it loads a log, it starts from a"
+            " producer snapshot, which has only the last batch of each producer. A clean stop writes a snapshot at the"
+            " end of the log, and so does the recovery after a crash. So this happens even if no segment was rolled"
         ),
     ),
     (
         "several requests were in flight (`max.in.flight.requests.per.connection` is above 1)",
-        "with one, the batch that is sent again is the last one",
+        "with only one request in flight, the batch that is sent again is the last one, which the snapshot has",
     ),
-    ("the record was not acknowledged before the restart", "what was acknowledged is not sent again"),
+    ("the record was not acknowledged before the restart", "a client does not send an acknowledged record again"),
     (
         "the client bumped its producer epoch",
         (
-            "the retry in its own epoch gets OUT_OF_ORDER_SEQUENCE_NUMBER. Java's producer bumps its epoch then and"
-            " sends all again (KIP-360); librdkafka ends with a fatal error, or, where the batch before failed"
-            " otherwise, bumps its epoch"
+            "a retry in the same epoch gets OUT_OF_ORDER_SEQUENCE_NUMBER. Java's producer then bumps its epoch and"
+            " sends all batches in flight again (KIP-360). librdkafka ends with a fatal error, except that it bumps its"
+            " epoch if an earlier batch failed with another error"
         ),
     ),
     (
         "each further copy is of a higher leader epoch than the one before",
-        "a leader knows what it has appended since it became leader",
+        "a leader recognises a retry of a batch that it has appended since it became leader",
     ),
 )
 """The conditions that `retries_forgotten` checks, each with its reason."""
@@ -73,14 +73,14 @@ class _InFlight:
     complete_ns: int
 
     def overlaps(self, fault: Fault, first_read_ns: int) -> bool:
-        """Whether a fault may have come between the produce's first attempt and a copy that was read then."""
+        """Whether a fault overlaps the produce and began before a copy was read for the first time."""
         return fault.heal_ns > self.invoke_ns and fault.inject_ns < min(self.complete_ns, first_read_ns)
 
 
 def retries_forgotten(log: PartitionLog, records: Flags, reads: Flags) -> Flags:
     """Flag the records that may stand at several offsets because a restarted leader did not recognise the retry.
 
-    :param reads: the read rows that count.
+    :param reads: flags of the read rows that are considered.
     """
     forgotten = np.zeros(len(records), np.bool_)
     restarts = [fault for fault in log.context.settings.faults if fault.restarts_a_node]
@@ -116,7 +116,7 @@ def _may_be_sent_again(log: PartitionLog, operation: np.int32) -> bool:
 
 
 def _copies(log: PartitionLog, records: Flags, among: Flags) -> Iterator[tuple[int, list[_Copy]]]:
-    """Yield each record with its copies in the order of offsets."""
+    """Yield each record with its copies in the order of offsets; only the read rows in `among` are considered."""
     reads, complete_ns = log.rows.reads, log.rows.operations.complete_ns
     rows = np.flatnonzero(among & records[log.read_ids])
     rows = rows[np.lexsort((reads.offset[rows], log.read_ids[rows]))]

@@ -170,11 +170,12 @@ class PartitionLog:
         return self._full_isr().replicas
 
     def settled_reads(self) -> Flags:
-        """Whether, per read row, the record is sure to have stood at that offset at the end.
+        """Whether, per read row, the record was certainly at that offset at the end of the run.
 
-        Either no promise of a read at that time was ever broken, or the read was invoked after healing and no record of
-        a later epoch was read at or below it: a leader that has not learned yet that it was deposed serves a log that
-        will be truncated, also after healing.
+        It was if the promise of that read never ended. It also was if the read was invoked after healing, and no record
+        of a later epoch was read at or below its offset. Without the second condition, the read may be from a leader
+        that does not know yet that it was deposed: even after healing, such a leader serves a log that will be
+        truncated.
         """
         operations, reads = self.rows.operations, self.rows.reads
         kept = self.promise.read.end_ns(operations.complete_ns) == NEVER_NS

@@ -1,12 +1,14 @@
 """Evidence that committed records are gone: pairs of a record and a read (or an end offset) that should show it.
 
-It is shared by `lost-write`, `unseen` and `offset-mismatch`. A read is evidence if it completed after the send of the
-record was invoked. If the record is known only from reads, it is evidence if it was invoked after the first of them
-completed. A loss breaks a promise if it was shown before the promise ended; a loss shown later is permitted.
+`lost-write`, `unseen` and `offset-mismatch` share this evidence. A read is evidence about an acknowledged record if it
+completed after the send of the record was invoked. It is evidence about any other committed record if it was invoked
+after the first read of the record had completed. A loss breaks a promise if it was shown before the promise ended; a
+loss shown later is permitted.
 
-Only records that fewer reads returned than covered their offset are paired with reads; in a valid history, these are
-few. They are paired in chunks. Once a record is shown to be lost while promised, it is left out of further chunks, so
-that a log that was lost entirely costs no more than a log that was read entirely.
+A record is paired with reads only if fewer reads returned it than covered its offset, or if another record has the same
+offset. In a valid history there are few such records. Pairs are formed in chunks. Once a record is shown to be lost
+while promised, it is left out of further chunks. So a log that was lost entirely takes no longer than a log that was
+read entirely.
 """
 
 from collections.abc import Callable, Iterator
@@ -151,7 +153,7 @@ def _pairs(
         counts = np.searchsorted(open_offset, ends[at:]) - low
         taken = int(np.searchsorted(np.cumsum(counts), _PAIRS_MAX, side="right"))
         begin, at = at, at + taken
-        if not taken:  # One read covers more than that: the rest of its range is left for the next chunk.
+        if not taken:  # One read covers more pairs than the limit: the rest of its range is left for the next chunk.
             counts[0] = _within_limit(open_offset, int(low[0]), int(counts[0]))
             begins[at] = open_offset[low[0] + counts[0] - 1] + 1
             taken = 1
@@ -174,8 +176,8 @@ def _within_limit(offset: Int64s, low: int, count: int) -> int:
 def pairs_at(log: PartitionLog, suspects: Indexes, offset: Int64s, returned_elsewhere: bool = False) -> Iterator[Pairs]:
     """Yield the pairs of `unreturned` for suspects at given offsets, sorted by offset, without leaving any out.
 
-    With `returned_elsewhere`, only reads that cover the offset are paired, also those that returned the record at
-    another offset.
+    With `returned_elsewhere`, a record is paired with every read that covers the offset, even if the read returned the
+    record at another offset. Reads that returned another record at the offset are then no separate pairs.
     """
     none_done = np.zeros(len(log.records), np.bool_)
     return _pairs(log, suspects, offset, lambda: none_done, returned_elsewhere)
@@ -298,6 +300,6 @@ def _judge_end_offset(log: PartitionLog, record: Indexes, end: StateColumns) -> 
 
 
 def _is_done(log: PartitionLog, found: Losses) -> Flags:
-    """Whether a record is judged finally: lost although promised, or lost and never promised."""
+    """Whether the judgement of a record is final: it is lost although promised, or lost and never promised."""
     done: Flags = found.violation | (found.permitted & (log.records.promise_end_ns == NOT_PROMISED))
     return done

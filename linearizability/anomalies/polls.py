@@ -1,8 +1,8 @@
 """Steps of consumers through a log, from one poll to the next.
 
-A step leads from the position where a poll left a consumer to the position where the next poll began. It is no step if
-the process had a seek, reset or assignment event in between (or at a time that may have been in between), after which
-the consumer may be anywhere. Only polls count: a fetch names the offset from which it reads.
+A step leads from the position where a poll left a consumer to the position where the next poll began. After a seek,
+reset or assignment event the consumer may be anywhere. So there is no step if the process had such an event between the
+two polls, or may have had it there. Only polls count, because a fetch names the offset from which it reads.
 """
 
 from dataclasses import dataclass
@@ -59,7 +59,7 @@ def _recorded_ranges(log: PartitionLog) -> tuple[Indexes, Int64s, Int64s, Flags]
 
 
 def _read_ranges(log: PartitionLog) -> tuple[Indexes, Int64s, Int64s, Flags]:
-    """Return what `_recorded_ranges` does, from the records: a poll begins at its first and ends after its last one."""
+    """Return the result of `_recorded_ranges` from records alone: a poll spans its first to its last record."""
     reads = log.rows.reads
     rows = returned_rows(log)
     begins = rows[np.flatnonzero(np.diff(reads.operation[rows], prepend=-1))]

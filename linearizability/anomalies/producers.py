@@ -1,4 +1,4 @@
-"""Operations of transactional producers, reduced to the columns by which a whole run is judged."""
+"""Operations of transactional producers, reduced to the columns that the judgement of a whole run needs."""
 
 from typing import Final
 

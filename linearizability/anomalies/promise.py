@@ -6,10 +6,11 @@ evaluate it for each topic partition, whenever a fault, a setting or the ISR cha
 Choices that the table leaves open. A promise ends at the first moment at or after the commit at which a rule releases
 the record, so a loss shown *before* a power cut is still a violation. A loss of content on a replica counts from the
 injection until `states` shows a full ISR in the response to a request that was sent after the heal (an earlier ISR may
-still list the dead node). A node counts only if it is a replica: if a full ISR was seen, a node that some ISR listed,
-else any node. The ISR is full at `replication.factor` members or, if that is unknown, at the largest size ever seen. An
-unclean election counts from the moment at which it was permitted or requested and a fault of a replica had been
-injected, until the end of the run.
+still list the dead node). Only the loss of a replica counts. If a full ISR was seen, the replicas are the nodes that
+any ISR listed; otherwise every node counts as one. The ISR is full at `replication.factor` members or, if that is
+unknown, at the largest size ever seen. An unclean election counts from the first moment at which two things had
+happened: it had been permitted or requested, and a fault had been injected (of any node; elections and changes of
+settings are no such faults). It counts until the end of the run.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -27,7 +28,7 @@ Int64s = npt.NDArray[np.int64]
 ALL: Final = -1
 """The value of `acks` for all in-sync replicas."""
 READ: Final = 2
-"""In place of `acks`: the record was read, whatever its producer required."""
+"""The value in place of `acks` for a record that was read. The `acks` of its producer do not matter then."""
 NOT_PROMISED: Final = -(2**63)
 """The end of a promise that was never made: before every time."""
 
@@ -136,12 +137,12 @@ def rule_of(stake: Stake) -> Rule:
 
 
 LASTING_ACKS: Final = tuple(acks for acks in (0, 1, ALL) if rule_of(Stake(acks)).is_kept)
-"""The values of `acks` whose acknowledgement promises anything."""
+"""The values of `acks` with which an acknowledgement is a promise."""
 
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """A node (`_ANY_NODE`: every one) that lost content, from a time until it had surely healed."""
+    """A node that lost content (`_ANY_NODE`: every node may have), and the times of injection and heal."""
 
     node: int
     inject_ns: int

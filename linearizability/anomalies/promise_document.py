@@ -43,16 +43,17 @@ _FAULTS: Final[dict[str, tuple[int, int, bool]]] = {
 _IDEMPOTENCE: Final = """
 ## What idempotence does not cover
 
-With `enable.idempotence` a record stands in the log once, except where all of these rows hold together; `duplicate` is
-then [permitted](anomalies.md#duplicate), and in every other case a violation.
+With `enable.idempotence` a record stands in the log once, unless all conditions of this table hold together. Then
+`duplicate` is [permitted](anomalies.md#duplicate); in every other case it is a violation.
 
-| to be permitted | because |
+| condition | why it matters |
 |---|---|
 {conditions}
-A follower that truncates loads the last snapshot as well. That, with a segment rolled in between and the same follower
-elected, is the same gap in Kafka without any restart; a history does not show truncations, and `duplicate` stays a
-violation there. Transactions are not concerned: their retry in a new epoch is fenced with the transaction. A consumer
-that must not process a record twice has to recognise it by something in the record.
+Kafka has the same gap without a restart. A follower that truncates its log also loads the last snapshot, and forgets
+batches if a segment was rolled in between. If that follower is then elected, it does not recognise their retries. A
+history does not show truncations, so there `duplicate` is still a violation. Transactional records have no such gap: a
+retry in a new epoch is fenced together with its transaction. A consumer that must not process a record twice has to
+recognise the record by its content.
 """
 
 _SERVING: Final = """
@@ -64,7 +65,7 @@ _SERVING: Final = """
 | otherwise | may be rejected (`NOT_ENOUGH_REPLICAS`), held, or left without a response |
 | after the last fault was healed | is acknowledged, and every ISR is full, within the bound |
 
-The bound is {spare_s} s and twice the sum of {times}.
+The bound is {spare_s} s plus twice the sum of {times}.
 It is generous on purpose: a machine under load is slow, and a cluster that does not recover exceeds any bound.
 """  # noqa: E501  rows of a table
 

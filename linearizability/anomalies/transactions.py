@@ -5,11 +5,11 @@ A transaction is the operations of a process with one `txn_seq`.
 - *Committed*: a commit is `ok`, or is `info` and a read_committed read returned one of its records, in any partition.
 - *Aborted*: an abort is `ok`; or no commit is ok or info, and an abort was requested (with any outcome), a commit
   failed, or a later init_producer_id of the transactional id was invoked (an op_id above that of its first operation).
-- *Open* until its commit completed; for an `info` commit until the first read_committed read of it completed; otherwise
-  until the end of the run.
+- *Open* until its commit completed. If the commit is `info`, it is open until the first read_committed read of one of
+  its records completed. In all other cases it is open until the end of the run.
 
-The inference needs few rows: `TRANSACTION_ROWS`, one per transaction, kind and outcome, which any engine can build by
-grouping, and the times of the first read_committed read of those whose commit is `info`.
+The inference needs few rows. `TRANSACTION_ROWS` has one per transaction, kind of operation and outcome, which any
+engine can build by grouping. If the commit is `info`, the time of the first read_committed read is needed too.
 """
 
 from collections.abc import Mapping

@@ -160,8 +160,9 @@ class Recorder:
     ) -> None:
         """Record the completion of an operation.
 
-        `base_offset` acknowledges the sends one after the other, `offsets` each on its own; `leader_epoch` is the epoch
-        in which they were acknowledged, if known. Columns given here override those of `invoke`.
+        `base_offset` is the offset of the first send, and the others follow it without gaps; `offsets` has one offset
+        for each send. `leader_epoch` is the epoch in which they were acknowledged, if known. Columns given here
+        override those of `invoke`.
         """
         complete_ns = self.now_ns()
         if outcome not in OUTCOMES:

@@ -1,7 +1,7 @@
 """Validation of a history's rows against the rules of the format, before any judgement.
 
 A checker may rely on the rules: what looks like an anomaly is one, and not an error of the history's writer. Each rule
-is a sentence of the format; a history that keeps them is never rejected, however unusual.
+is a sentence of the format. A history that keeps all rules is never rejected, however unusual it is.
 
 Rules of one row are checked in pieces of a table; the column rules among them (no nulls, closed sets of values, lower
 bounds) come from `schema`. Rules between rows are checked on columns of numbers: those of `operations` on whole
@@ -116,7 +116,7 @@ def _check_rows(history: History) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """One of several shares into which numbers fall."""
+    """One of `shares` sets of numbers: those with the remainder `number`."""
 
     number: int
     shares: int

@@ -12,10 +12,10 @@ or events, in their order:
 
 The objects have the members of `Operation` or `Event`, with the same defaults.
 
-In a log of Jepsen `f` is the operation's name and `value` its argument, or a vector of its arguments; if it is ok,
-`value` is the result. A compare-and-set that is ok wrote its value; one that failed is left out. In a log of
-independent keys each `value` is a pair of the key and the value, also for an operation without an argument (`[0 nil]`).
-Such pairs identify the log, and its inputs are those of `models.each_key`.
+In a log of Jepsen `f` is the operation's name and `value` its argument, or a vector of its arguments; in a completion
+with type ok, `value` is the result. A compare-and-set that is ok wrote its value; one that failed is left out. In a log
+of independent keys each `value` is a pair of the key and the value, also for an operation without an argument
+(`[0 nil]`). The importer recognises such a log by these pairs. Its inputs are those of `models.each_key`.
 """
 
 import json
@@ -230,7 +230,7 @@ def _is_pair(value: object) -> bool:
 
 
 def _split_key(call: LoggedCall, value: Any, key: Any = UNKNOWN) -> tuple[Any, Any]:
-    """Return the key of a value, checked against `key` if that is given, and the rest of the value."""
+    """Return the key and the rest of a value. If `key` is given, the key is checked against it."""
     if not _is_pair(value):
         raise ValueError(f"{call.f} has the value {shown(value)}, no pair of a key and a value as others have")
     if key is not UNKNOWN and value[0] != key:

@@ -18,9 +18,9 @@ What the log does not contain:
   preceded by one.
 - The position of the consumer after a call that failed or is unknown: some clients seek back, some do not.
 
-Jepsen counts a write as lost if it is below an offset that some poll reached and no poll returned it. This is correct
-if consumers begin at the log's start, together pass every offset, and every poll returned its result. Only then is the
-last poll that reached beyond such an offset imported as a read that covers it.
+Jepsen counts a write as lost if some poll reached an offset above it and no poll returned it. This is correct if the
+consumers begin at the log's start and together pass every offset, and if every poll returned its result. Only then is
+the last poll that reached beyond the offset of such a write imported as a read that covers this offset.
 """
 
 from bisect import bisect_right

@@ -2,8 +2,8 @@
 
 A nemesis writes two rows for each action, one before and one after. A fault begins with the first row of the action
 that begins it, and ends with the second row of the action that ends it. An unknown action counts as a fault under its
-own name, from its first row to its second. An action that may have removed or altered data counts as having done so, so
-that no promise is kept too long.
+own name, from its first row to its second. An action that may have removed or altered data is assumed to have done so;
+otherwise the check would expect records that Kafka may lose.
 """
 
 from collections.abc import Sequence

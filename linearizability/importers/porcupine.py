@@ -1,8 +1,8 @@
 """Importer of the two kinds of log in porcupine's own tests: Jepsen's runs against etcd, and runs of a key-value store.
 
-Inputs and outputs are those of `models.compare_and_set` and `models.key_value`, which judge them. A completion repeats
-its invocation apart from the result, and is rejected if it does not. Lines of the nemesis and of other loggers are
-ignored; a client's line that cannot be parsed is rejected, because it may be the decisive one.
+Inputs and outputs are those of `models.compare_and_set` and `models.key_value`, which judge them. A completion must
+repeat its invocation, apart from the result; otherwise the log is rejected. Lines of the nemesis and of other loggers
+are ignored. If a client's line cannot be parsed, the log is rejected, because this line may decide the verdict.
 """
 
 import re

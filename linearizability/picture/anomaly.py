@@ -1,9 +1,9 @@
-"""Picture of one piece of evidence for an anomaly: what clients and nodes did with a partition, and its log.
+"""Picture of one piece of evidence for an anomaly: operations of clients, responses of nodes, and the partition's log.
 
     picture = draw_anomaly(open_history(run_dir), "lost-write", anomaly.evidence[0])
 
-Operations that do not touch the partition are left out, except those that determine what the others mean: the begin and
-end of transactions, assignments and seeks of the same processes.
+Operations that do not touch the partition are left out. The exceptions determine what the shown operations mean: the
+begins and ends of transactions, and the assignments and seeks, of the same processes.
 """
 
 from collections import defaultdict

@@ -26,7 +26,7 @@ class Mark(StrEnum):
 
 
 class LaneKind(StrEnum):
-    """The owner of a lane."""
+    """What a lane belongs to: a process or a node."""
 
     PROCESS = "process"
     NODE = "node"

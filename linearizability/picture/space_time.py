@@ -1,7 +1,8 @@
 """Content of a space-time diagram, without its rendering: lanes of nodes and clients, messages, faults, and marks.
 
-Events have places in one order, that of the run: a message arrives at a later place than it was sent, and two events at
-the same time keep their order. Times are milliseconds of the run. A gap shows the number of messages left out.
+The place of an event is its number in the order of the run. So a message arrives at a later place than that of its
+sending, and two events at the same time keep their order. Times are milliseconds since the start of the run. A gap
+shows the number of messages left out.
 """
 
 from dataclasses import dataclass

@@ -1,8 +1,8 @@
 """Selection of the operations of a long history that a picture shows.
 
-Places are in the order of invocation. What must be shown may be far apart: a write at the beginning and, an hour later,
-the read that misses it. So the window consists of a stretch around each of them, all equally wide, as wide as the limit
-permits; stretches that meet become one.
+Operations are numbered by *place*, in the order of invocation. The operations that must be shown may be far apart: a
+write at the beginning and, an hour later, the read that misses it. So the window consists of a stretch around each of
+these operations. All stretches are equally wide, as wide as the limit permits. Stretches that meet become one.
 """
 
 from collections.abc import Iterable, Sequence

@@ -24,7 +24,7 @@ from linearizability.search.timeline import Timeline
 from linearizability.search.weight import Weight
 
 ENTRY_BYTES = 190
-"""One remembered configuration: a tuple, its place in the set, an int of some words."""
+"""Estimated memory of one remembered configuration: a tuple, its entry in the set, and an int of several words."""
 NO_STATE = Rejected()
 Step = Callable[[Any, Any, Any], Any]
 

@@ -10,8 +10,9 @@ Three rules keep the set of configurations small, and none of them changes the v
 * a pure operation is placed in the first configuration that allows it, because it does not restrict later ones;
 * an unknown operation is optional. Identical ones are used in the order of their invocations, and one that would not
   change the state is not used;
-* if two configurations differ only in the unknown operations used, and one set contains the other, the smaller one is
-  sufficient. Configurations are built by the number of unknown operations used, so the larger one is never built.
+* if two configurations differ only in the unknown operations used, and the set of one contains that of the other, the
+  configuration with the smaller set suffices. Configurations are built in the order of the number of unknown operations
+  used, so the other one is never built.
 
 After "just-in-time linearization" in G. Lowe, Testing for linearizability (2017).
 """
@@ -125,9 +126,9 @@ class FrontierSearch:
         return SearchResult(linearizable=True)
 
     def _is_possible_everywhere(self, own: int) -> bool:
-        """Whether a pure operation that completes is placed in no configuration, and possible in all of them.
+        """Whether a completing pure operation was placed in no configuration, although it is possible in all of them.
 
-        Then it needs no bit in any configuration.
+        Then no configuration needs a bit for this operation.
         """
         return all(not key & own and self._closure(key & STATE_MASK) & own for key in self.frontier)
 

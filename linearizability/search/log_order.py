@@ -9,8 +9,8 @@ records of one produce are appended one by one, because a client may send them i
 With `linearizable`, a fetch must show the end of the log: no offset at or above its watermark is in use by that time.
 Kafka promises that only for a leader, and not across a change of leaders; so it is an option.
 
-Records of a transaction `may_abort` unless its commit is known. A fetch that is `committed_only` may pass those without
-returning them; whether it returned aborted records is not checked.
+Records of a transaction are marked `may_abort` unless its commit is known. A `committed_only` fetch may pass such
+records without returning them. Whether it returned aborted records is not checked.
 
 The history is linearizable unless an offset has two records, a record has two offsets, a fetch contradicts the records
 that are known to be in its range, or the operation of a higher record ended before that of a lower one began. A send of

@@ -5,8 +5,9 @@ first made *optional*: it may have taken effect between its invocation and compl
 if the history is still a violation. (A pure operation does not affect others, and is removed at once.) So the result is
 a violation regardless of the removed operations.
 
-An optional operation can only permit more orders. So an operation that is needed once is needed in every later attempt:
-after halves, quarters and so on, one pass over single operations leaves only operations that are needed.
+Making an operation optional never excludes an order. So an operation that was needed in one attempt is needed in every
+later attempt, in which more operations are optional. The search tries halves, quarters and so on. After one pass over
+single operations, only needed ones are left.
 """
 
 from dataclasses import dataclass

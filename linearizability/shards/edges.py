@@ -1,6 +1,6 @@
-"""Edges of the ranges of a split log: data for the other ranges, because a range does not contain their records.
+"""Edges of the ranges of a split log: a few numbers about a range, for the ranges that do not contain its records.
 
-`Edge` has the few numbers that a range reports. `Outside` has the numbers that a range needs from the ranges below and
+`Edge` has the numbers that a range reports. `Outside` has the numbers that a range needs about the ranges below and
 above it.
 """
 
@@ -56,7 +56,7 @@ class Outside:
 
 
 def fits(producers: Mapping[int, tuple[Key, Key]], outside: Outside) -> bool:
-    """Whether each process sent its records below the range earlier, and those above it later, than those inside."""
+    """Whether each process sent its records below the range before those inside, and those above it after them."""
     return all(
         outside.last_below.get(process, first) <= first and last <= outside.first_above.get(process, last)
         for process, (first, last) in producers.items()
@@ -124,8 +124,9 @@ def leaders_conflict(leaders: Leaders) -> bool:
 
 
 def may_be_outage(not_served_ns: Int64s, first_invoke_ns: int, served_ns: Int64s, allowed_ns: int) -> bool:
-    """Whether an operation that was not served ended too late after both the last success and the first invocation.
+    """Whether an operation that was not served may belong to an outage longer than `allowed_ns`.
 
-    The first invocation is that of the operations that were not served.
+    It may if it ended more than `allowed_ns` after the last success, and after the first invocation of the operations
+    that were not served.
     """
     return bool(np.any(not_served_ns - np.maximum(served_ns, first_invoke_ns) > allowed_ns))

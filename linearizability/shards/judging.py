@@ -1,8 +1,8 @@
 """Judgement of a shard: the sieve removes clean records of each log, and the definitions judge the rest.
 
 A shard of whole logs is one task. A log that is split takes several tasks. First each part is scanned alone. Then each
-part gets the data that it needs about the others (`edges`). Then suspects are followed through the parts until no more
-rows belong to them.
+part gets the data that it needs about the others (`edges`) and finds its suspects. Then rows in any part that share an
+offset or a value with a suspect become suspects too, until there are no more such rows.
 
 The sieve is not valid for a log with transactions, compaction or retention, or if its topic was deleted or created
 again, or if two nodes may have led at the same time. Such a log is judged whole, without the sieve.
@@ -311,7 +311,7 @@ def first_reads_of(task: ShardTask) -> dict[int, int]:
 
 
 def one_log(scans: Iterable[PartScan]) -> bool:
-    """Whether the parts of a log may be judged by their suspects alone."""
+    """Whether it is enough to judge the suspects in the parts of a log, instead of the whole log."""
     whole = list(scans)
     adopted = [key for scan in whole for key in scan.edge.adopted]
     last: dict[int, int] = {}

@@ -182,7 +182,7 @@ def _check_rules(history: History, run: Run, operations: RuleCheck, spills: Sequ
 
 
 def _records_keep_rules(history: History, run: Run, spills: Sequence[Spill]) -> bool:
-    """Whether the records of operations that several tasks may have read keep the rules."""
+    """Whether the records keep the rules, for those operations whose records several tasks may have read."""
     pieces = [(piece, span_of(history, piece)) for piece in pieces_of(history, "records")]
     checking: list[Task[bool]] = []
     for span in overlaps([spill.op_ids for spill in spills if spill.op_ids is not None]):

@@ -139,7 +139,7 @@ class CheckOperations:
 
 @dataclass(frozen=True, slots=True)
 class CheckRecords:
-    """Task that checks the records of operations that several tasks may have read."""
+    """Task that checks the records of those operations whose records several tasks may have read."""
 
     history: History
     pieces: Sequence[Piece]

@@ -8,9 +8,9 @@ A `Part` is a log, or one range of its offsets: its sends and its reads, sorted 
 - its leader epoch is consistent with the epochs of the records below and above it;
 - its offset is consistent with the orders of invocation, of acknowledgement and of its producer.
 
-All other records are *suspect*. No definition reports a clean record, and if a check looks for pairs of records, both
-are suspect. So a log without its clean records has the same findings as the whole log. If the sieve keeps a clean
-record as suspect, that costs time, but causes no finding.
+All other records are *suspect*. No definition reports a clean record. If a definition reports a pair of records, both
+are suspect. So a log without its clean records has the same findings as the whole log. If the sieve wrongly keeps a
+clean record as suspect, the judgement takes longer, but has no other findings.
 
 A range does not contain the records outside it (`edges`). Logs for which the sieve is not valid are judged whole
 (`judging`).
@@ -251,7 +251,7 @@ class Part:
         return found
 
     def _out_of_epochs_order(self, outside: Outside) -> Indexes:
-        """Return reads with an epoch lower than one below their offset, higher than one above, or unlike one at it."""
+        """Return reads with an epoch below one at a lower offset, above one at a higher, or unlike one at their own."""
         epoch, offset = self.reads.leader_epoch, self.reads.offset
         if not len(epoch) or epoch.max() == UNKNOWN:
             return np.empty(0, np.intp)

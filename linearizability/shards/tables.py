@@ -38,7 +38,7 @@ SENDS: Final = pa.schema(
 READS: Final = pa.schema([LOG, *_RECORD, *_numbers(complete_ns=pa.int64()), *_REST])
 
 TOMBSTONE, INTACT, CORRUPT = 1, 2, 4
-"""Flags of a row. If it is unknown whether the record is intact, neither of the last two is set."""
+"""Flags of a row. If it is unknown whether the record is intact, neither INTACT nor CORRUPT is set."""
 OK, FAIL, IN_TRANSACTION, NOT_SERVED = 8, 16, 32, 64
 """Flags of a send, from its operation."""
 COVERED, BACK, SERVED = 128, 256, 512

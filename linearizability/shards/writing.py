@@ -1,8 +1,9 @@
 """Writer of a layout while its history is recorded: each row of the public tables is also distributed to its log.
 
-Rows are kept in memory and distributed many at a time. A small history is judged without a layout, so it needs little
-disk space for one while it is recorded, and none afterwards. A row also stays in memory until its operation has ended
-and is added. All rules that `laying_out` checks are checked here too; a history that breaks one gets no layout.
+Rows are kept in memory and distributed many at a time. A small history is judged without a layout: its draft layout
+takes little disk space while the history is recorded, and is then removed. A row also stays in memory until its
+operation has ended and is added. All rules that `laying_out` checks are checked here too; a history that breaks one
+gets no layout.
 """
 
 import shutil

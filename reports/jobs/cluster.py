@@ -34,14 +34,14 @@ KNOWN_ENDS: Final = Stage(
 PROGRESS: Final = Job(
     "progress",
     "Watermarks and ends by second",
-    "The highest offsets that were returned for a partition in a second; null where none was.",
+    "The highest offsets that were returned for a partition in a second; null if there was none of the kind.",
     (
         *TOPIC,
         SECOND,
         number("high_watermark", "as returned by brokers"),
         number("last_stable_offset", "as returned by brokers"),
         number("log_start_offset", "as returned by brokers"),
-        number("log_end_offset", "of a replica, as it returned it"),
+        number("log_end_offset", "of a replica, as its broker returned it"),
         number("acknowledged_end", "the offset after the highest acknowledged one"),
         number("read_end", "the furthest position that a reader reached"),
     ),
@@ -97,9 +97,9 @@ _ORDER: Final = "answered_ns, asked_ns, node, leader_epoch, leader, isr"
 LEADERSHIP: Final = Job(
     "leadership",
     "Leaders and in-sync replicas",
-    "What brokers returned about a partition, from one change to the next. A response with an older leader epoch than"
-    " one already seen is ignored; within an epoch nodes learn of a change one after the other, so short spells may"
-    " alternate.",
+    "The state of a partition according to the responses of brokers, one row for each period without a change. A"
+    " response is ignored if its leader epoch is older than one already seen. Within an epoch, nodes learn of a change"
+    " one after the other, so two states may alternate for a short time.",
     (
         *TOPIC,
         number("begin_ns", "the first response with this state"),

@@ -44,8 +44,8 @@ TREND: Final = Table(
 CHANGES: Final = Table(
     "changes",
     "What changed",
-    "Settings in `run.json` that differ from those of the previous run. Settings of clients are merged over all"
-    " clients: each value once, without addresses and ids.",
+    "Settings in `run.json` that differ from those of the previous run. A setting of clients has the distinct values of"
+    " all clients, without addresses and ids.",
     (
         text("before_run_id", "the previous run"),
         text("setting", "target, versions, topics, cluster, clients, and the property"),

@@ -85,7 +85,7 @@ class Job(Table):
 
 RUN_ID: Final = Column("run_id", pa.string(), "the run; if a directory holds several, the path in it")
 _FAULTS: Final = Column(
-    "faults", pa.string(), "the kinds of faults in force during it, joined by +; none if there was none"
+    "faults", pa.string(), "kinds of faults in force in the time of the row, joined by +; `none` if there was none"
 )
 
 
@@ -121,7 +121,7 @@ TOPIC: Final = (
 
 
 def bucket_of(value: str) -> str:
-    """Return SQL for the middle of the bucket of a non-negative number: the number itself below 1000."""
+    """Return SQL for the middle of the bucket of a non-negative number; below 1000 that is the number itself."""
     branches = [f"WHEN {value} < {_SIGNIFICANT} THEN {value}"]
     for digits in range(4, _LARGEST_DIGITS + 1):
         width = 10 ** (digits - 3)
@@ -155,7 +155,7 @@ def quantiles_of(buckets: str, group: Sequence[str], bucket: str = "bucket") -> 
 
 
 def quantile_columns(of: str, unit: str) -> tuple[Column, ...]:
-    """Return the columns of `quantiles_of` after its keys, named with a unit."""
+    """Return the columns that `quantiles_of` returns after its keys. Their names end with the unit."""
     return (
         number("times", f"{of}"),
         *(number(f"{name}_{unit}", f"quantile {part / 1000:g}, within 0.5 %") for name, part in QUANTILES.items()),

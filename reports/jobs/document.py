@@ -18,14 +18,15 @@ The tables that `kafkatrial report` writes as `tables/NAME.parquet` and `tables/
 (`python -m reports.jobs.document`).
 
 - Rows are sorted by run, in the order of the table `runs`, and then by the columns that identify a row.
-- Times in `_ns` are nanoseconds since the run's first event, and `second` counts from it. A fault may lie before it.
+- Times in `_ns` are nanoseconds since the run's first event, and `second` counts from this event. A fault may have
+  begun before it, at a negative time.
 - Counts are exact. Quantiles are computed from logarithmic buckets with three significant digits: at most 0.5 % off,
   and identical on every engine. Of n values the quantile q is the one at place ⌈q n⌉.
 - Faults in force are those of the table `faults` by kind: `cut+kill`, or `none`.
 - Reads of replicas' disks after the run (operations `read_replica`) are not responses to a client; they are left out
   except where a table includes them explicitly.
-- If a run has no table `positions`, a read passed the offsets between its first record and its last: a little less than
-  the format defines.
+- If a run has no table `positions`, a read is assumed to have passed only the offsets from its first record to its
+  last. The positions that the format defines may cover a little more.
 """
 
 _TYPES: Final = {

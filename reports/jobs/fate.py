@@ -61,8 +61,9 @@ DELIVERY: Final = Job(
     "delivery",
     "Acknowledged, read, lost",
     "Records that were sent, by the faults in force when their produce was called. Tombstones, which have no value, are"
-    " left out. A record of a transaction counts as acknowledged after that was committed. Lost here means passed over,"
-    " also where Kafka permits it by retention, compaction or acks; the table anomalies has the violations.",
+    " left out. A record of a transaction counts as acknowledged if the transaction was committed. Lost here means that"
+    " reads passed the offset and none returned the record, even if Kafka permits that because of retention, compaction"
+    " or acks. Violations are in the table anomalies.",
     (
         FAULTS,
         small("acks", "of the produce; -1 is all"),
@@ -117,7 +118,7 @@ DELIVERY: Final = Job(
 PRODUCERS: Final = Job(
     "producers",
     "Duplicates and order by producer",
-    "The records of each client, and how they stand in the logs. Without idempotence Kafka permits both.",
+    "The records of each client, and how many are duplicated or out of order. Without idempotence Kafka permits both.",
     (
         small("process", "the client"),
         Column("idempotent", pa.bool_(), "whether it produced with a producer id"),
@@ -125,7 +126,7 @@ PRODUCERS: Final = Job(
         number("acknowledged", "those that were acknowledged"),
         number("read", "those that a read returned"),
         number("duplicated", "those that were read at more than one offset"),
-        number("out_of_order", "those that stand below an earlier one of the client in the same partition"),
+        number("out_of_order", "those at a lower offset than an earlier record of the client in the same partition"),
     ),
     """
     WITH placed AS (

@@ -23,9 +23,9 @@ from linearizability.history.run import RUN_FILE, RunInfo
 from linearizability.history.schema import SCHEMAS
 
 _COMPARED: Final = 2
-"""Up to this number of runs are compared; more form a trend."""
+"""Up to this number of runs, the report compares them; more runs are shown as a trend."""
 _ATTEMPTS: Final = 5
-"""Retries, because a writer may end meanwhile and replace its files."""
+"""Attempts to read a run. A writer may end meanwhile and replace its files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Run:
 
 
 def open_runs(run_dirs: Mapping[Path, str], scratch: Path) -> list[Run]:
-    """Open runs, one or two in the given order, more from the oldest on. An empty name stands for the run_id.
+    """Open runs. One or two runs keep the given order; more are sorted, oldest first. An empty name means the run_id.
 
     Raises HistoryError or NotARunError, in one line with the directory.
     """

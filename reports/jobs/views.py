@@ -46,7 +46,7 @@ ONLY_TOPIC_IDS: Final = pa.schema([("run", pa.int32()), ("topic", pa.string()), 
 
 
 def raw(table: str) -> str:
-    """Return the name of a public table as it is on disk, of all runs, with the column `run`."""
+    """Return the name of the unchanged rows of a public table, of all runs, with an additional column `run`."""
     return f"raw_{table}"
 
 

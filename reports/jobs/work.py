@@ -83,8 +83,8 @@ LATENCY_BY_FAULT: Final = Job(
 THROUGHPUT: Final = Job(
     "throughput",
     "Throughput by second",
-    "By the second in which operations returned, or in which they were called if they never did. Records that several"
-    " readers read count for each.",
+    "Operations and records by the second in which the operation returned. An operation that never returned counts in"
+    " the second of its call. A record that several readers read counts once for each reader.",
     (
         SECOND,
         number("ok", "operations that succeeded"),
@@ -114,9 +114,9 @@ THROUGHPUT: Final = Job(
 AVAILABILITY: Final = Job(
     "availability",
     "Windows without success",
-    "Windows of a second or longer from one success of an operation to the next; the first begins at its first call,"
-    " and the last ends at the last end of any of its kind. A window without calls is idleness, not a fault of the"
-    " cluster.",
+    "Windows of a second or longer between two successes of one kind of operation. The first window begins at the first"
+    " call of this kind, and the last one ends when its last operation returned. A window without calls means that the"
+    " clients were idle, not that the cluster failed.",
     (
         _OPERATION,
         number("begin_ns", "the success before it"),

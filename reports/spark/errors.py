@@ -29,7 +29,7 @@ _CAUSES: Final = (
     (r"OutOfMemoryError[^\n]*", "a JVM ran out of memory: raise spark.executor.memory or spark.driver.memory"),
     (
         r"Python worker exited unexpectedly|MemoryError",
-        "a Python worker was killed; mostly the machine had no memory left",
+        "a Python worker was killed, usually because the machine had no memory left",
     ),
     (r"ExecutorLostFailure|Executor heartbeat timed out|exited caused by", "an executor was lost repeatedly"),
     (

@@ -1,11 +1,11 @@
 """Live view of a run in progress: running counts, the anomalies so far, and how far the counts are behind.
 
-A follower copies each whole flush of the run into `RUN/live`, a run directory that only grows and is at any time a
-history that could have ended there. Structured Streaming counts its files as they arrive, in micro-batches whose
-results are merged in a small file: Spark keeps no state between them except the files it has read, in its checkpoint. A
-micro-batch that is repeated after a kill has the same number and the same files, and is not counted again. The local
-engine judges the copy, so that the last progress has the same anomalies as a judgement of the run. The copy is then
-removed.
+A follower copies each whole flush of the run into `RUN/live`. This is a run directory that only grows, and that is a
+valid history at any time. Structured Streaming counts its files as they arrive. It works in micro-batches, whose
+results are merged in a small file. Between micro-batches Spark keeps no state except, in its checkpoint, the files that
+it has read. A micro-batch that is repeated after a kill has the same number and the same files, and is not counted
+again. The local engine judges the copy, so that the last progress has the same anomalies as a judgement of the run. The
+copy is then removed.
 """
 
 import json
@@ -67,7 +67,7 @@ class Progress:
 
 
 class LiveRun(Accompaniment):
-    """Reporter of the progress of one run, as a context manager around the run and the end of its history.
+    """Reporter of the progress of one run: a context manager around the run that is left after its history has ended.
 
     :param session: makes the Spark session for counting; entered in a separate thread, because it takes seconds.
     :param on_progress: receives the progress every few seconds, and once more when everything is counted.

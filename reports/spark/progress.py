@@ -1,8 +1,8 @@
-"""Progress of a judgement on Spark: tasks done of the known ones, rows per second, and the remaining time.
+"""Progress of a judgement on Spark: tasks done and tasks known, rows per second, and the remaining time.
 
-On our own driver it comes from Spark's status tracker; a Connect server sends it to its client. Rows are planned: a
-step states how many it reads, and a task counts for its share of them. Stages that Spark has not begun are not counted,
-so the remaining time is that of the step's stages so far.
+In our own driver the progress comes from Spark's status tracker; a Connect server sends it to its client. Rows are not
+counted but estimated: a step declares how many rows it reads, and each finished task counts for an equal share. Stages
+that Spark has not begun are unknown, so the remaining time is only that of the stages known so far.
 """
 
 import threading

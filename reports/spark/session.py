@@ -47,7 +47,7 @@ _EXECUTOR_TIMEOUT_S: Final = 60.0
 """The time that a standalone master may take to allocate an executor."""
 _CONNECT_TIMEOUT_S: Final = 20.0
 _CONNECT_RETRIES_MAX: Final = 5
-"""The waits between them start at 50 ms and grow fourfold: about 20 seconds in total."""
+"""The waits between retries start at 50 ms and grow fourfold: about 20 seconds in total."""
 
 
 @contextlib.contextmanager

@@ -29,7 +29,7 @@ SEQUENTIAL = [requirement for requirement in REQUIREMENTS if requirement.id in T
 ALIKE = [requirement for requirement in SEQUENTIAL if requirement.area == "versions"]
 """Requirements that are rows of one table; CI tests some of them."""
 KILLED = [requirement for requirement in SEQUENTIAL if requirement.family]
-"""Requirements that judge one script, which takes seconds."""
+"""Requirements that are judged by one shared script, which takes seconds."""
 NIGHTLY = [each for each in [*ALIKE, *KILLED] if each not in [*part(ALIKE, 8), *part(KILLED, 1)]]
 TESTED = [pytest.param(each, id=each.id, marks=[pytest.mark.nightly] if each in NIGHTLY else []) for each in SEQUENTIAL]
 

@@ -1,4 +1,4 @@
-"""Update of a file of expectations: which entries are added or removed, and that the others are kept to the letter."""
+"""Update of a file of expectations: entries are added or removed, and all other entries keep their exact text."""
 
 from pathlib import Path
 

@@ -80,7 +80,7 @@ def events_of(targets, requirements, seed, run_dir, verdicts):
 
 @pytest.fixture
 def verdicts(tmp_path, monkeypatch):
-    """Return a dict for verdicts by requirement and target; the default is ok, and an exception in it is raised."""
+    """Return a dict for verdicts by requirement and target; the default is ok, an exception among them is raised."""
     verdicts = {}
 
     def run_requirements(targets, requirements, *, seed, profile, run_dir, expectations):

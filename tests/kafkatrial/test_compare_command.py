@@ -27,7 +27,7 @@ def result(*differences, compared=3, unknown=()):
 
 @pytest.fixture
 def found(tmp_path, monkeypatch):
-    """Return a list with the result of every comparison; an exception after it is raised. No target starts."""
+    """Return a list with the result of every comparison, and an exception to raise, if any. No target starts."""
     found = [result(difference())]
 
     def run(self, _requirements):

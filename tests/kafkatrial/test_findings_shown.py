@@ -17,7 +17,7 @@ LOST = {1: 3}
 
 @pytest.fixture
 def targets(monkeypatch, tmp_path):
-    """Set the targets: `good` and `bad` do and do not show the finding, `unable` cannot run the round."""
+    """Set three targets: `good` shows the finding, `bad` does not show it, and `unable` cannot run the round."""
     lost = {"good": LOST, "bad": {1: 0}, "unable": None}
 
     def run_on(target, trial, run_dir, *, disk):

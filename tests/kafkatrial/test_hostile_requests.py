@@ -11,7 +11,7 @@ from kafkatrial.control_server import BODY_BYTES_MAX, ControlServer
 
 TIMEOUT_S = 60
 KILL = b"POST /nodes/1/kill HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
-"""A request in a body, or directly after one: it must never be executed."""
+"""A request inside a body, or directly after a body. It must never be executed."""
 FOREIGN = "only a client on this machine may control the cluster"
 TOO_LARGE = f"the body has more than {BODY_BYTES_MAX} bytes; no request needs a body"
 

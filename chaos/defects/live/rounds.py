@@ -85,7 +85,7 @@ FOLLOWERS_WITHOUT_DISKS: Final = _round(
 TORN_ONE_BY_ONE: Final = _round(
     *(Timed(500 + 4_000 * number, PowerCut((node,)), 500) for number, node in enumerate((*_NODES, *_NODES)))
 )
-"""Power cut of one node after the other; it loses a part of its unflushed bytes, the others lose nothing."""
+"""Power cuts of single nodes, one after the other. Each cut loses a part of the unflushed bytes of its node only."""
 REASSIGNED_AND_BACK: Final = _round(Timed(500, Reassign((1, 2))), Timed(3_500, Reassign((1, 2, 3))), _LATER)
 """A replica is reassigned to another node and back."""
 DEPOSED: Final = _round(

@@ -1,10 +1,10 @@
 """Post-run checks: requests, most of them invalid, to a cluster that is healthy again.
 
 The nodes of a simulated cluster send only correct requests, and no client can send a node's requests. So each run ends
-with some of these checks, selected by its seed: requests of brokers and voters with a wrong id or epoch to the
-controllers' listener, and those of clients that no requirement can send (`client_checks`). Each check is a row of a
-table, with the errors that Kafka's handlers return. Responses without an error are checked by invariants such as
-`quorum-response`.
+with some of these checks, selected by its seed. Some send requests of brokers and voters with a wrong id or epoch to
+the controllers' listener. Others send requests of clients that no requirement can send (`client_checks`). Each check is
+a row of a table, with the errors that Kafka's handlers return. Responses without an error are checked by invariants
+such as `quorum-response`.
 """
 
 from collections.abc import Callable, Generator

@@ -1,8 +1,8 @@
 """Requests of clients that can be sent only to a simulated cluster.
 
-Their responses depend on a configuration from the seed, on virtual time, or on a cluster that has had no group yet; or
-they change a broker's configuration, which a requirement must not do to a cluster that is not the suite's. Every other
-response to a client is specified by the requirements (`conformance/requirements`), which hold for the target
+The responses to some of them depend on a configuration from the seed, on virtual time, or on a cluster that has had no
+group yet. Others change a broker's configuration, which a requirement must not do on an existing cluster. All other
+responses to clients are specified by the requirements (`conformance/requirements`), which hold for the target
 `simulation` as for any other.
 """
 
@@ -67,7 +67,7 @@ def _created_by_metadata(state: ClusterState) -> Any:
     """Return requests for a missing topic: it is created if the request and the broker allow it (v0 to v3: always).
 
     The first request is a deletion, which fails. Its response proves that the broker's connection to the controller
-    works, so that no connection that a fault has left half open delays the creation.
+    works. Otherwise a connection that a fault has left half open could delay the creation.
     """
     describe = _missing_topic(12, NOWHERE, creates=False)
     clean = requests.delete_topic(schema_for_clients(ApiKey.DELETE_TOPICS), NOWHERE, timeout_ms=_TIMEOUT_MS)

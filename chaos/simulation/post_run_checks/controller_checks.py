@@ -173,9 +173,9 @@ def _proposal_errors(state: ClusterState) -> list[str]:
 
 
 def _assignments(state: ClusterState) -> Any:
-    """Return assignments to directories; the last one is wrong, and the broker assigns its replica again.
+    """Return assignments to directories. The last one is wrong, and the broker assigns its replica again.
 
-    The wrong one is omitted if only one replica is in sync: it would lose the leadership, as in Kafka.
+    The wrong assignment is omitted if only one replica is in sync: that replica would lose the leadership, as in Kafka.
     """
     schema, broker = schema_for_nodes(_ASSIGNMENT), state.image.brokers[state.broker]
 
@@ -230,7 +230,7 @@ def _placements(state: ClusterState) -> Any:
 
 
 def _replaced_reassignments(state: ClusterState) -> list[Any]:
-    """Return reassignments of one partition to a broker that never fetches, which replace each other."""
+    """Return reassignments of one partition to a broker that never fetches. Each replaces the one before."""
     create, delete, schema = (schema_for_nodes(key) for key in (_CREATE_TOPICS, _DELETE_TOPICS, _REASSIGNMENT))
     replicas = tuple(state.brokers[:2])
     placed = create.CreatableReplicaAssignment(partition_index=0, broker_ids=replicas)

@@ -16,9 +16,9 @@ from reference_broker.protocol.metadata_records import PartitionRecord
 
 NONE: Final = "NONE"
 NOWHERE: Final = "nowhere"
-"""A topic that no trial creates; a check that creates it deletes it."""
+"""A topic that no trial creates. A check that creates it must also delete it."""
 UNKNOWN_NODE: Final = 99
-"""A node that no trial has; a check that registers it as a broker unregisters it."""
+"""A node that no trial has. A check that registers it as a broker must also unregister it."""
 ELSEWHERE: Final = "elsewhere"
 """Another cluster."""
 PROPAGATION_MS: Final = 300

@@ -14,7 +14,8 @@ from conformance.sequential.model.cluster import ModelCluster, Partition, Stored
 from conformance.sequential.steps import Cleanup
 
 _PRESENT_MS: Final = 1_690_000_000_000
-"""A time in the past, also in a simulation (2023). Timestamps of these scripts are years before or centuries after."""
+"""A time in 2023, which is in the past also in a simulation. Timestamps of these scripts are years earlier, or decades
+later."""
 _WEEK_MS: Final = 7 * 24 * 60 * 60 * 1000
 """Kafka's default of `segment.ms` and `retention.ms`."""
 _UNLIMITED: Final = -1

@@ -71,7 +71,7 @@ class Partition:
     replicas: tuple[int, ...] | None = None
     """Replicas in their order; None if the cluster selected them."""
     leader: int | None = None
-    """Null where the cluster chose it."""
+    """Leader of the partition; None if the cluster selected it."""
     leader_epoch: int = 0
     epoch_starts: list[tuple[int, int]] = field(default_factory=lambda: [(0, 0)])
     """(epoch, offset of its first record) of the leader's epochs, ascending in both (KIP-101)."""

@@ -41,9 +41,9 @@ _FLAW_ERRORS: Final = {
 }
 
 FAR_FUTURE_MS: Final = 32_503_680_000_000
-"""The year 3000: later than any bound that a script sets allows."""
+"""The year 3000: rejected under every `message.timestamp.after.max.ms` that a script sets."""
 LONG_AGO_MS: Final = 1_000_000_000
-"""January 1970: earlier than any bound that a script sets allows."""
+"""January 1970: rejected under every `message.timestamp.before.max.ms` that a script sets."""
 _UNLIMITED_MS: Final = str(2**63 - 1)
 """Kafka's default of `message.timestamp.before.max.ms`."""
 _ZSTD_SINCE: Final = 7

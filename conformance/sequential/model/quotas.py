@@ -20,5 +20,5 @@ def describe_client_quotas(cluster: ModelCluster, step: DescribeClientQuotas) ->
 
 
 def as_client(cluster: ModelCluster, client: str, served: Expectation) -> Expectation:
-    """Serve a client that has a quota as any other, with a throttle time: scripts exceed each quota that they set."""
+    """Return the same response as to any other client. A client with a quota is throttled: scripts exceed quotas."""
     return {**served, "throttled": bool(cluster.quotas.get(client))}

@@ -7,8 +7,8 @@ target supports, and `responses` converts the response to values that can be com
   shrunk by Hypothesis.
 - A name that begins with `trial` is a new topic, or a new group, in each run of the script; any other name is sent
   unchanged.
-- A producer is the index of its id among those that were assigned to the script: 0 is that of the first
-  `InitProducerId`.
+- A producer is a number: the index of its id among the ids that were assigned to the script. The first
+  `InitProducerId` is 0.
 - A broker is its place among the target's brokers, by ascending id, from 1 on; a higher number is sent unchanged.
 - `version` is the highest to use; null is the newest that both sides support. It is lowered to what a target offers.
 """

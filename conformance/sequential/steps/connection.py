@@ -23,7 +23,7 @@ class ApiVersions(Step):
 
 @dataclass(frozen=True, slots=True)
 class RawBytes(Step):
-    """Bytes on a separate connection. The response has whether that was closed, and whether the broker is alive."""
+    """Bytes on a separate connection. The response reports whether it was closed and the broker is alive."""
 
     data: bytes
 
@@ -32,8 +32,8 @@ class RawBytes(Step):
 class BrokenRequest(Step):
     """A frame that is well-formed or broken, on a separate connection on which no response is read.
 
-    The response has the state of the broker: whether it accepts connections, serves those of other clients, and has not
-    grown much.
+    The response has the state of the broker: whether it accepts connections, serves those of other clients, and uses
+    little additional memory.
     """
 
     data: bytes
@@ -74,12 +74,13 @@ class Broker:
 class RawRequest(Step):
     """A request given field by field, if no other step can express it, and the errors of its response.
 
-    The fields are named as in kio. A string that begins with `trial` is a topic or group of the script; a number as
-    `topic_id` counts as in `MetadataById`. A request for a partition is sent to the leader of `topic` and `partition`.
+    The fields are named as in kio. A string that begins with `trial` is a topic or group of the script. A
+    number as `topic_id` is an index as in `MetadataById`. A request for a partition is sent to the leader of `topic`
+    and `partition`.
 
     :ivar errors: all error codes of the response, in any order, NONE included.
     :ivar distinct: whether `errors` has each error once and no NONE, since versions differ in the number of codes.
-    :ivar names: the names of the request that the response repeats, if its version can; null if that is open.
+    :ivar names: the names of the request that the response repeats, if its version can; null if they are not judged.
     :ivar has_elements: whether one of the response's lists must have an element.
     """
 

@@ -76,7 +76,7 @@ class Fetch(Step):
     """Fetch without a session (KIP-227) from one partition. `topic_id` is as in `Produce`.
 
     It may wait for a millisecond, although with these `min_bytes` it never does. A separate requirement is about a
-    fetch that must not wait, so that a broker that violates it can still be tested by all others.
+    fetch that must not wait. So a broker that violates it can still be tested by all other requirements.
     """
 
     offset: int = 0

@@ -32,7 +32,7 @@ class DeleteTopic(Step):
 
 @dataclass(frozen=True, slots=True)
 class DeleteTopicById(Step):
-    """DeleteTopics by id (KIP-516), which counts as in `MetadataById`. Waits as `DeleteTopic` does."""
+    """DeleteTopics by id (KIP-516). The id is an index as in `MetadataById`. The wait is as after `DeleteTopic`."""
 
     topic_id: int = 0
 

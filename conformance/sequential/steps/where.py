@@ -16,7 +16,7 @@ class On(Step):
 
 @dataclass(frozen=True, slots=True)
 class OnEveryBroker(Step):
-    """A step sent to each broker in turn. The response has the number that served it, and the errors of the others."""
+    """A step sent to each broker in turn. The response has the number of brokers that served it, and all errors."""
 
     step: Step
 
@@ -42,14 +42,14 @@ class Cleanup(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AfterCleanup(Eventually):
-    """A step that only reads, once the topic's logs were cleaned. A target whose period is long is not applicable."""
+    """A step that only reads, sent after the topic's logs were cleaned. Not for targets that clean them seldom."""
 
     by: Cleanup = Cleanup.RETENTION
 
 
 @dataclass(frozen=True, slots=True)
 class AsClient(Step):
-    """A step of another client, with its client id on a new connection. The response has whether it was throttled."""
+    """A step of another client, with its client id on a new connection. The response has the field `throttled`."""
 
     client: str
     step: Step

@@ -7,14 +7,14 @@
 | G-single | write-write, write-read, read-write | one of its cycles has exactly one read-write edge |
 | G2 | write-write, write-read, read-write | it contains a read-write edge, and is not G-single |
 
-Each class has a realtime variant with process and real-time edges as well. A transaction *continues in real time* in a
-component if an edge of these two kinds leads from it to another transaction of the component. A component has the
-realtime class if some transaction continues in real time in it, but not in the component of the class above in the
-table. Each cycle through such an edge then has an edge of the class's own kind. With read-write edges, it is G-single
-if such a cycle has exactly one, else G2.
+Each class has a realtime variant, with process and real-time edges in addition. A transaction *continues in real time*
+in a component if a process or real-time edge leads from it to another transaction of the component. A component has the
+realtime variant of a class if some transaction continues in real time in it, but did not in its component of the class
+above in the table. Then every cycle through such an edge also has an edge of a kind that the class above does not have.
+A component with read-write edges is G-single if such a cycle has exactly one read-write edge, else G2.
 
-All of this takes linear time except G-single, which searches for a way back for many edges. That search has a budget of
-steps in each component; if it runs out before a cycle was found, G-single is unknown.
+All of this takes linear time except G-single, which searches for a way back from many edges. That search has a budget
+of steps in each component. If the budget is used up before a cycle is found, G-single is unknown.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -45,13 +45,17 @@ _DEPENDENCIES: Final = (
 )
 """The edges of G0, of G1c, and of G-single and G2."""
 _OWN: Final = (_DEPENDENCIES[0], _WRITE_READS, frozenset((Kind.READ_WRITE,)))
-"""The edges that these add to the class before."""
+"""The kinds of edges that each of these three has and the one before does not have."""
 _TIMED: Final = frozenset((Kind.PROCESS, Kind.REAL_TIME))
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A component of a class; where the budget ran out, `cycle` is none and `start` its lowest transaction."""
+    """A component of a class, by its shortest cycle `cycle` and the first transaction `start` of that cycle.
+
+    If the budget was used up, `cycle` is None, and `start` is the lowest transaction that a read-write or timed edge
+    leaves.
+    """
 
     name: str
     verdict: Verdict
@@ -130,7 +134,7 @@ def _lowest(component: Indexes, nodes: Indexes) -> Indexes:
 
 
 def _own_cycles(graph: Graph, name: str, level: _Level) -> Iterator[Found]:
-    """Yield each component with an edge of the class's own kinds: a shortest cycle from the lowest source of one."""
+    """Yield each component with an edge of the class's own kinds: a shortest cycle from their lowest source."""
     component_of, own = level.plain.by_node, _OWN[level.number]
     starts = graph.source[np.flatnonzero(graph.inside(component_of, _flags(own)))]
     inside = Inside(graph, component_of, _flags(_DEPENDENCIES[level.number]), real_time=False)
@@ -234,7 +238,10 @@ def _continues_in_real_time(graph: Graph, component_of: Indexes) -> Flags:
 
 
 def _missed_the_past(graph: Graph, component_of: Indexes, fresh: Flags) -> Indexes:
-    """Return writers among `fresh` nodes that ended before some transaction began that did not read their writes."""
+    """Return the `fresh` writers that some transaction missed, although it began after the writer had ended.
+
+    A read-write edge leads from that transaction to the writer, so these nodes are certainly on a cycle of G-single.
+    """
     edges = np.flatnonzero(graph.inside(component_of, _flags(_OWN[2])))
     reader, writer = graph.source[edges], graph.target[edges]
     return writer[fresh[writer] & (graph.end_ns[writer] < graph.begin_ns[reader])]

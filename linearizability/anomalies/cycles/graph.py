@@ -1,11 +1,12 @@
 """The dependency graph of a run's transactions, merged from the edges of each log.
 
 A node is a transaction with at least one edge; nodes are numbered by their first operation, so that the lowest number
-is the lowest op_id. A transaction lasts from its first operation's invocation until it is known to be committed: until
-its commit returned or, where the outcome is unknown, a read_committed read had returned one of its records. *Real time*
-orders two transactions if one ended before the other began. There may be quadratically many such pairs, so they
-are not edges here: their consequences are computed from the times. *Process* order leads from a transaction to the
-first one of its process that began after its commit was requested, unless real time orders the two already.
+is the lowest op_id. A transaction lasts from the invocation of its first operation until it is known to be committed.
+That is when its commit returned; if the outcome of the commit is unknown, it is when a read_committed read had returned
+one of its records. *Real time* orders two transactions if one ended before the other began. There may be quadratically
+many such pairs, so they are not edges here: their consequences are computed from the times. *Process* order leads from
+a transaction to the first one of its process that began after its commit was requested, unless real time orders the two
+already.
 """
 
 from dataclasses import dataclass

@@ -2,7 +2,7 @@
 
 Of several cycles of equal length the lowest is chosen: by the next transaction, then by the kind of the edge to it,
 step by step. Real time has no edges: a transaction that ended before some transaction of a layer began belongs to the
-next layer. A pointer into the component's nodes, sorted by their ends, finds each of these transactions once.
+next layer. To find each of these transactions once, a pointer advances through the component's nodes, sorted by end.
 """
 
 from dataclasses import dataclass
@@ -89,7 +89,7 @@ class Inside:
 
 
 State = tuple[int, int]
-"""A node, and the number of read-write edges between it and the start, as far as they are counted."""
+"""A node, and the number of read-write edges from it to the start; 0 if these are not counted."""
 
 
 class _Search:

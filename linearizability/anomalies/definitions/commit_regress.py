@@ -1,7 +1,7 @@
 """`commit-regress`: a fetched group offset is older than the last commit.
 
-`group_offsets` defines what counts as a commit and when it may be the last one. Not judged where a client commits on
-its own (`enable.auto.commit`), because those commits are not recorded.
+`group_offsets` defines what counts as a commit and when it may be the last one. No group is judged if any client of the
+run commits on its own (`enable.auto.commit`), because the history does not contain those commits.
 """
 
 from collections.abc import Iterable

@@ -3,7 +3,8 @@
 Kafka orders the records of a partition and hides uncommitted records; it does not isolate transactions in any other
 way. Two transactions that write to two partitions may be interleaved differently in each, and a consumer may read old
 records after newer ones of another partition. So a cycle breaks a promise only if all of its edges are read_committed
-reads: each transaction would have to commit before the next one reads, and each reads before it commits.
+reads. Such a cycle is impossible: each transaction must have committed before the next one reads its records, and each
+transaction reads before it commits.
 
 The text of a cycle describes each edge with its two operations. An edge of process order or of real time has none, so
 the first operations of its two transactions are shown. The record in the evidence is that of the first edge with a

@@ -1,8 +1,8 @@
 """`divergent-offset`: two records at one offset of a log (KIP-101 and KIP-279 make followers truncate to prevent it).
 
-A sighting of a record at an offset is a read of it, or the acknowledgement of a committed record. Kafka promises
-nothing for an acknowledgement with less than acks=all. Two sightings of different records are a violation if the
-promise for the one that completed first was still in force when the other completed.
+A *sighting* of a record at an offset is a read of the record there, or the acknowledgement of a committed record there.
+Kafka promises nothing for an acknowledgement with less than acks=all. Two sightings of different records are a
+violation if the promise for the sighting that completed first was still in force when the other one completed.
 """
 
 from collections.abc import Iterable

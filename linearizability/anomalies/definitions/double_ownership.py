@@ -4,10 +4,10 @@ A member owns a partition from the event that assigned it until the next event o
 until the process leaves or gets a fencing error. If none of these is known, it owns the partition until the last
 operation or event of its process; if that is the assignment, only at that moment.
 
-Choices: ownerships that only touch at one moment do not overlap. The same process, or the same instance id (a new
-member replaces the old one without notice), is not a second owner. Events without a group or generation are not judged;
-nor are share groups. Where `__consumer_offsets` could have lost content, generations may start again, which is
-permitted.
+Choices: ownerships that only touch at one moment do not overlap. A second member of the same process is no second
+owner, nor is a member with the same instance id, which replaces the old member without notice. Events without a group
+or generation are not judged; nor are share groups. If `__consumer_offsets` could have lost content, generations may
+start again, so a second owner is permitted.
 """
 
 from collections import defaultdict

@@ -1,11 +1,11 @@
 """`duplicate`: one record stands in the log twice (idempotence, KIP-98, prevents it).
 
 Choice: idempotence prevents duplicates only as long as the log keeps its content. An offset counts towards a violation
-if the record that was read there certainly stayed: the promise of that read was never broken, or the record was read
-again after healing and no record of a later epoch is at or below its offset. Two cases are permitted. An unclean
-election removed the record after it was read, and its producer wrote it again. Or a restarted leader did not recognise
-it (`idempotence`): its batch was in flight when a broker stopped, and its client sent it again under another producer
-epoch. A producer snapshot has only the last batch of each producer.
+if the record that was read there certainly stayed: the promise of that read never ended, or the record was read there
+after healing and no record of a later epoch is at or below its offset. Two cases are permitted. In the first, an
+unclean election removed the record after it was read, and its producer wrote it again. In the second, a restarted
+leader did not recognise the batch (`idempotence`): the batch was in flight when a broker stopped, and its client sent
+it again under another producer epoch. A producer snapshot has only the last batch of each producer.
 """
 
 from collections.abc import Iterable
@@ -42,9 +42,9 @@ def find(log: PartitionLog) -> Iterable[Anomaly]:
 
 
 def _offsets_read(log: PartitionLog, rows: Flags) -> Int64s:
-    """Return, per value, the number of offsets at which some rows read it."""
+    """Return, per record, the number of offsets at which the given rows read it; tombstones count once."""
     records, reads = log.records, log.rows.reads
-    # Only what was read anywhere but at its lowest offset needs a closer look.
+    # Offsets are compared only for rows that read a record elsewhere than at its lowest offset.
     at_lowest = reads.offset == records.offset[log.read_ids]
     lowest = np.zeros(len(records), np.bool_)
     lowest[log.read_ids[rows & at_lowest]] = True

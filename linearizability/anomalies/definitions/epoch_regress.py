@@ -1,7 +1,8 @@
 """`epoch-regress`: the leader epochs of batches decrease along the log (KIP-101).
 
-Choice: two reads show the same log only if nothing that the first returned was validly removed before the second. If a
-promise for what was read ended between them (an unclean election, lost content), the decrease is permitted.
+Choice: two reads show the same log only if no record that the first one returned was validly removed before the second
+one. If the promise for a record that was read ended between them (after an unclean election or a loss of content), the
+decrease is permitted.
 """
 
 from collections.abc import Iterable

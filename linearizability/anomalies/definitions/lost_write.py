@@ -41,7 +41,7 @@ LOST_WRITE = Definition(
     name=NAME,
     text="A committed record that must be present is not returned by a read that covers its offset, or a read returns"
     " another record at its offset. Or it was acknowledged, the leader of the newest epoch returns a read_uncommitted"
-    " end offset at or below it after healing, and no read that was sent after healing returned it.",
+    " end offset at or below its offset after healing, and no read that was sent after healing returned it there.",
     levels="A violation if the record was promised when the loss was shown, else permitted.",
     counted="records",
     evidence="the record's produce (or the lowest operation that read it), and the lowest read that misses it",

@@ -2,9 +2,9 @@
 
 Each period without a fault of a node, a link or a setting is judged separately.
 
-- ISR: it is a finding if, in a period after a fault, no response showed a full ISR, and the response to a request sent
-  after the allowance showed that it was not full. Topics whose replicas may have been moved or removed on request are
-  not judged.
+- ISR: a period after a fault is a finding if no response in it showed a full ISR, and the response to a request that
+  was sent after the allowance showed an incomplete one. Topics whose replicas may have been moved or removed on request
+  are not judged.
 - Replicas: the last `read_replica` of each node's disk is compared, between the highest log start and the lowest end. A
   read counts if it was invoked before any fault, after the allowance, or after a full ISR had been returned in that
   period: a node that has just restarted may have a suffix that it will truncate.
@@ -14,8 +14,9 @@ The allowance after each begin and end of a fault is thirty seconds plus twice t
 `controller.quorum.fetch.timeout.ms` and `replica.lag.time.max.ms`, each at the highest value in force.
 
 Choices. The ISR is full at `replication.factor` members or, if that is unknown, at the largest size ever returned. In a
-compacted topic, a record that only some replicas have counts only if it is the last of its key and no tombstone. With
-retention, the comparison begins at the highest of the replicas' first records.
+compacted topic, a record that only some replicas have is a difference only if it is the last one of its key and no
+tombstone. In a topic with retention, the comparison begins at the highest offset among the first records of the
+replicas.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

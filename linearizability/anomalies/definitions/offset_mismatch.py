@@ -1,8 +1,9 @@
 """`offset-mismatch`: a record was read at an offset other than the acknowledged one.
 
-Choice. An acknowledgement with less than acks=all promises nothing after a fault: a first attempt may have been
-replicated at one offset, while its retry was acknowledged at another by a leader that was then deposed, and only that
-copy was truncated. Without any fault nothing is truncated, and the acknowledged offset must be correct.
+Choice. An acknowledgement with less than acks=all promises nothing after a fault. For example, the first attempt of a
+produce was replicated at one offset, and a leader that was then deposed acknowledged its retry at another offset. Only
+the copy of the retry was truncated. Without any fault nothing is truncated, and the acknowledged offset must be
+correct.
 """
 
 from collections.abc import Iterable

@@ -1,7 +1,7 @@
 """`poll-regress`: a consumer's position goes back, or it receives a record again, without a seek or rebalance.
 
-Choice: if the promise for what the earlier poll had read ended before the later one (an unclean election, lost
-content), the log itself went back, and the consumer may go back with it: permitted.
+Choice: if the promise for the records of the earlier poll ended before the later poll (after an unclean election or a
+loss of content), the log itself may have been truncated. Then the consumer may go back with it, which is permitted.
 """
 
 from collections.abc import Iterable

@@ -1,8 +1,9 @@
 """`poll-skip`: a consumer continues after a record without returning it.
 
 The record must be present: some read returned it, it is committed, and there is no valid reason for its absence from
-what this consumer reads. A record that a poll covers and does not return is skipped inside the poll (and is also a lost
-write); a record between the end of a poll and the begin of the next is covered by neither.
+the reads of this consumer. It may be skipped in two ways. *Inside a poll*, the poll covers the record without returning
+it, which is also a lost write. *Between two polls*, the record lies between the end of one and the begin of the next,
+so that neither covers it.
 """
 
 from collections.abc import Iterable

@@ -1,7 +1,7 @@
 """`precommitted-read`: a read_committed read returned a record before its transaction began to commit (KIP-98).
 
-A commit counts from its invocation, whatever its outcome (unless it failed for certain): a read that returned later is
-never a precommitted read. If the run is not complete, the rows of a transaction's commit may be lost: then the verdict
+A commit counts from its invocation, whatever its outcome, unless it certainly failed. A read that returned after this
+invocation is never a precommitted read. If the run is not complete, the row of a commit may be missing, so the verdict
 is unknown.
 """
 

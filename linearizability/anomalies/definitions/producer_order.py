@@ -8,9 +8,9 @@ But after a timeout the client may have continued under another id, which the hi
 records may validly arrive late. So such a pair is a violation only if the first produce was ok.
 
 Choice: a pair is a violation only if both records certainly were in the log at the same time. A record certainly stays
-in the log if its promise was never broken, or if it was read after healing and no record of a later epoch is at or
-below its offset. Without this rule, a record that was validly truncated (acks=1 to a deposed leader, an unclean
-election) would be a false alarm if its successors were then written below its old offset.
+in the log if its promise never ended, or if it was read after healing and no record of a later epoch is at or below its
+offset. Without this rule there would be false alarms: a record may be validly truncated (one with acks=1 on a deposed
+leader, or any after an unclean election), and later records are then written below its old offset.
 """
 
 from collections.abc import Iterable
@@ -56,7 +56,7 @@ class _Sent:
         self.offset = records.offset[self.record]
         self.settled = _settled(log)[self.record]
         self.binding = self.settled & (acknowledged | (operations.producer_id[self.operation] != _ID_UNKNOWN))
-        """Whether a later record of an idempotent producer may not stand below."""
+        """Whether no later record of the same producer may stand below this one, if the producer is idempotent."""
 
 
 def _opened(log: PartitionLog, operation: Int32s) -> Int64s:
@@ -89,7 +89,7 @@ def find(log: PartitionLog) -> Iterable[Anomaly]:
 
 
 def _settled(log: PartitionLog) -> Flags:
-    """Whether each record is sure to have stood in the log at the end."""
+    """Whether each record was certainly in the log at the end of the run."""
     records, operations = log.records, log.rows.operations
     settled = np.zeros(len(records), np.bool_)
     settled[log.read_ids[log.settled_reads()]] = True
@@ -121,7 +121,7 @@ def _below_acknowledged(log: PartitionLog, sent: _Sent, among: Flags) -> Flags:
     order = np.lexsort((complete_ns, sent.producer[first]))
     first, complete_ns = first[order], complete_ns[order]
     highest = np.maximum.accumulate(sent.producer[first] * width + rank[first] + 1)
-    # Where each record would stand among those: after all of its producer that completed before it was invoked.
+    # The place of each record among `first`: after those of its producer that completed before it was invoked.
     times = np.unique(np.append(complete_ns, operations.invoke_ns[sent.operation]))
     keys = sent.producer[first] * len(times) + np.searchsorted(times, complete_ns)
     wanted = sent.producer * len(times) + np.searchsorted(times, operations.invoke_ns[sent.operation])

@@ -1,10 +1,10 @@
 """`reprocessed-input`: an input record takes effect twice under exactly-once (KIP-98, KIP-129, KIP-447).
 
 Choices. A transaction processed an input under exactly-once for a group if it is committed, sent an output made from
-the input, and committed a higher offset of that group in the input's partition. Two groups are two applications. If a
-commit that may have succeeded moved the group back to the record or below it, after the first of the transactions had
-begun to commit offsets, the record was validly processed again. Groups and partitions that `group_offsets` does not
-judge are not judged here. Where the input's partition or `__consumer_offsets` could have lost content: permitted.
+the input, and committed a higher offset of that group in the input's partition. Two groups are two applications. The
+record was validly processed again if a commit may have moved the group back to the record or below it, and began after
+the first of the transactions had begun to commit offsets. Groups and partitions that `group_offsets` does not judge are
+not judged here. Reprocessing is permitted if the input's partition or `__consumer_offsets` could have lost content.
 """
 
 from collections.abc import Iterable

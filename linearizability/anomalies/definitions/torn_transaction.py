@@ -1,9 +1,10 @@
 """`torn-transaction`: reads returned a part of a transaction (KIP-98: atomic writes to several partitions).
 
-Choices. All read_committed reads of a run are taken together, so that a record that was only read late is not torn. A
-record counts as missing if none of them returned it and one that covers its offset shows it lost, by the rules of
-lost-write. A record of unknown offset counts as not covered, and one that was neither acknowledged nor read counts as
-not sent. In a topic whose rows may belong to several incarnations nothing counts as covered.
+Choices. All read_committed reads of a run are taken together, so that a record that was only read late does not tear
+its transaction. A record is missing if none of these reads returned it, and a read that covers its offset shows it lost
+by the rules of lost-write. A record of unknown offset is not covered by any read. A record that was neither
+acknowledged nor read counts as not sent. If the rows of a topic may belong to several incarnations, nothing in it
+counts as covered.
 """
 
 from collections.abc import Iterable, Iterator

@@ -12,11 +12,14 @@ names it, alone or as an end of a link (`1->2`). There are two exceptions. A `cu
 directions, on every listener, from clients and all voters, strikes only that node. A fault that names no node, any
 other fault of client links, and a `configuration` (which lasts for the rest of the run) strike every node.
 
-An outage is judged only if the partition must be available. While nodes are struck, two conditions must hold. A
-majority of the voters that `describe_quorum` last returned is not struck. And enough in-sync replicas for
-`min.insync.replicas` have not been struck by any fault since the last ISR that was returned when no fault had begun or
-ended for the allowance. While no node is struck, an ISR of that size must have been returned at some time, or
-`replication.factor` must be that high.
+An outage is judged only if the partition must be available. While nodes are struck, two conditions must hold:
+
+- A majority of the voters that `describe_quorum` last returned is not struck.
+- At least `min.insync.replicas` members of the last *stable* ISR have not been struck by any fault since then.
+  An ISR is stable if no fault began or ended from the allowance before its request until its response.
+
+While no node is struck, an ISR of that size must have been returned at some time, or `replication.factor` must be that
+high.
 
 The allowance after each begin and end of a fault is thirty seconds plus twice the sum of `broker.session.timeout.ms`,
 `controller.quorum.election.backoff.max.ms`, `controller.quorum.election.timeout.ms`,
@@ -57,9 +60,9 @@ _OUTAGES: Final = pa.schema(
         pa.field("period_ns", pa.int64()),
     ]
 )
-"""Outages longer than the allowance: the produce that began first and the one that ended last, by op_id; begin and end;
-the nodes that faults struck in that period, and the nodes that must include the voters for that (`healing.Struck`); the
-begin of the period."""
+"""Outages longer than the allowance: the op_ids of the produce that began first and the one that ended last; begin and
+end; the nodes that faults struck, and the nodes that must include the voters for that (`healing.Struck`); the begin of
+the period of the outage."""
 _VOTERS: Final = pa.schema([pa.field("received_ns", pa.int64()), pa.field("voters", pa.list_(pa.int32()))])
 
 

@@ -2,10 +2,11 @@
 
 Choices. Of one producer id the higher epoch is newer. Another id is newer if it was returned by an init_producer_id
 that was invoked after the first id had been in use; the numbers themselves have no order, because brokers allocate ids
-in blocks. Operations with an unknown id or epoch are not judged. A commit changes an outcome only if it is the first of
-its transaction and something was acknowledged in the transaction: clients complete an empty one without a request.
-Where `__transaction_state` or the topic could have lost content, or had an unclean election, the fence may be lost:
-permitted.
+in blocks. Operations with an unknown id or epoch are not judged. A commit changes an outcome only if it is the first
+commit of its transaction, and something was acknowledged in the transaction. Clients complete an empty transaction
+without a request.
+If `__transaction_state` or the topic could have lost content, or had an unclean election, the fence may have been lost,
+so a write by a fenced producer is permitted.
 """
 
 from collections.abc import Iterable

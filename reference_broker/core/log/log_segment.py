@@ -142,12 +142,16 @@ class LogSegment:
         return False
 
     def _rebuild_indexes(self) -> None:
-        """Rebuild the indexes from the headers, without reading records."""
+        """Rebuild the indexes from the headers, without reading records.
+
+        They are flushed here, because a later flush of the log begins at the recovery point, which may be above them.
+        """
         self._clear_indexes()
         for position, header in self._file.headers():
             self._index(header, position)
         if self._largest:
             self._time_index.maybe_append(self._largest)
+        self._disk.flush(*self._offset_index.take_unflushed(), *self._time_index.take_unflushed())
 
     def _clear_indexes(self) -> None:
         self._offset_index.clear()

@@ -152,7 +152,7 @@ class TimelinessInvariants(Observer):
                 raise InvariantViolation("laggard-leaves-isr", detail)
 
     def _check_shrink(self, watched: Watched, replica: Replica, proposal: IsrState) -> None:
-        """Check a new proposal. With more than `ALL_AT_ONCE_MAX` replicas, the watch may detect it late: no check."""
+        """Check a new proposal, unless the node has more replicas than the watch checks in time."""
         assert watched.node is not None
         if self._shrinking.get(replica) is proposal or len(watched.open) > ALL_AT_ONCE_MAX:
             return

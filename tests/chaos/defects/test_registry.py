@@ -92,7 +92,7 @@ def test_an_unknown_name_is_an_error_of_one_line():
 @cache
 def known_catchers() -> set[str]:
     texts = [path.read_text(encoding="utf-8") for path in INVARIANTS.glob("*.py")]
-    # A module names its invariants in the first column of a table, or its only one at the end of its first sentence.
+    # A module has a table with its invariants in the first column, or a single one at the end of its first sentence.
     named = r"^\| `([a-z-]+)` *\||\A\"\"\".*: (?:the invariant )?`([a-z-]+)`\.$"
     invariants = {name for text in texts for found in re.findall(named, text, re.MULTILINE) for name in found if name}
     requirements = {requirement.id for requirement in REQUIREMENTS}

@@ -11,9 +11,11 @@ from chaos.simulation.campaign_events import (
     CampaignStarted,
     FailureReplayed,
     SeedRan,
+    ShrinkingStarted,
     Shrunk,
     Standing,
 )
+from chaos.simulation.seeds import trial_of_seed
 from chaos.simulation.work import run_seed, working
 from conformance.trial.saved import SavedTrial
 from conformance.trial.trial import Trial
@@ -97,6 +99,17 @@ def test_ctrl_c_ends_it_in_order():
     assert isinstance(next(events), CampaignStarted)
     assert isinstance(next(events), SeedRan)
     assert events.throw(KeyboardInterrupt()) == CampaignEnded(complete=False, seconds=pytest.approx(0, abs=3600))
+
+
+@pytest.mark.parametrize("interrupted_at", [SeedRan, ShrinkingStarted])
+def test_ctrl_c_keeps_a_failure_that_is_not_shrunk(interrupted_at):
+    events = run_campaign(Plan(first=0, last=0, workers=1, defect="truncate-to-high-watermark", failures_max=None))
+    assert any(isinstance(event, interrupted_at) for event in events)
+    kept = events.throw(KeyboardInterrupt())
+    assert isinstance(kept, Shrunk)
+    assert (kept.counterexample.name, kept.counterexample.trial) == ("recovery-keeps", trial_of_seed(0))
+    assert kept.counterexample.is_confirmed is None
+    assert next(events) == CampaignEnded(complete=False, seconds=pytest.approx(0, abs=3600))
 
 
 def test_a_seed_runs_the_same_twice_in_one_process():

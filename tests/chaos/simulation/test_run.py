@@ -49,7 +49,7 @@ def test_a_calm_run_is_in_order_and_every_record_is_read():
     validate(outcome.history)
     sent = {row["value"] for row in outcome.history.table("records").to_pylist() if row["direction"] == "send"}
     read = {row["value"] for row in outcome.history.table("records").to_pylist() if row["direction"] == "read"}
-    assert len(sent) == 5 * 3 + 1 + 1  # and the write that shows that the partition takes one
+    assert len(sent) == 5 * 3 + 1 + 1  # the last one is the write that shows that the partition accepts records
     assert sent == read
     committed, fetched = outcome.history.table("offsets").to_pylist()[:2]
     assert committed["offset"] == fetched["offset"] > 0
@@ -133,6 +133,20 @@ def test_a_consumer_continues_from_the_offset_that_it_seeks():
     moves = [row["after"] for row in outcome.history.table("positions").to_pylist() if row["cause"] == "seek"]
     assert moves[0] == 2
     assert len(moves) == 2
+
+
+def test_a_topic_that_is_created_again_has_the_replication_factor_of_its_last_creation():
+    again = (DeleteTopic(topic="b"), CreateTopic(topic="b", replication_factor=2))
+    isolated = Timed(at_ms=0, fault=Isolate(node=Role.CONTROLLER))
+    trial = Trial(
+        seed=3, topics=(Topic(), Topic(name="b")), clients=(RequestClient(steps=again),), schedule=(isolated,)
+    )
+    ran = run(trial)
+    assert ran.violation is None
+    assert {name: "replication.factor" in settings for name, settings in ran.history.run.topics.items()} == {
+        "a": True,
+        "b": False,
+    }
 
 
 def test_an_exception_of_the_broker_is_a_violation(monkeypatch: pytest.MonkeyPatch):

@@ -40,7 +40,7 @@ def judged(run_dir, *names, profile=SHORT):
     return {event.finding.requirement: event.finding for event in events if isinstance(event, RequirementJudged)}
 
 
-SAMPLE = 25
+SAMPLE = 12
 
 
 @pytest.mark.slow

@@ -173,7 +173,8 @@ def leaders_fail_over():
 def rolling_bounce():
     """Return the story of a leader that restarts without its log.
 
-    Node 1 leads. It is down from 2 to 6 s, when its replica is deleted and node 2 leads; at the end node 1 leads again.
+    Node 1 leads. It is down from 2 to 6 s; meanwhile its replica is deleted, and node 2 leads. At the end node 1 leads
+    again.
     """
     story = Story()
     story.call("create_topic", 0, 0.1)
@@ -197,7 +198,8 @@ def rolling_bounce():
 def last_replica_lost():
     """Return the story of an unclean election after the last in-sync replica is lost.
 
-    Node 1 becomes the only ISR member. It is down from 5 to 9 s, and from 12 to 17 s, when node 2 is elected.
+    Node 1 becomes the only ISR member. It is down from 5 to 9 s, and again from 12 to 17 s. Node 2 is elected while
+    node 1 is down the second time.
     """
     story = Story()
     story.call("create_topic", 0, 0.1)

@@ -1,4 +1,4 @@
-"""Post-run checks of one broker's history: valid ones pass, each change of one row is reported, an oracle agrees."""
+"""Post-run checks of one broker's history: valid histories pass, a change of one row is reported, an oracle agrees."""
 
 from hypothesis import given
 from hypothesis import strategies as st

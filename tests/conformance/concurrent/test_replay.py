@@ -52,7 +52,7 @@ def test_another_target_may_be_named(capsys, monkeypatch):
 
 
 def test_an_existing_cluster_has_its_own_number_of_nodes(capsys, broker):
-    """A program printed for an existing cluster has its number of nodes."""
+    """A program that is printed for an existing cluster uses the number of nodes of that cluster."""
     address = f"bootstrap:{broker.nodes[0].host}:{broker.nodes[0].port}"
     assert run_program(TRIAL, address) == 0
     assert json.loads(capsys.readouterr().out)["verdict"] == "ok"

@@ -74,7 +74,7 @@ def damages(_request, part):
 
 @dataclass
 class Renamed:
-    """The same broker as a target of another name and kind."""
+    """A target with another name and kind, but with the same broker."""
 
     inner: object
     name: str

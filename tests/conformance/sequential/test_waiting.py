@@ -36,7 +36,7 @@ SETTING = DescribeConfigs(("cleanup.policy",))
 
 
 class Late:
-    """Tampering that describes settings without a change in its first responses."""
+    """Tampering whose first responses describe settings as they were before a change."""
 
     def __init__(self, responses: int) -> None:
         self.left = responses

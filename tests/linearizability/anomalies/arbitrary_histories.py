@@ -1,4 +1,4 @@
-"""Arbitrary histories: valid by the format only, with offsets, outcomes, reads and faults that no broker produces."""
+"""Arbitrary histories: they keep the rules of the format, but no broker produces such offsets, outcomes and reads."""
 
 from tests.linearizability.anomalies.histories import TOPIC, Tables
 
@@ -210,7 +210,7 @@ def _add_group_rows(rng, tables, when, where):
 
 
 def arbitrary_group_history(rng):
-    """Return a few transactions, inputs, commits, fetches and owners of one partition, which often conflict."""
+    """Return a few transactions, inputs, commits, fetches and owners of one partition; many of them conflict."""
     tables, now = Tables(topics={TOPIC: {}}), 10
     place = {"topic": TOPIC, "partition": 0}
     kinds = ["produce", "commit_txn", "assigned", "heartbeat"] + ["commit_offsets", "fetch_offsets"] * 2

@@ -75,7 +75,7 @@ class FaultyCluster:
             self.isr = set(NODES) & self.isr
 
     def produce(self, until_stable=False):
-        """Write some successive produces, or enough to exceed the allowed time."""
+        """Write a few produces one after the other, or as many as it takes to exceed the allowed time."""
         until = self.now + (ALLOWED_S + 20) * SECOND if until_stable else 0
         for _ in range(ALLOWED_S if until_stable else self.rng.randrange(1, 12)):
             if until_stable and self.now > until:

@@ -190,7 +190,7 @@ def outages(attempts):
 
 
 def isr_known(o, log, nodes, begin, end):
-    """Return the time of the last report of the ISR if enough in-sync replicas remain, else None."""
+    """Return when the ISR was last requested while no fault changed, if enough in-sync replicas remain; else None."""
     needed = max([1, *(int(v) for v, _ in o.in_force(log.topic, "min.insync.replicas"))])
     if not nodes:
         return begin if isr_size(o, log) >= needed else None

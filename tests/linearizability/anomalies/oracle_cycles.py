@@ -31,7 +31,7 @@ def name_cycles(nodes, edges):
         ]
 
     def lowest(component, choose):
-        """Return the lowest cycle of the lowest node for which `choose` returns any."""
+        """Return the lowest of the cycles that `choose` returns for a node, for the lowest node with any; else None."""
         start = min((node for node in component if choose(node)), default=None)
         found = [] if start is None else choose(start)
         return min(found, key=lambda cycle: (len(cycle), [edge[1:] for edge in cycle]), default=None)

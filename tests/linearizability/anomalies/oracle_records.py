@@ -165,7 +165,7 @@ class RecordAnomalies(LogFacts):
         return any(self.is_final(row) for row in r["reads"])
 
     def is_final(self, row):
-        """Whether the record of a read row is certain to have been in the log at the end."""
+        """Whether the record of a read row was certainly in the log at the end of the run."""
         healed = self.o.healed_after()
         kept = self.promise_end(self.o.complete(row["op_id"]), 1) == FOREVER
         return kept or ((healed is None or self.o.invoke(row["op_id"]) > healed) and not self.superseded(row))

@@ -257,7 +257,7 @@ def poll_regress(tables, rng):
 
 
 def _poll_again(tables, ranges):
-    """Add a consumer that reads ranges of what the last poll returned, one poll each."""
+    """Add a consumer with one poll for each of some ranges; a poll returns what the last poll returned in its range."""
     final = max(row["op_id"] for row in tables.rows["operations"] if row["f"] == "poll")
     read = [row for row in _reads(tables) if row["op_id"] == final]
     now = max(row["complete_ns"] or row["invoke_ns"] for row in tables.rows["operations"]) + 10

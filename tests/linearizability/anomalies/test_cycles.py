@@ -119,7 +119,7 @@ def test_permitted_interleavings_are_never_a_violation(tmp_path_factory, seed):
 
 @pytest.mark.parametrize(("when", "names"), [("before", {"cycle-G1c"}), ("after", set())])
 def test_read_after_the_commit_request_is_not_part_of_a_cycle(tmp_path, when, names):
-    """Each transaction reads a record of the other; the first may do so only before its commit request."""
+    """Each transaction reads a record of the other: a cycle only if the first reads before its commit request."""
     tables = Tables(topics={TOPIC: {}})
     steps = [(1, SEND, "a"), (2, READ, "a", "dirty"), (2, SEND, "b"), (2, COMMIT), (1, READ, "b")]
     write_into(tables, steps)
@@ -168,7 +168,7 @@ def test_histories_contain_every_class(tmp_path_factory):
 
 @given(st.integers(3, 40), st.integers(3, 40))
 def test_class_is_unknown_when_the_budget_is_used_up(reads, writes):
-    """The graph is a ring with two read-write edges, so that every path back from one contains the other."""
+    """The graph is a ring with two read-write edges: every path back from the end of one contains the other."""
     nodes = reads + writes
     times = [(0, 100)] * nodes
     edges = {(node, (node + 1) % nodes, 3 if node in (0, reads) else 1) for node in range(nodes)}

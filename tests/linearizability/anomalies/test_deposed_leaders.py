@@ -10,7 +10,7 @@ OLD, NEW = 0, 1
 
 
 def judged(tmp_path, *, late_epoch, unclean="true"):
-    """Judge two acks=1 records: one at 6601, read in the old epoch after healing, and a later one at 6600."""
+    """Judge two acks=1 records: the first at 6601, read in the old epoch after healing; the second at 6600."""
     settings = {"replication.factor": "3", "min.insync.replicas": "1", "unclean.leader.election.enable": unclean}
     tables = Tables(topics={TOPIC: settings}, cluster={})
     tables.add("faults", fault_id=0, kind="starve", target="1", argument=None, inject_ns=100, heal_ns=300)
@@ -37,7 +37,7 @@ def read(tables, process, at_ns, offset, value, epoch):
     ("late_epoch", "unclean", "verdict"),
     [
         (NEW, "true", Verdict.PERMITTED),  # no single log can contain both: the first record was truncated
-        (OLD, "true", Verdict.VIOLATION),  # one log contains both
+        (OLD, "true", Verdict.VIOLATION),  # one log may contain both
         (NEW, "false", Verdict.VIOLATION),  # no record that was read may be truncated
     ],
 )

@@ -85,7 +85,7 @@ def test_valid_rebalances_have_no_anomaly(tmp_path, engine, events):
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize(("f", "error"), [("close", None), ("poll", "FENCED_MEMBER_EPOCH")])
 def test_a_member_that_left_or_was_fenced_owns_nothing(tmp_path, engine, f, error):
-    """Its client runs the callback for the lost partition too late."""
+    """The client of that member runs the callback for the lost partition too late."""
     tables = Tables(topics={TOPIC: {}})
     add_event(tables, 1, "assigned", 100)
     tables.op(1, f, 105 * MS, 106 * MS, "fail" if error else "ok", group="g", error=error)

@@ -1,4 +1,4 @@
-"""Records that a retry may have appended twice: the verdicts of the anomalies that a second copy would explain."""
+"""Records that a retry may have appended twice: the verdict if a second copy would explain an anomaly."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""History of a killed run: it is valid at every step and lacks at most the last second; open operations are kept."""
+"""History of a killed run: valid, complete except for at most the last second, and with its open operations."""
 
 import contextlib
 import os
@@ -57,7 +57,7 @@ def test_after_sigkill_at_most_the_last_second_is_missing(tmp_path):
 
     operations = history.table("operations").to_pylist()
     completed = [row for row in operations if row["complete_ns"] is not None]
-    # A step that ends during flush n is in flush n + 1, which has ended when flush n + 2 begins.
+    # A step that ends during flush n is written by flush n + 1, and that flush has ended when flush n + 2 begins.
     assert len(completed) >= 2 * sum(1 for flush in flushes if flush + 2 <= flushes[-1]) > 0
 
     opened = next(row for row in operations if row["process"] == 9)

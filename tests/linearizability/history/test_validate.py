@@ -296,7 +296,7 @@ def mutations(draw):
     return tables
 
 
-@settings(max_examples=150)
+@settings(max_examples=75)
 @given(tables=mutations(), batch_rows=st.sampled_from([1, 2, 100]))
 @example(tables=valid_tables(), batch_rows=1)
 def test_validator_agrees_with_the_oracle(tables, batch_rows, tmp_path_factory):

@@ -15,7 +15,7 @@ EXAMPLES = settings(max_examples=40, suppress_health_check=[HealthCheck.function
 class Workload:
     """Logs and the clients that poll them.
 
-    A send takes effect when it completes; if its outcome is unknown, with probability 1/2.
+    A send takes effect when it completes. A send of unknown outcome takes effect with probability 1/2.
     """
 
     def __init__(self, rng, lost=None):

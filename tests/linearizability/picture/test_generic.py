@@ -24,7 +24,7 @@ HISTORY = [
 
 
 def long_history(size, bad):
-    """Return a history of one process that reads back its own writes, and once a value that was never written."""
+    """Return a history of alternating writes and reads; the read `bad` returns a value that was never written."""
     history = []
     for op_id in range(size):
         write = op_id % 2 == 0
@@ -83,7 +83,7 @@ def test_a_long_history_is_cut_to_a_window_with_a_note():
 
 @pytest.mark.parametrize("plan", PLANS)
 def test_the_end_of_an_order_has_the_same_notes_as_the_whole(plan, monkeypatch):
-    """Of a long order only the last steps are shown, with the same states, reasons and positions as in the whole."""
+    """Only the last steps of a long order are shown, with the states, reasons and positions of the whole order."""
     rng = random.Random(f"late {plan}")
     compared = 0
     while compared < 12:
@@ -125,7 +125,7 @@ def test_there_is_nothing_to_draw_of_a_lawful_history():
 
 @pytest.mark.parametrize("plan", PLANS)
 def test_any_violation_of_any_model_has_a_picture_whose_orders_hold(plan):
-    """In each order that the picture shows, each step is permitted after the previous one by the model and in time."""
+    """In each order of the picture, the model and the times permit each step after the previous one."""
     rng = random.Random(plan)
     drawn = 0
     while drawn < 15:

@@ -120,7 +120,7 @@ PLANS: dict[str, tuple[Callable[[], Model], Input, Outputs]] = {
 
 
 def random_history(plan: str, rng: random.Random, size: int) -> list[Operation]:
-    """Generate a history with random outputs, or with those of a correct system, some of them then changed."""
+    """Generate a history with random outputs, or with the outputs of a correct system; some of these are changed."""
     make, generate_input, outputs = PLANS[plan]
     ticks = rng.choice([size, 2 * size, 4 * size])
     history = []
@@ -137,7 +137,7 @@ def random_history(plan: str, rng: random.Random, size: int) -> list[Operation]:
 
 
 def _with_correct_outputs(history, model, outputs, rng):
-    """Return the operations with outputs of the model, which applies each at a random moment of its interval."""
+    """Return the operations with outputs of the model, each applied to it at a random moment of its interval."""
     states, done = {}, []
     for op in sorted(history, key=lambda op: rng.uniform(op.invoke_ns, op.complete_ns)):
         key = model.partition(op.input) if model.partition else None

@@ -52,7 +52,7 @@ def _open(operation: Operation) -> Operation:
 
 
 def _with_known_outputs(model: Model) -> Model:
-    """Return a model for operations of unknown outcome but known output: their input is the pair (input, output)."""
+    """Return a model that also accepts a pair (input, output) as input, for an unknown outcome with known output."""
 
     def step(state: object, given: tuple, output: object) -> object:
         if isinstance(given[0], tuple):

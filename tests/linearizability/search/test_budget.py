@@ -20,7 +20,7 @@ FRONTIER, DEPTH_FIRST = (EngineName.FRONTIER,), (EngineName.DEPTH_FIRST,)
 
 
 def hard_queue(size: int = 24) -> list[Operation]:
-    """Return concurrent operations and an impossible output, so that every order has to be tried."""
+    """Return concurrent operations, one of them with an impossible output, so that a search has to try every order."""
     enqueues = [("enqueue", number) for number in range(size)]
     history = [
         Operation(op_id=op_id, input=given, output=None, invoke_ns=0, complete_ns=100)

@@ -29,7 +29,7 @@ def violations(plan: str, count: int, size: int):
 
 @pytest.mark.parametrize("plan", PLANS)
 def test_shrunk_histories_fail_and_need_each_operation(plan: str):
-    """No choice of other operations makes the shrunk history linearizable, unless one of its own is removed."""
+    """Adding any other operations does not make the shrunk history linearizable, unless one of its own is optional."""
     for name, model, history, outcome, explanation in violations(plan, 12, 7):
         key = model.partition or (lambda given: None)
         own = [op for op in history if key(op.input) == outcome.key and op.outcome is not Outcome.FAIL]

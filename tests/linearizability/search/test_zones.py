@@ -1,6 +1,6 @@
 """Zones of a register with unique writes, compared with the depth-first search.
 
-The rows of a conflict, with the writes of the values that they read, must be a violation on their own.
+The rows of a conflict, together with the writes of the values that these rows read, must be a violation by themselves.
 """
 
 import random

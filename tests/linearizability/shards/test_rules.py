@@ -28,7 +28,10 @@ def rejection(judge, run):
 
 
 def assert_rejected_as_by_validation(folder, tables, rows):
-    """Assert that the layout rejects what validation does. `rows`: in a row group, a task, a reread share, a part."""
+    """Assert that the layout rejects what validation does.
+
+    :param rows: the number of rows in a row group, a task, a share that is read again, and a part.
+    """
     run = write_history(folder / "run", tables)
     for path in (run / "history").glob("*.parquet"):
         pq.write_table(pq.read_table(path), path, row_group_size=rows[0])

@@ -5,6 +5,7 @@ import pytest
 from reference_broker.core.disk import MemoryDisk
 from reference_broker.core.log.config import LogConfig
 from reference_broker.core.log.unified_log import UnifiedLog
+from reference_broker.simulation.disk import SimulatedDisk
 from tests.reference_broker.log.batches import NOW_MS, Compression, idempotent, offsets, plain
 
 DIRECTORY = "orders-0"
@@ -113,6 +114,20 @@ def test_segments_below_the_recovery_point_are_not_recovered():
     assert recover(disk, log.recovery_point).log_end_offset == log.log_end_offset
     assert recover(disk, log.recovery_point - 1).log_end_offset == log.log_end_offset
     assert recover(disk, LAST_OFFSETS[-1]).log_end_offset == 0
+
+
+@pytest.mark.parametrize("suffix", [".index", ".timeindex"])
+def test_indexes_below_the_recovery_point_that_were_lost_and_rebuilt_are_durable(suffix):
+    disk = SimulatedDisk()
+    log = UnifiedLog.open(disk, DIRECTORY, CONFIG, NOW_MS)
+    log.append(plain(2), leader_epoch=0, now_ms=NOW_MS)
+    log.append(plain(2), leader_epoch=0, now_ms=NOW_MS)
+    log.roll(NOW_MS)
+    log.flush()
+    disk.delete(path(0, suffix))
+    reopened = UnifiedLog.open(disk, DIRECTORY, CONFIG, NOW_MS, recovery_point=log.recovery_point)
+    reopened.close()
+    assert not [name for name, file in disk.files.items() if name.endswith("index") and not file.is_durable]
 
 
 def test_clean_log_is_opened_without_reading_inactive_segments():

@@ -75,7 +75,7 @@ def ended(operation):
 
 
 def bucket(value):
-    """Return the middle of all numbers with the same first three digits and the same length."""
+    """Return the middle of the numbers that have the same number of digits and the same first three digits."""
     digits = len(str(value))
     if digits <= 3:
         return value
