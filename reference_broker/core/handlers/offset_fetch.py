@@ -2,7 +2,8 @@
 
 Follows: org.apache.kafka.coordinator.group.OffsetMetadataManager (KIP-447, KIP-709, KIP-848).
 
-- A partition without an offset is -1 with empty metadata and no error, even if the group or the topic is unknown.
+- For a partition without an offset, the response has offset -1, empty metadata and no error, even if the group or the
+  topic is unknown.
 - From version 2 null topics select all offsets of the group. From version 8 a request can have several groups
   (KIP-709). In version 10 topics have ids; unknown id: UNKNOWN_TOPIC_ID(100) (KIP-848).
 - `require_stable` (KIP-447, from version 7): the response waits until all written offsets are committed.
