@@ -6,7 +6,7 @@ Rules of this file:
 - The state is the result of the partition's records. It is loaded from the log in pieces when the leadership begins,
   and dropped when the leadership ends. So the next leader has the same state.
 - An offset becomes visible when its record is committed, because a new leader might not have the record before that.
-  Offsets in records above the high watermark are kept separately. Each read, and each append, first applies those that
+  Offsets in records above the high watermark are kept separately. Each read, and each append, applies those that
   are now below the high watermark. Kafka uses timelines (`TimelineHashMap`).
 - A group exists if it has an offset. Members are not supported yet.
 """
