@@ -3,9 +3,9 @@
 Follows: kafka.server.KafkaApis, kafka.server.ControllerApis (KIP-896).
 
 The version ranges are those of Apache Kafka 4.3. As in Kafka, Produce is advertised from version 0, although 3 is the
-lowest version served, because some clients look for version 0 in the list (KAFKA-18659: librdkafka).
-InitProducerId 6 is unstable in Kafka 4.3, and offered neither there nor here. The quorum's own requests are served in
-the newest version only, because only reference brokers send them.
+lowest version served, because some clients look for version 0 in the list (KAFKA-18659: librdkafka). InitProducerId 6
+is unstable in Kafka 4.3, so neither Kafka nor this broker offers it. The quorum's own requests are served in the newest
+version only, because only reference brokers send them.
 """
 
 from collections.abc import Iterable

@@ -4,8 +4,8 @@ Follows: kafka.server.AutoTopicCreationManager.
 
 The client receives UNKNOWN_TOPIC_OR_PARTITION at once, and retries. One CreateTopics request for a name is in flight at
 a time. Its response is ignored: the topic appears in the metadata, or the client's next request repeats the creation.
-The number of topics in flight is bounded, so a request for thousands of topics creates some of them at each retry, and
-never blocks the node. Kafka forwards all names, and its controller rejects more than 10,000 partitions.
+The number of topics in flight is bounded. So a request for thousands of topics never blocks the node, and each retry of
+the client creates some of them. Kafka forwards all names, and its controller rejects more than 10,000 partitions.
 """
 
 from collections.abc import Iterable

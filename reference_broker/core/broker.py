@@ -62,7 +62,7 @@ class Broker:
         self.published_offset = -1
         """Offset up to which this broker has applied the metadata, for its heartbeats; -1 before the first.
 
-        It does not advance until all replicas are opened, so that the broker is not unfenced before that.
+        It does not advance before all replicas are opened, so that the broker is not unfenced earlier.
         """
         self._controller_endpoint = controller_endpoint
         self.replicas = ReplicaManager(

@@ -13,15 +13,16 @@ Follows: kafka.server.BrokerLifecycleManager (KIP-631).
 `TRANSITIONS` is that table. One request is in flight at a time. Heartbeats are sent every
 `broker.heartbeat.interval.ms`, but sooner while a change of state is expected, so that a start is fast.
 
-- Every request contains the epoch of the registration's response, which does not change. A broker that is unregistered
-  while it runs receives STALE_BROKER_EPOCH until it is restarted.
-- While another broker is in controlled shutdown, this one reports its metadata offset at once, because the shutdown
-  waits for that. Kafka waits for the next heartbeat.
-- A rejected request, and one without a response, is retried with exponential backoff. Each error of a registration is
-  logged once; it may be transient, such as an unexpired session of a killed broker.
+- Every heartbeat contains the broker epoch from the registration's response. A broker does not register again while it
+  runs: if it is unregistered, it receives STALE_BROKER_EPOCH until it is restarted.
+- While another broker is in controlled shutdown, this broker reports a new metadata offset at once, because the
+  shutdown waits for it. In Kafka, the next heartbeat reports it.
+- If a request is rejected or has no response, it is retried with exponential backoff. Each error of a registration is
+  logged once. It may be transient, such as an unexpired session of a killed broker.
 - A broker that is not registered within `initial.broker.registration.timeout.ms` stops its node.
-- A controlled shutdown takes at most `broker.session.timeout.ms`, after which the broker would be fenced anyway, and
-  ends at once when there is no quorum (`begin_shutdown`). Kafka waits up to five minutes for both.
+- A controlled shutdown takes at most `broker.session.timeout.ms`, because the broker would be fenced after that time
+  anyway. If there is no quorum, the shutdown ends early (`begin_shutdown`). Kafka waits up to five minutes in both
+  cases.
 """
 
 from collections.abc import Callable

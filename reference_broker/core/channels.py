@@ -6,7 +6,7 @@ Rules of this file:
 - `then` is called once: with the response, or with null after a disconnection or timeout. It is never called inside
   `send_request`, and not at all once the channel is dropped.
 - A request that times out disconnects its channel and fails all requests in flight on it, as in Kafka.
-- Responses arrive in the order of the requests; one out of order disconnects the channel.
+- Responses must arrive in the order of the requests. A response that is out of order disconnects the channel.
 """
 
 from collections import deque
@@ -69,7 +69,7 @@ class Channels:
             )
 
     def send_request(self, channel: Channel, request: Any, then: ResponseHandler, *, timeout_ms: int, now: Now) -> None:
-        """Send a request, kio's entity, whose class determines API and version."""
+        """Send a request entity of kio. Its class determines API and version."""
         self._trace(RequestSent(channel, request))
         correlation_id = self._next_correlation_id
         self._next_correlation_id = (correlation_id + 1) % 2**31
@@ -114,7 +114,7 @@ class Channels:
         self._emit(Disconnect(channel))
 
     def _watch(self, channel: Channel) -> None:
-        """Set the timer of a channel, for its oldest request; a timer for each request would cost too much."""
+        """Set the timer of a channel for its oldest request, since a timer for each request would be expensive."""
         if channel not in self._watches:
             deadline_ms = self._under_way[channel][0].deadline_ms
             self._watches[channel] = self._timers.set(deadline_ms, lambda now: self._look(channel, now))

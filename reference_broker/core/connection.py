@@ -2,8 +2,8 @@
 
 Follows: kafka.network.RequestChannel.
 
-One request of a connection is processed at a time, as in Kafka, which mutes a channel until the response is sent; so
-responses are in the order of the requests. While a connection is `busy`, its later frames wait in the shell.
+One request of a connection is processed at a time, so responses are in the order of the requests. (Kafka mutes a
+channel until the response is sent.) While a connection is `busy`, its later frames wait in the shell.
 
 A channel is a connection that this node opens to another one; many requests may be in flight on it. The shell connects
 at the first `Send`, and reports a disconnection (`Channels.lost`).
@@ -69,7 +69,7 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class Disconnect:
-    """A channel to close at once, without a report that it is lost."""
+    """A channel to close at once. It is not reported as lost."""
 
     channel: Channel
 

@@ -18,7 +18,7 @@ class Disk(Protocol):
 
     @property
     def opened_per_event(self) -> int:
-        """Number of new logs that one event creates, before other events are processed: each needs several flushes."""
+        """Maximum number of new logs that one event creates, because each needs several flushes."""
         ...
 
     def exists(self, path: str) -> bool:
@@ -112,7 +112,7 @@ class MemoryDisk:
 
     @property
     def opened_per_event(self) -> int:
-        """Number of new logs that one event creates."""
+        """Maximum number of new logs that one event creates."""
         return 8
 
     @property

@@ -2,8 +2,9 @@
 
 Follows: kafka.server.EnvelopeUtils (KIP-590).
 
-It contains the client's request with its header, so the response inside has the client's correlation id, and the broker
-can relay it unchanged. It also contains the client's principal; without authentication that is `User:ANONYMOUS`.
+An Envelope contains the client's request with its header. So the response in the Envelope response has the client's
+correlation id, and the broker can relay it unchanged. An Envelope also contains the client's principal; without
+authentication, that is `User:ANONYMOUS`.
 """
 
 from collections.abc import Iterator

@@ -2,9 +2,9 @@
 
 Follows: kafka.server.ForwardingManager (KIP-590).
 
-A request is retried while no controller is known, after NOT_CONTROLLER, and after a disconnection, as in Kafka; so a
-client may receive TOPIC_ALREADY_EXISTS for a topic that its own request has created. After a minute the response is
-REQUEST_TIMED_OUT.
+As in Kafka, a request is retried while no controller is known, after NOT_CONTROLLER, and after a disconnection. So a
+client may receive TOPIC_ALREADY_EXISTS for a topic that an earlier attempt of the same request has created. After a
+minute the response is REQUEST_TIMED_OUT.
 """
 
 from collections.abc import Callable

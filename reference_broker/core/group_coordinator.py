@@ -2,8 +2,9 @@
 
 Follows: org.apache.kafka.coordinator.group.GroupCoordinatorService.
 
-A group's partition is the hash of its name modulo the number of partitions. If this broker does not lead it, the error
-is NOT_COORDINATOR(16); while its commits are loaded from the log, COORDINATOR_LOAD_IN_PROGRESS(14).
+A group's partition is the hash of its name modulo the number of partitions. If this broker does not lead that
+partition, the error is NOT_COORDINATOR(16). While the partition's log is being loaded, it is
+COORDINATOR_LOAD_IN_PROGRESS(14).
 
 A commit is appended with acks=all; the response is sent when it is committed. Errors of the partition are returned as
 errors of the coordinator, which clients retry (`_COORDINATOR_ERRORS`).
@@ -46,7 +47,7 @@ _COORDINATOR_ERRORS: Mapping[ErrorCode, ErrorCode] = MappingProxyType(
         ErrorCode.not_enough_replicas_after_append: ErrorCode.none,
     }
 )
-"""The client's error for an error of the partition. The last one maps to `none`, because the records are committed."""
+"""The client's error for an error of the partition. The last error maps to `none`: the records are committed."""
 
 _TOMBSTONES_PER_EVENT = 1_000
 """Maximum number of offsets of deleted topics that one event deletes, in some 10 ms."""
@@ -124,7 +125,7 @@ class GroupCoordinator:
     def _append_tombstones(self, offsets: GroupOffsets, keys: Iterator[OffsetCommitKey], now: Now) -> None:
         """Append the next tombstones, and schedule the rest, until the leadership ends.
 
-        The offsets of a topic that was created again meanwhile stay: a consumer may have committed them since.
+        If a topic was created again meanwhile, its offsets stay, because a consumer may have committed them since.
         """
         if self._led.get(offsets.partition.index) is not offsets:
             return
@@ -151,7 +152,7 @@ class GroupCoordinator:
         return offsets if offsets.is_loaded else ErrorCode.coordinator_load_in_progress
 
     def commit(self, offsets: GroupOffsets, commits: Sequence[Commit], settled: Settled, now: Now) -> None:
-        """Append commits. `settled` receives the error or none, once they are committed, perhaps at once."""
+        """Append commits. `settled` receives the error, or `none` when they are committed, possibly at once."""
         if commits:
             self._append(offsets, commits, settled, now)
         else:

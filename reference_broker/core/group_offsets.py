@@ -3,11 +3,11 @@
 Follows: org.apache.kafka.coordinator.group.OffsetMetadataManager.
 
 Rules of this file:
-- The state is the replay of the partition's records. It is loaded from the log in pieces when leadership begins, and
-  dropped when it ends; so the next leader has the same state.
-- A commit becomes visible when its record is committed: records above the high watermark are kept separately, and
-  applied at reads and at the next commit. Until then, a new leader might lose them. Kafka uses timelines
-  (`TimelineHashMap`).
+- The state is the result of the partition's records. It is loaded from the log in pieces when the leadership begins,
+  and dropped when the leadership ends. So the next leader has the same state.
+- An offset becomes visible when its record is committed, because a new leader might not have the record before that.
+  Offsets in records above the high watermark are kept separately. Each read, and each append, applies those that
+  are now below the high watermark. Kafka uses timelines (`TimelineHashMap`).
 - A group exists if it has an offset. Members are not supported yet.
 """
 
@@ -38,7 +38,7 @@ class GroupOffsets:
 
     @property
     def is_loaded(self) -> bool:
-        """Whether the log has been loaded up to its end at the beginning of leadership."""
+        """Whether the log has been loaded up to the end that it had when the leadership began."""
         return self._loaded_to >= self._load_to
 
     def load_more(self) -> None:

@@ -13,8 +13,8 @@ Rules of this file:
 - A node decides nothing. It passes the output of one part to the others, in order, until no output is left.
 - A controller is active when its node leads and every committed record is applied (KIP-595), that is, when the high
   watermark is above the start of its epoch.
-- As in Kafka, a broker receives the metadata when this node has caught up with the high watermark that it knows, and
-  then every change. It applies a change before the controller responds to the request that caused it.
+- As in Kafka, a broker receives the metadata when this node has applied the log up to the high watermark that it knows,
+  and every change after that. It applies a change before the controller responds to the request that caused the change.
 - Voters are nodes with the controller's role; a broker alone follows the log as an observer.
 """
 
@@ -60,7 +60,7 @@ _RESIGNATION_MAX_MS = 1_000
 """Time for which a stopping leader of the quorum waits for another leader; an election takes a fraction of it."""
 
 _NO_QUORUM_MAX_MS = 1_500
-"""Time for which a stopping broker waits for a quorum; the election of a leader takes less."""
+"""Time for which a stopping broker waits for a quorum; an election takes less time."""
 _WATCH_MS = 100
 
 
@@ -160,7 +160,7 @@ class Node:
         self._settle(now)
 
     def _watch_quorum(self, last_contact_ms: int, now: Now) -> None:
-        """End the controlled shutdown without a quorum, as on the last nodes of a cluster that is stopped."""
+        """End the controlled shutdown if there is no quorum, as when most nodes of a cluster have stopped already."""
         assert self.broker is not None
         if self.quorum.is_shutting_down:
             return
@@ -176,7 +176,7 @@ class Node:
         self.runtime.timers.set(now.monotonic_ms + _RESIGNATION_MAX_MS, self._give_up_waiting)
 
     def _give_up_waiting(self, now: Now) -> None:
-        """Stop without another leader: none was elected in time, perhaps because all nodes stop."""
+        """Stop although no other leader was elected in time, perhaps because all nodes are stopping."""
         self._is_stopped = True
 
     def close(self) -> None:
@@ -214,7 +214,7 @@ class Node:
 
     @property
     def has_caught_up(self) -> bool:
-        """Whether the broker has applied the metadata up to the high watermark that this node knew."""
+        """Whether the broker has received all metadata up to the high watermark that this node knew."""
         return self._has_caught_up
 
     @property
@@ -378,8 +378,8 @@ class Node:
         if self._has_caught_up:
             self.broker.on_metadata_update(delta, now)
         elif self._is_caught_up and self.broker.epoch != UNKNOWN_EPOCH:
-            # Until the registration of this incarnation is committed, the image has the leaderships of the last one.
-            # But a power cut may have removed records from this broker's logs that the other replicas have.
+            # Until the registration of this incarnation is committed, the image has the previous one's leaderships.
+            # This broker must not resume them: a power cut may have removed records that other replicas have.
             self._has_caught_up = True
             self.broker.on_metadata_update(MetadataDelta(everything=True), now)
 

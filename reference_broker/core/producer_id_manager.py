@@ -2,8 +2,8 @@
 
 Follows: org.apache.kafka.coordinator.transaction.ProducerIdManager (KIP-730).
 
-Ids are unique: the rest of a block is discarded when the broker stops. While the block is exhausted, requests wait for
-the next one. If it does not arrive, all waiting requests fail, and clients may retry.
+Ids are unique, because the rest of a block is discarded when the broker stops. When the block is exhausted, requests
+wait for the next block. If that does not arrive, all waiting requests fail, and clients may retry.
 """
 
 from collections import deque

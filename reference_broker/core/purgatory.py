@@ -88,7 +88,7 @@ class Purgatory:
                 self._remove(watched, watched.deadline)
 
     def _try(self, watched: _Watched, now: Now, changed_key: Hashable | None) -> None:
-        """Try to complete an operation. It has no deadline during the call, so that it is not tried recursively."""
+        """Try to complete an operation. `deadline` is null during the call, which prevents a recursive call."""
         deadline, watched.deadline = watched.deadline, None
         if deadline is None:
             return

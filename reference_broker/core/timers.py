@@ -72,7 +72,7 @@ class Timers:
         return self._heap[0][0] if self._heap else None
 
     def fire(self, now: Now, actions_max: int = sys.maxsize) -> None:
-        """Run the actions that are due. Timers that they set wait for the next call, even if they are due at once.
+        """Run the actions that are due. Timers that these actions set wait for the next call, even if they are due.
 
         So other events are processed between the steps of long work.
 

@@ -71,7 +71,7 @@ class ResponseSent(Event):
 
 @dataclass(frozen=True, slots=True)
 class KeyChecked(Event):
-    """A check, after a change, of the operations that wait under a key of the purgatory."""
+    """A check of the operations that wait under a key of the purgatory, because the key has changed."""
 
     key: Hashable
 
@@ -226,6 +226,6 @@ class LogTruncated(PartitionEvent):
 
 @dataclass(frozen=True, slots=True)
 class LogFullyTruncated(PartitionEvent):
-    """A removal of all records of a follower. It starts at an offset, because the leader's log starts above its end."""
+    """A removal of all records of a follower, because the leader's log starts above the end of its log."""
 
     log_start_offset: int

@@ -1,8 +1,8 @@
-"""Work of a request that is too long for one event: Kafka's request handler pool, for one thread.
+"""Work of a request that takes several events. In Kafka, a pool of request handler threads does such work.
 
 Rules of this file:
 - The first step runs at once; most requests have only one step.
-- The remaining steps run one per event, and one request after the other, which limits the memory.
+- The remaining steps run one per event. One request is completed after the other, which limits the memory.
 - State may change between two steps. So work uses immutable values, and its result is checked against the new state.
 """
 

@@ -2,12 +2,12 @@
 
 kio's reader differs from Kafka's in these points, which a walk over the bytes corrects:
 
-- kio allocates memory for the claimed length of an array, and a length of 2^31 ends the process. The walk rejects an
-  array with more elements than remaining bytes, a string or tagged field that is longer, and a string of more than
-  32,767 bytes, as Kafka's readers do.
-- kio reads any number of elements. The walk allows `ELEMENTS_MAX` per request, because a node decodes a request and
-  encodes its response at once. In Kafka several threads handle requests. It bounds only their bytes
-  (`socket.request.max.bytes`), and the records of one request to the controller (10,000).
+- kio allocates memory for the claimed length of an array, and a length of 2^31 ends the process. As Kafka's readers do,
+  the walk rejects an array with more elements than bytes are left, a string or tagged field that is longer than the
+  bytes that are left, and a string of more than 32,767 bytes.
+- kio reads any number of elements. The walk allows `ELEMENTS_MAX` per request, because a node decodes a request, and
+  encodes its response, in one step of its only thread. Kafka has several threads for requests. It limits only the bytes
+  of a request (`socket.request.max.bytes`), and the records that one request to the controller may write (10,000).
 - kio rejects unknown tagged fields, which a newer client may send and a server must skip (KIP-482). The walk records
   where they are, and `bounds_checker` removes them.
 - kio reads null in a field that is not nullable. The walk rejects it, as Kafka's readers do.
@@ -24,7 +24,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 from reference_broker.protocol.errors import MalformedRequestError
 
 Cut = tuple[int, int, bytes]
-"""Start, end and replacement of a range of bytes; the replacement is mostly empty."""
+"""Start and end of a range of bytes, and its replacement, which is usually empty."""
 ELEMENTS_MAX = 10_000
 """Limit of the elements of all arrays of a request: Kafka's limit of the records that a request to the controller may
 write (`QuorumController.MAX_RECORDS_PER_USER_OP`). Work of more than 50 ms is done in steps (`protocol.steps`)."""
@@ -48,7 +48,7 @@ class Cuts(list[Cut]):
 
 
 Walk = Callable[[bytes, int, Cuts], int]
-"""Function from the position of a value in a frame to its end; adds cuts. Raises `MalformedRequestError`."""
+"""Function from the position of a value in a frame to its end. It adds cuts, or raises `MalformedRequestError`."""
 
 _SIZES_BYTES = {
     "bool": 1,
@@ -234,7 +234,7 @@ def _array_walk(element: Walk, read_length: Callable[[bytes, int], tuple[int, in
 
 
 def _length_reader(flexible: bool, legacy: struct.Struct, nullable: bool) -> Callable[[bytes, int], tuple[int, int]]:
-    """Return a reader of lengths: a varint of length + 1 in flexible versions, else a signed integer. Null is 0."""
+    """Return a reader of lengths: a varint of length + 1 in flexible versions, else a signed integer; 0 for null."""
 
     def read_compact(frame: bytes, position: int) -> tuple[int, int]:
         length, position = _read_varint(frame, position)

@@ -1,7 +1,7 @@
 """Fast encoder of kio's entities, with the same bytes as kio's writer.
 
-kio's writer writes each field into a buffer, which takes longer than all other work for a short message. Here a writer
-is compiled once per message class from kio's dataclasses: it packs adjacent fields of fixed size together, and joins
+kio's writer writes each field into a buffer. For a short message, this takes longer than all other work. Here a writer
+is compiled once per message class from kio's dataclasses. It packs adjacent fields of fixed size together, and joins
 the parts at the end.
 
 An array that thousands of elements of a message share is a `SharedArray`, which is encoded once.

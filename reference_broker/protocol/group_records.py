@@ -53,7 +53,7 @@ class OffsetCommitValue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ValueWithoutEpoch:
-    """Versions 0 to 2, without the expiry timestamp, which only version 1 has."""
+    """Versions 0 to 2. The expiry timestamp, which only version 1 has, is not a field here."""
 
     __type__: ClassVar = EntityType.data
     __version__: ClassVar[int] = 0

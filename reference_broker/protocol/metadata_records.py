@@ -1,4 +1,4 @@
-"""Records of `__cluster_metadata-0`, as dataclasses of kio's form; kio has only the messages of the protocol.
+"""Records of `__cluster_metadata-0`, as dataclasses in kio's form; kio itself has no metadata records.
 
 Follows: org.apache.kafka.metadata.MetadataRecordSerde (KIP-631).
 
@@ -55,7 +55,7 @@ class BrokerEndpoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerFeature:
-    """A range of feature levels that a broker or controller can run at."""
+    """A range of levels of a feature that a broker or controller supports."""
 
     __type__: ClassVar = EntityType.nested
     __version__: ClassVar[int] = 4
@@ -67,7 +67,7 @@ class BrokerFeature:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegisterBrokerRecord:
-    """Registration of a broker (KIP-631). Its epoch is the offset of this record and grows with every registration."""
+    """Registration of a broker (KIP-631). The epoch of a new incarnation is the offset of its registration."""
 
     __type__: ClassVar = EntityType.data
     __version__: ClassVar[int] = 4
@@ -154,7 +154,8 @@ class ConfigRecord:
 class PartitionChangeRecord:
     """Changed fields of a partition; null, -1 or `NO_LEADER_CHANGE` means unchanged.
 
-    Each of these records increments the partition epoch; one with a leader, even the same, increments the leader epoch.
+    Each of these records increments the partition epoch. A record with a leader, even the present one, also increments
+    the leader epoch.
     """
 
     __type__: ClassVar = EntityType.data
@@ -256,7 +257,7 @@ class BrokerRegistrationChangeRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoOpRecord:
-    """Record without a change (KIP-835): it advances an idle high watermark, which shows that the quorum works."""
+    """Record without a change (KIP-835). It advances an idle high watermark, which shows that the quorum works."""
 
     __type__: ClassVar = EntityType.data
     __version__: ClassVar[int] = 0

@@ -8,8 +8,8 @@ A batch is a header of 61 bytes, then the records, which may be compressed toget
     base timestamp 8 | max timestamp 8 | producer id 8 | producer epoch 2 | base sequence 4 | records count 4
 
 Rules of this file:
-- The checksum (CRC-32C) covers the bytes from the attributes on. A broker assigns base offset and leader epoch, which
-  precede it, without a new checksum; a broker that sets a timestamp must compute it again.
+- The checksum (CRC-32C) covers the bytes from the attributes on. Base offset and leader epoch precede it, so a broker
+  assigns them without a new checksum. A broker that sets a timestamp must compute the checksum again.
 - Records are decoded only if the protocol requires it: to check keys on a compacted topic, to look up a timestamp, and
   to count the records.
 """
@@ -28,7 +28,7 @@ Bytes = bytes | bytearray | memoryview
 
 HEADER_SIZE_BYTES = 61
 LOG_OVERHEAD_BYTES = 12
-"""Size of base offset and length, which the length does not include."""
+"""Size of the fields base offset and length; the length of a batch does not include them."""
 MAGIC = 2
 NO_TIMESTAMP = -1
 NO_PRODUCER_ID = -1
@@ -140,7 +140,7 @@ class BatchHeader(NamedTuple):
 
 
 def checksum(batch: Bytes) -> int:
-    """Return the CRC-32C that the header of a batch with exactly these bytes should contain."""
+    """Return the CRC-32C that the header of the batch in these bytes should contain."""
     return crc32c(memoryview(batch)[_ATTRIBUTES_POSITION:])
 
 

@@ -1,8 +1,8 @@
 """Caches of repeated messages: the same bytes are decoded once, and the same entity is encoded once.
 
 In an idle cluster a follower sends the same Fetch request twice a second and receives the same response; heartbeats are
-repeated, too. Entities are immutable and can be shared. The caches hold many short messages and a few long ones, for
-all versions together, and only for these APIs: otherwise a node would keep the last records of each Produce version.
+repeated, too. Entities are immutable and can be shared. The caches hold many short messages and a few long ones of all
+versions. They are used only for these two APIs: otherwise a node would keep the records of the last Produce requests.
 """
 
 from collections import deque

@@ -13,13 +13,13 @@ Steps = Generator[None, None, _T]
 RECORDS_PER_STEP = 4096
 BYTES_PER_STEP = 256 * 1024
 ELEMENTS_PER_STEP = 256
-"""Number of a request's elements that one step handles; one takes up to a tenth of a millisecond."""
+"""Number of a request's elements that one step handles; one element takes up to a tenth of a millisecond."""
 
 
 class Pace:
     """Counter for the pauses of a loop over the elements of a request: `if pace.is_due(): yield`, before each element.
 
-    :ivar elements: number of elements in the present step; a loop adds to it for work that exceeds one element.
+    :ivar elements: number of elements in the present step; a loop adds to it if an element takes longer than others.
     """
 
     def __init__(self) -> None:

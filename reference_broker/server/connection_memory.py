@@ -1,8 +1,9 @@
 """Limit of the memory that all connections of a node use for incomplete requests and unread responses.
 
-Kafka limits only requests, and only if `queued.max.request.bytes` is set (KIP-72): then it stops reading. It needs no
-limit for responses, because it sends records from files. Here the connection that uses the most memory is closed, and
-its client retries: a client that sends half a request, or reads no response, does not block others.
+Kafka limits only the memory of requests, and only if `queued.max.request.bytes` is set (KIP-72). At the limit it stops
+reading. It needs no limit for responses, because it sends records from files. Here the connection that uses the most
+memory is closed, and its client retries. So a client that sends half a request, or reads no response, does not block
+other clients.
 """
 
 from collections.abc import Collection
@@ -11,7 +12,7 @@ from typing import Protocol
 _OTHERS_BYTES = 16 * 1024 * 1024
 """Limit of the memory in addition to one request of the maximal size."""
 _COUNTED_MIN_BYTES = 1024 * 1024
-"""Size of a connection below which the total is not computed, because only large messages exceed the limit."""
+"""Size of a changed connection below which the total is not computed, because only large messages exceed the limit."""
 
 
 class Holder(Protocol):

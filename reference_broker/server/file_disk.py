@@ -31,7 +31,7 @@ class FileDisk:
 
     @property
     def opened_per_event(self) -> int:
-        """Number of new logs that one event creates: each takes over 10 ms if three nodes create logs at once."""
+        """Maximum number of new logs that one event creates. Each takes over 10 ms if three nodes create logs."""
         return 2
 
     def exists(self, path: str) -> bool:
@@ -58,7 +58,7 @@ class FileDisk:
         return data
 
     def append(self, path: str, *parts: bytes | bytearray | memoryview) -> None:
-        """Append to a file, which is created if it does not exist. A failed write is truncated again."""
+        """Append to a file, which is created if it does not exist. If a write fails halfway, its bytes are removed."""
         descriptor = self._descriptor(path, os.O_CREAT)
         size_bytes = sum(map(len, parts))
         written = os.writev(descriptor, parts) if size_bytes else 0
@@ -121,8 +121,8 @@ class FileDisk:
     def delete_directory(self, path: str) -> None:
         """Delete a directory with its content. It is renamed first: after a crash no partial partition remains.
 
-        The new name is the same for all directories, so that remains of a crash are deleted too. A suffix would not
-        fit: the name of the longest topic has no room for it.
+        All directories are renamed to the same name, so the next deletion also deletes what a crash has left. A suffix
+        to the directory's own name is not possible, because the longest topic name leaves no room for it.
         """
         for name in [name for name in self._descriptors if name.startswith(f"{path}/")]:
             self._close(name)

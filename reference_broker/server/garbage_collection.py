@@ -1,13 +1,14 @@
 """Garbage collection in short pauses, also in a node with thousands of replicas.
 
-A full collection by Python visits every object: all requests wait for 150 ms with 8,000 replicas. But nearly everything
-is freed by its reference count; only a closed connection leaves a cycle, that of asyncio's transport.
+A full collection by Python visits every object. With 8,000 replicas, all requests wait for it for 150 ms. But nearly
+all objects are freed by their reference counts. Only a closed connection leaves a reference cycle, that of asyncio's
+transport.
 
 Rules of this module:
-- Python collects the two young generations. Objects that survive are collected once here, and are then frozen:
-  permanent, so that no later collection visits them.
-- A connection that is open when its objects are frozen leaves its cycle when it is closed. So once in many collections
-  all objects are visited.
+- Python collects the two young generations. Objects that survive are collected once by this module, and are then
+  frozen, so that no later collection visits them.
+- If a connection is open when its objects are frozen, its cycle is not freed when it is closed. Therefore one in many
+  collections visits all objects.
 """
 
 import gc
@@ -15,7 +16,7 @@ import gc
 _YOUNG_COLLECTIONS = 10
 """Collections of the second generation, of some 7,000 objects each, before their survivors are collected and frozen."""
 COMPLETE_EVERY = 32
-"""Every nth collection visits all objects: when some two million objects more were created than freed."""
+"""Every nth collection visits all objects. In that time, some two million more objects are created than freed."""
 _NEVER = 2**31 - 1
 
 
@@ -33,7 +34,7 @@ class GarbageCollection:
 
     @property
     def is_due(self) -> bool:
-        """Whether `collect` is to be called, between two events."""
+        """Whether `collect` should be called before the next event."""
         return gc.get_count()[2] >= _YOUNG_COLLECTIONS
 
     def collect(self) -> None:

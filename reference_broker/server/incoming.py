@@ -2,9 +2,9 @@
 
 Follows: org.apache.kafka.common.network.KafkaChannel.
 
-It is an asyncio protocol, not a stream: a request takes tens of microseconds, and a task switch would take as long.
-Frames wait in the buffer while the core processes a request (`busy`), or while the peer does not read its responses. If
-the buffer grows too large, the socket is not read, and TCP slows the peer down.
+The connection is an asyncio protocol, not a stream: a request takes tens of microseconds, and a task switch would take
+as long. Frames wait in the buffer while the core processes a request (`busy`), or while the peer does not read its
+responses. If the buffer grows too large, the socket is not read, and TCP slows the peer down.
 """
 
 import asyncio

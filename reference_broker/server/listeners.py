@@ -2,8 +2,9 @@
 
 Follows: kafka.network.SocketServer.
 
-They are bound before any file is read or written, so that a port in use has no side effect. The controller's listener
-accepts connections as soon as the node is created, the others when the node knows its cluster.
+All ports are bound before any file is read or written, so that a port in use has no side effect. The controller's
+listener accepts connections as soon as the node is created, the other listeners when the node has the cluster's
+metadata.
 """
 
 import asyncio

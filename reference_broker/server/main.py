@@ -3,9 +3,9 @@
 Follows: kafka.server.KafkaRaftServer.
 
 SIGTERM, SIGINT, or the end of standard input with `--exit-with-stdin`, start a clean shutdown: the broker and the
-controller resign their leaderships, and the logs are closed. Its time is bounded, and a second signal ends the process
-at once, so that no node waits for a quorum that is unavailable. After any other end of the process, the next start
-recovers the directory.
+controller resign their leaderships, and the logs are closed. The time of a shutdown is bounded, so that no node waits
+for an unavailable quorum, and a second signal ends the process at once. After any other end of the process, the next
+start recovers the directory.
 """
 
 import asyncio
@@ -51,7 +51,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _return_large_blocks() -> None:
-    """Have glibc return the memory of large requests and responses at once; it would keep blocks of up to 32 MB."""
+    """Have glibc return the memory of large messages at once; by default it keeps blocks of up to 32 MB."""
     libc = ctypes.CDLL(None)
     if hasattr(libc, "mallopt"):
         libc.mallopt(_M_MMAP_THRESHOLD, _LARGE_BYTES)
@@ -186,7 +186,7 @@ class _Process:
             self._stop()
 
     def _signalled(self) -> None:
-        """Stop the node; end it at once if this is the second signal. The end of standard input does not count."""
+        """Stop the node, or end it at once on the second signal. The end of standard input is not a signal."""
         if self._is_signalled:
             self._end()
         else:

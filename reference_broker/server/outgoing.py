@@ -4,8 +4,8 @@ Follows: org.apache.kafka.clients.NetworkClient.
 
 Rules of this file:
 - A host name is resolved at each connect, with the hosts file, because a test may change its address.
-- If a connection fails or breaks, the channel is lost at once (`on_lost`). It is not retried here: the sender of the
-  request backs off and sends again, which opens a new connection.
+- If a connection fails or breaks, the channel is reported as lost at once (`on_lost`). This module does not retry. The
+  sender of the request backs off and sends again, which opens a new connection.
 """
 
 import asyncio

@@ -1,6 +1,6 @@
 """Imperative shell around the core: executes effects, sets the timer, and reads the clocks.
 
-Rules of this file: it makes no decision about Kafka. An exception in a handler is a bug: it is printed on standard
+Rules of this file: it makes no decision about Kafka. An exception in a handler is a bug. It is printed on standard
 error, and the connection of the request is closed. A failed disk, an invalid quorum state, a metadata fault or a failed
 registration ends the node (`failed`), as in Kafka.
 """
@@ -128,7 +128,7 @@ class Shell:
     # Effects
 
     def _proceed(self, current: Incoming | None) -> None:
-        """Execute effects, and schedule the next request of each connection but `current`, whose caller handles it."""
+        """Execute effects, and schedule the next request of each connection. The caller does that for `current`."""
         for effect in self.node.take_effects():
             match effect:
                 case Respond(connection, data):

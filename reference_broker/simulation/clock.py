@@ -9,7 +9,7 @@ _PPM = 1_000_000
 class MachineClock:
     """A clock that maps true time (milliseconds since the start of the simulation) to the time on this machine.
 
-    :ivar wall_offset_ms: the lead of its wall clock over true time; set it to make the clock jump.
+    :ivar wall_offset_ms: the time by which the wall clock is ahead of the monotonic clock; a change is a clock jump.
     """
 
     def __init__(self) -> None:
@@ -29,7 +29,7 @@ class MachineClock:
         return Now(WALL_START_MS + own_ms + self.wall_offset_ms, own_ms)
 
     def true_ms(self, own_ms: int) -> int:
-        """Return the true time when the monotonic clock reaches this."""
+        """Return the true time at which the monotonic clock reaches `own_ms`."""
         passed = own_ms - self._anchor_own_ms
         return self._anchor_true_ms + -(-passed * _PPM // (_PPM + self._rate_ppm))
 

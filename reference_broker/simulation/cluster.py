@@ -97,7 +97,7 @@ class SimulatedCluster:
     # Start and end of nodes
 
     def start(self, node_id: int) -> None:
-        """Start a node on its disk. If that is not possible, the machine has `failed`."""
+        """Start a node on its disk. If the node cannot start, `failed` of its machine has the error."""
         machine = self.machines[node_id]
         properties = self._properties_of(node_id)
         layout = Layout.of(properties, node_id)
@@ -180,7 +180,7 @@ class SimulatedCluster:
     ) -> "ClientConnection":
         """Open a connection of a client.
 
-        :param place: the client's end of its link to the node, for link faults.
+        :param place: the name of the client's place, by which link faults select its connections.
         :param received: called with each response, which begins with its length.
         :param closed: called when the connection is closed, or could not be opened.
         """
@@ -212,7 +212,7 @@ class ClientConnection:
 
     @property
     def is_established(self) -> bool:
-        """Whether the node has accepted it; requests sent before wait for that."""
+        """Whether the node has accepted the connection. Requests that were sent earlier wait until then."""
         return self._pipe.is_established
 
     def send(self, data: bytes) -> None:
@@ -220,5 +220,5 @@ class ClientConnection:
         self._network.send(self._pipe, data, from_opener=True)
 
     def close(self) -> None:
-        """Close it; no response is received afterwards."""
+        """Close the connection; no response is received afterwards."""
         self._network.close(self._pipe, by_opener=True)

@@ -4,16 +4,16 @@
 |--------------------------------------------------|------------------------------------------------------------------|
 | `node-started`, `node-ended:HOW`                 | HOW: kill, power, stop, failed                                   |
 | `quorum:ROLE`, `quorum:truncation`               | a node becomes leader, candidate, …; its log is truncated        |
-| `snapshot:taken`, `snapshot:installed`           | of the metadata                                                  |
-| `controller:active`, `controller:failover`       | a controller becomes active; another one than before             |
-| `election:clean`, `:unclean`, `:preferred`       | a partition has another leader                                   |
-| `partition:offline`, `isr:shrink`, `isr:expand`, | in the committed metadata                                        |
+| `snapshot:taken`, `snapshot:installed`           | a node has taken a snapshot of the metadata, or fetched one      |
+| `controller:active`, `controller:failover`       | a controller becomes active; it is another one than before       |
+| `election:clean`, `:unclean`, `:preferred`       | the leader of a partition has changed to another replica         |
+| `partition:offline`, `isr:shrink`, `isr:expand`, | a partition has changed in the committed metadata                |
 | `reassignment:begun`, `:completed`               |                                                                  |
-| `broker:registered`, `:fenced`, `:unfenced`,     | likewise                                                         |
+| `broker:registered`, `:fenced`, `:unfenced`,     | a broker has changed in the committed metadata                   |
 | `:shutting-down`                                 |                                                                  |
 | `epoch:leader`, `:follower`, `:offline`          | a replica applies a new leader epoch in this role                |
-| `isr:pending-expand`, `:pending-shrink`          | a leader proposes another ISR, whether it is accepted or not     |
-| `log:truncated`, `:began-again`, `:rolled`,      | of a replica                                                     |
+| `isr:pending-expand`, `:pending-shrink`          | a leader proposes an ISR, which may be rejected                  |
+| `log:truncated`, `:began-again`, `:rolled`,      | the log of a replica has changed, or was opened again            |
 | `:start-moved`, `:recovered`, `:opened-clean`,   |                                                                  |
 | `:lost-content`                                  |                                                                  |
 | `purgatory:expired`                              | a delayed request completes at its timeout                       |
@@ -21,8 +21,8 @@
 | `diverging-epoch`                                | a leader returns a diverging epoch to a follower                 |
 | `error:API:NAME`                                 | in any response: `error:fetch:FENCED_LEADER_EPOCH`               |
 
-A change of the metadata is counted once, for the first node that applies it; states that this node skips are not
-counted.
+A change of the metadata is counted once, when the first node applies it. If that node applies several changes at once,
+the states in between are not counted.
 """
 
 from collections import Counter
@@ -72,7 +72,7 @@ STATES = (
     *("error:alter_partition:INELIGIBLE_REPLICA", "error:alter_partition:INVALID_UPDATE_VERSION"),
     *("error:broker_heartbeat:NOT_CONTROLLER", "error:broker_heartbeat:STALE_BROKER_EPOCH"),
 )
-"""States that a campaign should reach, and errors that fence a broker, a client or a request."""
+"""States that a campaign should reach, among them the error codes that reject outdated and early requests."""
 
 _COUNTED: dict[type[Event], str] = {
     OperationExpired: "purgatory:expired",
@@ -247,7 +247,7 @@ def _election(before: PartitionRecord, now: PartitionRecord) -> str:
 
 
 def _errors(response: Any, counts: Counter[str]) -> Iterator[ErrorCode]:
-    """Yield the errors of a response, at its top and for each partition."""
+    """Yield the top-level error of a response, and the error of each partition. Count diverging epochs."""
     top: ErrorCode = getattr(response, "error_code", ErrorCode.none)
     if top is not ErrorCode.none:
         yield top

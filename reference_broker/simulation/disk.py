@@ -1,23 +1,23 @@
 """A disk behind a page cache, with faults.
 
 At a power cut (`cut_power`) unflushed data are lost, completely or in part:
-- A file keeps the content of its last flush, and any number of the bytes appended since. One complete sector of these
-  bytes may be zeros, because a file system writes sectors in any order.
+- A file keeps the content of its last flush, and a part, from the start, of the bytes that were appended since. One
+  complete sector of this part may be zeros, because a file system writes sectors in any order.
 - A file that was rewritten by `write` has its new content, only the first part of it, or its old content.
 - A file that was truncated without a flush may have its old end again.
 - A file that was created or deleted without a flush of its directory may be missing or restored.
 - A directory that was created or deleted may be missing or restored, unless it or the log directory was flushed since.
 - Content written by `replace` is kept.
 
-The power may also be cut during an operation (`crashes_after`): that one is performed, but not durably, and raises
-`PowerFailureError`.
+The power may also be cut during an operation (`crashes_after`). The operation is then performed, but not durably, and
+raises `PowerFailureError`.
 
-An operation raises `OSError` if it matches one of the active `failures`, or if it writes more than the disk has free
-(`free_bytes`). A flush may take time (`flush_ms`), which the machine waits for (`take_delay_ms`).
+An operation raises `OSError` if it matches one of the active `failures`, or if it writes more bytes than are free
+(`free_bytes`). A flush may take time (`flush_ms`); the machine then waits (`take_delay_ms`).
 
-Implementation: a `SimulatedFile` is an inode, whose durable content is its own first `flushed_bytes` and then
-`old_end`; names, current and durable, point to them. So the cost of an operation does not depend on the
-size of the file.
+Implementation: a `SimulatedFile` is an inode. Its durable content is the first `flushed_bytes` of its current content,
+followed by `old_end`. There are two tables from names to inodes: the current one, and the durable one. So the cost of
+an operation does not depend on the size of the file.
 """
 
 import errno
@@ -36,7 +36,7 @@ _HOLE_ODDS = 4
 class Failure:
     """Operations that fail from now on.
 
-    :param operation: `append`, `flush`, `read`, `replace`, `truncate`, … or empty for every one.
+    :param operation: `append`, `flush`, `read`, `replace`, `truncate`, …; empty for every operation.
     :param path_part: only for paths that contain this.
     :param code: `errno.EIO`, `errno.ENOSPC`.
     """
@@ -53,8 +53,8 @@ class PowerFailureError(OSError):
 class SimulatedFile(bytearray):
     """A file: its current content, and its durable content.
 
-    :ivar flushed_bytes: number of its first bytes that are durable.
-    :ivar old_end: the durable bytes that follow them, instead of the current ones.
+    :ivar flushed_bytes: number of bytes at the start of the file that are durable.
+    :ivar old_end: the bytes that follow those in the durable content, in place of the current ones.
     """
 
     __slots__ = ("flushed_bytes", "old_end")
@@ -280,7 +280,7 @@ class SimulatedDisk(MemoryDisk):
             super().delete_directory(directory)
 
     def _surviving_files(self, directory: str, random: Random) -> dict[str, SimulatedFile]:
-        """Return files by name; either one if the durable file is not the current one."""
+        """Return files by name. If the durable and the current file of a name differ, choose one of them at random."""
         durable, current = self._durable.get(directory, {}), self._files.by_directory.get(directory, {})
         found = {}
         for name in sorted(durable.keys() | current.keys()):
@@ -291,7 +291,7 @@ class SimulatedDisk(MemoryDisk):
         return found
 
     def durable_bytes(self, path: str) -> int:
-        """Return the number of first bytes that survive any power cut; 0 if its name may be lost."""
+        """Return the number of bytes at the start of a file that survive any power cut; 0 if its name may be lost."""
         directory, _, name = path.rpartition("/")
         file = self._files.get(path)
         is_named = isinstance(file, SimulatedFile) and self._durable.get(directory, {}).get(name) is file

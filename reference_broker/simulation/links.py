@@ -1,4 +1,4 @@
-"""Links: directions between two places, and their conditions. `network` defines the effect of each."""
+"""Links, each one direction between two places, and their conditions. `network` defines the effect of a condition."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -36,7 +36,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """The condition of a link, in addition to that of every link.
+    """The condition of a link. Delays are in addition to the delay of every link.
 
     :param bytes_per_ms: bandwidth of each connection; None if it is not limited.
     """
@@ -51,7 +51,7 @@ NORMAL = Condition()
 
 
 def worst(conditions: list[Condition]) -> Condition:
-    """Combine conditions: of each kind, the worst one."""
+    """Combine conditions: return the worst cut, delay, jitter and bandwidth."""
     cuts = {condition.cut for condition in conditions}
     rates = [condition.bytes_per_ms for condition in conditions if condition.bytes_per_ms is not None]
     return Condition(

@@ -5,7 +5,7 @@ connection, and ends the node when its disk, its quorum or its metadata fail, or
 other kind is a bug: it is not caught here, and ends the simulation.
 
 A node is one thread: it processes events one by one, in the order of their arrival. While its machine is paused, or
-waits for a slow disk, events wait, timers are late, and the effects of earlier events are not performed yet.
+waits for a slow disk, new events wait, timers are late, and the effects of earlier events are delayed.
 """
 
 from collections import deque
@@ -63,7 +63,7 @@ class Machine:
     :param random: determines what is left after a power cut.
     :ivar node: the running node; None while none is running.
     :ivar failed: the error that ended the last node; empty if there was none.
-    :ivar ended_by: `kill`, `power`, `failed` or `stop`, as the last node ended; empty while one is running.
+    :ivar ended_by: how the last node ended: `kill`, `power`, `failed` or `stop`; empty while one is running.
     :ivar incarnation: the number of nodes that have run here.
     :ivar is_stopping: whether a controlled shutdown was begun.
     :ivar tracers: called with each event of its node.
@@ -113,7 +113,7 @@ class Machine:
     # Start and end
 
     def run(self, make: Callable[[Now], Node]) -> None:
-        """Start a node. If it cannot start on its disk, the machine has `failed`."""
+        """Start a node. If it cannot start on its disk, `failed` has the error."""
         assert self.node is None, f"node {self.node_id} runs already"
         self.incarnation += 1
         self.failed = self.ended_by = ""

@@ -5,17 +5,18 @@ they were sent on their connection; the order between connections is not defined
 can be set for all connections from one place to another, or for those of one listener or opener.
 
 Nothing arrives over a link that is cut, not even data that were in flight before the cut:
-- `HOLD`: they arrive once the cut is healed, as TCP retransmits them.
-- `LOSE`: they are lost, and so is the connection: both ends are notified when both directions are healed. Data in the
-  other direction still arrive.
+- `HOLD`: the data arrive once the cut is healed, because TCP retransmits them.
+- `LOSE`: the data are lost, and so is the connection: both ends are notified when both directions are healed. Until
+  then, data in the other direction still arrive.
 
 How a connection ends:
 - One end closes it, or its process is killed (`close_place`): the other end is notified, after all data sent before.
-- The machine of one end loses its power (`power_off`): the other end is not notified. For bytes that arrive without
-  power, or after it is back, a reset is returned.
-- `reset` ends it at once, with loss of data in flight. An end that is not notified (a half-open connection, or a
-  middlebox that lost its state) detects the reset when it sends: no byte sent after the lost ones is ever delivered.
-- No data reach an end that has closed, or was notified: a reset is returned for them.
+- The machine of one end loses its power (`power_off`): the other end is not notified. If bytes arrive while the power
+  is off, a reset is returned when the power is back; if they arrive later, a reset is returned at once.
+- `reset` ends the connection at once, with loss of data in flight. If an end is not notified (a half-open connection,
+  or a middlebox that lost its state), it detects the reset when it sends. No byte that is sent after lost bytes is
+  ever delivered.
+- No data reach an end that has closed, or that was notified of the end. A reset is returned for such data.
 
 An attempt to connect is repeated as TCP does, for `CONNECT_TIMEOUT_MS`. If there is no listener, a reset is returned.
 """
@@ -114,7 +115,7 @@ class Network:
     # Connections
 
     def connect(self, opener: End, place: str, listener: str, accept: Accept) -> Pipe:
-        """Open a connection; early data are sent once it is established. `opener.closed` is called if it fails."""
+        """Open a connection. Data wait until it is established; if that fails, `opener.closed` is called."""
         pipe = Pipe(Side(opener.place, opener), Side(place, None), listener, accept)
         self._pipes[pipe] = None
         self._set_conditions(pipe)
@@ -125,7 +126,7 @@ class Network:
         return pipe
 
     def _schedule_timeout(self, pipe: Pipe) -> None:
-        """Schedule the timeout. Without a fault it is not needed: most connections are established at once."""
+        """Schedule the timeout of an attempt to connect. Without faults it is not needed, and is not scheduled."""
         self._scheduler.after(CONNECT_TIMEOUT_MS, partial(self._time_out, pipe))
 
     def _request(self, pipe: Pipe, retry_ms: int) -> None:
@@ -207,7 +208,7 @@ class Network:
     def reset(self, one: str, other: str, *, notifies: tuple[bool, bool] = (True, True)) -> None:
         """End the connections between two places.
 
-        :param notifies: whether opener and acceptor are notified; an end that is not detects the reset when it sends.
+        :param notifies: whether opener and acceptor are notified. The other ends detect the reset when they send.
         """
         self._trace.add(self._scheduler.now_ms, "reset", one, other)
         for pipe in tuple(self._pipes):

@@ -14,7 +14,7 @@ class End:
 
     :param place: a node or a client.
     :param received: called with each frame, which begins with its length.
-    :param closed: called when the other end, or the network, has closed it. No call follows.
+    :param closed: called when the other end, or the network, has closed the connection. No call follows.
     """
 
     place: str
@@ -47,10 +47,10 @@ class Side:
     """One end, and the data in flight to it.
 
     :ivar end: None until the connection is accepted.
-    :ivar is_gone: it has closed the connection, was notified of its end, or lost its power.
-    :ivar way: parcels in flight to it, in order.
-    :ivar has_lost: bytes to it were lost, so that nothing sent later will arrive.
-    :ivar is_missed: bytes have arrived while it had no power, and a reset is to be returned.
+    :ivar is_gone: this end has closed the connection, was notified of the connection's end, or has lost its power.
+    :ivar way: parcels in flight to this end, in order.
+    :ivar has_lost: bytes to this end were lost, so nothing that is sent later will arrive.
+    :ivar is_missed: bytes have arrived while this end had no power; a reset is returned when the power is back.
     """
 
     place: str
@@ -68,7 +68,7 @@ class Side:
 class Pipe:
     """A connection.
 
-    :ivar is_established: the opener was notified that it was accepted.
+    :ivar is_established: the opener was notified that the connection was accepted.
     :ivar is_reset: the network has ended it; bytes sent from then on are not delivered, and return a reset.
     """
 
@@ -81,7 +81,7 @@ class Pipe:
 
     @property
     def is_open(self) -> bool:
-        """Whether it is open for its opener."""
+        """Whether the connection is open for its opener."""
         return not self.opener.is_gone
 
     def other(self, side: Side) -> Side:
@@ -90,7 +90,7 @@ class Pipe:
 
 
 Accept = Callable[[Pipe], End | None]
-"""Accepts a connection at a place, or returns None if it does not listen."""
+"""Accepts a connection at a place, or returns None if nothing listens there."""
 
 
 def is_passable(pipe: Pipe, side: Side) -> bool:

@@ -1,4 +1,4 @@
-"""Virtual time: a heap of actions, each performed at its time, in the order in which they were scheduled.
+"""Virtual time: a heap of actions, performed in the order of their times, then in the order of their scheduling.
 
 Nothing here reads a clock or a random generator: the caller determines the delays. So the same actions give the same
 run, bit for bit, independent of the machine and the hash seed.

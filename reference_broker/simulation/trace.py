@@ -1,7 +1,8 @@
 """Digest of all events of a run: equal digests prove that two runs are equal.
 
-An event is a flat tuple of numbers and strings, with the checksum of the data sent. It has nothing that depends on the
-process: no identity, no hash, no order of a set. Its kinds are part of the digest, and so are not renamed.
+An event is a flat tuple of numbers and strings, with the checksum of the data sent. No part of it depends on the
+process: no object identity, no hash, no order of a set. The kinds of events are part of the digest, so they must not be
+renamed.
 """
 
 from hashlib import blake2b

@@ -2,8 +2,8 @@
 
     WireCheck(cluster.network)
 
-The broker has its own writers; this compares their output, and the framing, with the schemas. Messages of clients are
-not checked, since a client may send anything.
+The broker has its own writers. This module compares their output, and the framing, with the schemas. Requests of
+clients are not checked, since a client may send anything.
 """
 
 import io

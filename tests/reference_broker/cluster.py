@@ -30,7 +30,7 @@ _LENGTH_BYTES = 4
 
 
 class Cluster:
-    """Nodes 1 to `size`, each broker and controller unless `roles` has another role; all voters are controllers."""
+    """Nodes 1 to `size`, each broker and controller unless `roles` has another role. Controllers are voters."""
 
     def __init__(
         self, size: int, *, roles: dict[int, str] | None = None, seed: int = 0, latency_ms: int = 1, **properties: str
@@ -74,7 +74,7 @@ class Cluster:
         self._simulated.kill(node_id)
 
     def cut_power(self, node_id: int) -> None:
-        """Kill a node and lose what its disk had not flushed, without notice to its peers."""
+        """Cut the power of a node: its unflushed data are lost, and its peers are not notified."""
         self._simulated.cut_power(node_id)
 
     def begin_to_stop(self, node_id: int) -> None:
@@ -87,7 +87,7 @@ class Cluster:
         self.run_until(lambda: self._simulated.has_stopped(node_id))
 
     def wipe(self, node_id: int) -> None:
-        """Give a stopped node a new disk."""
+        """Replace the disk of a stopped node with an empty one."""
         self._simulated.wipe(node_id)
 
     def cut(self, *nodes: int) -> None:
@@ -126,7 +126,7 @@ class Cluster:
         return found
 
     def jump(self, by_ms: int) -> None:
-        """Advance the time in one step: actions that are due meanwhile run late."""
+        """Advance the time in one step. Actions that are due in between run late."""
         for machine in self._simulated.machines.values():
             machine.pause()
         self.run(by_ms)

@@ -73,7 +73,7 @@ def _empty(hint: Any) -> Any:
 def any_request(api_key: int, version: int) -> st.SearchStrategy[Any]:
     """Return a strategy for requests with any content.
 
-    The retention time of an old OffsetCommit has its default: kio cannot read more than 290 thousand years.
+    The retention time of old OffsetCommit versions is always the default, because kio cannot read every int64 value.
     """
 
     def with_default_retention(entity: Any) -> Any:

@@ -82,7 +82,7 @@ class ScriptedBroker:
         return self.cluster.now
 
     def restart(self, *, clean: bool = True) -> None:
-        """Stop or kill the broker, and start it on the same disk; after a kill its old session has to expire first."""
+        """Stop or kill the broker, and start it on the same disk. After a kill, its old session must expire first."""
         if clean:
             self.cluster.stop(1)
         else:
@@ -112,7 +112,7 @@ class ScriptedBroker:
         self.cluster.run(0)
 
     def request(self, api: str, version: int, connection: Connection | None = None, **fields: Any) -> Any:
-        """Return the response to a request that gets one at once, and has no other effect on clients."""
+        """Return the response to a request, which must arrive at once; nothing else may be sent to clients."""
         sent = self.send(api, version, connection, **fields)
         assert len(sent) == 1, sent
         receiver, response = sent[0]

@@ -26,7 +26,7 @@ class ConfigEntry:
 
 
 class BrokerConfiguration:
-    """Static properties (`--set`), dynamic ones and defaults.
+    """Static properties (`--set`), dynamic properties, and defaults.
 
     The constructor raises `InvalidConfigError` for an unknown property or invalid value.
     """
@@ -73,8 +73,8 @@ class BrokerConfiguration:
     def synonyms(self, name: str) -> list[ConfigEntry]:
         """Return every source with a value of this property or of a synonym, in order of precedence.
 
-        As in Kafka, entries before the first one with this name are omitted: a `log.retention.ms` that is not set has
-        no synonyms, although the default of `log.retention.hours` applies.
+        As in Kafka, synonyms that precede the first entry with this name are omitted. So if `log.retention.ms` is not
+        set, it has no synonyms, although the default of `log.retention.hours` applies.
         """
         found = [
             ConfigEntry(synonym, given[synonym], source)

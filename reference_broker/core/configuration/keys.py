@@ -3,7 +3,7 @@
 Follows: org.apache.kafka.storage.internals.log.LogConfig, kafka.server.KafkaConfig.
 
 Topics have all of Kafka's properties, including those of unsupported features, since clients set and compare them.
-Brokers have the properties that the reference broker uses, and the defaults of topic properties.
+Brokers have the properties that the reference broker uses, and those that are the defaults of topic properties.
 """
 
 import re

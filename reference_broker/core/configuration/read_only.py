@@ -2,8 +2,8 @@
 
 Follows: kafka.server.KafkaConfig, kafka.server.DynamicBrokerConfig.
 
-These are the names of `KafkaConfig` without those of `DynamicBrokerConfig`. Dynamic changes of them are rejected, as in
-Kafka, instead of being accepted without effect.
+These are the names in `KafkaConfig` that are not in `DynamicBrokerConfig`. As in Kafka, dynamic changes of these
+properties are rejected; otherwise they would be accepted without effect.
 """
 
 UNUSED_READ_ONLY_CONFIGS = frozenset(

@@ -11,12 +11,12 @@ Follows: org.apache.kafka.controller.BrokerHeartbeatManager (KIP-631, KIP-841).
 | unfenced               | to shut down   | it leads none                            | shut down now          |
 | in controlled shutdown |                | it leads none, and others have caught up | shut down now          |
 
-`TRANSITIONS` is that table. Others have caught up when every active broker has applied the records that moved the
-leaders. A session lasts `broker.session.timeout.ms` from the last heartbeat; a fenced broker has none. A controller
+`TRANSITIONS` is that table. The others have caught up when every active broker has applied the records that moved the
+leaderships. A session lasts `broker.session.timeout.ms` from the last heartbeat; a fenced broker has none. A controller
 that becomes active starts a new session for every unfenced broker, since earlier heartbeats went to its predecessor.
 
-Differs from Kafka 4: there, a broker that was shut down cleanly keeps its session until the timeout, and cannot
-register again before that; here, as in Kafka 3, the session ends when the broker is fenced.
+Difference from Kafka 4: a broker that was shut down cleanly keeps its session there until the timeout, and cannot
+register again before that. Here, as in Kafka 3, the session ends when the broker is fenced.
 """
 
 from collections.abc import Callable, Iterable

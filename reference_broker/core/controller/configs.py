@@ -2,13 +2,13 @@
 
 Follows: org.apache.kafka.controller.ConfigurationControlManager (KIP-339).
 
-IncrementalAlterConfigs changes some properties, AlterConfigs replaces all of them. Either way a resource changes as a
-whole or not at all, and all properties that it would then have are validated together: first their values
-(INVALID_CONFIG), then whether the resource exists.
+IncrementalAlterConfigs changes some properties of a resource, AlterConfigs replaces all of them. In both cases either
+all requested changes are made to a resource, or none. All resulting properties are validated together: first their
+values (INVALID_CONFIG), then whether the resource exists.
 
-Values of broker properties are validated by the broker that forwards the request, since limits may depend on its own
-configuration; the controller accepts any. A record is written for a broker property even if its value stays the same,
-so that the broker reloads the file that the value names (KAFKA-14136).
+The broker that forwards a request validates the values of broker properties, since limits may depend on its own
+configuration. The controller accepts any value. A record is written for a broker property even if its value stays the
+same, so that the broker reloads the file that the value names (KAFKA-14136).
 """
 
 from collections import Counter

@@ -7,8 +7,8 @@ Rules of this package:
   does, and changes nothing.
 - Checks come in Kafka's order, since the first one that fails determines the error.
 - Records are applied to the controller's own image at once, before they are committed, so that the next decision
-  builds on them. A response is sent once everything that it depends on is committed, even if the decision itself
-  wrote no records. So uncommitted metadata is never visible outside the controller.
+  uses them. A response is sent when all records that it depends on are committed, even if the decision itself has no
+  records. So uncommitted metadata is never visible outside the controller.
 - A controller is active in one epoch of the quorum. When that epoch ends, the image is discarded with all uncommitted
   changes, and waiting requests fail with NOT_CONTROLLER.
 
@@ -55,7 +55,7 @@ class MetadataWriter(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _DeferredEvent:
-    """A callback that is due once all records below an offset are committed, with the request that waits, if any."""
+    """A callback to run when all records below an offset are committed, and the request that waits for it, if any."""
 
     end_offset: int
     then: CommitHandler

@@ -4,10 +4,10 @@ Follows: org.apache.kafka.controller.ReplicationControlManager (KIP-460, KIP-841
 
 | event                                 | partitions                      | election                                   |
 |---------------------------------------|---------------------------------|--------------------------------------------|
-| a broker is fenced or shuts down      | those with it in the ISR        | from the ISR, without it                   |
-| a broker is unfenced                  | those without a leader          | from the ISR, with it                      |
+| a broker is fenced or shuts down      | those that have it in the ISR   | from the ISR, without this broker          |
+| a broker is unfenced                  | those without a leader          | from the ISR, with this broker             |
 | ElectLeaders, preferred               | those in the request            | the first replica, if it is in the ISR     |
-| ElectLeaders, unclean                 | those in the request            | any replica, if the ISR has none           |
+| ElectLeaders, unclean                 | those in the request            | any replica, if no ISR member can lead     |
 | `leader.imbalance.check.interval…`    | not led by the first replica    | the first replica, if it is in the ISR     |
 | `unclean.leader.election.enable` set, | those without a leader          | any replica                                |
 |  and every `unclean.…interval.ms`     |                                 |                                            |
@@ -33,7 +33,7 @@ from reference_broker.protocol.metadata_records import NO_LEADER, PartitionChang
 
 UNCLEAN_ELECTION = "unclean.leader.election.enable"
 _LOST = UUID(int=2)
-"""Reserved directory id, like `UNASSIGNED`; the third one, MIGRATING, is null (KIP-858)."""
+"""Reserved id of a lost directory (KIP-858). The others are `UNASSIGNED`, and MIGRATING, which kio reads as null."""
 
 
 class ElectionType(IntEnum):
@@ -47,7 +47,7 @@ class ElectionType(IntEnum):
 class Elections:
     """Elections on an image.
 
-    :param configuration: configuration of the controller's node, used if neither topic nor cluster set a property.
+    :param configuration: configuration of the controller's node, for properties that the image does not set.
     """
 
     image: MetadataImage
@@ -71,8 +71,8 @@ class Elections:
     ) -> Candidates:
         """Return the brokers that may lead a partition.
 
-        :param broker_to_remove: a broker that may not, because it is about to be fenced.
-        :param broker_to_add: a broker that may although it is fenced, because it is about to be unfenced.
+        :param broker_to_remove: a broker that may not lead, because it is about to be fenced.
+        :param broker_to_add: a fenced broker that may lead, because it is about to be unfenced.
         """
 
         def is_acceptable(broker_id: int) -> bool:

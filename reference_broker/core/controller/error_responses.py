@@ -1,6 +1,6 @@
 """Error responses to requests of the controller, as `AbstractRequest.getErrorResponse` makes them.
 
-Most responses have a top-level error code. In the others each requested element gets the error.
+Most responses have a top-level error code. In the other responses, each requested element has the error.
 """
 
 from collections.abc import Callable

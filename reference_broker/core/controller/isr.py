@@ -8,15 +8,16 @@ The checks of one partition, in the order of `validateAlterPartitionData`:
 |-----------------------------------------------------------------------------|----------------------------------|
 | the topic id is unknown                                                     | UNKNOWN_TOPIC_ID(100)            |
 | the partition is unknown                                                    | UNKNOWN_TOPIC_OR_PARTITION(3)    |
-| the controller is outdated: its leader epoch or partition epoch is older    | NOT_CONTROLLER(41)               |
-| the leader epoch is older                                                   | FENCED_LEADER_EPOCH(74)          |
-| another broker leads                                                        | INVALID_REQUEST(42)              |
-| the partition epoch is older                                                | INVALID_UPDATE_VERSION(95)       |
+| the leader epoch or partition epoch is newer than the controller's          | NOT_CONTROLLER(41)               |
+| the leader epoch is older than the controller's                             | FENCED_LEADER_EPOCH(74)          |
+| the sender is not the leader                                                | INVALID_REQUEST(42)              |
+| the partition epoch is older than the controller's                          | INVALID_UPDATE_VERSION(95)       |
 | the ISR is empty, has duplicates or non-replicas, or lacks the leader       | INVALID_REQUEST(42)              |
-| RECOVERING with several ISR members, or after RECOVERED                     | INVALID_REQUEST(42)              |
+| the state is RECOVERING, with several ISR members or after RECOVERED        | INVALID_REQUEST(42)              |
 | a member is unregistered, fenced, shutting down or has another broker epoch | INELIGIBLE_REPLICA(107)          |
 
-A change that completes a reassignment may move the leader: it is applied, and returns NEW_LEADER_ELECTED(108).
+A change that completes a reassignment may change the leader. It is applied, and the response is
+NEW_LEADER_ELECTED(108).
 """
 
 from collections.abc import Iterator

@@ -9,9 +9,9 @@ changes. In this order:
 2. A leader is elected. The present leader stays if it is in the requested ISR and acceptable; otherwise the first
    acceptable member of the ISR is elected, in replica order. `PREFERRED` tries the first replica before all others.
    `UNCLEAN` elects any acceptable replica if the ISR has none: the ISR is then this replica alone, in recovery.
-3. The ISR becomes the requested one unless that is empty: the last member of the ISR stays while the partition has no
-   leader, since only that member has all committed records. This is Kafka's behaviour without KIP-966. In a log
-   written by Kafka with KIP-966 the ISR may be empty; then the eligible leader replicas take its place.
+3. The ISR becomes the requested ISR, unless that is empty. While a partition has no leader, the last member of the ISR
+   stays in it, since only this member has all committed records. This is Kafka's behaviour without KIP-966. In a log
+   that Kafka has written with KIP-966, the ISR may be empty; the eligible leader replicas then take its place.
 
 Epochs (`image.changed`): the partition epoch grows with every record. The leader epoch grows with every record that
 sets a leader: a new one, "none", or the same one when replicas were removed. It does not grow when the ISR shrinks

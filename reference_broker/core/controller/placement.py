@@ -6,9 +6,9 @@ Goals in order of priority: replicas are spread over racks; they are spread over
 fenced ones. Two rules always hold: no broker has two replicas of a partition, and the first replica, which will lead,
 is not fenced.
 
-Each partition is one round. Racks take turns, and so do the brokers within a rack; each round starts one rack later,
-and one broker later within each rack. After as many rounds as there are unfenced brokers, all orders are shuffled so
-that the stripes do not repeat.
+Each partition is one round. Within a round, racks take turns, and so do the brokers within a rack. Each round starts
+with the next rack, and in each rack with the next broker. When the number of rounds has reached that of the unfenced
+brokers, all orders are shuffled, so that the stripes do not repeat.
 """
 
 from collections.abc import Callable, Iterable
@@ -142,7 +142,7 @@ class _RackList:
         return [broker_list for rack in self._racks for broker_list in rack.broker_lists()]
 
     def place(self, replication_factor: int) -> tuple[int, ...]:
-        """Return the replicas of one round: a leader on the first rack with an unfenced broker, then by turns."""
+        """Return the replicas of one round: an unfenced leader on the first possible rack, the others rack by rack."""
         self._round += 1
         racks = self._racks[self._first :] + self._racks[: self._first]
         self._first = (self._first + 1) % len(self._racks)

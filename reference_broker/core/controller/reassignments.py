@@ -5,9 +5,9 @@ Follows: org.apache.kafka.controller.PartitionReassignmentReplicas (KIP-455, KIP
 During a reassignment `replicas` is the target followed by the replicas to remove. `partition_change` completes it once
 the target is in sync, which may be at once if replicas are only removed or reordered.
 
-A new reassignment may replace an ongoing one; the replicas that the old one added are then removed, unless the new
-target contains them. Cancelling a reassignment removes the replicas that it added. If only those were in sync, the
-first of the old replicas has to lead without being in sync: that is an unclean election, and must be enabled
+A new reassignment may replace an ongoing one. The replicas that the old one added are then removed, unless the new
+target contains them. Cancelling a reassignment removes the replicas that it added. If the ISR has only such replicas,
+the first of the old replicas becomes the leader. This is an unclean election, which must be enabled
 (`ReplicationControlManager`, `PartitionReassignmentRevert`).
 """
 

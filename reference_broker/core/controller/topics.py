@@ -2,8 +2,8 @@
 
 Follows: org.apache.kafka.controller.ReplicationControlManager (KIP-464).
 
-All topics of a request are validated against the image before the request: if two new names collide only with each
-other, both topics are created, as in Kafka.
+All topics of a request are validated against the image from before the request. So if two new names collide only with
+each other, both topics are created, as in Kafka.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -67,7 +67,7 @@ class ClusterView:
         return [view for view in self._brokers.values() if with_fenced or not view.fenced]
 
     def controller(self, own_id: int) -> int:
-        """Return a broker that forwards to the controller: this one if it is listed, otherwise any (KIP-590)."""
+        """Return a broker that forwards to the controller: this broker if it is listed, otherwise any (KIP-590)."""
         return own_id if own_id in self._alive else min(self._alive, default=-1)
 
     def partition(self, record: PartitionRecord) -> PartitionView:

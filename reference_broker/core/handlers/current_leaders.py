@@ -1,4 +1,4 @@
-"""Current leaders in responses to requests that reached another broker.
+"""Current leaders of partitions, in responses of a broker that is not the leader.
 
 Follows: kafka.server.KafkaApis (KIP-951).
 """

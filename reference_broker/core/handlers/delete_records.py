@@ -2,11 +2,11 @@
 
 Follows: org.apache.kafka.server.purgatory.DelayedDeleteRecords (KIP-107).
 
-- Offset -1 stands for the high watermark. Errors: OFFSET_OUT_OF_RANGE(1) for a larger offset, and for other negative
-  ones. An offset below the log start changes nothing. The response has the low watermark, which is the lowest log start
-  of all live replicas.
-- Followers learn the new log start by fetching. Errors: REQUEST_TIMED_OUT(7) if they have not fetched it within the
-  timeout of the request, NOT_LEADER_OR_FOLLOWER(6) if the broker is not the leader any more.
+- Offset -1 is the high watermark. Any other negative offset, and an offset above the high watermark, is
+  OFFSET_OUT_OF_RANGE(1). An offset below the log start offset changes nothing. The response has the low watermark: the
+  lowest log start offset of all live replicas.
+- Followers learn the new log start offset by fetching. If a live follower has not fetched it within the timeout of the
+  request, the error is REQUEST_TIMED_OUT(7); if the broker is no longer the leader, NOT_LEADER_OR_FOLLOWER(6).
 - Further errors: POLICY_VIOLATION(44) for a topic without `delete` in its cleanup policy, INVALID_TOPIC_EXCEPTION(17)
   for an internal topic.
 """
@@ -99,7 +99,7 @@ class _DelayedDeleteRecords:
         return self.request.connection
 
     def is_settled(self) -> bool:
-        """Update the partitions that wait for followers. Return whether all are final."""
+        """Update the results of the partitions that wait for followers. Return whether all results are final."""
         for result in self.results:
             if result.required_offset is not None and result.key is not None:
                 self._update(result, self.broker.replicas.find(result.key), result.required_offset)
@@ -115,7 +115,7 @@ class _DelayedDeleteRecords:
             result.low_watermark, result.required_offset = partition.low_watermark, None
 
     def try_complete(self, now: Now, changed_key: Hashable | None) -> bool:
-        """Complete the request if all partitions are final, or at the deadline."""
+        """Complete the request if the results of all partitions are final, or at the deadline."""
         if not self.is_settled() and changed_key is not None:
             return False
         for result in self.results:

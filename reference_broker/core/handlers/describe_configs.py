@@ -8,7 +8,7 @@ Follows: kafka.server.ConfigHelper (KIP-133, KIP-226, KIP-569).
   INVALID_REQUEST(42). The empty id selects the dynamic properties of all brokers.
 - The value of a property that this broker does not know is omitted, since it may be a secret.
 - Synonyms on request: every source that has a value, the effective one first. Version 3 adds types (KIP-569).
-- A resource that has occurred before in the request: INVALID_REQUEST(42). Kafka describes it again.
+- A resource that occurs again in the request: INVALID_REQUEST(42). Kafka describes it again.
 - An unknown resource type: INVALID_REQUEST(42) for the whole request.
 
 Gaps: no documentation texts; groups, client metrics and loggers have no properties.
@@ -45,7 +45,7 @@ TopicConfigs = Callable[[tuple[tuple[str, str], ...], frozenset[str]], tuple[Any
 
 
 def handle(broker: Broker, request: Request, now: Now) -> Steps[Any]:
-    """Describe the properties of each resource, and reject resources that have occurred before."""
+    """Describe the properties of each resource, and reject repeated resources."""
     resources = request.body.resources
     known_types = {*ResourceType, *_WITHOUT_PROPERTIES}
     is_malformed = any(resource.resource_type not in known_types for resource in resources)
@@ -156,7 +156,7 @@ def _cluster_wide(broker: Broker, request: Request, resource: Any) -> Iterable[A
 
 
 def _requested(requested: Collection[str], names: Iterable[str]) -> Iterable[str]:
-    """Return the requested ones of these names, all if none is requested. Unknown names are ignored."""
+    """Return those of these names that are requested, or all if no names are requested; ignore unknown names."""
     wanted = set(requested)
     return [name for name in names if not wanted or name in wanted]
 

@@ -2,8 +2,9 @@
 
 Follows: kafka.server.ControllerApis (KIP-919).
 
-- Endpoints of brokers (1) are MISMATCHED_ENDPOINT_TYPE(114) here, any other number UNSUPPORTED_ENDPOINT_TYPE(115).
-- The controller id is that of the active controller as far as this node knows, or -1.
+- A request for the endpoints of brokers (1): MISMATCHED_ENDPOINT_TYPE(114). Any other type:
+  UNSUPPORTED_ENDPOINT_TYPE(115).
+- The controller id is the id of the active controller; -1 if this node does not know it.
 """
 
 from typing import Any

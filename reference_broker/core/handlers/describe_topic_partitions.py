@@ -5,7 +5,7 @@ Follows: kafka.server.handlers.DescribeTopicPartitionsRequestHandler (KIP-966).
 - Topics are sorted by name; an empty list selects all. Unknown topic: UNKNOWN_TOPIC_OR_PARTITION(3). Invalid name:
   INVALID_TOPIC_EXCEPTION(17).
 - A page has at most `response_partition_limit` partitions, and never more than `max.request.partition.size.limit`,
-  2000. If there are more, the cursor is where the next request has to continue.
+  2000. If there are more, the response has a cursor, from which the next request continues.
 - A cursor for a topic that is not in the request, or with a negative partition: INVALID_REQUEST(42) for each topic.
 """
 

@@ -2,9 +2,10 @@
 
 Follows: kafka.server.EnvelopeUtils (KIP-590).
 
-- A node that is not the active controller: NOT_CONTROLLER(41); the broker then looks for the active one.
+- A node that is not the active controller: NOT_CONTROLLER(41); the broker then sends the request again.
 - An embedded request of an API that cannot be forwarded: INVALID_REQUEST(42).
-- The envelope's response contains the embedded response; NOT_CONTROLLER in the latter becomes the envelope's error.
+- The Envelope response contains the embedded response. NOT_CONTROLLER in the embedded response becomes the error of the
+  Envelope response.
 """
 
 from typing import Any

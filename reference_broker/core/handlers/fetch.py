@@ -2,8 +2,8 @@
 
 Follows: kafka.server.DelayedFetch, kafka.server.ReplicaManager (KIP-74, KIP-320, KIP-516, KIP-595, KIP-903, KIP-951).
 
-- With fewer than `min_bytes` to return, the request waits for an append, an advance of the high watermark or a change
-  of leader, for at most `max_wait`. Errors and diverging epochs are returned at once.
+- If there are fewer than `min_bytes` to return, the request waits for an append, an advance of the high watermark or a
+  change of the leader, at most for `max_wait`. Errors and diverging epochs are returned at once.
 - `max_bytes` and `partition_max_bytes` are soft limits: the first batch of a response is always whole, so that every
   reader makes progress (KIP-74). Partitions are served in the order of the request. An offset inside a batch returns
   that whole batch.
@@ -14,10 +14,10 @@ Follows: kafka.server.DelayedFetch, kafka.server.ReplicaManager (KIP-74, KIP-320
 - Another broker leads: NOT_LEADER_OR_FOLLOWER(6), from version 16 with the leader and its endpoint (KIP-951). From
   version 11 a consumer may read from a follower, but no preferred read replica is returned (KIP-392).
 - A partition that occurs more than once is read once.
-- A follower is identified by replica id and broker epoch. A broker without a replica receives
-  UNKNOWN_LEADER_EPOCH(75); a previous incarnation of a broker receives NOT_LEADER_OR_FOLLOWER (KIP-903). The
-  follower's state is updated when its request arrives, not when it completes; the response has the high watermark
-  from before that update.
+- A follower is identified by replica id and broker epoch. A broker that has no replica of the partition receives
+  UNKNOWN_LEADER_EPOCH(75), or NOT_LEADER_OR_FOLLOWER if its request has no leader epoch. A previous incarnation of a
+  broker receives NOT_LEADER_OR_FOLLOWER (KIP-903). The leader's state of the follower is updated when the follower's
+  request arrives, not when it completes. The response has the high watermark from before that update.
 - The response has session id 0, so that every client sends full fetches; an incremental fetch in a session is
   FETCH_SESSION_ID_NOT_FOUND(70) (KIP-227).
 
@@ -106,7 +106,7 @@ class _PartitionStatus(NamedTuple):
     partition: Partition | None = None
     high_watermark: int = _UNKNOWN_OFFSET
     end_offset: int = _UNKNOWN_OFFSET
-    """End of the records that the reader may see."""
+    """End of the records that the reader may read."""
     error: ErrorCode = ErrorCode.none
     diverging: tuple[int, int] | None = None
     topic_name: str | None = None
@@ -173,7 +173,7 @@ class DelayedFetch:
         return self.request.connection
 
     def try_complete(self, now: Now, changed_key: Hashable | None) -> bool:
-        """Complete the fetch if possible; the other partitions are checked only if the changed one has an effect."""
+        """Complete the fetch if possible. All partitions are read only if the changed one may complete the fetch."""
         if changed_key is not None and not self._may_complete(changed_key, now):
             return False
         statuses = _check_partitions(self.broker, self.request, self.reader, now)

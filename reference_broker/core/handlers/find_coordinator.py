@@ -25,7 +25,7 @@ from reference_broker.protocol.steps import Pace, Steps
 _GROUP = 0
 _SEVERAL_VERSION = 4
 _CHARACTERS_PER_ELEMENT = 256
-"""Length of a key for which the hash takes as long as the rest of the lookup."""
+"""Length of a key whose hash takes as long as the rest of the lookup; longer keys count as several elements."""
 _MESSAGES = {
     ErrorCode.none: "NONE",
     ErrorCode.coordinator_not_available: "The coordinator is not available.",

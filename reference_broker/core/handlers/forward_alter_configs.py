@@ -5,8 +5,8 @@ Follows: kafka.server.ConfigAdminManager (KIP-133, KIP-339).
 The active controller changes properties. The broker first validates the resources of the request:
 
 - Duplicate resources or properties, null values, unknown resource types: INVALID_REQUEST(42).
-- Properties of a broker must be those of this one or of all. Read-only properties and invalid values:
-  INVALID_REQUEST(42). List operations on a property that is not a list: INVALID_CONFIG(40).
+- A broker resource must be this broker, or all brokers (the empty name). Another broker, read-only properties and
+  invalid values: INVALID_REQUEST(42). List operations on a property that is not a list: INVALID_CONFIG(40).
 
 Invalid resources are not forwarded; the response combines their errors with the controller's results for the others.
 

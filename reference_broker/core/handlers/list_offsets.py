@@ -2,14 +2,14 @@
 
 Follows: kafka.server.ReplicaManager (KIP-79, KIP-207, KIP-320, KIP-405, KIP-734, KIP-1005, KIP-1023).
 
-- A timestamp ≥ 0: the first record that is not older, -1 if there is none (KIP-79).
+- A timestamp ≥ 0: the offset of the first record with this or a later timestamp; -1 if there is none (KIP-79).
 - -1: the high watermark, with read_committed the last stable offset. -2: the log start. From version 7 -3: the record
   with the largest timestamp (KIP-734). From 8 -4: the local log start (KIP-405). From 9 -5: the end of the tiered log
-  (KIP-1005). From 11 -6: the first offset not uploaded yet (KIP-1023). There is no tiered storage here, so the last two
-  return -1. In an older version a special timestamp is UNSUPPORTED_VERSION(35).
+  (KIP-1005). From 11 -6: the first offset not uploaded yet (KIP-1023). There is no tiered storage here, so -5 and -6
+  return offset -1. A special timestamp in a version before its introduction: UNSUPPORTED_VERSION(35).
 - A new leader does not know yet which records of earlier epochs are committed. Until its high watermark has reached the
-  start of its epoch, consumers get OFFSET_NOT_AVAILABLE(78), before version 5 LEADER_NOT_AVAILABLE(5), instead of an
-  end (KIP-207). Followers get the log end offset.
+  start of its epoch, consumers get OFFSET_NOT_AVAILABLE(78), before version 5 LEADER_NOT_AVAILABLE(5), instead of the
+  latest offset (KIP-207). Followers get the log end offset.
 - A partition twice in the request: INVALID_REQUEST(42). The leader epoch of the request is checked (KIP-320), and the
   leadership of this broker: NOT_LEADER_OR_FOLLOWER(6).
 """
@@ -115,7 +115,7 @@ def _partition(broker: Broker, request: Request, topic: Any, requested: Any, fou
 
 
 def _find(request: Request, partition: Partition, requested: Any, found: TimestampAndOffset | None) -> Any:
-    """Return the requested offset; only that of a record has a timestamp.
+    """Return the requested offset. Only the offset of a record has a timestamp.
 
     :param found: result of the lookup of the timestamp.
     """

@@ -4,14 +4,15 @@ Follows: kafka.server.KafkaApis (KIP-430, KIP-516, KIP-590).
 
 - Brokers have their endpoints on the client's listener; fenced ones are not listed. The controller id is the
   id of a broker that forwards requests to the controller.
-- An empty list selects all topics in version 0, null in later versions.
+- All topics are selected by an empty list in version 0, and by null in later versions.
 - Unknown name: UNKNOWN_TOPIC_OR_PARTITION(3); the topic is created if `auto.create.topics.enable` and the request (from
   version 4) permit it. Invalid name: INVALID_TOPIC_EXCEPTION(17).
 - A topic that is requested twice is returned once, as in Kafka.
 - From version 12 topics can have ids. Unknown id: UNKNOWN_TOPIC_ID(100) without a name (KIP-516). Ids and null names in
   versions 10 and 11 are INVALID_REQUEST(42), as Kafka never supported them there.
 - A partition without a leader: LEADER_NOT_AVAILABLE(5). A leader without the listener: from version 6
-  LISTENER_NOT_FOUND(72). Version 0 omits brokers that are not listed, and returns REPLICA_NOT_AVAILABLE(9).
+  LISTENER_NOT_FOUND(72). Version 0 omits replicas on brokers that are not listed; it then returns
+  REPLICA_NOT_AVAILABLE(9).
 - Authorized operations are all operations, since there is no authorizer (KIP-430).
 """
 

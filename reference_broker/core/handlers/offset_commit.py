@@ -4,7 +4,7 @@ Follows: org.apache.kafka.coordinator.group.OffsetMetadataManager (KIP-848).
 
 - An offset takes effect once its record is committed in `__consumer_offsets`.
 - Unknown partition: UNKNOWN_TOPIC_OR_PARTITION(3), from version 10 by topic id UNKNOWN_TOPIC_ID(100). All other
-  partitions share the error of the coordinator: NOT_COORDINATOR(16), COORDINATOR_LOAD_IN_PROGRESS(14), or an error of
+  partitions have the error of the coordinator: NOT_COORDINATOR(16), COORDINATOR_LOAD_IN_PROGRESS(14), or an error of
   the append (`group_coordinator`).
 - Groups have no members here, so the only valid commits are those without a generation (-1), from simple consumers and
   administrators. With a generation: UNKNOWN_MEMBER_ID(25) if the group has offsets; if the group does not exist,

@@ -2,14 +2,15 @@
 
 Follows: org.apache.kafka.coordinator.group.OffsetMetadataManager (KIP-447, KIP-709, KIP-848).
 
-- A partition without an offset is -1 with empty metadata and no error, even if the group or the topic is unknown.
+- For a partition without an offset, the response has offset -1, empty metadata and no error, even if the group or the
+  topic is unknown.
 - From version 2 null topics select all offsets of the group. From version 8 a request can have several groups
   (KIP-709). In version 10 topics have ids; unknown id: UNKNOWN_TOPIC_ID(100) (KIP-848).
 - `require_stable` (KIP-447, from version 7): the response waits until all written offsets are committed.
-- A group that has occurred before in the request: INVALID_REQUEST(42). Kafka fetches its offsets again.
+- A group that occurs again in the request: INVALID_REQUEST(42). Kafka fetches its offsets again.
 - A group with another coordinator: NOT_COORDINATOR(16). A group whose offsets are being loaded:
-  COORDINATOR_LOAD_IN_PROGRESS(14). The error is set on the group, before version 8 on the whole response, in version 1
-  on every partition.
+  COORDINATOR_LOAD_IN_PROGRESS(14). From version 8 the group has the error, in versions 2 to 7 the whole response, in
+  version 1 each partition.
 """
 
 from collections import defaultdict

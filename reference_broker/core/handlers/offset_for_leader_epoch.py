@@ -2,8 +2,8 @@
 
 Follows: kafka.server.ReplicaManager (KIP-101, KIP-279, KIP-320).
 
-- The response has the largest epoch at or below the requested one and the offset after its last record; for the
-  current epoch that is the log end offset. If the requested epoch is newer than any: -1 and -1.
+- The response has the largest epoch that is not above the requested one, and the offset after its last record. For the
+  current epoch this is the log end offset. If the requested epoch is newer than all epochs, both are -1.
 - The client's leader epoch is checked first: FENCED_LEADER_EPOCH(74), UNKNOWN_LEADER_EPOCH(75). Then the leadership of
   this broker: NOT_LEADER_OR_FOLLOWER(6).
 """

@@ -2,19 +2,19 @@
 
 Follows: kafka.server.ReplicaManager (KIP-32, KIP-98, KIP-110, KIP-135, KIP-467, KIP-516, KIP-951).
 
-- `acks=0` has no response; an error closes the connection, so that the producer refreshes its metadata. With `acks=1`
-  the response is sent after the append by the leader, with -1 (all) after the records are committed. Any other value:
-  INVALID_REQUIRED_ACKS(21).
-- acks=all needs `min.insync.replicas`: otherwise NOT_ENOUGH_REPLICAS(19) before the append. Errors after the append are
-  in `replication.delayed_produce`. The response has the offsets in any case, as in Kafka.
+- A request with `acks=0` has no response; an error closes the connection, so that the producer refreshes its metadata.
+  With `acks=1` the response is sent after the append by the leader, with -1 (all) after the records are committed. Any
+  other value: INVALID_REQUIRED_ACKS(21).
+- With acks=all, an ISR below `min.insync.replicas` is NOT_ENOUGH_REPLICAS(19), before the append. Errors after the
+  append are in `replication.delayed_produce`; as in Kafka, the response then has the offsets too.
 - Each partition gets one batch of magic 2, which the log validates (KIP-98, KIP-32, KIP-135). From version 8 the
   response lists the invalid records (KIP-467).
 - zstd is supported from version 7; before: UNSUPPORTED_COMPRESSION_TYPE(76) (KIP-110).
 - Unknown partition: UNKNOWN_TOPIC_OR_PARTITION(3), from version 13 by topic id UNKNOWN_TOPIC_ID(100) (KIP-516). Another
   broker leads: NOT_LEADER_OR_FOLLOWER(6), from version 10 with the leader and its endpoint (KIP-951).
 - Only the broker and Kafka's admin client may write to internal topics: INVALID_TOPIC_EXCEPTION(17).
-- A request with a transactional batch and without a transactional id: TRANSACTIONAL_ID_AUTHORIZATION_FAILED(53) for
-  all its partitions.
+- A transactional batch in a request without a transactional id: TRANSACTIONAL_ID_AUTHORIZATION_FAILED(53) for all
+  partitions of the request.
 
 Gaps: transactional batches of a producer (INVALID_TXN_STATE(48)).
 """

@@ -6,7 +6,8 @@ Follows: org.apache.kafka.storage.internals.log.LogValidator (KIP-467).
 2. Its base offset is 0.                                                             INVALID_RECORD
 3. It is not larger than `max.message.bytes`.                                        MESSAGE_TOO_LARGE
 4. Its checksum is correct.                                                          CORRUPT_MESSAGE
-5. Its counts agree, it is no control batch, and a producer id has a sequence.       INVALID_RECORD
+5. Its counts agree, and it is no control batch. If it has a producer id, it has a
+   base sequence.                                                                    INVALID_RECORD
 6. Its codec exists (an unknown codec is an internal error in Kafka too).            UNKNOWN_SERVER_ERROR
    It has the number of records that its header gives.                               INVALID_RECORD
    If it must be decompressed, the result is at most 32 times `max.message.bytes`,
@@ -18,11 +19,12 @@ Follows: org.apache.kafka.storage.internals.log.LogValidator (KIP-467).
 10. Recompressed for the topic (`compression.type`), it still passes rules 3 and 9.  MESSAGE_TOO_LARGE, …
 
 The sequence of an idempotent producer is checked afterwards (`producer_state_manager`). Records are decoded for rule 7,
-and for rule 8 if the two timestamps of the header do not settle it; for rule 6 only their lengths are read, and only
-if they are not compressed.
+and for rule 8 if the base and max timestamps of the header do not show that all records are valid. For rule 6, only the
+lengths of the records are read, and only if the records are not compressed.
 
-Validation depends on the batch and the topic's configuration alone, not on the log. It runs in steps (`Steps`), because
-a small batch may decompress to a large one, and a large one has many records. Kafka limits neither.
+Validation depends only on the batch and the topic's configuration, not on the log. It runs in steps (`Steps`), because
+a small batch may have large decompressed records, and a large batch has many records. Kafka does not limit the
+decompressed size.
 """
 
 from collections.abc import Iterable, Iterator
@@ -154,7 +156,7 @@ def _the_one_batch(batch: Bytes) -> BatchHeader:
 
 
 def _claimed_size_bytes(batch: Bytes) -> int | None:
-    """Return the size in the header of the first batch; null for too few bytes for a header, which Kafka ignores."""
+    """Return the size in the header of the first batch. Null if it has too few bytes: Kafka ignores such a batch."""
     if len(batch) < LOG_OVERHEAD_BYTES:
         return None
     length = int.from_bytes(batch[8:LOG_OVERHEAD_BYTES], "big", signed=True)

@@ -12,7 +12,7 @@ org.apache.kafka.storage.internals.checkpoint.CleanShutdownFileHandler.
 A malformed file is treated as missing: its content can be restored from the log, more slowly.
 
 `.kafka_cleanshutdown` (`CleanShutdownFileHandler`) is JSON with the broker's epoch. It is the last file that a node
-writes, and the next run deletes it after reading: after a crash it never exists.
+writes, and the next run reads and deletes it at its start. So the file does not exist after a crash.
 """
 
 import json

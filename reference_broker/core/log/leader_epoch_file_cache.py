@@ -5,8 +5,8 @@ Follows: org.apache.kafka.storage.internals.epoch.LeaderEpochFileCache (KIP-101,
 Replicas compare these offsets to find the point from which their logs diverge.
 
 Rules of this file:
-- Epochs and start offsets of the entries increase strictly. An epoch without records has an entry only while it is the
-  latest one: its leader has not appended a record yet.
+- Epochs and start offsets of the entries increase strictly. An epoch whose leader has not appended a record yet has an
+  entry only while it is the latest epoch.
 - Every change is written to `leader-epoch-checkpoint` before the records that follow it, and becomes durable when the
   log is flushed. Entries lost in a crash are restored from the batches after the recovery point.
 """
@@ -57,8 +57,8 @@ class LeaderEpochFileCache:
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
         """Return the largest known epoch not above the requested one, and its end offset.
 
-        Return -1 and -1 if the requested epoch is above all known ones. If it is below all of them, return it with the
-        start offset of the first entry: all its records are below.
+        Return -1 and -1 if the requested epoch is above all known epochs. If it is below all of them, return it with
+        the start offset of the first entry: all records of the requested epoch are below that offset.
         """
         if epoch == UNDEFINED_EPOCH:
             return UNDEFINED_EPOCH, UNDEFINED_OFFSET
@@ -82,7 +82,7 @@ class LeaderEpochFileCache:
             self._replace(self._entries[:keep])
 
     def truncate_from_start(self, start_offset: int) -> None:
-        """Remove the epochs that end at `start_offset` or below. The epoch of the record there then starts there."""
+        """Remove the epochs that end at `start_offset` or below. The epoch of that offset then starts there."""
         following = bisect_right(self._entries, start_offset, key=lambda entry: entry[1])
         if following and self._entries[0][1] < start_offset:
             in_force = self._entries[following - 1][0]

@@ -3,8 +3,8 @@
 Follows: org.apache.kafka.storage.internals.log.LogLoader.
 
 Rules of this file, as in Kafka:
-- A segment below the recovery point was flushed and is not recovered, nor is any segment after a clean shutdown. The
-  others are recovered in order; everything after the first incomplete or corrupt batch is deleted.
+- Segments below the recovery point were flushed, and are not recovered. After a clean shutdown no segment is recovered.
+  All other segments are recovered in order, and everything from the first incomplete or corrupt batch on is deleted.
 - Indexes without a `.log` and temporary files, which a crash between two steps may leave, are deleted.
 - If a log ends below its checkpointed start offset, because segments were lost, it is replaced by an empty log that
   starts at that offset.

@@ -5,8 +5,8 @@ Follows: org.apache.kafka.storage.internals.log.LogSegment.
 Rules of this file:
 - As in Kafka, a batch is indexed when more than `index.interval.bytes` were written since the last indexed one, and
   the time index gets a last entry when the segment is closed.
-- A batch is located by the index and then header by header. Records are read only to find one by its timestamp. The
-  memory for a segment does not depend on its size.
+- A batch is located by the index and then header by header. Records are read only for a lookup by timestamp. The memory
+  that a segment uses does not depend on its size.
 - An index that is missing, truncated, or inconsistent with the `.log` is rebuilt when that is detected.
 """
 
@@ -311,7 +311,7 @@ class LogSegment:
         return self._file.read(start, end)
 
     def _last_boundary(self, start: int, limit: int) -> int:
-        """Return the last position from `start` to `limit` at which a batch begins."""
+        """Return the last position from `start` to `limit` at which a batch begins or the last batch ends."""
         entry = self._offset_index.floor_of_position(limit)
         boundary = max(start, entry.position) if entry else start
         for position, header in self._file.headers(boundary):

@@ -3,8 +3,8 @@
 Follows: org.apache.kafka.storage.internals.log.ProducerStateManager (KIP-98, KIP-360).
 
 Rules of this file, per producer id:
-- An epoch below the latest one is fenced. A new epoch starts at sequence 0. From an unknown producer, whose state may
-  have expired, any sequence is accepted, as in Kafka.
+- An epoch below the latest epoch is fenced. A new epoch starts at sequence 0. If the producer is unknown, any sequence
+  is accepted, as in Kafka, because the state of the producer may have expired.
 - Within an epoch the first sequence of a batch follows the last one of the previous batch; 0 follows 2^31-1.
 - A batch with the epoch and sequences of one of the last five batches is a duplicate; the response has the offsets of
   the original batch.
@@ -113,7 +113,7 @@ class ProducerStateManager:
         )
 
     def expire(self, now_ms: int, expiration_ms: int) -> None:
-        """Remove producers whose last batch is older than `producer.id.expiration.ms` (`removeExpiredProducers`)."""
+        """Remove producers whose last batch is at least `producer.id.expiration.ms` old (`removeExpiredProducers`)."""
         self._states = {
             producer_id: state
             for producer_id, state in self._states.items()

@@ -1,4 +1,4 @@
-"""Retention: whole segments that may be deleted, oldest first, never above the high watermark.
+"""Retention: the oldest segments of a log that may be deleted, which are always below the high watermark.
 
 Follows: org.apache.kafka.storage.internals.log.UnifiedLog.
 
@@ -17,7 +17,7 @@ from reference_broker.core.log.log_segment import LogSegment
 
 
 def below_log_start(segments: Sequence[LogSegment], log_start_offset: int) -> int:
-    """Return the number of segments below the log start; the active one is never counted."""
+    """Return the number of segments below the log start offset, without the active segment."""
     return _leading(segments[:-1], lambda segment: segment.end_offset <= log_start_offset)
 
 

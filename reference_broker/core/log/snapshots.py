@@ -31,7 +31,7 @@ class ProducerSnapshots:
         return sorted(int(stem) for stem in stems if stem.isdigit())
 
     def take(self, producers: ProducerStateManager, offset: int, log_start_offset: int) -> list[str]:
-        """Write the state at an offset, unless a snapshot of it exists; return the path, for the caller to flush."""
+        """Write a snapshot at an offset, unless one exists there; return its path, which the caller must flush."""
         if offset <= log_start_offset or self._disk.exists(self._path(offset)):
             return []
         self._disk.write(self._path(offset), producers.snapshot())

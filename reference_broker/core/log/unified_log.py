@@ -275,9 +275,9 @@ class UnifiedLog:
         return self.append_validated(validated, leader_epoch=leader_epoch, now_ms=now_ms)
 
     def append_validated(self, batch: ValidatedBatch, *, leader_epoch: int, now_ms: int) -> Appended:
-        """Append a client's batch that is valid in itself.
+        """Append a client's batch that `validate` has accepted.
 
-        :raises AppendError: rejected by the producer state; the log is unchanged.
+        :raises AppendError: the producer state rejects the batch; the log is unchanged.
         """
         header = batch.header
         if header.producer_id != NO_PRODUCER_ID:
@@ -333,7 +333,7 @@ class UnifiedLog:
         return duplicate
 
     def _place(self, header: BatchHeader, records: memoryview, leader_epoch: int, now_ms: int) -> BatchHeader:
-        """Return the header with its final offset, epoch and timestamp. The checksum covers only the timestamp."""
+        """Return the header with its final offset, epoch and timestamp. Only the timestamp changes the checksum."""
         placed = header._replace(base_offset=self.log_end_offset, leader_epoch=leader_epoch)
         if self.config.uses_log_append_time:
             return with_timestamp(placed, records, TimestampType.LOG_APPEND_TIME, now_ms)
@@ -365,13 +365,13 @@ class UnifiedLog:
             self._are_names_durable = True
 
     def _take_unflushed(self, *, with_active_indexes: bool) -> list[str]:
-        """Advance the recovery point to the log end, and return the files to flush for it."""
+        """Advance the recovery point to the log end, and return the files that the caller must flush at once."""
         *closed, active = self._segments[self._segment_number(self.recovery_point) :]
         paths = [path for segment in closed for path in segment.take_unflushed(with_indexes=True)]
         self.recovery_point = self.log_end_offset
         active_paths = active.take_unflushed(with_indexes=with_active_indexes)
         epochs_paths = self.epochs.take_unflushed()
-        self._are_names_durable = self._are_names_durable and not epochs_paths  # a new file took the old one's name
+        self._are_names_durable = self._are_names_durable and not epochs_paths  # the epochs are in a new, renamed file
         return [*paths, *active_paths, *epochs_paths]
 
     # Reading
@@ -417,9 +417,9 @@ class UnifiedLog:
     def apply_retention(self, now_ms: int, high_watermark: int) -> bool:
         """Advance the log start offset past the segments that are expired by retention time or size.
 
-        :returns: whether there are segments below the log start, for `delete_below_start`. The log start offset must be
-            durable before they are deleted: a power cut may restore some of the files, and with the old start the log
-            would have gaps.
+        :returns: whether there are segments below the log start offset, for `delete_below_start`. The log start offset
+            must be durable before these segments are deleted. Otherwise a power cut might restore the old log start
+            offset with only some of the files, and the log would have gaps.
         """
         first = below_log_start(self._segments, self.log_start_offset)
         if self.config.deletes:
@@ -441,7 +441,7 @@ class UnifiedLog:
     def truncate_to(self, offset: int, now_ms: int) -> None:
         """Remove all records from `offset` on, because the log diverges from the leader's.
 
-        The truncation is durable on return: if a power cut undid it, records of unknown epochs would be restored.
+        The truncation is durable on return. Otherwise a power cut might restore the records, but not their epochs.
         Epochs that start at the log end are removed even if no record is removed, because they have no records and
         exist only on this replica.
         """

@@ -17,8 +17,8 @@ SUPPORTED_FEATURES = {
     "streams.version": (0, 1),
     "transaction.version": (0, 2),
 }
-"""Feature levels with which a broker registers. Only `metadata.version` has an effect here. The others have
-Kafka's ranges: a metadata log that Kafka has formatted finalizes them, and a broker without them cannot register."""
+"""Feature levels with which a broker registers. Only `metadata.version` has an effect here. The others have Kafka's
+ranges: a metadata log that Kafka has formatted finalizes these features, and a broker must support them to register."""
 
 
 def bootstrap_records() -> list[MetadataRecord]:

@@ -1,4 +1,4 @@
-"""Changes of the image by some records, so that a broker has to process only these.
+"""Keys of the parts of the image that some records have changed, so that a broker processes only these parts.
 
 Follows: org.apache.kafka.image.MetadataDelta (KIP-500).
 """

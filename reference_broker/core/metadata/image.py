@@ -2,8 +2,9 @@
 
 Follows: org.apache.kafka.image.MetadataImage (KIP-500).
 
-Replaying the log from its start, or a snapshot and the log after it, gives the same image as following the log, so a
-restart needs nothing else. `records` is the inverse: it returns the records of a snapshot.
+The image is the same whether a node has followed the log, replays it from its start, or loads a snapshot and replays
+the log after it. So a restart needs only the log and its snapshot. `records` is the inverse of `apply`: it returns the
+records of a snapshot.
 
 The state of a partition is a `PartitionRecord` and that of a broker a `RegisterBrokerRecord`, updated by later records.
 Records are immutable, so an image shares them with its copies.

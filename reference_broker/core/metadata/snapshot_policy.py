@@ -4,13 +4,14 @@ Follows: org.apache.kafka.image.publisher.SnapshotGenerator (KIP-630).
 
 | property                                          | a snapshot is written when                                    |
 |---------------------------------------------------|---------------------------------------------------------------|
-| `metadata.log.max.record.bytes.between.snapshots` | this many bytes were committed since the last one             |
-| `metadata.log.max.snapshot.interval.ms`           | the last one is older, and records were committed; 0: never   |
+| `metadata.log.max.record.bytes.between.snapshots` | this many bytes were committed since the last snapshot        |
+| `metadata.log.max.snapshot.interval.ms`           | the last snapshot is older, and records were committed; 0:    |
+|                                                   | never                                                         |
 
 | property                                          | the oldest snapshot and the log before the next are deleted   |
 |---------------------------------------------------|---------------------------------------------------------------|
 | `metadata.max.retention.bytes`                    | while log and snapshots are larger in total; negative: never  |
-| `metadata.max.retention.ms`                       | while it is older; negative: never                            |
+| `metadata.max.retention.ms`                       | while the oldest snapshot is older; negative: never           |
 
 Every node writes its own snapshots of the applied records, and keeps at least the newest. A snapshot's batches have at
 most 1,024 records, as in Kafka.
@@ -28,7 +29,7 @@ _BATCH_RECORDS_MAX = 1024
 
 
 class SnapshotPolicy:
-    """Policy that is applied after each commit. As in Kafka, bytes and time count from the start of the process."""
+    """Policy that is applied after each commit. The first interval begins at the start of the process, as in Kafka."""
 
     def __init__(
         self, quorum: KafkaRaftClient, metadata: ClusterMetadata, configuration: BrokerConfiguration, now: Now

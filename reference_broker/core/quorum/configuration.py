@@ -17,9 +17,9 @@ class QuorumConfig:
 
     :param fetch_max_wait_ms: maximum wait of a fetch; a constant in Kafka, as are the next two.
     :param observer_session_timeout_ms: time without a fetch after which DescribeQuorum omits an observer.
-    :param first_election_max_ms: maximum election timeout of a voter with an empty log; null for the regular one, as in
-        Kafka. A short timeout elects the leader of a new cluster as soon as a majority runs, a second or two earlier.
-        It is safe, since a pre-vote (KIP-996) does not disturb a quorum that has a leader.
+    :param first_election_max_ms: maximum of the first election timeout of a voter with an empty log; null for the
+        regular timeout, as in Kafka. With a short timeout, a new cluster elects its leader as soon as a majority runs,
+        a second or two earlier. This is safe, since a pre-vote (KIP-996) does not disturb a quorum that has a leader.
     """
 
     election_timeout_ms: int = 1000

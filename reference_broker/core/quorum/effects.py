@@ -1,4 +1,4 @@
-"""Effects of a quorum node, in order. State that must be durable before an effect is durable when it is returned."""
+"""Effects of a quorum node, in order. When an effect is returned, the state that it depends on is durable."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -8,7 +8,7 @@ from reference_broker.core.quorum.messages import OffsetAndEpoch, Request, Respo
 
 @dataclass(frozen=True, slots=True)
 class SendRequest:
-    """A request to send to a voter; its id is passed back with the response or the failure."""
+    """A request to send to a voter. The caller passes its id back with the response or the failure."""
 
     request_id: int
     voter_id: int

@@ -1,4 +1,4 @@
-"""State of the leader: its view of the other replicas, from their fetches.
+"""State of the leader, with the state of each other replica as derived from its fetches.
 
 Follows: org.apache.kafka.raft.LeaderState (KIP-595).
 
@@ -41,7 +41,8 @@ class ReplicaState:
     def update_follower_state(self, fetch_offset: int, leader_end_offset: int, now: Now) -> None:
         """Record a fetch: the replica has every record below `fetch_offset`.
 
-        It was caught up at its previous fetch if it now has every record that the leader had at that time.
+        If the replica now has every record that the leader had at the replica's previous fetch, the replica was caught
+        up at the time of that fetch.
         """
         if fetch_offset >= leader_end_offset:
             self.last_caught_up_wall_ms = max(self.last_caught_up_wall_ms, now.wall_ms)

@@ -42,10 +42,10 @@ class OffsetAndEpoch(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class VoteRequest:
-    """Vote request of a candidate, or pre-vote of a prospective one, which has no effect on the voter (KIP-996).
+    """Vote request of a Candidate, or pre-vote request of a Prospective node. A pre-vote changes no state (KIP-996).
 
-    :param replica: the candidate.
-    :param last: end of the candidate's log.
+    :param replica: the sender.
+    :param last: end of the sender's log.
     """
 
     cluster_id: str

@@ -3,9 +3,9 @@
 Follows: org.apache.kafka.raft.internals.KafkaRaftLog (KIP-595, KIP-630).
 
 Rules of this file:
-- The log starts at 0, or at the end of its oldest snapshot. A log without the last record of its newest snapshot is
-  replaced by an empty one that starts at the end of that snapshot. This is how a fetched snapshot replaces a log, and
-  how a crash during the replacement is repaired.
+- The log starts at 0, or at the end of its oldest snapshot. If the log does not have the last record of its newest
+  snapshot, it is replaced by an empty log that starts at the end of that snapshot. This is how a fetched snapshot
+  replaces a log, and how an interrupted replacement is completed after a crash.
 - A power cut may restore segments that were deleted. The newest snapshot contains their records, so the log starts
   after the last gap.
 - `end` is the offset of the next record and the epoch of the last record; the epoch is 0 in a log without records.
@@ -187,7 +187,7 @@ class QuorumLog:
         self.snapshots.delete_before(snapshot_id)
 
     def _contains(self, snapshot_id: OffsetAndEpoch) -> bool:
-        """Whether the log has the snapshot's last record, or starts after it, so that the record's epoch is unknown."""
+        """Whether the log has the snapshot's last record, or starts after that record, whose epoch is then unknown."""
         if snapshot_id.offset > self.end_offset:
             return False
         return self.epoch_for_offset(snapshot_id.offset - 1) in {snapshot_id.epoch, UNDEFINED_EPOCH}

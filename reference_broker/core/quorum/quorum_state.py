@@ -20,7 +20,7 @@ Follows: org.apache.kafka.raft.QuorumState (KIP-595, KIP-853, KIP-996).
 | Prospective | ELECTION_LOST          | Unattached  | rejected by a majority or timed out, and no leader is known     |
 | Candidate   | MAJORITY_GRANTED       | Leader      | of this epoch                                                   |
 | Candidate   | ELECTION_TIMEOUT       | Prospective | a lost election is followed by a pre-vote, not by a next epoch  |
-| Follower    | FETCH_TIMEOUT          | Prospective | a voter; it keeps the leader, to return to if it is rejected    |
+| Follower    | FETCH_TIMEOUT          | Prospective | a voter; it follows this leader again if the pre-vote is lost   |
 | Follower    | OBSERVER_FETCH_TIMEOUT | Unattached  | an observer looks for the leader at any voter                   |
 | Leader      | RESIGNATION            | Resigned    | check-quorum (KIP-835), or the node shuts down                  |
 | Resigned    | ELECTION_TIMEOUT       | Unattached  | in the next epoch, since it has voted in its own                |
@@ -50,8 +50,8 @@ from reference_broker.core.quorum.voters import ReplicaKey, VoterSet
 NEVER_MS = 2**62
 _EPOCH_JUMP_MAX = 2**30
 _EPOCH_STEP_MAX = 2**10
-"""Limits on the epoch of a message: any epoch up to `_EPOCH_JUMP_MAX` is accepted; above that, at most
-`_EPOCH_STEP_MAX` more than the epoch of this node, which may have missed that number of elections."""
+"""Limits on the epoch of a message. Any epoch up to `_EPOCH_JUMP_MAX` is accepted. A higher epoch may exceed the epoch
+of this node by at most `_EPOCH_STEP_MAX`, because this node may have missed that number of elections."""
 
 
 class QuorumStateError(AssertionError):
@@ -155,7 +155,7 @@ class EpochElection:
 
 @dataclass(slots=True)
 class Unattached:
-    """A node without a leader. An observer keeps the id of a leader that does not respond."""
+    """A node that knows no leader, or an observer whose leader does not respond: it keeps the leader's id."""
 
     epoch: int
     leader_id: int
@@ -192,7 +192,7 @@ class Candidate:
 class Follower:
     """A node with a leader.
 
-    :param has_fetched: the leader has responded to a fetch; until then a pre-vote may still be granted.
+    :param has_fetched: whether the leader has responded to a fetch; until then, pre-votes may be granted.
     :param snapshot: the part of the snapshot `snapshot_id` that has been fetched.
     """
 

@@ -11,10 +11,10 @@ and their transitions are in `quorum_state`; this module implements the actions 
 | Unattached  | Fetch to one voter after another, to learn the leader  | the election timeout; observers: indefinitely |
 | Prospective | Vote with `pre_vote` to all voters                     | the election timeout                          |
 | Candidate   | Vote to all voters                                     | the election timeout                          |
-| Follower    | Fetch or FetchSnapshot to the leader; to another voter | the fetch timeout: it does not respond        |
-|             | while the leader does not respond                      |                                               |
+| Follower    | Fetch or FetchSnapshot to the leader; Fetch to another | the fetch timeout                             |
+|             | voter after a failed request to the leader             |                                               |
 | Leader      | BeginQuorumEpoch to voters that do not fetch           | check-quorum: no majority has fetched         |
-| Resigned    | EndQuorumEpoch to all voters                           | the election timeout                          |
+| Resigned    | EndQuorumEpoch to voters that have not acknowledged it | the election timeout                          |
 
 | request             | error, in this order                                                                       |
 |---------------------|--------------------------------------------------------------------------------------------|
@@ -34,7 +34,7 @@ Rules of this file:
   dropped (`request_manager`).
 - A fetch without records waits until records are appended, the high watermark advances (KIP-1166), its maximum wait
   expires, or the state changes. Its fetch offset is recorded when it arrives.
-- A node that shuts down starts no election: it completes the one in progress, and waits for another leader.
+- A node that shuts down starts no election. It completes an election in progress, and waits for another leader.
 """
 
 from collections.abc import Callable, Sequence
@@ -208,7 +208,7 @@ class KafkaRaftClient:
 
     @property
     def may_stop(self) -> bool:
-        """Whether a node that shuts down can stop: another node leads, or the others cannot elect a leader."""
+        """Whether a stopping node can end: it is an observer, another node leads, or no other leader can be elected."""
         if not self._quorum.is_voter or self.state.leader_id not in {NO_LEADER, self.local.id}:
             return True
         others = set(self._quorum.other_voters)
@@ -218,7 +218,7 @@ class KafkaRaftClient:
 
     @property
     def last_majority_contact_ms(self) -> int | None:
-        """Last time at which this node was part of a majority; null if its state does not show it."""
+        """Last time at which this node was in contact with a majority; null unless it is Leader or Follower."""
         match self.state:
             case Leader():
                 return self.state.last_majority_fetch_ms

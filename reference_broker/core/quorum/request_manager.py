@@ -4,7 +4,7 @@ Follows: org.apache.kafka.raft.RequestManager (KIP-595).
 
 Rules of this file:
 - A request fails if there is no response within the request timeout; a later response is ignored.
-- After a failure no request is sent to the voter for the retry backoff.
+- After a failed request, no request is sent to that voter until the retry backoff has passed.
 - A transition removes all requests (`reset`), so that no response to a request of an earlier state is handled.
 """
 
@@ -32,7 +32,7 @@ class RequestManager:
         self._next_id = 0
 
     def expire(self, now_ms: int) -> tuple[int, ...]:
-        """Make the voters ready whose deadline has passed. Return those whose request has timed out."""
+        """Make every voter ready whose deadline has passed. Return the voters whose request has timed out."""
         if not self._by_voter:
             return ()
         expired = [(voter, held) for voter, held in self._by_voter.items() if held.deadline_ms <= now_ms]
@@ -79,7 +79,7 @@ class RequestManager:
         return None
 
     def back_off(self, voter_id: int, now_ms: int) -> None:
-        """Send nothing to a voter for the retry backoff."""
+        """Send nothing to a voter until the retry backoff has passed."""
         self._by_voter[voter_id] = _ConnectionState(now_ms + self._config.retry_backoff_ms)
 
     def reset(self) -> None:

@@ -13,7 +13,7 @@ UNKNOWN_BROKER_EPOCH = -1
 
 @dataclass(frozen=True, slots=True)
 class BrokerRun:
-    """One incarnation of a broker, by the epoch of its registration; -1 is unknown."""
+    """One incarnation of a broker, identified by the epoch of its registration; -1 if that is unknown."""
 
     node_id: int
     broker_epoch: int
@@ -36,7 +36,7 @@ class Brokers:
     def may_join_isr(self, node_id: int, fetch_epoch: int | None) -> bool:
         """Whether a broker is unfenced, not in controlled shutdown (KIP-841), and registered with this epoch (KIP-903).
 
-        :param fetch_epoch: the broker epoch of its last fetch; null before the first, -1 if unknown.
+        :param fetch_epoch: the broker epoch of the broker's last fetch; null before its first fetch, -1 if unknown.
         """
         broker = self._image().brokers.get(node_id)
         if broker is None or broker.fenced or broker.in_controlled_shutdown or fetch_epoch is None:

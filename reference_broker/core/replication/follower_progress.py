@@ -4,8 +4,8 @@ Follows: org.apache.kafka.server.replica.Replica, org.apache.kafka.server.replic
 
 A follower is *caught up* at a time if it had all records of the leader at that time. The leader knows only the fetch
 offsets. A fetch from the leader's log end offset shows that the follower is caught up now. A fetch from the log end
-offset that the leader had at the previous fetch shows that the follower was caught up at that time. Under steady load a
-fetch never reaches the log end offset, and the follower is in sync nevertheless.
+offset that the leader had at the previous fetch shows that the follower was caught up at the time of that fetch. So a
+follower stays in sync under steady load, although no fetch reaches the leader's log end offset.
 """
 
 from dataclasses import dataclass

@@ -103,7 +103,7 @@ class Followers:
         return UNKNOWN_BROKER_EPOCH if known is None else known
 
     def low_watermark(self, log_start_offset: int) -> int:
-        """Return the smallest log start offset of the live replicas, including the leader."""
+        """Return the smallest log start offset of the leader and of all followers that are not fenced."""
         live = (
             follower.log_start_offset
             for node, follower in self._progress.items()

@@ -101,7 +101,8 @@ class IsrState:
     def shrunk(self, replicas: frozenset[int]) -> Self:
         """Return the state that proposes to remove replicas.
 
-        The high watermark waits for them until the controller has committed this: one may become leader before that.
+        The high watermark waits for these replicas until the controller has committed the change, because one of them
+        may become the leader before that.
         """
         return self._pending(IsrPhase.PENDING_SHRINK, self.isr - replicas)
 

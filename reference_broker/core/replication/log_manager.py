@@ -98,7 +98,7 @@ class LogManager:
                 yield topic, int(index)
 
     def delete(self, gone: Collection[tuple[str, int]], left: Collection[Partition]) -> None:
-        """Delete the checkpoint entries of logs. They must never be used for a later topic of that name.
+        """Delete the checkpoint entries of logs, so that they are never used for a later topic of the same name.
 
         The directories are deleted afterwards by `delete_directories`, or before a log of that name is opened.
         """

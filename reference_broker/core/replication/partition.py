@@ -2,8 +2,8 @@
 
 Follows: kafka.cluster.Partition (KIP-101, KIP-279, KIP-320, KIP-497, KIP-966).
 
-The role follows the metadata (`ROLES`), guarded by two epochs: metadata older than the known partition epoch is
-ignored, and a new leader epoch begins a leadership even if the leader is the same.
+The metadata determines the role (`ROLES`), and two epochs guard it: metadata with an older partition epoch is ignored,
+and a new leader epoch begins a new leadership even if the leader is the same.
 
 A leader
 - appends in its epoch, and learns the progress of its followers from their fetches (`Followers`).
@@ -159,7 +159,7 @@ class Partition:
         return self.log.log_start_offset
 
     def check_leader_epoch(self, current_leader_epoch: int) -> ErrorCode:
-        """Return the error for a request whose metadata is older, or newer, than this broker's (KIP-320)."""
+        """Return the error for a request whose leader epoch is older, or newer, than this broker's (KIP-320)."""
         if current_leader_epoch < 0 or current_leader_epoch == self.leader_epoch:
             return ErrorCode.none
         older = current_leader_epoch < self.leader_epoch

@@ -70,7 +70,7 @@ class ReplicaFetcher:
         self._request: Any = None
         self._requested: tuple[RequestedPartition, ...] = ()
         self._response_without_change: Any = None
-        """The last response, if it changed nothing: an identical one to the same request is not processed again."""
+        """The last response, if it changed nothing. The same response to the same request is not processed again."""
 
     def __len__(self) -> int:
         return len(self._states)
@@ -95,7 +95,7 @@ class ReplicaFetcher:
         return self._states.pop(key, None)
 
     def add_fetch_state(self, state: PartitionFetchState) -> None:
-        """Take over a partition of another fetcher, which ignores it in the response to a request in flight."""
+        """Take over a partition of another fetcher. That fetcher ignores it in the response to a request in flight."""
         self._states[state.partition.key] = state
         self._request = None
 
@@ -256,8 +256,8 @@ class ReplicaFetcher:
     def _truncate_into_leader_range(self, partition: Partition, timestamp: int, offset: int, now: Now) -> bool:
         """Make the log overlap the leader's. Return False if the leader's log start offset is needed too.
 
-        After an unclean election a log may be longer than the leader's. A log may end below the leader's log start
-        because retention on the leader has deleted the records in between.
+        After an unclean election, this log may be longer than the leader's. It may also end below the leader's log
+        start offset, because retention has deleted the records in between on the leader.
         """
         end_offset = partition.log.log_end_offset
         if timestamp == _LATEST:

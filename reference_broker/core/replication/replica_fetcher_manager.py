@@ -1,13 +1,13 @@
-"""Replica fetchers of a broker: for each leader, one for partitions with traffic, and others for idle partitions.
+"""Replica fetchers of a broker: for each leader, one busy fetcher for partitions with traffic, and several idle ones.
 
 Follows: kafka.server.ReplicaFetcherManager, kafka.server.AbstractFetcherManager.
 
-A Fetch contains all partitions of its fetcher, so with a thousand idle partitions in the request, each record of a
-busy partition would be expensive. Therefore a partition whose leader has records moves to the busy fetcher, and back
-after some time without records. An idle fetcher has a limited number of partitions, which limits the cost of the
-first record of one. (Kafka has fetch sessions for this, and distributes partitions evenly among
-`num.replica.fetchers`.) Partitions move only after a response and before the next request of a fetcher, so that they
-never wait for a request that does not contain them.
+A Fetch contains all partitions of its fetcher. If it contained a thousand idle partitions, each record of a busy
+partition would be expensive. Therefore a partition moves to the busy fetcher when its leader returns records, and back
+after some time without records. An idle fetcher has a limited number of partitions, which limits the cost of the first
+record of an idle partition. (Kafka has fetch sessions for this, and distributes partitions evenly among
+`num.replica.fetchers`.) Partitions move only between a response and the next request of a fetcher, so that they never
+wait for a request that does not contain them.
 
 The endpoint of a leader is looked up in the metadata for every request, so that a restarted leader is found. A fetcher
 without partitions is removed together with its channel.
@@ -32,8 +32,8 @@ Locate = Callable[[int], tuple[str, int] | None]
 
 _IDLE_AFTER_MS = 5_000
 _IDLE_PARTITIONS_MAX = 250
-"""Maximum number of partitions of an idle fetcher: a smaller one costs more requests, a larger one costs more for the
-first record of a partition."""
+"""Maximum number of partitions of an idle fetcher. A smaller maximum causes more requests; with a larger one, the first
+record of an idle partition is more expensive."""
 
 
 class FetcherKind(Enum):
@@ -44,7 +44,7 @@ class FetcherKind(Enum):
 
 
 class FetcherId(NamedTuple):
-    """Id of a fetcher. Each leader has one busy fetcher, and idle fetchers with numbers."""
+    """Id of a fetcher. Each leader has one busy fetcher, and numbered idle fetchers."""
 
     leader: int
     kind: FetcherKind
@@ -133,7 +133,10 @@ class ReplicaFetcherManager:
     # Between busy and idle fetchers
 
     def _rebalance(self, fetcher_id: FetcherId, now: Now) -> None:
-        """Move partitions to a fetcher after its response, or from it to a busy one without a request in flight."""
+        """Move partitions between this fetcher, which has received a response, and other fetchers of the same leader.
+
+        Partitions move only to a fetcher without a request in flight.
+        """
         if fetcher_id not in self._fetchers:
             return  # it was removed while the request was in flight
         busy_id = FetcherId(fetcher_id.leader, FetcherKind.BUSY)

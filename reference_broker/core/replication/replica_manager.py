@@ -5,11 +5,11 @@ Follows: kafka.server.ReplicaManager (KIP-500).
 Each change of metadata is applied in this order: replicas that are no longer assigned to this broker are removed at
 once; then leaders start, then followers; then the fetchers send requests. Each event starts a limited number of
 replicas, and schedules the rest for the next event, because opening a log takes several flushes; the directories of
-removed replicas are deleted in steps, too. A replica that is not open yet returns NOT_LEADER_OR_FOLLOWER, as if the
-metadata had reached this broker later.
+removed replicas are deleted in steps, too. Requests for a replica that is not open yet return NOT_LEADER_OR_FOLLOWER,
+as if the metadata had reached this broker later.
 
-A topic's listener is notified when this broker becomes leader of one of the topic's partitions, again in each epoch,
-and when it stops leading the partition. This is how coordinators learn their partitions.
+A topic's listener is notified when this broker becomes the leader of a partition of the topic, when a new epoch of this
+leadership begins, and when the leadership ends. This is how coordinators learn their partitions.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -136,7 +136,7 @@ class ReplicaManager:
         self._listeners[topic] = listener
 
     def append(self, partition: Partition, batch: Bytes, settled: Committed, *, timeout_ms: int, now: Now) -> Appended:
-        """Append a batch of the broker itself with acks=all; `settled` receives the result, perhaps at once.
+        """Append a batch of the broker itself with acks=all. `settled` receives the result, possibly before the return.
 
         :raises AppendError: the batch is invalid, this broker is not the leader, or too few replicas are in sync.
         """
@@ -336,11 +336,11 @@ class ReplicaManager:
         self._logs.checkpoint_high_watermarks(self._partitions.values())
 
     def checkpoint(self) -> None:
-        """Write the checkpoints."""
+        """Write the checkpoints of recovery points and log start offsets."""
         self._logs.checkpoint(self._partitions.values())
 
     def flush_overdue(self, now: Now) -> None:
-        """Flush the logs whose records are unflushed for longer than `flush.ms`."""
+        """Flush each log whose last flush by this task was at least `flush.ms` ago."""
         for partition in self:
             since_ms = now.monotonic_ms - partition.flushed_at_ms
             if since_ms >= self.configuration(partition.topic).integer("flush.ms"):

@@ -21,7 +21,7 @@ RequestedPartition = tuple[PartitionFetchState, int]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Proposal:
-    """A proposed ISR of a partition, with the epochs at the time of the proposal: it may be sent much later.
+    """A proposed ISR of a partition, with the epochs at the time of the proposal, because it may be sent much later.
 
     :ivar members: node ids with their broker epochs (KIP-903).
     """

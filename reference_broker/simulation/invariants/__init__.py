@@ -63,7 +63,7 @@ class Invariants:
     """All invariants of a cluster, from now on.
 
     :ivar watch: reports changes to the invariants; other observers may subscribe too.
-    :ivar is_void: the quorum was lost by disks that were wiped or damaged, so that nothing is judged any more.
+    :ivar is_void: whether wiped or damaged disks have lost the quorum. The checks of the metadata have then stopped.
     """
 
     def __init__(self, cluster: SimulatedCluster) -> None:
@@ -133,7 +133,7 @@ class Invariants:
         self.partitions.allow_loss(node_id)
 
     def allow_unclean_election(self, topic: str, partition: int) -> None:
-        """Permit an unclean election that an administrator requests. Those that a setting permits need no call."""
+        """Permit an unclean election that an administrator requests. One that a property permits needs no call."""
         self.metadata.permitted_unclean.add(f"{topic}-{partition}")
 
     def check_everything(self) -> None:

@@ -1,20 +1,22 @@
 """Responses of the active controller to administrators: the other half of `controller-response`.
 
-Only what depends on fenced brokers or on reassignments in progress is checked here; the responses of a healthy cluster
-are specified by requirements (`conformance/requirements`: admin, configs, leadership, reassignment).
+Only fields that depend on fenced brokers or on reassignments in progress are checked here. Requirements specify the
+responses of a healthy cluster (`conformance/requirements`: admin, configs, leadership, reassignment).
 
 | request                    | what must hold                                                                         |
 |----------------------------|----------------------------------------------------------------------------------------|
-| CreateTopics,              | the replicas of new partitions are on registered brokers, and on as many racks as      |
-| CreatePartitions           | possible; the first one, which leads, is on a broker that is not fenced, as is the ISR |
-| AlterPartitionReassign-    | the partition has all replicas of the target; all others are being removed or are      |
-| ments                      | removed; a cancelled reassignment has removed the replicas that it added (KIP-455). If |
-|                            | a reassignment replaces an ongoing one and adds no replica itself, the adding replicas |
+| CreateTopics,              | the replicas of new partitions are on distinct registered brokers; the ISR has no      |
+| CreatePartitions           | broker that is fenced or shuts down; the leader is in the ISR. If CreateTopics has no  |
+|                            | assignments, the replicas are on as many racks as possible, and the first one is on an |
+|                            | unfenced broker                                                                        |
+| AlterPartitionReassign-    | the partition has all replicas of the target; every other replica is being removed or  |
+| ments                      | is removed. A cancelled reassignment has removed the replicas that it added (KIP-455). |
+|                            | A reassignment may replace an ongoing one: if it adds no replica, the adding replicas  |
 |                            | of the ongoing one stay; the same applies to removing replicas, as in Kafka            |
-|                            | (`changePartitionReassignment`). It is rejected for its replication factor exactly if  |
-|                            | it changes that without permission (KIP-860)                                           |
-| ListPartitionReassignments | the reassignments in progress among the partitions of the request, with the replicas   |
-|                            | that are added and removed                                                             |
+|                            | (`changePartitionReassignment`). If the request forbids a change of the replication    |
+|                            | factor, exactly the reassignments that change it are rejected for that (KIP-860)       |
+| ListPartitionReassignments | the reassignments in progress among the partitions of the request, with the adding and |
+|                            | removing replicas                                                                      |
 | ElectLeaders               | a preferred leader was in the ISR before the election (KIP-460)                        |
 """
 
@@ -80,8 +82,9 @@ def _compare_placement(decision: Decision, where: str, placed: PartitionRecord) 
 def _compare_spread(image: MetadataImage, name: str, placed: Sequence[PartitionRecord]) -> Iterator[Comparison]:
     """Compare the placement with that of `StripedReplicaPlacer`.
 
-    Each partition is on as many racks as possible. Brokers that are not fenced are used first, and as preferred leader
-    equally often. The first replica, the preferred leader, is never on a fenced broker.
+    Each partition is on as many racks as possible. Its first replica, the preferred leader, is on an unfenced broker.
+    If there is only one rack, a fenced broker has a replica only if all unfenced brokers have one, and the numbers of
+    partitions with each unfenced broker as preferred leader differ by at most one.
     """
     usable = {broker.broker_id: broker for broker in image.brokers.values() if not broker.in_controlled_shutdown}
     alive = {broker_id for broker_id, broker in usable.items() if not broker.fenced}

@@ -1,15 +1,17 @@
-"""State of a broker that has applied the metadata: it agrees with them.
+"""Agreement of a broker with the metadata that it has applied.
 
 | name                | what must hold                                                                                |
 |---------------------|-----------------------------------------------------------------------------------------------|
 | `replicas-assigned` | a broker has the replicas that the metadata assign to it, with their topic ids, and no others |
-| `role-applied`      | a replica leads, follows or is offline as in the metadata, with the same leader epoch and     |
-|                     | replicas, and the same partition epoch or a higher one, from an AlterPartition response       |
+| `role-applied`      | a replica is leader, follower or offline as in the metadata, with the same leader epoch and   |
+|                     | replicas. Its partition epoch is the same or higher, because an AlterPartition response may   |
+|                     | arrive before the metadata                                                                    |
 | `configs-applied`   | each log's configuration and the broker's dynamic configurations are those of the metadata    |
-| `fetchers-applied`  | a broker fetches exactly the partitions that it follows, each from its leader, and its number |
-|                     | of partitions per idle fetcher is correct                                                     |
+| `fetchers-applied`  | a broker fetches exactly the partitions that it follows, each from its leader, and it counts  |
+|                     | the partitions of each idle fetcher correctly                                                 |
 
-Checked whenever a broker has applied the metadata to all its replicas, which takes several events after a large change.
+The check runs whenever a broker has applied the metadata to all its replicas. After a large change, that takes several
+events.
 """
 
 from collections import Counter

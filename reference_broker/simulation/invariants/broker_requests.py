@@ -2,19 +2,20 @@
 
 | request              | what it must contain                                                                         |
 |----------------------|----------------------------------------------------------------------------------------------|
-| any                  | the broker's id, and the epoch of this run's registration; it is sent to the leader of the   |
+| any                  | the broker's id, and the broker epoch of this incarnation. It is sent to the leader of the   |
 |                      | quorum or of the partitions, at the address in the metadata                                  |
-| Fetch                | partitions that it follows, with their leader epoch, once each: the start and end of its     |
-|                      | log, and the epoch of its last record (KIP-320, KIP-595, KIP-903)                            |
-| ListOffsets          | a partition that it follows, with its leader epoch; earliest or latest as timestamp          |
-| AlterPartition       | no future epoch of the partition; in the current epochs, members that are replicas, the      |
-|                      | leader among them, each with at most the broker epoch of its fetches                         |
+| Fetch                | only partitions that the broker follows, each once, with the leader epoch, the start and the |
+|                      | end of the broker's log, and the epoch of its last record (KIP-320, KIP-595, KIP-903)        |
+| ListOffsets          | a partition that the broker follows, with its leader epoch; the timestamp is earliest or     |
+|                      | latest                                                                                       |
+| AlterPartition       | no epoch that is newer than the partition's. If the epochs are current, the proposed ISR has |
+|                      | the leader and other replicas, each with at most the broker epoch of its last fetch          |
 | AllocateProducerIds  | sent only if no id is left                                                                   |
-| BrokerRegistration   | its cluster, incarnation, listeners, directory, rack, and the epoch of its last clean run;   |
-|                      | only while it is not registered                                                              |
-| BrokerHeartbeat      | its metadata offset; that it wants to be unfenced, once it knows its registration; that it   |
-|                      | wants to shut down, if and only if it was stopped                                            |
-| AssignReplicasToDirs | its directory, for replicas that the metadata has elsewhere (KIP-858)                        |
+| BrokerRegistration   | the broker's cluster, incarnation, listeners, directory and rack, and the broker epoch of    |
+|                      | its last clean shutdown. It is sent only while the broker is not registered                  |
+| BrokerHeartbeat      | the broker's metadata offset. The broker wants to be unfenced only after it has applied its  |
+|                      | registration, and wants to shut down if and only if it was stopped                           |
+| AssignReplicasToDirs | the broker's directory, for replicas that have another directory in the metadata (KIP-858)   |
 | CreateTopics         | names of topics that do not exist, once each                                                 |
 | Envelope             | a whole request of an API of the controller, and its principal (KIP-590)                     |
 """

@@ -1,11 +1,11 @@
-"""Responses of a controller are sent after the commit of their records: the invariant `committed-before-response`.
+"""Commit of a controller's records before its response: the invariant `committed-before-response`.
 
 | name                        | what must hold                                                                        |
 |-----------------------------|---------------------------------------------------------------------------------------|
-| `committed-before-response` | a response is sent once the records of its request are below the high watermark of    |
-|                             | the metadata log (KIP-595, KIP-631)                                                   |
+| `committed-before-response` | a response is sent only after the records of its request are below the high watermark |
+|                             | of the metadata log (KIP-595, KIP-631)                                                |
 
-A controller that is no longer active returns NOT_CONTROLLER, which promises nothing.
+Responses of a controller that is no longer active are not checked: it returns NOT_CONTROLLER.
 """
 
 from reference_broker.core.request import Request

@@ -1,23 +1,24 @@
 """Responses of an active controller agree with its metadata when it processes the request: `controller-response`.
 
-Each request, its records and its response, which is sent once these are committed, are compared with the controller's
-image before and after the records, independently of the code that makes them. This module has the requests of brokers,
+The records and the response of each request are compared with the controller's image before and after the records. The
+expected values are computed here, without the controller's code. This module has the requests of brokers,
 `admin_responses` those of administrators.
 
 | request             | what must hold                                                                                |
 |---------------------|-----------------------------------------------------------------------------------------------|
-| AlterPartition      | each partition is returned once. An accepted proposal is from the leader, in the current      |
-|                     | epochs, with eligible replicas (KIP-497, 841, 903); the response has the partition after it.  |
-|                     | A rejected proposal changes nothing, and there is a reason for its error                      |
-| BrokerRegistration  | the record has the fields of the request; the same incarnation keeps its epoch, another one   |
-|                     | begins fenced                                                                                 |
-| BrokerHeartbeat     | only the registered epoch is accepted; the response has the fencing of the metadata after it; |
-|                     | no broker is unfenced before it has read its registration, or shuts down while it leads; one  |
-|                     | that leads nothing may shut down at once (KIP-631)                                            |
-| AllocateProducerIds | the block starts at the end of the last one                                          |
+| AlterPartition      | each partition is returned once. The sender of an accepted proposal leads the partition in    |
+|                     | the current epochs, and the proposed replicas are eligible (KIP-497, 841, 903); the response  |
+|                     | has the partition after the change. A rejected proposal changes nothing, and its error has a  |
+|                     | reason                                                                                        |
+| BrokerRegistration  | the record has the fields of the request; the same incarnation keeps its epoch and state,     |
+|                     | another one starts fenced, in a later epoch                                                   |
+| BrokerHeartbeat     | the broker epoch is the registered one. The response has the broker's fencing after the       |
+|                     | records. No broker is unfenced before it has applied its registration, and none may shut down |
+|                     | while it leads a partition; a broker that leads none may shut down at once (KIP-631)          |
+| AllocateProducerIds | the block starts at the end of the last one                                                   |
 | UnregisterBroker    | the broker is no longer in the metadata                                                       |
-| AssignReplicasTo-   | each partition has one result; without an error the broker's replica is then in the directory |
-| Dirs                | of the request, and with one there is no such replica (KIP-858)                               |
+| AssignReplicasTo-   | each partition has one result. If it has no error, the directory of the broker's replica is   |
+| Dirs                | that of the request; if it has an error, the broker has no replica of the partition (KIP-858) |
 """
 
 from collections.abc import Callable, Iterator

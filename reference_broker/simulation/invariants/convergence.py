@@ -12,9 +12,9 @@ from reference_broker.simulation.cluster import SimulatedCluster
 def converged(cluster: SimulatedCluster, *, without: Collection[int] = ()) -> str | None:
     """Describe why a cluster has not converged yet; None if it has.
 
-    Every node runs and is ready; all agree on the leader of the quorum and have the same metadata; that leader knows
-    its observers; every partition has a leader; all of its replicas are in sync, have the same log end and the assigned
-    directory; and all records are committed.
+    A cluster has converged if every node runs and is ready; all nodes agree on the leader of the quorum and have the
+    same metadata; the leader of the quorum knows all observers; every partition has a leader, and no reassignment; all
+    replicas are in sync, have the same log end and the assigned directory; and all records are committed.
 
     :param without: nodes that are not expected to restart; their replicas may be missing.
     """

@@ -3,11 +3,12 @@
 | name              | what must hold                                                                                  |
 |-------------------|-------------------------------------------------------------------------------------------------|
 | `snapshots-known` | the snapshots beside the metadata log are those that the node has in memory (KIP-630)           |
-| `snapshots-kept`  | while retention is long, a leader deletes no snapshot; a follower may receive a newer one       |
-| `closed-durably`  | after a clean shutdown all log files are durable, and the marker file exists and has the broker |
-|                   | epoch                                                                                           |
-| `cut-durably`     | records that a follower has truncated do not return after a power cut                           |
-| `no-stray-logs`   | a broker that has applied metadata has no log but those of its replicas and of its quorum       |
+| `snapshots-kept`  | a leader deletes no snapshot, unless `metadata.max.retention.bytes` or `.ms` is small; a        |
+|                   | follower may delete one when it has fetched a newer one                                         |
+| `closed-durably`  | after a clean shutdown all log files are durable, and the clean-shutdown file exists and has    |
+|                   | the broker epoch                                                                                |
+| `cut-durably`     | records that were truncated do not return after a power cut                                     |
+| `no-stray-logs`   | a broker that has applied the metadata has only the logs of its replicas and of the quorum      |
 """
 
 import json

@@ -2,8 +2,9 @@
 
 | name                | what must hold                                                                                |
 |---------------------|-----------------------------------------------------------------------------------------------|
-| `follower-progress` | a follower was last caught up at its latest fetch such that it has since reached the log end  |
-|                     | that the leader had at that fetch; the ISR depends on this time                               |
+| `follower-progress` | a leader records correctly when a follower was last caught up. A fetch from the log end: now. |
+|                     | A fetch from the log end at the previous fetch: the time of the previous fetch. Any other     |
+|                     | fetch: unchanged. The ISR depends on this time                                                |
 
 The first fetch in a leader epoch is not checked: the epoch begins with a state that depends on the ISR. Whether the
 follower's end offset is that of its fetch is checked with the high watermark (`watermark-on-isr`).

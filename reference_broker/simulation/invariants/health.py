@@ -1,14 +1,14 @@
-"""A node as a process: it does not spin, does not end by itself, and frees what it no longer needs.
+"""Health of a node's process: no busy loop, no unexplained end, no leftover requests and timers.
 
 | name                  | what must hold                                                                              |
 |-----------------------|---------------------------------------------------------------------------------------------|
 | `no-busy-loop`        | a node takes a bounded number of events in one virtual ms (`watch`)                        |
 | `ends-without-fault`  | a node ends by itself only if its disk has failed, or if it could not register              |
-| `no-leftovers`        | an idle node has few pending requests, timers, effects and responses; at any time, no       |
+| `no-leftovers`        | an idle node has few timers, pending requests and requests in flight; at any time, no       |
 |                       | request waits for a closed connection                                                       |
-| `channel-timeout`     | a node disconnects from a peer only after the deadline of a request                         |
-| `shutdown-completes`  | a node that leaves the quorum ends once another node leads it, or there is no other voter   |
-|                       | (`KafkaRaftClient.pollShutdown`)                                                            |
+| `channel-timeout`     | a node disconnects from a peer only after the deadline of a request to that peer            |
+| `shutdown-completes`  | a node that leaves the quorum ends when another node leads the quorum, or if there is no    |
+|                       | other voter (`KafkaRaftClient.pollShutdown`)                                                |
 | `ready-is-running`    | a broker is ready only after the controller has unfenced it (`BrokerServer.startup`)        |
 | `request-times-out`   | each request in flight has a timer that is due at its deadline, or before                   |
 """
@@ -31,7 +31,7 @@ class HealthInvariants(Observer):
     """An observer of a watch."""
 
     def metadata_advanced(self, watched: Watched, from_offset: int) -> None:
-        """Check a broker that is ready: by its metadata or by a heartbeat response, whichever comes last."""
+        """Check that a broker is ready only in state RUNNING."""
         node = watched.node
         assert node is not None
         if node.broker is not None and node.is_ready and node.broker.lifecycle.state is not BrokerState.RUNNING:

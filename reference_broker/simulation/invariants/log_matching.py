@@ -1,7 +1,7 @@
 """Log matching of Raft: an epoch has one leader, which writes each offset once.
 
-Therefore two logs that have a batch of one epoch at one offset have the same batch there, and by induction the same
-batches before it.
+Therefore, if two logs have a batch of the same epoch at the same offset, the two batches are equal, and by induction
+all batches before them are equal too.
 """
 
 from reference_broker.simulation.invariants.log_mirror import Batch
@@ -21,13 +21,14 @@ class LogMatching:
     def __init__(self, invariant: str) -> None:
         self._invariant = invariant
         self._written: dict[tuple[int, int], tuple[int, int, int]] = {}
-        """By base offset and epoch: last offset, checksum, epoch of the batch before (-1: not known)."""
+        """By base offset and epoch: last offset, checksum, and the epoch of the previous batch (-1 if unknown)."""
         self._epoch_starts: dict[int, int] = {}
 
     def check(self, name: object, before: Batch | None, batch: Batch) -> None:
-        """Check a batch of a replica and the batch before it; None at the start of the log.
+        """Check a batch of a replica.
 
         :param name: the name of the replica, for the message.
+        :param before: the batch before it; None at the start of the log.
         """
         key = batch.base_offset, batch.epoch
         before_epoch = _UNKNOWN_EPOCH if before is None else before.epoch

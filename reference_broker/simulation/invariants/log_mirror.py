@@ -1,7 +1,7 @@
 """Mirror of the batches in the files of one log: the invariants' view of a replica, also while its node is down.
 
-It reads the bytes after the last known batch, header by header, and not with the log's own lookups. So its cost does
-not depend on the length of the log, and no defect of an index can mislead it.
+The mirror reads the bytes after the last known batch, header by header, without the log's own lookups. So its cost does
+not depend on the length of the log, and a wrong index does not affect it.
 """
 
 from bisect import bisect_right
@@ -21,14 +21,14 @@ _base_offset = attrgetter("base_offset")
 
 
 class Batch(NamedTuple):
-    """One batch. Its first three fields and the checksum are the same on every replica."""
+    """One batch. Its first four fields are the same on every replica."""
 
     base_offset: int
     last_offset: int
     epoch: int
     crc: int
     segment: int
-    """Base offset of the segment that holds it."""
+    """Base offset of the segment that contains the batch."""
     position: int
     size_bytes: int
     max_timestamp_ms: int = NO_TIMESTAMP

@@ -1,26 +1,29 @@
 """Metadata of the cluster: the committed records, and the image of each node.
 
-The invariants have a separate image. Each committed batch is applied to it when the first node has applied it, and
-the changes are checked. The image of each node is compared with this one for all keys that records have changed.
+The invariants have a separate image. When the first node has applied a committed batch, the batch is applied to this
+image too, and its changes are checked. The image of each node is compared with this one for all changed keys.
 
 | name                        | what must hold                                                                        |
 |-----------------------------|---------------------------------------------------------------------------------------|
-| `metadata-agree`            | two nodes that have applied the records up to one offset have the same image          |
+| `metadata-agree`            | two nodes that have applied the records up to the same offset have the same image     |
 | `metadata-monotone`         | the offset that a node has applied never decreases, until it restarts                 |
-| `snapshot-is-image`         | the records of a node's image, as in a snapshot, make the same image                  |
-| `partition-epochs-grow`     | a partition's leader epoch and partition epoch never decrease in the metadata log;    |
-|                             | a change of the leader, and the removal of a replica, increase the leader epoch       |
-| `leader-in-isr`             | a leader is in the ISR, whose members are replicas, once each                         |
-| `fenced-in-isr`             | a broker that is fenced, shuts down or is unregistered leads nothing, and is in no    |
-|                             | ISR, except as its last member, without a leader (KIP-841)                            |
+| `snapshot-is-image`         | a snapshot of a node's image, when it is loaded, gives the same image                 |
+| `partition-epochs-grow`     | each change of a partition increases its partition epoch, and none decreases its      |
+|                             | leader epoch; a change of the leader and the removal of a replica increase the leader |
+|                             | epoch                                                                                 |
+| `leader-in-isr`             | a leader is in the ISR; the ISR is not empty, and has only replicas, each once        |
+| `fenced-in-isr`             | a broker that is fenced, shuts down or is unregistered leads no partition. It is in   |
+|                             | an ISR only as the last member, while the partition has no leader (KIP-841)           |
 | `clean-election`            | a leader is elected from the ISR, unless an unclean election is enabled or requested  |
-| `unclean-recovers`          | a leader elected from outside the ISR is the only member of the new ISR, and          |
-|                             | recovering (KIP-704); no other leader is recovering                                   |
-| `moved-in-sync`             | a reassignment completes when all target replicas are in sync (KAFKA-15665)           |
+| `unclean-recovers`          | a leader that is elected from outside the ISR becomes the only member of the ISR, and |
+|                             | is recovering (KIP-704); no other change starts a recovery                            |
+| `moved-in-sync`             | a reassignment completes only when all target replicas are in sync (KAFKA-15665)      |
 | `joins-isr-complete`        | a replica that joins an ISR has all committed records                                 |
-| `broker-epochs-grow`        | each registration of a broker has a greater epoch, the offset of its batch            |
-| `ids-unique`                | names and ids of topics, ids of directories, and blocks of producer ids are unique    |
-| `one-controller-per-epoch`  | an active controller leads the quorum, and no other one is active in its epoch        |
+| `broker-epochs-grow`        | a new incarnation of a broker is registered with the offset of its registration as    |
+|                             | its broker epoch; the same incarnation keeps its epoch                                |
+| `ids-unique`                | topic names, topic ids, directory ids and blocks of producer ids are unique           |
+| `one-controller-per-epoch`  | an active controller leads the quorum, and no other controller is active in that      |
+|                             | epoch                                                                                 |
 """
 
 from bisect import bisect_right
@@ -73,8 +76,9 @@ class MetadataInvariants(Observer):
     """Checks of the committed metadata.
 
     :param partitions: invariants to notify of changes of partitions.
-    :param properties: properties of the nodes, the defaults of topic and cluster configurations.
-    :ivar permitted_unclean: partitions with a requested unclean election; each permits one, at any later time.
+    :param properties: properties of the nodes, which apply where topic and cluster set nothing.
+    :ivar permitted_unclean: partitions whose unclean election was requested. An entry permits one election at any later
+        time.
     """
 
     def __init__(self, partitions: PartitionInvariants, properties: dict[str, str]) -> None:
@@ -85,7 +89,7 @@ class MetadataInvariants(Observer):
         self.unclean_elections = 0
         self._partitions = partitions
         self._ends: list[int] = []
-        """Last offset of each batch with changes, ascending; `_changes` has its keys at the same index."""
+        """Last offset of each batch with changes, ascending; `_changes` has the changed keys at the same index."""
         self._changes: list[tuple[Key, ...]] = []
         self._versions: defaultdict[Key, list[tuple[int, object]]] = defaultdict(list)
         self._topic_ids: set[UUID] = set()
@@ -134,8 +138,8 @@ class MetadataInvariants(Observer):
     def _log_with(self, node: Node, offset: int) -> QuorumLog:
         """Return a log with the committed record: the node's own, or one that agrees with the node's snapshot.
 
-        Other logs may have uncommitted records at that offset. Two logs that have a record of one epoch at one offset
-        are the same up to it (Raft's log matching).
+        Other logs may have uncommitted records at that offset. If two logs have a record of the same epoch at the same
+        offset, they are equal up to that offset (Raft's log matching).
         """
         snapshot = node.quorum.log.snapshots.latest
         logs = [node.quorum.log, *(other.quorum.log for other in self._partitions.nodes)]
@@ -280,7 +284,7 @@ class MetadataInvariants(Observer):
     def _may_be_unclean(self, partition: PartitionRecord) -> bool:
         """Whether an unclean election is permitted, by the first of topic, broker, cluster and node that sets this.
 
-        Kafka uses the broker configuration of the active controller; here that of any broker is sufficient.
+        Kafka uses the broker configuration of the active controller. Here the configuration of any broker is enough.
         """
         image = self.image
         brokers = [image.overrides(ResourceType.BROKER, str(broker_id)) for broker_id in image.brokers]
@@ -302,7 +306,7 @@ class MetadataInvariants(Observer):
                 self._compare_key(watched, key, to_offset)
 
     def compare_all(self, watched: Watched) -> None:
-        """Compare a whole image with the expected one, and with the image that its snapshot makes."""
+        """Compare a whole image with the expected one, and with the image that its snapshot gives when it is loaded."""
         assert watched.node is not None
         image, again = watched.node.metadata.image, MetadataImage()
         for record in image.records():

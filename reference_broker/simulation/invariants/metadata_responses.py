@@ -1,15 +1,16 @@
 """Responses about the cluster agree with the metadata image of the broker at that moment: `metadata-response`.
 
-Only what changes with faults is compared; the rest of these responses is specified by requirements, on healthy clusters
+Only fields that change with faults are compared. Requirements specify the rest of these responses for healthy clusters
 (`conformance/requirements/metadata.py`, `configs.py`).
 
 | response                | what is compared with the broker's image                                                |
 |-------------------------|-----------------------------------------------------------------------------------------|
-| Metadata                | the brokers that are not fenced, at the addresses of the client's listener; of each     |
-|                         | partition the leader, its epoch, replicas, ISR, offline replicas and error              |
-| DescribeTopicPartitions | the same of each partition, and the eligible leader replicas (KIP-966)                  |
-| DescribeCluster         | the brokers, fenced ones if they are requested (KIP-700, KIP-1073)                      |
-| FindCoordinator         | the leader of the group's partition, or that there is none                              |
+| Metadata                | the unfenced brokers, at the addresses of the client's listener; for each partition the |
+|                         | leader, its epoch, the replicas, ISR, offline replicas and the error                    |
+| DescribeTopicPartitions | the same for each partition, without the error, and the eligible leader replicas        |
+|                         | (KIP-966)                                                                               |
+| DescribeCluster         | the unfenced brokers, and fenced ones if they are requested (KIP-700, KIP-1073)         |
+| FindCoordinator         | the leader of the group's partition, or the error if there is no live leader            |
 """
 
 from collections.abc import Callable, Iterable, Iterator

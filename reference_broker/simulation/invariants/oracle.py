@@ -3,14 +3,18 @@
 | name                   | what must hold                                                                             |
 |------------------------|--------------------------------------------------------------------------------------------|
 | `batches-intact`       | the files contain what was written to them, and every checksum is correct                  |
-| `segments-fit-log`     | segments are in order, end with their last batch, and there are no other files             |
-| `snapshots-taken`      | a segment that was rolled above the log start begins with a snapshot of the producers      |
-| `index-fits-log`       | entries are of existing batches, in order; every offset is found at its position           |
-| `time-index-fits-log`  | entries have the largest timestamp so far; a timestamp is found at its first occurrence    |
-| `epochs-fit-log`       | the leader epoch cache has the epochs of the batches, and the one that has just begun      |
+| `segments-fit-log`     | segments are in order, end with their last batch, and there are no files of other segments |
+| `snapshots-taken`      | each segment that was rolled above the log start offset since the log was opened has a     |
+|                        | snapshot of the producer state at its base offset                                          |
+| `index-fits-log`       | the entries are those of existing batches, in order; every offset is found at its position |
+| `time-index-fits-log`  | the entries have the largest timestamp so far; a timestamp is found at its first           |
+|                        | occurrence                                                                                 |
+| `epochs-fit-log`       | the leader epoch cache has the epochs of the batches, and at most one more epoch, which    |
+|                        | begins at the log end                                                                      |
 | `producers-fit-log`    | the producer states have the epochs, sequences and offsets of their last batches           |
-| `recovery-keeps`       | a log opened after a crash is unchanged                                                    |
-| `recovery-point`       | the recovery point is within the log; the checkpoints beside the logs can be read          |
+| `recovery-keeps`       | a copy of the log that is recovered as after a crash has the same offsets, epochs and      |
+|                        | producers                                                                                  |
+| `recovery-point`       | the recovery point is within the log; the checkpoint files beside the logs can be read     |
 """
 
 from collections import defaultdict
@@ -58,7 +62,8 @@ def check_log(name: object, log: UnifiedLog, mirror: LogMirror, wall_ms: int, *,
     """Check all derived state of a log.
 
     :param wall_ms: the wall-clock time of the node.
-    :param trusted_offset: segments that begin below it may have damaged indexes that were not needed since.
+    :param trusted_offset: segments that begin below it existed when the log was opened. Their indexes may be damaged,
+        because an index is verified only when it is used.
     """
     oracle = _Oracle(name, log)
     oracle.check_batches(mirror)
@@ -257,7 +262,7 @@ class _Oracle:
         return headers[max(begins, default=0) :]
 
     def _check_remembered(self, from_offset: int) -> None:
-        """Check that the log has every batch of the producer states, from an offset on; retention may delete others."""
+        """Check that the log has every batch of the producer states from an offset on. It may lack earlier ones."""
         written = {(header.producer_id, header.base_offset) for header in self._all}
         for producer_id, state in self._log.producers.states.items():
             for batch in state.batches:
@@ -281,7 +286,7 @@ class _Oracle:
         for producer_id, state in again.producers.states.items():
             known = log.producers.get(producer_id)
             if known is not None and known.batches[-1].last_offset < log.log_start_offset:
-                continue  # what lies below the log start is not read again, as in Kafka
+                continue  # as in Kafka, recovery does not read batches below the log start
             if known is None or (known.epoch, known.batches[-1]) != (state.epoch, state.batches[-1]):
                 self._violated("recovery-keeps", f"producer {producer_id} is {known}, after a crash {state}")
         for producer_id in log.producers.states.keys() - again.producers.states.keys():
@@ -293,7 +298,7 @@ class _Oracle:
 
 
 def _with_records(log: UnifiedLog) -> list[tuple[int, int]]:
-    """Return the epochs without one that has no records: Kafka drops it on loading a log (`LogLoader.load`)."""
+    """Return the epochs that have records. When Kafka loads a log, it drops other epochs (`LogLoader.load`)."""
     return [(epoch, start_offset) for epoch, start_offset in log.epochs.entries if start_offset < log.log_end_offset]
 
 
@@ -307,9 +312,9 @@ def _largest_timestamps(headers: list[tuple[int, BatchHeader]]) -> Iterator[tupl
 
 
 def _is_end_of(state: ProducerState, written: list[BatchHeader]) -> bool:
-    """Whether a producer state has the last batches of the producer, or the last of these.
+    """Whether a producer state has the producer's last batch, and the batches directly before it.
 
-    It may still have batches that retention has deleted, as in Kafka.
+    As in Kafka, the state may still have batches that retention has deleted.
     """
     remembered = [
         (batch.base_sequence, batch.last_sequence, batch.base_offset, batch.last_offset)

@@ -2,26 +2,29 @@
 
 | name                        | what must hold                                                                        |
 |-----------------------------|---------------------------------------------------------------------------------------|
-| `one-leader-per-epoch`      | two nodes never lead in one leader epoch                                              |
+| `one-leader-per-epoch`      | a leader epoch has at most one leader                                                 |
 | `epochs-only-grow`          | a replica's leader epoch and partition epoch never decrease while its node runs       |
-| `log-matching`              | a batch of one epoch at one offset is the same on all replicas, and so are all before |
+| `log-matching`              | if two replicas have a batch with the same epoch at the same offset, the batches are  |
+|                             | equal, and so are all batches before them                                             |
 | `batches-intact`            | the files contain complete batches with correct checksums                             |
-| `offsets-ascend`            | a batch begins where the one before it ends, in the same epoch or a newer one         |
+| `offsets-ascend`            | a batch begins where the previous batch ends, and its epoch is the same or newer      |
 | `watermark-within-log`      | log start ≤ high watermark ≤ log end                                                  |
-| `watermark-monotone`        | a leader's high watermark never decreases, not even when it becomes the leader        |
+| `watermark-monotone`        | a leader's high watermark never decreases, not even when the replica becomes the      |
+|                             | leader                                                                                |
 | `watermark-on-isr`          | every member of the ISR has all records below the leader's high watermark             |
-| `committed-stays`           | every later leader that was elected cleanly has the records that were below a         |
-|                             | leader's high watermark, and no replica truncates them                                |
-| `epochs-fit-log`            | the leader epoch cache of a log has the epochs of its batches, and on a leader the    |
-|                             | epoch that it leads, also before the first record (`makeLeader`)                      |
-| `recovery-point`            | records below the recovery point are durable, and it is as near to the log end as     |
-|                             | `flush.messages` requires                                                             |
-| `recovery-keeps`            | a log that is opened after a stop or a kill is unchanged                              |
-| `acknowledged-is-committed` | records acknowledged with acks=all were below a leader's high watermark               |
+| `committed-stays`           | records below a leader's high watermark are committed: every later leader that is     |
+|                             | elected cleanly has them, and no replica truncates them                               |
+| `epochs-fit-log`            | the leader epoch cache of a log has the epochs of its batches. On a leader it also    |
+|                             | has the leader's epoch, even before the first record of that epoch (`makeLeader`)     |
+| `recovery-point`            | records below the recovery point are durable, and fewer than `flush.messages` records |
+|                             | are above it                                                                          |
+| `recovery-keeps`            | a log is unchanged when it is opened after a stop or a kill                           |
+| `acknowledged-is-committed` | records that were acknowledged with acks=all were below a leader's high watermark     |
 
-A replica may lack the content that its disk has *lost* with permission, because it leaves the ISR when it restarts
-(KIP-841). If it is the only member of the ISR, its own log is the valid one from its next election on: without eligible
-leader replicas Kafka promises no more. An unclean election ends every promise that was made before it.
+A power cut, a new disk or damage (`allow_loss`) may remove records from a disk. This is permitted, because the replica
+leaves the ISR when it restarts (KIP-841). If the replica is the only member of the ISR, it stays in the ISR: from its
+next election on, its log is the valid one, and other records may be lost, since Kafka promises no more without eligible
+leader replicas (KIP-966). After an unclean election, any record that was committed before may be lost.
 """
 
 from bisect import bisect_right
@@ -43,8 +46,8 @@ class Ledger:
     """The history of one partition.
 
     :ivar committed: batches that were below the high watermark of a leader, ascending.
-    :ivar given_up: batches that were committed, and were lost with permission.
-    :ivar void_below_epoch: the last epoch that began with lost records; older leaders are not checked.
+    :ivar given_up: batches that were committed, and whose loss is permitted.
+    :ivar void_below_epoch: the last leader epoch that began with such a loss; leaders of older epochs are not checked.
     """
 
     name: tuple[str, int]
@@ -55,9 +58,9 @@ class Ledger:
     highest_start: int = 0
     void_below_epoch: int = 0
     lossy: set[int] = field(default_factory=set)
-    """Nodes whose replica has lost records with permission."""
+    """Nodes whose replica may lack committed records, because their disk has lost content."""
     left: set[int] = field(default_factory=set)
-    """Nodes removed from the assignment: one that was down deletes its log when it applies the record."""
+    """Nodes removed from the assignment. A node that was down deletes its log when it applies the record."""
 
     @property
     def last_committed(self) -> Batch | None:
@@ -83,7 +86,7 @@ class Ledger:
 class PartitionInvariants(Observer):
     """Invariants that are checked at every change of a replica.
 
-    :ivar may_lose: nodes whose disk may have lost content since their logs were last open.
+    :ivar may_lose: nodes whose disk may have lost content since their logs were last opened.
     """
 
     def __init__(self, watch: Watch) -> None:
@@ -137,7 +140,7 @@ class PartitionInvariants(Observer):
             self.may_lose.add(watched.node_id)
 
     def ended(self, watched: Watched) -> None:
-        """Note how a node ended: a power cut loses unflushed records, a failed disk omits its last change."""
+        """Note how a node ended: a power cut loses unflushed records, and a failed disk lacks its last change."""
         node_id, machine = watched.node_id, watched.machine
         if watched.open:
             self._failed.discard(node_id)
@@ -230,7 +233,7 @@ class PartitionInvariants(Observer):
         before = batches[number - 1] if number else None
         for batch in added:
             self._check_follows(ledger, replica, before, batch)
-            # Below a log start no epochs are compared: a follower that ends there may keep records that should go.
+            # Epochs below a log start are not compared: a follower whose log ends there may keep diverging records.
             is_gone = before is not None and before.last_offset < ledger.highest_start
             ledger.matching.check(replica, None if is_gone else before, batch)
             before = batch
@@ -307,7 +310,7 @@ class PartitionInvariants(Observer):
                 continue
             other = self._watch.replica(node_id, replica.key)
             if other is None and self._has_left(node_id, replica.key):
-                continue  # it fetched, and deleted its log when it left the assignment
+                continue  # it has fetched, and deleted its log when it left the assignment
             end_offset = 0 if other is None else other.end_offset
             if end_offset < replica.high_watermark:
                 detail = (
@@ -321,7 +324,7 @@ class PartitionInvariants(Observer):
         for node_id in sorted(replica.isr.proposed - replica.isr.isr - ledger.lossy):
             other = self._watch.replica(node_id, replica.key)
             if other is None and self._has_left(node_id, replica.key):
-                continue  # it fetched, and deleted its log when it left the assignment
+                continue  # it has fetched, and deleted its log when it left the assignment
             end_offset = 0 if other is None else other.end_offset
             if end_offset < replica.high_watermark:
                 detail = f"{replica} wants node {node_id} in the ISR, which ends at {end_offset}"
@@ -334,7 +337,7 @@ class PartitionInvariants(Observer):
         return node is not None and (partition is None or node_id not in partition.replicas)
 
     def _commit(self, ledger: Ledger, replica: Replica) -> None:
-        """Add the records below the high watermark to the committed ones; known ones must be the same."""
+        """Add the records below the high watermark to the committed records. Known committed records must be equal."""
         last, known = replica.log.before(replica.high_watermark), ledger.last_committed
         if last is None:
             return

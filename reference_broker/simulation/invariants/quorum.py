@@ -1,8 +1,8 @@
-"""Invariants of the quorum and its log: the seven of Kafka's `RaftEventSimulationTest`, and those of Raft.
+"""Invariants of the quorum and its log: the seven of Kafka's `RaftEventSimulationTest`, and those of the Raft paper.
 
 | name                          | what must hold                                                                      |
 |-------------------------------|-------------------------------------------------------------------------------------|
-| `quorum-one-leader`           | one leader per epoch                                                                |
+| `quorum-one-leader`           | an epoch has at most one leader                                                     |
 | `quorum-epochs-grow`          | a node's epoch never decreases, not even by a crash                                 |
 | `quorum-watermark-monotone`   | the newest leader's high watermark is not below any earlier one                     |
 | `quorum-majority`             | a majority has all records below the high watermark, also after a crash             |
@@ -13,13 +13,13 @@
 | `quorum-durable`              | appended records are flushed before any other node can learn of them                |
 | `quorum-log-matching`         | see `log_matching`                                                                  |
 | `quorum-leader-complete`      | an elected leader has all committed records                                         |
-| `quorum-votes`                | votes, and pre-votes, go only to logs that are not behind; no vote is stored that   |
-|                               | was not requested                                                                   |
+| `quorum-votes`                | a node grants votes and pre-votes only to candidates whose log is not behind, and   |
+|                               | stores only votes that were requested                                               |
 | `quorum-check-quorum`         | a leader that a majority cannot reach resigns                                       |
-| `quorum-consistent`           | no response of a voter contradicts the state of a node, so that it must reject it   |
+| `quorum-consistent`           | no node has to reject a response of a voter because it contradicts the node's state |
 
-A voter whose disk was wiped or damaged may have lost a vote or committed records: a violation after that may be caused
-by it (`with_lost_content`), so nothing that depends on the metadata is judged from then on.
+A voter whose disk was wiped or damaged may have lost its vote or committed records (`with_lost_content`). This may be
+the cause of a later violation, so the first violation after such a loss ends all checks that depend on the metadata.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -78,7 +78,7 @@ class QuorumInvariants:
     # Events
 
     def started(self, node_id: int, node: KafkaRaftClient, now_ms: int) -> None:
-        """Check a node that has started from its disk. `now_ms` is the node's own."""
+        """Check a node that has started from its disk. `now_ms` is the time of the node's monotonic clock."""
         self._applied[node_id] = node.log.start_offset
         self._last_contact_ms.pop(node_id, None)
         self._take_in(node_id, node)
@@ -91,7 +91,7 @@ class QuorumInvariants:
         self._logs.pop(node_id, None)
 
     def resumed(self, node_id: int, now_ms: int) -> None:
-        """Note that a paused node has resumed. Fetches that it held during the pause count as contact, as in Kafka."""
+        """Note that a paused node has resumed. As in Kafka, fetches that waited meanwhile count as contact now."""
         if node_id in self._last_contact_ms:
             self._last_contact_ms[node_id] = {_BEGINNING: now_ms}
 
@@ -117,8 +117,8 @@ class QuorumInvariants:
         """Check a response, and return whether it grants a vote.
 
         :param end: the end of the node's log before the request.
-        :param election: its election state before the request. A granted vote may be requested again, even if the log
-            has grown since.
+        :param election: the node's election state before the request. If it already has the requested vote, the vote
+            may be granted again, even if the node's log has grown since.
         """
         if not isinstance(request, VoteRequest):
             return False

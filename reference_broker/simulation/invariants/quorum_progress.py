@@ -1,10 +1,11 @@
-"""Replicas of the quorum as their leader describes them, by a replay of their fetches (`LeaderState.ReplicaState`).
+"""The leader's state of the quorum's replicas, compared with a replay of their fetches (`LeaderState.ReplicaState`).
 
 | name              | what must hold                                                                                  |
 |-------------------|-------------------------------------------------------------------------------------------------|
-| `quorum-progress` | end offset, last fetch and last caught-up time of a voter or observer follow from its fetches   |
-|                   | in this epoch: it was last caught up at its latest fetch such that it has since reached the log |
-|                   | end that the leader had at that fetch                                                           |
+| `quorum-progress` | the leader's state of a voter or observer follows from its fetches in this epoch: the end       |
+|                   | offset, the time of the last fetch, and the last caught-up time. A fetch from the log end sets  |
+|                   | this to now; a fetch from the log end at the previous fetch sets it to the time of the previous |
+|                   | fetch                                                                                           |
 
 An observer that has not fetched for the session timeout may have been removed.
 """

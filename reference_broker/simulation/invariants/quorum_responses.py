@@ -2,17 +2,22 @@
 
 | request           | what must hold for the response                                                                 |
 |-------------------|-------------------------------------------------------------------------------------------------|
-| any of the quorum | only a request of another cluster is rejected as a whole; the response has the epoch, the       |
-|                   | leader and its endpoint; an epoch is rejected as older or newer only if it is                   |
-| Vote              | a granted vote is stored; a vote is denied only to a log that is behind, after a vote for       |
-|                   | another candidate, or by a leader, or by a follower of a known leader (KIP-595, KIP-996)        |
+| any of the quorum | a request is rejected as a whole if and only if it is from another cluster. The response has    |
+|                   | the node's epoch, leader and the leader's endpoint; an epoch is rejected as older or newer only |
+|                   | if it is older or newer                                                                         |
+| Vote              | a granted vote is stored. A vote is denied only if the candidate's log is behind, or if the     |
+|                   | node has voted for another candidate, knows a leader, or is a Candidate or Resigned; a pre-vote |
+|                   | only if the log is behind, or by a Leader, or by a Follower whose leader has responded          |
+|                   | (KIP-595, KIP-996)                                                                              |
 | BeginQuorumEpoch, | the epoch of an accepted request is the node's own afterwards                                   |
-| EndQuorumEpoch    | the same; a follower of the resigned leader waits for its turn among the successors, and no     |
-|                   | longer than the election's backoff (KIP-595)                                                    |
-| Fetch             | by the leader of the epoch: records from the offset on, if there are any, or the diverging      |
-|                   | epoch, or the snapshot to fetch; the leader's high watermark                                    |
-| FetchSnapshot     | by the leader of the epoch: the bytes that its disk has at that position                        |
-| DescribeQuorum    | by the leader: its state of each voter, once, and of observers; else the leader (KIP-836)       |
+| EndQuorumEpoch    | the same; a follower of the resigned leader waits until its turn among the preferred            |
+|                   | successors, at most the maximum election backoff (KIP-595)                                      |
+| Fetch             | sent by the leader of the epoch, with its high watermark; it has the records from the offset    |
+|                   | on, if there are any, or the diverging epoch, or the id of the snapshot to fetch                |
+| FetchSnapshot     | sent by the leader of the epoch, or after its resignation; it has the bytes that the leader's   |
+|                   | disk has at that position                                                                       |
+| DescribeQuorum    | the leader returns its state of each voter and observer, each once; another node returns the    |
+|                   | leader that it knows (KIP-836)                                                                  |
 """
 
 from collections.abc import Callable, Iterator
@@ -67,7 +72,7 @@ def _compare_leader(watched: Watched, response: Any, leader_id: int, leader_epoc
 
 
 def _is_from_previous_state(watched: Watched, leader_and_epoch: tuple[int, int], request_epoch: int) -> bool:
-    """Whether the response is from the state that the node has left since, in the same event."""
+    """Whether the response was made in the previous state, which the node has left in the same event."""
     before = watched.quorum_state
     if not isinstance(before, State) or before is watched.quorum.state:
         return False
@@ -137,9 +142,10 @@ def _compare_epoch_change(watched: Watched, request: Any, response: Any) -> Iter
 
 
 def _compare_successor(quorum: KafkaRaftClient, requested: Any, now_ms: int) -> Iterator[Comparison]:
-    """Compare the time until the election: none for the first successor, and for others double that of the one before.
+    """Compare the time until the follower's election with Kafka's `strictExponentialElectionBackoffMs`.
 
-    It is that of Kafka's `strictExponentialElectionBackoffMs`.
+    The first successor does not wait. The maximum wait of every other successor is twice that of the previous one. The
+    last one waits at most half of `election_backoff_max_ms`, and a node that is no successor at most all of it.
     """
     state = quorum.state
     if isinstance(state, Follower) and (state.leader_id, state.epoch) == (requested.leader_id, requested.leader_epoch):
@@ -177,7 +183,7 @@ def _compare_fetch(watched: Watched, request: Any, response: Any) -> Iterator[Co
         return
     quorum, state = watched.quorum, watched.quorum.state
     if isinstance(state, Resigned):
-        return  # it was the leader when it processed the request, and has resigned since
+        return  # the node was the leader when it processed the request, and has resigned since
     yield "a leader", isinstance(state, Leader), True
     assert isinstance(state, Leader)
     yield "high_watermark", returned.high_watermark, state.high_watermark
@@ -198,7 +204,10 @@ def _compare_fetch(watched: Watched, request: Any, response: Any) -> Iterator[Co
 
 
 def _divergence(quorum: KafkaRaftClient, fetch_offset: int, epoch: int) -> tuple[int, int] | None:
-    """Return the epoch and offset at which a log with this end diverges from this one, which begins at 0."""
+    """Return the diverging epoch and its end offset for a log with this end; None if it does not diverge.
+
+    The log of this node must begin at offset 0.
+    """
     log = quorum.log.partition_log
     starts = [*log.epochs.entries, (1 << 62, log.segments[-1].end_offset)]
     found, end_offset = 0, 0

@@ -4,9 +4,10 @@ Two invariants are checked here:
 
 | name                  | what must hold                                                                              |
 |-----------------------|---------------------------------------------------------------------------------------------|
-| `quorum-remembers`    | a node's epoch, leader and vote are in its file before it sends them                        |
-| `quorum-starts-known` | a voter starts as Resigned if it led its last epoch, as the follower of another leader, as  |
-|                       | a candidate if it had voted for itself, else as Unattached (`QuorumState.initialize`)       |
+| `quorum-remembers`    | a node's epoch, leader and vote are in its `quorum-state` file before the node sends them   |
+| `quorum-starts-known` | a voter starts as Resigned if it led its last epoch, as Follower if another leader is       |
+|                       | known, as Candidate if it had voted for itself, else as Unattached                          |
+|                       | (`QuorumState.initialize`)                                                                  |
 """
 
 import json
@@ -30,7 +31,8 @@ from reference_broker.simulation.invariants.watch import Observer, Watch, Watche
 class QuorumWatch(Observer):
     """An observer of a watch.
 
-    :param became_void: called when the quorum was lost because disks have lost content.
+    :param became_void: called at the first violation after a disk has lost content.
+    :ivar with_lost_content: nodes whose disk has lost content.
     """
 
     def __init__(self, invariants: QuorumInvariants, became_void: Callable[[], None]) -> None:
@@ -40,10 +42,10 @@ class QuorumWatch(Observer):
         self._is_void = False
         self._progress = QuorumProgress()
         self._before: dict[int, tuple[OffsetAndEpoch, ElectionState]] = {}
-        """By node, log end and election before the request that it handles."""
+        """By node: its log end and election state before the request that it is handling."""
 
     def subscribe(self, watch: Watch) -> None:
-        """Observe each request of the quorum, too: until its response only the request changes the node."""
+        """Observe the requests of the quorum too. While a node handles a request, nothing else changes the node."""
         watch.subscribe(QuorumRequestReceived, self._received)
         watch.subscribe(QuorumRequestHandled, self._handled)
         watch.subscribe(QuorumFetchRecorded, self._progress.on_fetch)
@@ -104,14 +106,14 @@ def _check_first_state(watched: Watched, quorum: KafkaRaftClient) -> None:
     """Compare the state of a node that has just started with the election that it has restored."""
     election, local_id = quorum.election, watched.node_id
     if len(quorum.voters.ids) == 1 or not quorum.voters.contains(quorum.local):
-        return  # an only voter is elected at once, and an observer gives up a silent leader
+        return  # a single voter is elected at once, and an observer drops a leader that does not respond
     if election.leader_id == local_id:
         expected = QuorumRole.RESIGNED
     elif election.leader_id in quorum.voters.ids:
         expected = QuorumRole.FOLLOWER
     else:
         expected = QuorumRole.CANDIDATE if election.voted == quorum.local else QuorumRole.UNATTACHED
-    if quorum.state.role not in {expected, QuorumRole.PROSPECTIVE}:  # its timeout may have passed at once
+    if quorum.state.role not in {expected, QuorumRole.PROSPECTIVE}:  # its timeout may have expired at once
         detail = f"node {local_id} starts as {quorum.state.role.value} with {election}, not as {expected.value}"
         raise InvariantViolation("quorum-starts-known", detail)
 

@@ -3,12 +3,13 @@
 | record                            | metadata image after it                                                          |
 |-----------------------------------|----------------------------------------------------------------------------------|
 | Partition, Register…, Topic       | has the fields of the record                                                     |
-| PartitionChange                   | has its fields that are not null; others are unchanged; the partition epoch is   |
-|                                   | greater by one; so is the leader epoch if the record names a leader, even if the |
-|                                   | leader stays the same                                                            |
-| FenceBroker, UnfenceBroker        | only the broker's fencing is changed                                             |
-| BrokerRegistrationChange          | only the broker's fencing, controlled shutdown and directories are changed       |
-| Config, FeatureLevel, ProducerIds | has the value of the record; has no such entry if the value is null              |
+| PartitionChange                   | has the fields of the record that are not null; the other fields are unchanged.  |
+|                                   | The partition epoch increases by one. The leader epoch increases by one if the   |
+|                                   | record has a leader, even if it is the present leader                            |
+| FenceBroker, UnfenceBroker        | only the broker's fenced state is changed                                        |
+| BrokerRegistrationChange          | only the broker's fenced state, controlled shutdown and directories are changed  |
+| Config, FeatureLevel, ProducerIds | has the value of the record; has no such entry if the value is null, or if the   |
+|                                   | level of a feature is 0                                                          |
 | Remove…, Unregister…              | has no such entry                                                                |
 
 The meaning of each field is specified again here, independently of the image that is checked.

@@ -2,10 +2,12 @@
 
 | name                      | what must hold                                                                          |
 |---------------------------|-----------------------------------------------------------------------------------------|
-| `recovered-producers`     | of each producer only the last batch is known, as in a producer snapshot                |
-| `recovered-epochs`        | the leader epochs are those of the batches, also where the checkpoint was not flushed   |
-| `recovered-index`         | the entries of each recovered segment's offset index are those that appending makes     |
-| `recovered-time-index`    | so are those of its time index; the last one has the largest timestamp                  |
+| `recovered-producers`     | only the last batch of each producer is known, as in a producer snapshot                |
+| `recovered-epochs`        | the leader epochs are those of the batches, even where the epoch checkpoint was not     |
+|                           | flushed                                                                                 |
+| `recovered-index`         | the entries in the offset index of each recovered segment are those that appends of its |
+|                           | batches would write                                                                     |
+| `recovered-time-index`    | the same for the time index; its last entry has the largest timestamp                   |
 
 The replay reads the `.log` files and nothing else, header by header, and shares no code with the log.
 """

@@ -1,10 +1,11 @@
 """The invariant `opens-as-closed`: a log that was closed cleanly opens with the same offsets and epochs.
 
-After a clean shutdown `LogLoader` trusts the segments and reads only the tail of the last one, which it finds by the
-offset index. An index that contradicts its segment must be rebuilt (`LogSegment.sanityCheck`), and no record may be
-lost because of it. Bytes after the last batch that are not a whole batch are truncated. Each log of a node that has
-shut down cleanly is opened in copies of its files: unchanged, with a last index entry that names no batch, and with a
-part of a batch header at the end.
+After a clean shutdown `LogLoader` trusts the segments. It reads only the tail of the last segment, from the last entry
+of the offset index on. An index that contradicts its segment must be rebuilt (`LogSegment.sanityCheck`), and must not
+cause the loss of a record. Bytes after the last whole batch are truncated.
+
+When a node has shut down cleanly, each of its logs is opened three times in a copy of its files: with unchanged files,
+with a last index entry whose position is no batch, and with a part of a batch header at the end.
 """
 
 from collections.abc import Callable, Mapping
@@ -53,7 +54,7 @@ def check_reopening(name: str, disk: SimulatedDisk | MemoryDisk, log: UnifiedLog
 
 
 def _content(log: UnifiedLog) -> tuple[int, int, int, tuple[tuple[int, int], ...]]:
-    """Return start, end, size and epochs, without an epoch that has no records: `LogLoader` truncates those."""
+    """Return start, end, size and the epochs that have records. `LogLoader` drops other epochs."""
     end_offset = log.log_end_offset
     return (
         log.log_start_offset,

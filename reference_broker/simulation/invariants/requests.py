@@ -1,20 +1,24 @@
 """Requests agree with the state of the node that sends them: the invariant `request-matches-state`.
 
-Each field of a request is compared with the state of its sender at that moment, independently of the code that makes
-the message. This module has the requests between the nodes of the quorum, `broker_requests` the rest.
+When a request is sent, each of its fields is compared with the state of the sender. The expected values are computed
+here, without the code that builds the message. This module has the requests between the nodes of the quorum, and
+`broker_requests` all others.
 
 | request          | sent by             | what it must contain                                                     |
 |------------------|---------------------|--------------------------------------------------------------------------|
-| any              |                     | the cluster, the node and its directory; sent to another voter's address |
-| Vote             | Prospective (pre-   | its epoch, the end of its log and the epoch of its last record           |
-|                  | vote), Candidate    |                                                                          |
+| any              |                     | the cluster, the node and its directory; sent to the address of another  |
+|                  |                     | voter                                                                    |
+| Vote             | Prospective         | its epoch, the end of its log and the epoch of its last record           |
+|                  | (pre-vote),         |                                                                          |
+|                  | Candidate           |                                                                          |
 | BeginQuorumEpoch | Leader              | its epoch and its endpoints                                              |
-| EndQuorumEpoch   | Resigned            | the epoch that it led, all other voters as candidates, once each         |
-| Fetch            | all but a Leader    | its epoch, the end of its log, the epoch of its last record, its high    |
-|                  |                     | watermark; no records while a snapshot is fetched; no other fetch of   |
-|                  |                     | records or of a snapshot is in flight                                    |
-| FetchSnapshot    | Follower with a     | the snapshot id, and the size it has of it; no other fetch is in flight  |
-|                  | snapshot to fetch   |                                                                          |
+| EndQuorumEpoch   | Resigned            | the epoch that it led; all other voters as preferred successors, each    |
+|                  |                     | once, or none after a restart                                            |
+| Fetch            | any but a Leader    | its epoch, the end of its log, the epoch of its last record, its high    |
+|                  |                     | watermark. It is not sent while the node fetches a snapshot, or while    |
+|                  |                     | another Fetch or FetchSnapshot is in flight                              |
+| FetchSnapshot    | Follower with a     | the id of the snapshot, and as position the number of bytes that it has  |
+|                  | snapshot to fetch   | of the snapshot; no other fetch is in flight                             |
 
 Source: KIP-595, KIP-630, KIP-853, KIP-996, KIP-1166.
 """
@@ -157,7 +161,7 @@ def _compare_fetch_snapshot(watched: Watched, channel: Channel, request: Any) ->
 
 
 def _fetches_under_way(quorum: KafkaRaftClient) -> int:
-    """Return the number of voters from which this node, in its present state, waits for a response to a fetch."""
+    """Return the number of fetches in flight that this node has sent in its present state."""
     return sum(
         isinstance(request, FetchRequest | FetchSnapshotRequest) for request in quorum.request_manager.inflight_requests
     )

@@ -3,19 +3,21 @@
 | name                | what must hold                                                                                |
 |---------------------|-----------------------------------------------------------------------------------------------|
 | `offset-response`   | ListOffsets returns the high watermark, the log start offset, or the first record of a        |
-|                     | timestamp; no latest offset before a new leader has committed all that it found (KIP-207)     |
-| `epoch-response`    | an epoch ends where its last batch does, for OffsetForLeaderEpoch as for a follower's Fetch   |
-|                     | (KIP-101, KIP-279, KIP-595)                                                                   |
-| `isr-response`      | under acks=all NOT_ENOUGH_REPLICAS is returned only if the ISR is below                       |
-|                     | `min.insync.replicas`, and an acknowledgement only by the current leader, with a maximal ISR  |
-|                     | that is not below it                                                                          |
-| `backs-off`         | a follower that was rejected does not repeat the fetch more often than                        |
+|                     | timestamp. A new leader returns no latest offset before it has committed all records that it  |
+|                     | had at its election (KIP-207)                                                                 |
+| `epoch-response`    | the end offset of an epoch is the end of its last batch, in responses to OffsetForLeaderEpoch |
+|                     | and in the diverging epoch of a Fetch response (KIP-101, KIP-279, KIP-595)                    |
+| `isr-response`      | with acks=all, NOT_ENOUGH_REPLICAS is returned only if the ISR is below                       |
+|                     | `min.insync.replicas`. Only the current leader acknowledges, and only if its maximal ISR      |
+|                     | (`replication.isr`) is not below that number                                                  |
+| `backs-off`         | a follower whose fetches are rejected does not repeat them more often than                    |
 |                     | `replica.fetch.backoff.ms` permits                                                            |
-| `records-response`  | a Fetch returns the batches that the log has at these offsets, from the requested one on      |
+| `records-response`  | a Fetch response begins with the batch of the log that contains the requested offset          |
 
-They depend on replicas that lag, on failovers and on logs of several segments. Only what a node has itself is
-compared, so that this holds also for a leader that is deposed and has not learnt of it. Leader epochs, sequence numbers
-and the current leader in a response are specified by requirements (epochs, idempotence, leadership).
+These values depend on replicas that lag, on failovers and on logs of several segments. A response is compared only with
+the sender's own state, so the invariants also hold for a former leader that does not know its successor yet. Leader
+epochs, sequence numbers and the current leader in a response are specified by requirements (epochs, idempotence,
+leadership).
 """
 
 from bisect import bisect_left
@@ -89,7 +91,7 @@ _INDEX: Final = {_LIST_OFFSETS: "partition_index"}
 
 
 def _pairs(watched: Watched, request: Request, response: Any) -> Iterator[tuple[Any, Any, Partition]]:
-    """Yield the partition in the request, in the response and of this broker, where the broker has it."""
+    """Yield each partition that this broker has: its element of the request, that of the response, and the replica."""
     assert watched.node is not None
     assert watched.node.broker is not None
     replicas, image = watched.node.broker.replicas, watched.node.metadata.image
@@ -149,7 +151,7 @@ def _check_end(request: Request, requested: Any, returned: Any, partition: Parti
 def _check_time(timestamp_ms: int, offset: int, partition: Partition, mirror: LogMirror) -> None:
     """Check the offset of a timestamp: it is in the first committed batch with a record at or after that time.
 
-    A batch that the log starts within may have lost that record.
+    If the log start offset is inside that batch, the record may be below it, and any later offset is permitted.
     """
     first = None
     for header in mirror.headers_backwards(partition.log):
@@ -166,7 +168,7 @@ def _check_time(timestamp_ms: int, offset: int, partition: Partition, mirror: Lo
 
 
 def _record_caught_up(request: Request, requested: Any, returned: Any, replica: Replica, partition: Partition) -> None:
-    """Record when a follower that fetches from the log end has caught up; not if its log diverges."""
+    """Record when a follower has caught up: it fetches from the log end, and its log does not diverge."""
     state = getattr(request.body, "replica_state", None)
     if state is None or requested.fetch_offset != partition.log.log_end_offset or returned.diverging_epoch.epoch >= 0:
         return
@@ -177,7 +179,7 @@ def _record_caught_up(request: Request, requested: Any, returned: Any, replica: 
 
 
 def _check_backoff(watched: Watched, request: Request, requested: Any, error: ErrorCode, replica: Replica) -> None:
-    """Check the intervals between rejected fetches. A pair may be close if metadata changed in between."""
+    """Check the time in which the last rejected fetches arrived; single ones may be close if the metadata changed."""
     state = getattr(request.body, "replica_state", None)
     if state is None or state.replica_id < 0 or error is ErrorCode.offset_out_of_range:
         return
@@ -192,7 +194,7 @@ def _check_backoff(watched: Watched, request: Request, requested: Any, error: Er
 
 
 def _check_epoch_end(partition: Partition, mirror: LogMirror, requested: int, epoch: int, end_offset: int) -> None:
-    """Check where an epoch ends. The broker keeps no epochs of offsets below its log start."""
+    """Check the end offset of an epoch. The broker knows no epochs below its log start offset."""
     batches = mirror.batches[bisect_left(mirror.batches, partition.log_start_offset, key=_last_offset) :]
     if end_offset < 0:
         if batches and batches[0].epoch <= requested <= batches[-1].epoch:

@@ -3,11 +3,11 @@
 | name               | what must hold                                                                                 |
 |--------------------|------------------------------------------------------------------------------------------------|
 | `kept-long-enough` | a segment above the log start offset is deleted only under the policy `delete`, and only if    |
-|                    | the rest of the log has `retention.bytes`, or if the largest timestamp of the segment is more  |
-|                    | than `retention.ms` ago                                                                        |
+|                    | the rest of the log has at least `retention.bytes`, or if the segment's largest timestamp is   |
+|                    | older than `retention.ms`                                                                      |
 
-Records deleted by DeleteRecords, or by the leader, are below the log start offset before their segments are deleted.
-The current configuration counts.
+Other deletions, by DeleteRecords or by the leader, advance the log start offset before the segments are deleted. The
+configuration at the time of the deletion applies.
 """
 
 from itertools import groupby

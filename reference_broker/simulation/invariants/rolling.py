@@ -2,10 +2,11 @@
 
 | name              | what must hold                                                                                  |
 |-------------------|-------------------------------------------------------------------------------------------------|
-| `segments-rolled` | a batch is appended to a segment that has at most `segment.bytes` with it, began less than      |
-|                   | `segment.ms` before it (by record timestamps), and has indexes within `segment.index.bytes`     |
+| `segments-rolled` | a segment to which a batch is appended has at most `segment.bytes` with this batch. Its first   |
+|                   | batch is at most `segment.ms` older than this batch (by record timestamps), and its indexes are |
+|                   | within `segment.index.bytes`                                                                    |
 
-The configuration at the append counts, as in Kafka's `LogSegment.shouldRoll`.
+The configuration at the time of the append applies, as in Kafka's `LogSegment.shouldRoll`.
 """
 
 from bisect import bisect_left

@@ -1,9 +1,11 @@
 """The invariant `stale-response`: a follower ignores a Fetch response for a partition that changed since the request.
 
-Between a request and its response a partition may get another leader epoch, another fetcher or another log end, and
-`AbstractFetcherThread.processFetchRequest` uses the response only for partitions whose fetch offset and leader epoch
-are those of the request. Stale responses are rare in a run. But each response is stale for the partitions that it has
-changed: once it is processed, the fetcher must not name them as usable.
+Between a request and its response, the leader epoch, the fetcher or the log end of a partition may change. The response
+is then stale for this partition. `AbstractFetcherThread.processFetchRequest` uses a response only for partitions whose
+fetch offset and leader epoch are still those of the request.
+
+Stale responses are rare in a run, so the check makes one of each response. When the fetcher has processed it, the log
+ends of some partitions have changed, and the same response is stale for them. `usable_partitions` must not return them.
 """
 
 from reference_broker.core.replication.fetch_state import FetchPhase, PartitionFetchState

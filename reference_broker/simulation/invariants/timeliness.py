@@ -3,21 +3,21 @@
 | name                  | what must hold                                                                              |
 |-----------------------|---------------------------------------------------------------------------------------------|
 | `laggard-leaves-isr`  | if a member of the ISR has not been caught up for `replica.lag.time.max.ms`, the leader     |
-|                       | removes it within half of that time, the period of its check; each proposal of an ISR by    |
-|                       | the leader starts this half again                                                           |
+|                       | proposes to remove it within half of that time, the period of its check. After each         |
+|                       | proposal of an ISR, the leader has this half again                                          |
 | `leaves-isr-lagging`  | a leader proposes to remove a follower from the ISR only if the follower lacks records and  |
-|                       | was not caught up within `replica.lag.time.max.ms`; when a leader epoch begins, all members |
+|                       | was not caught up within `replica.lag.time.max.ms`. When a leader epoch begins, all members |
 |                       | of the ISR count as caught up                                                               |
-| `inactive-is-fenced`  | an active controller fences a broker when it has been down, and has sent no heartbeat, for  |
-|                       | `broker.session.timeout.ms`                                                                 |
+| `inactive-is-fenced`  | an active controller fences a broker that has been down for `broker.session.timeout.ms`,    |
+|                       | and from which no heartbeat has arrived in that time                                        |
 | `flushed-in-time`     | records are durable at most `flush.ms` plus `log.flush.scheduler.interval.ms` after the     |
 |                       | append                                                                                      |
 | `leader-is-announced` | a leader of the quorum checks twice per `controller.quorum.fetch.timeout.ms` which voters   |
 |                       | do not fetch, and sends them BeginQuorumEpoch (`LeaderState`)                               |
-| `broker-heartbeats`   | a broker waits for a response of the controller, or sends it a request within               |
+| `broker-heartbeats`   | a broker waits for a response of the controller, or sends its next request within           |
 |                       | `broker.session.timeout.ms`, after any number of failures (`BrokerLifecycleManager`)        |
 
-For a node that was paused or had a slow disk, the time begins again when it continues.
+If a node was paused or waited for a slow disk, each of its deadlines starts again when the node continues.
 """
 
 from collections import defaultdict
@@ -52,20 +52,20 @@ class TimelinessInvariants(Observer):
     def __init__(self, cluster: SimulatedCluster) -> None:
         self._cluster = cluster
         self._active_since_ms: dict[int, tuple[int, int]] = {}
-        """By node: the epoch in which it is the active controller, and since when."""
+        """By active controller: its epoch, and the time at which the epoch was first observed."""
         self._down_since_ms: dict[int, int] = {}
         self._heartbeat_ms: dict[int, int] = {}
         """By broker: the last arrival of a heartbeat, which may be after the broker has ended."""
         self._unflushed_since_ms: dict[Replica, int] = {}
         self._behind_since_ms: defaultdict[Replica, dict[int, int]] = defaultdict(dict)
-        """By replica of a leader and member of the ISR: since when the member lacks records.
+        """By leader replica and member of the ISR: the time since which the member lacks records.
 
-        A member whose log ends where the leader's does is not behind, even if it has not fetched for a long time.
+        A member whose log has the same end as the leader's is not behind, even if it has not fetched for a long time.
         """
         self._proposed_ms: dict[Replica, int] = {}
-        """By replica of a leader: the time of its last proposal of an ISR."""
+        """By leader replica: the time of its last proposal of an ISR."""
         self._shrinking: dict[Replica, IsrState] = {}
-        """By replica of a leader: its last proposal to shrink the ISR."""
+        """By leader replica: its last proposal to shrink the ISR."""
 
     def started(self, watched: Watched) -> None:
         """Note that a node is no longer down."""

@@ -2,15 +2,17 @@
 
 | name                | what must hold                                                                                |
 |---------------------|-----------------------------------------------------------------------------------------------|
-| `fetch-waits`       | empty Fetch responses to one connection are not repeated sooner than `max_wait_ms`            |
-| `stable-offsets`    | an OffsetFetch with `require_stable` returns offsets once all commits that were in the log at |
-|                     | its arrival are committed (KIP-447)                                                           |
-| `fetch-completes`   | after a change of a replica, no request waits whose condition holds: records to read, a high  |
-|                     | watermark above what was produced, or a change of the leader or its epoch                     |
+| `fetch-waits`       | a node returns at most three empty Fetch responses to one connection within `max_wait_ms`     |
+| `stable-offsets`    | an OffsetFetch with `require_stable` returns offsets only after all commits that were in the  |
+|                     | log at its arrival are committed (KIP-447)                                                    |
+| `fetch-completes`   | after a change of a replica, no delayed request is left whose condition holds: for a Fetch,   |
+|                     | that there are records to read, or that the leader or its epoch has changed; for a Produce,   |
+|                     | that the high watermark has reached the end of its records, or that the leader has changed    |
 
-Voters wait whatever `min_bytes` is. A single early response is permitted: a peer may have abandoned an earlier request.
-A response with an error, a diverging epoch, a snapshot or a new high watermark of the quorum is not empty. A consumer
-above the high watermark does not wait, and one below a log start that has advanced continues to wait, as in Kafka.
+A Fetch of the quorum waits for any `min_bytes`. A few early responses are permitted, because a peer may have abandoned
+earlier requests. A response with an error, a diverging epoch, a snapshot or a new high watermark of the quorum is not
+empty. As in Kafka, a consumer whose fetch offset is above the high watermark does not wait, and a waiting fetch
+continues to wait when the log start offset advances past its fetch offset.
 """
 
 from collections.abc import Sequence
@@ -47,7 +49,7 @@ class WaitingInvariants(Observer):
 
     def __init__(self) -> None:
         self._empty: dict[Connection, list[int]] = {}
-        """By connection of a node: when it last returned an empty response, by its monotonic clock."""
+        """By connection: the times of the last empty responses, by the monotonic clock of the sending node."""
         self._pending: dict[int, tuple[Request, list[_Pending | None]]] = {}
         """By identity of an OffsetFetch with `require_stable`: the request, and what each of its groups waits for."""
 

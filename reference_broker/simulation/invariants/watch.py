@@ -1,11 +1,12 @@
 """Detection of the changes that an event makes in a node, for observers that judge them.
 
-After each event only its node is checked: small stamps of its quorum, metadata and replicas are compared with the
-previous ones. If a node has many replicas and its metadata have not changed, the check covers only some replicas: those
-whose files were changed, those whose key was checked in the node's purgatory, and a few others in rotation. So the cost
-does not grow with the number of replicas. The last known state of a node is kept while it is down.
+After each event only the event's node is checked. A check compares the offsets, epochs and roles of the node's quorum,
+metadata and replicas with those of the previous check. If a node has many replicas and its metadata has not changed,
+only some replicas are checked: those whose files were changed, those whose key was checked in the node's purgatory, and
+a few others in rotation. So the cost does not grow with the number of replicas. The last known state of a node is kept
+while the node is down.
 
-The events of the core's tracer are passed on as they occur, after the first check of a node.
+After the first check of a node, the events of the core's tracer are passed to the subscribers as they occur.
 """
 
 from collections import defaultdict
@@ -32,7 +33,7 @@ PartitionKey = tuple[UUID, int]
 """A topic's id and the index of one of its partitions."""
 
 EVENTS_AT_ONCE_MAX = 5_000
-"""Limit for one node in one virtual millisecond: above what many clients cause at once, and below a busy loop."""
+"""Limit for one node in one virtual millisecond: many clients cause fewer events, and a busy loop causes more."""
 ALL_AT_ONCE_MAX = 8
 """Up to this number, all replicas of a node are checked after each event."""
 _IN_TURN = 2
@@ -93,7 +94,7 @@ class Observer:
     """Base class of checks. Its methods are called on changes, and raise `InvariantViolation` for an invalid change."""
 
     def started(self, watched: "Watched") -> None:
-        """Handle the start of a node; `has_new_disk` if its machine was wiped."""
+        """Handle the start of a node. `watched.has_new_disk` is true if the machine was wiped."""
 
     def ended(self, watched: "Watched") -> None:
         """Handle the end of a node, which is still in `watched.node`, or a power cut of a machine without a node."""
@@ -102,13 +103,13 @@ class Observer:
         """Handle a change of a node's state, log end or high watermark in the quorum."""
 
     def metadata_advanced(self, watched: "Watched", from_offset: int) -> None:
-        """Handle metadata that a node has applied after this offset."""
+        """Handle metadata records that a node has applied; they are above this offset."""
 
     def metadata_applied(self, watched: "Watched") -> None:
         """Handle the end of applying metadata to all replicas of a broker, which may take several steps."""
 
     def opened(self, watched: "Watched", replica: Replica, log: LogChange) -> None:
-        """Handle the opening of a replica's log, which is new or has these changes since before a restart."""
+        """Handle the opening of a replica's log. `log` has the changes since the last check of that replica."""
 
     def changed(self, watched: "Watched", replica: Replica, before: Before) -> None:
         """Handle a change of a replica."""
@@ -143,7 +144,7 @@ class Watched:
     """Whether the broker was still applying the metadata to its replicas at the last check."""
     event_ms: int = -1
     resumed_ms: int = -1
-    """The time of its last event after a long interval: it was paused, or its disk was slow."""
+    """The time of its last event that followed a long interval without events, as after a pause or with a slow disk."""
     events_at_once: int = 0
     stopped_epoch: int | None = UNKNOWN_EPOCH
     """The broker epoch in the clean-shutdown file of the last run, -1 if there is none; None if a power cut may have
@@ -187,7 +188,7 @@ class Watch:
         machine.tracers.append(lambda event: self._traced(watched, event))
 
     def subscribe(self, kind: type[_E], subscriber: Callable[[Watched, _E], None], *, first: bool = False) -> None:
-        """Pass each event of a kind to a subscriber, after the present subscribers unless `first`."""
+        """Pass each event of a kind to a subscriber, after the present subscribers or, with `first`, before them."""
         subscribers = self._subscribers[kind]
         subscribers.insert(0 if first else len(subscribers), subscriber)
 

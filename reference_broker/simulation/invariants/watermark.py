@@ -1,16 +1,18 @@
-"""High watermark of a leader, beside `watermark-on-isr` (KIP-966, KAFKA-13217), and how followers adopt it.
+"""Advance of a leader's high watermark (KIP-966, KAFKA-13217), and its adoption by followers.
 
 | name                   | what must hold                                                                             |
 |------------------------|--------------------------------------------------------------------------------------------|
-| `watermark-follows`    | records that the whole maximal ISR has are committed, unless the ISR is below              |
-|                        | `min.insync.replicas`; only caught-up replicas that could join the ISR hold it back        |
-| `watermark-on-min-isr` | it does not advance while the ISR is below `min.insync.replicas`                           |
-| `leader-is-followed`   | a fetch response that a follower has used gives it the leader's high watermark and log     |
-|                        | start offset, as far as its log reaches (`ReplicaFetcherThread.processPartitionData`);     |
-|                        | a high watermark above the log end violates `watermark-within-log`                         |
+| `watermark-follows`    | the high watermark is not below the smallest log end offset of the leader and the maximal  |
+|                        | ISR (`replication.isr`), unless the ISR is below `min.insync.replicas`. Of the replicas    |
+|                        | outside the ISR, only those that are caught up and could join it hold the high watermark   |
+|                        | back                                                                                       |
+| `watermark-on-min-isr` | the high watermark does not advance while the ISR is below `min.insync.replicas`           |
+| `leader-is-followed`   | when a follower has used a fetch response, it has the high watermark and log start offset  |
+|                        | of the response, as far as its log reaches (`ReplicaFetcherThread.processPartitionData`).  |
+|                        | A high watermark above the log end is not reported here, but as `watermark-within-log`     |
 
-`watermark-follows` is checked when a leader has appended: a follower outside the ISR may cease to count as time passes,
-and the high watermark then advances only with the next append.
+`watermark-follows` is checked only when a leader has appended. As time passes, a follower outside the ISR ceases to be
+caught up, but the high watermark advances past its log end only with the next append. See also `watermark-on-isr`.
 """
 
 from typing import Any
@@ -72,7 +74,7 @@ def check_leader_is_followed(watched: Watched, event: FetchResponseProcessed) ->
 
 
 def _was_used(fetcher: ReplicaFetcher, state: PartitionFetchState, offset: int, data: Any) -> bool:
-    """Whether a follower has used its part of a response: only these records can have moved its log end."""
+    """Whether a follower has used a response: its log end has advanced if, and only if, the response has records."""
     if data.error_code is not ErrorCode.none or data.diverging_epoch.epoch >= 0:
         return False
     partition, moved = state.partition, state.partition.log.log_end_offset - offset
@@ -81,7 +83,7 @@ def _was_used(fetcher: ReplicaFetcher, state: PartitionFetchState, offset: int, 
 
 
 def _required_in_sync(watched: Watched, partition: Partition) -> int:
-    """Return the number of replicas in sync that a commit requires (`min.insync.replicas`), at most all."""
+    """Return the number of in-sync replicas that a commit requires: `min.insync.replicas`, at most all replicas."""
     assert watched.node is not None
     assert watched.node.broker is not None
     required = watched.node.broker.replicas.configuration(partition.topic).integer("min.insync.replicas")

@@ -1,7 +1,7 @@
 """Invariants of the controller after any sequence of steps by brokers, leaders and administrators.
 
-After every step: a leader is active and in the ISR; an ISR has only replicas, and an inactive member only if it is the
-last one; epochs only grow, and each leader epoch has one leader. At the end: replaying the records gives the same
+After every step, a leader is active and in the ISR. An ISR has only replicas, and an inactive replica only as its last
+member. Epochs never decrease, and each leader epoch has one leader. At the end, a replay of the records gives the same
 image.
 """
 
@@ -47,8 +47,9 @@ class History:
     epochs: dict[str, tuple[int, int]] = field(default_factory=dict)
     unclean: bool = False
     shutting_down: set[int] = field(default_factory=set)
-    """Brokers that keep requesting their shutdown. Otherwise a broker would be unfenced and elected although its
-    registration is in controlled shutdown, as in Kafka (`brokerToAdd`, ReplicationControlManager)."""
+    """Brokers that requested their shutdown, and continue to request it. If such a broker wanted to be unfenced again,
+    it would be elected although its registration is in controlled shutdown, as in Kafka (`brokerToAdd` in
+    ReplicationControlManager)."""
 
     def start(self, broker_id):
         self.lives[broker_id] += 1

@@ -14,7 +14,7 @@ UNCLEAN = "unclean.leader.election.enable"
 
 
 def with_lost_leader(**properties):
-    """Return a controller with broker 1, the last in-sync replica, fenced and broker 2 active."""
+    """Return a controller with two brokers: broker 1, the last in-sync replica, is fenced, and broker 2 is active."""
     controller = ScriptedController(**properties)
     controller.serve(1, 2)
     controller.create("orders", "12", isr="1")
@@ -70,7 +70,7 @@ def test_an_unfenced_broker_is_elected_uncleanly_if_permitted():
 
 
 def test_a_new_controller_elects_uncleanly_after_an_interval():
-    """`PeriodicTaskControlManager.activate` starts each task with its delay."""
+    """`PeriodicTaskControlManager.activate` runs each task for the first time after its interval."""
     controller = ScriptedController()
     controller.serve(2)
     controller.create("orders", "12", isr="1", leader=-1)

@@ -134,7 +134,7 @@ def test_versions_before_broker_epochs(controller):
 
 
 def test_a_fenced_leader_gets_fenced_leader_epoch(controller):
-    """It has not applied its fencing yet, and proposes to remove others."""
+    """The leader has not applied the record of its fencing yet, and proposes to remove other replicas."""
     known = controller.partition("orders")
     controller.kill(1)
     assert controller.state("orders") == "123/23/2"

@@ -162,7 +162,7 @@ stories = st.builds(
 
 @given(stories, some_brokers)
 def test_every_change_equals_that_of_the_model(story, gone):
-    """The model ranks all replicas, and does not search them in an order as the code does."""
+    """The model ranks all replicas. The code searches them in an order instead."""
     before, alive, election = story
     isr = tuple(replica for replica in before.isr if replica not in gone)
     change = partition_change(

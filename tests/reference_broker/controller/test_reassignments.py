@@ -97,7 +97,7 @@ def test_a_reassignment_replaces_another(controller):
 
 
 def test_a_reassignment_without_removals_keeps_the_ongoing_removals(controller):
-    """Kafka's `changePartitionReassignment` does not set the removing replicas if there are none."""
+    """Kafka's `changePartitionReassignment` does not change the removing replicas if the new reassignment has none."""
     controller.create("orders", "12")
     reassign(controller, "34")
     assert reassign(controller, "12345") == DONE

@@ -52,7 +52,7 @@ class Kafka:
 
 
 class Ours(ScriptedController):
-    """Our controller, which like Kafka's has one broker that takes no part."""
+    """Our controller. Like Kafka's, it has one more broker, which takes no part in the test."""
 
     cluster_id = CLUSTER
 
@@ -396,7 +396,7 @@ def moving(story: Story) -> None:
 
 
 STORIES = [leaving, joining, living, changing_the_isr, electing, losing_all, moving]
-"""The first one waits until all brokers have caught up, so there must be no brokers of another story."""
+"""The first story waits until all brokers have caught up, so no other story may have registered brokers before it."""
 
 
 @pytest.mark.parametrize("run", STORIES, ids=lambda story: story.__name__)
@@ -410,7 +410,7 @@ def test_responses_are_the_same(kafka, run):
 
 
 def test_the_one_known_difference(kafka):
-    """A broker restarts right after its shutdown: Kafka 4 makes it wait until its old session expires."""
+    """A broker restarts right after its shutdown. In Kafka 4 it has to wait until its old session expires."""
     stories = [Story(controller, 900) for controller in (kafka, Ours())]
     for story in stories:
         story.register(1)

@@ -1,8 +1,8 @@
 """Acknowledged records are on all replicas, once and in order, after any sequence of failures.
 
-The events: nodes are killed, stopped and started, links are cut and healed, records are produced with acks=all to any
-node, time passes. No epoch of the quorum has two active controllers. At the end everything is healed, and all replicas
-and images have to be equal.
+Events: nodes are killed, stopped and started; links are cut and healed; records are produced with acks=all to any node;
+time passes. No epoch of the quorum has two active controllers. At the end all faults are healed, and all replicas and
+images must be equal.
 """
 
 from dataclasses import dataclass, field

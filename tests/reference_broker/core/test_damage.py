@@ -1,4 +1,4 @@
-"""Loss or damage of derived files while a broker is down, which loses no acknowledged record."""
+"""Loss or damage of derived files while a broker is down. No acknowledged record is lost."""
 
 import pytest
 

@@ -1,7 +1,7 @@
 """Every advertised version of every API: it decodes requests of kio, and returns responses that kio decodes.
 
-The requests have any content: known and unknown topics, invalid names, any numbers. A test fails if a handler raises an
-exception, or if a response has surplus bytes or the wrong correlation id (see `ScriptedBroker`).
+The requests have arbitrary content: known and unknown topics, invalid names, any numbers. A test fails if a handler
+raises an exception, or if a response has surplus bytes or the wrong correlation id (see `ScriptedBroker`).
 """
 
 from typing import Any

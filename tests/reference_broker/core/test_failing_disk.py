@@ -16,7 +16,7 @@ CHANGES_MAX = 400
 
 
 class FailingDisk(SimulatedDisk):
-    """A disk that fails after `changes_left` writes, or never if that is None. A failed append writes half the data."""
+    """A disk that fails after `changes_left` writes; never if that is None. A failed append writes half of its data."""
 
     def __init__(self, files):
         super().__init__()
@@ -59,7 +59,7 @@ class FailingDisk(SimulatedDisk):
 
 @pytest.fixture(scope="module")
 def runs():
-    """Return acknowledged and stored records of runs with a failure at each write, up to a run without a failure."""
+    """Return acknowledged and stored records by run. The disk fails after n writes in run n, except in the last run."""
     found = []
     for number in range(CHANGES_MAX):
         has_failed, acknowledged, stored = run(number)

@@ -135,7 +135,7 @@ def test_heartbeats_keep_their_interval():
 
 
 def test_a_fenced_broker_keeps_running():
-    """Its session expired before this heartbeat."""
+    """The session of the broker expired before this heartbeat."""
     story = Story().run()
     story.advance(HEARTBEAT_MS)
     story.respond(heartbeat_response(fenced=True))

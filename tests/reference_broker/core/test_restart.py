@@ -1,4 +1,4 @@
-"""State of a broker after a restart: everything that it had acknowledged."""
+"""State of a broker after a restart, which has everything that the broker had acknowledged."""
 
 import pytest
 from kio.schema.errors import ErrorCode
@@ -30,7 +30,7 @@ def test_topics_records_and_properties(broker, clean):
 
 @cleanly_or_not
 def test_producer_state(broker, clean):
-    """A snapshot has only the last batch of a producer, as in Kafka."""
+    """As in Kafka, a producer snapshot has only the last batch of each producer."""
     broker.create_topic()
     sent = [batch(b"x", producer_id=5, producer_epoch=0, base_sequence=number) for number in range(3)]
     assert [broker.produce(records).base_offset for records in sent] == [0, 1, 2]
@@ -60,7 +60,7 @@ def test_the_log_start_after_a_clean_stop(broker):
 
 
 def test_the_log_start_after_a_kill_is_that_of_the_checkpoint(broker):
-    """As in Apache Kafka 4.3.1: the checkpoint is periodic, so a deletion right before a kill is lost."""
+    """The checkpoint is periodic, so a DeleteRecords right before a kill is lost, as in Apache Kafka 4.3.1."""
     broker.create_topic()
     broker.produce(batch(b"a"))
     broker.produce(batch(b"b"))

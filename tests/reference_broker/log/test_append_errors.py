@@ -154,7 +154,7 @@ def test_batch_of_a_producer_must_not_have_log_append_time():
 
 
 def test_with_create_time_the_timestamp_type_is_corrected():
-    """As in Kafka, the timestamps are validated and the bit is cleared."""
+    """As in Kafka, the timestamps are validated, and the bit of the timestamp type is cleared."""
     log = open_log()
     log.append(encode_batch(replace(TWO, timestamp_type=TimestampType.LOG_APPEND_TIME)), leader_epoch=0, now_ms=NOW_MS)
     assert log.read(0, 1000, 2)[22] & 0x08 == 0

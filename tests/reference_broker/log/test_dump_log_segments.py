@@ -26,7 +26,7 @@ DIRECTORY = "orders-0"
 CONFIG = LogConfig(segment_bytes=8000, index_interval_bytes=300, max_message_bytes=4000)
 PROBLEMS = re.compile(r"mismatch|is followed by|out of order|isvalid: false|corrupt|exception|error", re.IGNORECASE)
 FIRST_OF_A_SEGMENT = "  -1 is followed by "
-"""Version 4.3.1 expects offset 0 in every file, so it reports each segment with another base offset, even Kafka's."""
+"""The tool of 4.3.1 expects each file to begin at offset 0. So it reports every other segment, even one of Kafka."""
 
 
 def problems(printed: str) -> list[str]:
@@ -98,7 +98,7 @@ def test_tool_reads_the_producer_snapshot(kafka_tool, log_directory):
 
 
 def test_invalid_batch_is_reported(kafka_tool, log_directory, tmp_path):
-    """The tool and the pattern detect an invalid batch, so the other tests can fail."""
+    """The tool and the pattern detect an invalid batch, which shows that the other tests can fail."""
     path = tmp_path / f"{0:020d}.log"
     path.write_bytes(encode_batch(RecordBatch(records(1))) + encode_batch(RecordBatch(records(1), base_offset=7)))
     printed = kafka_tool(DUMP, ["--deep-iteration", "--files", str(path)])

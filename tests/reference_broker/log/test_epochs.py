@@ -1,4 +1,4 @@
-"""`LeaderEpochFileCache` compared with a list of the epoch of each offset (KIP-101, KIP-279)."""
+"""`LeaderEpochFileCache` compared with a list that has the epoch of each offset (KIP-101, KIP-279)."""
 
 import hypothesis.strategies as st
 from hypothesis import given

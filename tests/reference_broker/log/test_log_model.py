@@ -35,7 +35,7 @@ class Expected:
     timestamp_ms: int
     epoch: int
     segment: int
-    """Base offset of its segment, taken from the log, because the list has no segments."""
+    """Base offset of the record's segment. It is taken from the log, because the model has no segments."""
 
 
 class LogMachine(RuleBasedStateMachine):
@@ -229,7 +229,7 @@ class LogMachine(RuleBasedStateMachine):
             assert offset >= end or not whole_first or self._batch_reaches_beyond(offset, end)
 
     def _batch_reaches_beyond(self, offset: int, end: int) -> bool:
-        """Whether `end` is inside the batch of `offset`, which is never true for a high watermark."""
+        """Whether `end` is inside the batch that contains `offset`. A high watermark is never inside a batch."""
         data = self.log.read(offset, 0, self.end)
         return end < next(iter(decode_batches(data))).next_offset
 

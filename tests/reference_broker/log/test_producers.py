@@ -107,7 +107,7 @@ def test_clean_restart_restores_only_the_last_batch(log):
 
 @pytest.mark.parametrize("rolls", [False, True])
 def test_recovery_restores_only_the_last_batch_with_or_without_a_roll(log, rolls):
-    """As in Apache Kafka 3.9.2 and 4.3.1: recovery takes a snapshot at the end of each segment, with the last batch."""
+    """Recovery takes a snapshot with the last batch at the end of each segment, as Kafka 3.9.2 and 4.3.1 do."""
     for sequence in range(7):
         log.send(sequence)
         if rolls and sequence == 5:

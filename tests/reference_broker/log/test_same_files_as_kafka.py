@@ -103,7 +103,7 @@ def test_segments_are_equal(kafkas_directory, our_directory):
 
 @pytest.mark.parametrize("suffix", [".index", ".timeindex"])
 def test_indexes_are_equal(kafkas_directory, our_directory, suffix):
-    """Kafka's indexes of the active segment are longer only because it preallocates space at their end."""
+    """Kafka preallocates space at the end of the active segment's indexes. The rest is equal."""
     ours, kafkas = named(our_directory, suffix), named(kafkas_directory, suffix)
     active = max(kafkas)
     preallocated = len(kafkas[active]) - len(ours[active])
@@ -112,7 +112,7 @@ def test_indexes_are_equal(kafkas_directory, our_directory, suffix):
 
 
 def test_producer_snapshots_are_equal(kafkas_directory, our_directory):
-    """Only the order of the producers differs, because in Kafka it is that of a hash table."""
+    """Only the order of the producers may differ, because Kafka writes them in the order of a hash table."""
 
     def entries(data: bytes) -> tuple[bytes, list[bytes]]:
         return data[6:10], sorted(data[start : start + 46] for start in range(10, len(data), 46))

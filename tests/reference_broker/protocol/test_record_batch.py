@@ -135,7 +135,7 @@ def test_incomplete_header_is_rejected(data):
 
 @given(BATCHES, st.data())
 def test_damaged_records_raise_only_batch_error(batch, data):
-    """An append does not validate records, so a lookup by timestamp may read any bytes."""
+    """An append does not validate all records, so a lookup by timestamp may read invalid records."""
     encoded = bytearray(encode_batch(batch))
     for _ in range(data.draw(st.integers(1, 4))):
         encoded[data.draw(st.integers(HEADER_SIZE_BYTES, len(encoded) - 1))] = data.draw(st.integers(0, 255))

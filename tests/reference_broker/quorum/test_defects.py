@@ -13,7 +13,7 @@ from tests.reference_broker.quorum.simulation.simulation import simulate
 
 SEEDS = range(80)
 DETECTIONS = 3
-"""A defect that is detected in a fifth of its scenarios has fewer detections with a probability of one in 100,000."""
+"""Required detections. A defect that a fifth of its scenarios detect has fewer with a probability of 1 in 100,000."""
 
 
 @pytest.mark.parametrize("defect", SCENARIOS, ids=lambda defect: defect.name)

@@ -55,7 +55,7 @@ histories = st.lists(st.integers(1, 6), max_size=12).map(sorted)
 
 @given(common=histories, leader=histories, follower=histories)
 def test_follower_keeps_exactly_the_common_records(common, leader, follower):
-    """The logs are equal up to a point and then have different epochs, because records differ only by epoch."""
+    """The logs are equal up to a point, and have different epochs after it. Records here differ only by epoch."""
     base = max(common, default=0)
     leaders = [*common, *(base + 2 * epoch for epoch in leader)]
     followers = [*common, *(base + 2 * epoch - 1 for epoch in follower)]
@@ -121,7 +121,7 @@ def test_log_starts_at_its_snapshot():
 
 @pytest.mark.parametrize("epochs", [[], [1, 1], [1, 7, 7], [1, 7, 7, 7, 7, 7, 7, 7]])
 def test_installed_snapshot_replaces_the_log(epochs):
-    """Even a log with a newer epoch is replaced: committed records would be in the snapshot."""
+    """Even a log with a newer epoch is replaced: its records are not committed, or they would be in the snapshot."""
     disk = MemoryDisk()
     log = open_log(disk, epochs)
     log.install_snapshot(OffsetAndEpoch(5, 5), SNAPSHOT, NOW_MS)
@@ -139,7 +139,7 @@ def test_interrupted_installation_is_completed(epochs):
 
 
 def test_older_snapshots_of_an_interrupted_installation_are_deleted():
-    """Found by the simulation: the power failed after the new log and before the deletion of the older snapshot."""
+    """Found by the simulation: the power failed after the log was replaced, before the older snapshot was deleted."""
     disk = MemoryDisk()
     log = open_log(disk, [1, 1, 1])
     log.store_snapshot(OffsetAndEpoch(2, 1), SNAPSHOT)
@@ -155,7 +155,7 @@ def copied(disk):
 
 
 def test_older_segments_of_an_interrupted_installation_are_not_part_of_the_log():
-    """Found by the simulation: after the power failure the new segment and all replaced segments existed."""
+    """Found by the simulation: after a power failure, the new segment and all segments that it replaced existed."""
     disk = MemoryDisk()
     log = open_log(disk, [5, 5, 5])
     log.store_snapshot(OffsetAndEpoch(2, 5), SNAPSHOT)
@@ -169,7 +169,7 @@ def test_older_segments_of_an_interrupted_installation_are_not_part_of_the_log()
 
 @pytest.mark.parametrize(("back", "start"), [({0}, 8), ({4}, 4), ({0, 4}, 4)])
 def test_restored_segments_below_the_log_start_lose_no_record(back, start):
-    """The older snapshot is restored, too: the log starts there if it has all records from there on."""
+    """The older snapshot is restored too. The log starts at its end if it has all records from that offset on."""
     disk = MemoryDisk()
     log = open_log(disk, [5] * 12)
     log.store_snapshot(OffsetAndEpoch(4, 5), SNAPSHOT)

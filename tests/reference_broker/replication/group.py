@@ -3,11 +3,11 @@
     group = Group(replicas=3)                   # broker 1 leads, all replicas are in the ISR
     group.produce("a", "b")                     # to the leader, acks=all
     group.run()                                 # until no message is in flight
-    group.elect(2)                              # metadata is published to all brokers, unless `publish_to` is given
+    group.elect(2)                              # publishes metadata to all brokers, or to those in `publish_to`
 
 The brokers have their real handlers, fetchers and logs. Messages between them take no time, but are delivered only by
-`run` and `step`. `publish_metadata` sends new metadata to brokers. AlterPartition requests are handled here, by the
-rules that concern a leader: epochs must be current, and the new ISR must consist of running brokers.
+`run` and `step`. `publish_metadata` sends new metadata to brokers. This module handles AlterPartition requests like a
+controller: the epochs must be current, and the new ISR must have only running brokers.
 """
 
 from collections import deque
@@ -302,7 +302,7 @@ class Group:
         return True
 
     def step_until(self, condition: Callable[[], object], *, within_ms: int = 5_000) -> None:
-        """Deliver single messages, and advance the clock if there are none, until the condition is true."""
+        """Deliver messages one by one, or advance the clock if there are none, until the condition is true."""
         end_ms = self.now.monotonic_ms + within_ms
         while not condition():
             if not self.step():

@@ -1,4 +1,4 @@
-"""Checkpoint files are kept by a broker that ends before it has opened its logs."""
+"""A broker that ends before it has opened its logs keeps the checkpoints of these logs."""
 
 from reference_broker.core.log.checkpoints import (
     CLEAN_SHUTDOWN_FILE,

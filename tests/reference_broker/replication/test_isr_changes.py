@@ -11,7 +11,7 @@ NOW = Now(0, 0)
 
 
 def test_proposal_without_response_is_retried_with_its_original_epochs() -> None:
-    """Since the proposal, the follower may have lost its log (KIP-903), or the partition may have been reassigned."""
+    """After the proposal, the follower may lose its log (KIP-903), or the partition may be reassigned."""
     group = Group(2)
     group.run()
     partition = group.partition(1)

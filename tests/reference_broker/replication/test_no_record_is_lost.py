@@ -1,7 +1,7 @@
 """Property test: with any sequence of elections, crashes, cuts and delayed metadata, logs match and no record is lost.
 
-The model has the committed records by offset: those acknowledged with acks=all, and those below the high watermark of a
-leader. Elections are clean and disks keep written data, as Kafka requires for its guarantee.
+The model has the committed records by offset: the records that were acknowledged with acks=all, and those below the
+high watermark of a leader. Elections are clean, and disks keep written data, because Kafka's guarantee requires both.
 """
 
 from collections.abc import Callable
@@ -28,7 +28,7 @@ class Run:
         self._produced: list[Produced] = []
         self._values = 0
         self._watermarks: dict[tuple[int, int], int] = {}
-        """High watermarks by broker epoch and leader epoch: one that is restored after a restart may be lower."""
+        """High watermarks by broker epoch and leader epoch, because a restart may restore a lower high watermark."""
 
     # Events
 

@@ -1,6 +1,7 @@
-"""No acknowledged record is lost by power failures of single nodes, although each loses the node's unflushed data.
+"""Power failures of single nodes: the unflushed data of the node are lost, but no acknowledged record.
 
-The next failure follows when all replicas are in sync again, because acks=all without fsync promises no more.
+A power failure occurs only while all replicas are in sync. Otherwise acknowledged records may be lost, because acks=all
+does not include an fsync.
 """
 
 from pathlib import Path

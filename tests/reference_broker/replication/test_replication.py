@@ -190,7 +190,7 @@ def test_pending_expand_includes_the_proposed_follower_in_the_maximal_isr() -> N
 
 @pytest.mark.parametrize("change", [{"fenced": True}, {"in_controlled_shutdown": True}, {"broker_epoch": 1_000}])
 def test_follower_that_the_controller_would_reject_is_not_proposed(change: dict[str, object]) -> None:
-    """It is fenced or in controlled shutdown (KIP-841), or its fetches have an old broker epoch (KIP-903)."""
+    """The follower is fenced or in controlled shutdown (KIP-841), or its fetches have an old broker epoch (KIP-903)."""
     group = _group_without_3()
     group.alter_broker(3, publish_to=(1,), **change)
     group.heal()
@@ -207,7 +207,7 @@ def test_fetch_with_an_old_broker_epoch_does_not_update_the_follower() -> None:
 
 
 def test_high_watermark_waits_for_caught_up_replicas_outside_the_isr() -> None:
-    """Otherwise they could never join under load, because the high watermark would always be ahead of them."""
+    """Otherwise such replicas could never join under load, because the high watermark would always be ahead of them."""
     group = _group_without_3()
     group.is_controller_reachable = False
     group.heal()
@@ -225,7 +225,7 @@ def test_high_watermark_waits_for_caught_up_replicas_outside_the_isr() -> None:
 
 
 def test_follower_joins_only_after_the_start_offset_of_the_leader_epoch() -> None:
-    """A new leader's high watermark may lag: records between it and the log end may be committed."""
+    """A new leader's high watermark may lag, so records between it and the leader's log end may be committed."""
     group = Group(3, isr=(1, 2), min_isr=2)
     group.cut(1, 3)
     group.cut(2, 3)

@@ -31,7 +31,7 @@ def test_kip_101_restarted_follower_keeps_committed_records_above_its_high_water
 
 
 def test_kip_101_former_leader_truncates_its_unreplicated_records() -> None:
-    """Scenario 2: both fail, and the replica with fewer records restarts as leader. The logs must agree at offset 1."""
+    """Scenario 2: both fail. The replica with fewer records restarts as leader, and the logs must agree at offset 1."""
     group = Group(2)
     group.run()
     group.produce("a")
@@ -53,7 +53,7 @@ def test_kip_101_former_leader_truncates_its_unreplicated_records() -> None:
 
 
 def test_kip_279_logs_that_diverged_in_several_epochs_are_truncated_step_by_step() -> None:
-    """Log 1 has the epochs 0, 2 and 4, log 2 has 0, 1 and 3. For epoch 3, node 1 returns epoch 2, unknown to node 2."""
+    """Log 1 has epochs 0, 2 and 4; log 2 has 0, 1 and 3. For epoch 3, node 1 returns epoch 2, which log 2 lacks."""
     group = Group(2)
     group.run()
     group.produce("a")

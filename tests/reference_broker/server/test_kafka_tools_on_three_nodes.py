@@ -15,7 +15,7 @@ pytestmark = pytest.mark.java
 TOOLS = "org.apache.kafka.tools"
 NODES = (1, 2, 3)
 SESSION = {"broker.session.timeout.ms": "60000"}
-"""A killed broker stays registered for the rest of the tests, because a reassignment requires it."""
+"""A killed broker is not fenced during the rest of the tests, so that it can be the target of a reassignment."""
 
 
 @pytest.fixture(scope="module")
@@ -214,7 +214,7 @@ def test_preferred_leader_election(topics, tool, cluster):
 
 
 def test_reassignment_to_a_killed_broker_is_cancelled(topics, tool, reassign, cluster):
-    """This test is the last one, because it kills a broker."""
+    """This test must be the last in the file, because it kills a broker."""
     topics("--create --topic stuck --replica-assignment 1:2")
     cluster.processes.kill(3)
     assert "Successfully started partition reassignment for stuck-0" in reassign("--execute", "stuck", {0: [1, 3]})

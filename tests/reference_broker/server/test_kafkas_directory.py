@@ -28,7 +28,7 @@ PROPERTIES = {"segment.bytes": "1048576", "index.interval.bytes": "500", "retent
 COMMITTED = {"alone": 12, "another": 34}
 DUMP = "org.apache.kafka.tools.DumpLogSegments"
 NOW_MS = int(time.time() * 1000)
-"""The current time, because producers expire by the timestamps of their batches."""
+"""The current time: with older timestamps, the producers would be expired."""
 
 
 def batches() -> Iterator[bytes]:

@@ -106,7 +106,7 @@ def test_data_directory_of_another_version_is_an_error(tmp_path, version):
 
 
 def test_failed_disk_ends_the_broker(tmp_path):
-    """A limit of the file size simulates the failed disk: every write above it is an error."""
+    """A limit of the file size simulates a failed disk: every write above the limit is an error."""
     with running(tmp_path / "data") as broker, RawClient(broker.host, broker.port) as client:
         assert produce_one(client) == 0
         resource.prlimit(broker.process.pid, resource.RLIMIT_FSIZE, (1, 1))

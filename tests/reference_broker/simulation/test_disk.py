@@ -1,4 +1,4 @@
-"""The simulated disk: after a power failure it has any content that a page cache may leave, and no other."""
+"""The simulated disk: after a power failure, every content that a page cache may leave is possible, and no other."""
 
 import errno
 from dataclasses import dataclass
@@ -129,7 +129,7 @@ class Oracle:
             del self.durable_names[name]
 
     def error(self, files: dict[str, bytes]) -> str | None:
-        """Return the reason if these files are impossible after a power failure, or None."""
+        """Return why these files are impossible after a power failure; None if they are possible."""
         for path in PATHS:
             candidates = self.durable_names.get(path), self.names.get(path)
             directory = path.rpartition("/")[0]

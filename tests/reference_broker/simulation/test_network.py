@@ -183,7 +183,7 @@ def test_the_other_end_of_a_half_open_connection_detects_it_when_it_sends(notifi
 @pytest.mark.parametrize("notifies", [(False, False), (True, False), (False, True), (True, True)])
 @pytest.mark.parametrize("from_opener", [True, False])
 def test_nothing_arrives_after_bytes_that_a_reset_lost(notifies, from_opener):
-    """The sender sends again before it is notified of the reset; possibly neither end is ever notified."""
+    """The sender sends again before it is notified of the reset. In some cases neither end is ever notified."""
     world = World(delay_ms=10)
     pipe, *sides = world.connect()
     world.run()
@@ -404,7 +404,7 @@ def inject(world: World, pipes: list[Pipe], action: tuple[Any, ...]) -> None:
 @example([("run", 8), ("send", 0, False, 1), ("reset", False, False), ("send", 0, False, 1)], 0)
 @example([("run", 20), ("send", 0, True, 1), ("reset", True, False), ("send", 0, True, 1)], 0)
 def test_under_any_fault_an_end_receives_a_prefix_of_the_data_and_at_most_one_close(actions, seed):
-    """The ends assert that nothing arrives after a close. Finally both are notified of the end, or neither."""
+    """The ends assert that nothing arrives after a close. At the end both or neither are notified of the close."""
     world = World(seed, jitter_ms=3)
     connections = [world.connect(listener=LISTENER) for _ in range(2)] + [world.connect(B, A, OTHER_LISTENER)]
     pipes = [pipe for pipe, _, _ in connections]

@@ -12,7 +12,7 @@ rates = st.integers(-500_000, 500_000)
 
 @given(st.lists(st.tuples(moments, moments), max_size=30))
 def test_actions_run_at_their_time_and_in_the_order_of_scheduling(planned):
-    """An action that is scheduled for a past time runs at once, after those that are due already."""
+    """An action that is scheduled for a past time runs now, after all actions that are already due."""
     scheduler = Scheduler()
     done: list[tuple[int, int]] = []
 

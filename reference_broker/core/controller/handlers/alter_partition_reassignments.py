@@ -1,4 +1,4 @@
-"""AlterPartitionReassignments (45), versions 0-1: move partitions to other replicas, or cancel that.
+"""AlterPartitionReassignments (45), versions 0-1: move partitions to other replicas, or cancel such a reassignment.
 
 Follows: org.apache.kafka.controller.ReplicationControlManager (KIP-455, KIP-860).
 

@@ -103,7 +103,7 @@ def _created(request: Request, name: str, planned: PlannedTopic, configs: tuple[
 
 
 def _configs(request: Request, broker: BrokerConfiguration, overrides: tuple[tuple[str, str], ...]) -> tuple[Any, ...]:
-    """Return the configuration of topics with these overrides, encoded once for all of them in a request."""
+    """Return the configuration of topics with these overrides. It is encoded once for all such topics of a request."""
     return SharedArray(
         request.replies.CreatableTopicConfigs(
             name=entry.name,

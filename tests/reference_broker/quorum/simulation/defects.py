@@ -1,8 +1,8 @@
 """Defects of consensus protocols, each with the scenarios that detect it.
 
-Most are the defects of `chaos.defects` that concern the quorum. The others are defined here, because a complete cluster
-rarely detects them. Each is detected in at least a fifth of its scenarios, so no seed has to be selected. Without a
-defect, all these scenarios pass.
+Most of them are the defects of `chaos.defects` that concern the quorum. The others are defined here, because they are
+rarely detected in a complete cluster. Each defect is detected in at least a fifth of its scenarios, so no seed has to
+be selected. Without a defect, all these scenarios pass.
 """
 
 from collections.abc import Callable, Mapping

@@ -35,8 +35,8 @@ class Scenario:
     :param slow: share of messages that are delayed by up to 800 ms.
     :param jitter_ms: maximal random part of election timeouts. If it is small, elections collide.
     :param crashes_after_vote: share of votes after which the voter loses its power and restarts at once.
-    :param crashes_after_truncation: the same for truncations.
-    :param crashes_midway: share of all events during which the power fails, between two changes of a disk.
+    :param crashes_after_truncation: share of truncations after which the node loses its power and restarts at once.
+    :param crashes_midway: share of all events in which the power fails between two changes of the disk.
     """
 
     seed: int

@@ -1,8 +1,8 @@
 """Deterministic simulation of a quorum in one thread: virtual time, faulty network and disks, one seed.
 
 An event is the delivery of a message, a timer, an append or a fault. The invariants are checked after each event. At
-the end all faults are healed: then all nodes must agree on a leader within a bound, and have every record, including
-new ones.
+the end all faults are healed. Within a bound, all nodes must then agree on a leader, and must have all records,
+including new ones.
 """
 
 import heapq
@@ -168,7 +168,7 @@ class Simulation:
 
     @contextmanager
     def _power(self, node_id: int, *, is_snapshot: bool = False) -> Iterator[None]:
-        """Let the power fail at random; more often with snapshots, which are rare and change several files."""
+        """Let the power fail at random; more often during snapshots, because they are rare and change several files."""
         host = self.hosts[node_id]
         share = self.scenario.crashes_midway * (25 if is_snapshot else 1)
         if not self._is_healed and self.random.random() < share:

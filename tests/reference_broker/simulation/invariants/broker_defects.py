@@ -1,4 +1,4 @@
-"""Defects of metadata, files and deadlines, beside those of `defects`."""
+"""Defects that violate invariants of metadata, files and deadlines; `defects` has all others."""
 
 from dataclasses import replace
 from unittest.mock import patch
@@ -87,7 +87,7 @@ def store_a_pre_vote(original):
 
 
 def count_a_follower_that_is_behind(original):
-    """Let every fetch show that the follower was caught up at its previous one."""
+    """Let every fetch show that the follower was caught up at its previous fetch."""
 
     def update_fetch_state(self, *fetch):
         self.last_fetch_leader_end_offset = UNKNOWN_OFFSET
@@ -103,7 +103,7 @@ def disconnect_at_the_first_check(self, channel, now):
 
 
 def set_no_later_timer(original):
-    """Set no timer for the requests that were sent after the oldest one."""
+    """Set a timer only for the oldest request of a channel, and none for later requests."""
 
     def look(self, channel, now):
         with patch.object(self, "_watch", nothing):

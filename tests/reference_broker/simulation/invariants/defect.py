@@ -13,7 +13,7 @@ def nothing(*_args: Any, **_named: Any) -> None:
 
 @dataclass(frozen=True)
 class Defect:
-    """A defect that violates `invariant` in a run from `seed` or one of the next seeds."""
+    """A defect that violates `invariant` in a run with `seed` or with one of the following seeds."""
 
     invariant: str
     owner: Any

@@ -137,7 +137,7 @@ class Producer:
                 self._note(produced.base_offset, records)
                 self._sequence += count
                 self._later(self._send_next)
-            elif code in {45, 47, 59}:  # the sequence is not the next one, or the id is unknown or fenced
+            elif code in {45, 47, 59}:  # the sequence is out of order, or the producer id is unknown or fenced
                 self._later(self.begin)
             elif self._is_idempotent:
                 self._later(lambda: self._send(records, count))

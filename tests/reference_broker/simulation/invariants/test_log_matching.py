@@ -1,4 +1,4 @@
-"""Log matching without a cluster, because in a cluster other invariants are violated before logs diverge."""
+"""Log matching without a cluster. In a cluster, other invariants are violated before logs diverge."""
 
 import pytest
 

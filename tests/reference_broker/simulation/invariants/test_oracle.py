@@ -1,4 +1,4 @@
-"""Checks of logs in states that no operation of a log leads to."""
+"""Checks of logs in states that no sequence of log operations can cause."""
 
 import pytest
 

@@ -58,7 +58,7 @@ class Run:
         return produced.base_offset, int.from_bytes(records[CRC])
 
     def isolate_followers(self) -> int:
-        """Isolate the followers, and append a record: the leader is soon the only member of the ISR."""
+        """Isolate the followers, and append a record, so that the leader becomes the only member of the ISR."""
         leader = self.partition.leader
         for follower in sorted({1, 2, 3} - {leader}):
             for source, destination in ((follower, leader), (leader, follower)):
@@ -92,7 +92,7 @@ def test_an_acknowledgement_is_compared_with_the_log():
 
 
 def test_the_last_member_of_the_isr_may_lose_records_with_its_disk():
-    """Two of three replicas lag, and the power of the third is cut: Kafka 4.3.1 loses records too, without KIP-966."""
+    """Two of three replicas lag, and the power of the third is cut. Without KIP-966, Kafka 4.3.1 loses records too."""
     run = Run()
     run.produce()
     leader = run.isolate_followers()

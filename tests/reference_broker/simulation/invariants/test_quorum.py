@@ -1,4 +1,4 @@
-"""Invariants of the quorum that are rarely the first to be violated; the quorum's defects test the others."""
+"""Invariants of the quorum that are rarely violated first; the quorum's defects test the others."""
 
 from types import SimpleNamespace
 from unittest.mock import patch
@@ -26,7 +26,7 @@ def violated_invariant(seed: int) -> str:
 
 
 def test_leader_without_all_committed_records_is_a_violation():
-    """If votes are not checked, the violation is detected at the election."""
+    """The check of votes is disabled, so the violation is detected at the election."""
     votes_unchecked = patch.object(QuorumInvariants, "on_response", staticmethod(lambda *_: False))
     votes_for_all = patch.object(QuorumLog, "is_behind_or_equal", lambda _self, _other: True)
     with votes_unchecked, votes_for_all:
