@@ -36,7 +36,7 @@ _NO_ITEM: Final = object()
 
 
 class WorkerError(Exception):
-    """A worker failed or died for a reason other than its item. The message names the item."""
+    """The work raised an exception, or a worker process died and `Job.died` is None. The message names the item."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +147,7 @@ class _Pool(Generic[A, T]):
         context: Any = multiprocessing.get_context("forkserver" if self.job.preloaded else "spawn")
         if self.job.preloaded:
             context.set_forkserver_preload(list(self.job.preloaded))
-        resource_tracker.ensure_running()  # before `_uninterrupted`, because its start unblocks signals
+        resource_tracker.ensure_running()  # not inside `_uninterrupted`: starting the tracker unblocks SIGINT
         connection, others = context.Pipe()
         process = context.Process(target=_work, args=(others, self.job.work, self.job.inside), daemon=True)
         with _uninterrupted():

@@ -1,4 +1,4 @@
-"""History of a simulated run: the tables of any run, in memory, with the simulation's clock."""
+"""History of a simulated run in memory: the same tables as for a real cluster, with times of the simulated clock."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -36,7 +36,7 @@ class HistoryInMemory:
         self._add(rows)
 
     def append_rows(self, table: str, rows: Sequence[Row]) -> None:
-        """Add rows given one by one."""
+        """Add rows, each a mapping of columns."""
         if rows:
             self._buffers[table].add(Rows(table, rows))
 

@@ -1,4 +1,7 @@
-"""Conversion of the responses to all steps to plain values (`response`); here for records, topics and group offsets."""
+"""Conversion of responses to plain values (`response`): dispatch by step, and the APIs of records, topics and offsets.
+
+The conversion for admin APIs and for raw requests is in `admin_responses` and `raw_responses`.
+"""
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
@@ -89,7 +92,7 @@ def _have_returned_times(step: Fetch, batches: tuple[RecordBatch, ...], symbols:
 
 
 def _current_leader(response: Any, partition: Any, symbols: Symbols) -> dict[str, Any]:
-    """Return the leader in a response and the brokers whose addresses it has (KIP-951); empty in older versions."""
+    """Return the leader, and the brokers with a correct address in the response (KIP-951); empty in older versions."""
     if not hasattr(partition, "current_leader") or not hasattr(response, "node_endpoints"):
         return {}
     named = partition.current_leader

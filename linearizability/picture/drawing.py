@@ -12,7 +12,7 @@ from typing import Final
 from linearizability.operation import Outcome
 
 TEXT_MAX: Final = 240
-"""Characters of a text that may be of any length."""
+"""Maximum number of characters of a text; `short` cuts longer ones."""
 
 
 class Mark(StrEnum):

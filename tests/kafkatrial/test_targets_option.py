@@ -1,4 +1,4 @@
-"""`--targets FILE`: a broker of a table is a target of every command."""
+"""`--targets FILE`: every command accepts the target that a table `[targets.NAME]` of the file defines."""
 
 import json
 import re

@@ -2,9 +2,9 @@
 
 Follows: kafka.server.AlterPartitionManager (KIP-497).
 
-One request is in flight at a time, with all proposals since the previous request. A proposal is repeated, unchanged,
-until there is a response. An outdated proposal has no effect: the controller rejects it because of its partition epoch,
-and the leader ignores the response.
+One request is in flight at a time, with all proposals that have no result yet. A proposal is repeated, unchanged, until
+a response without a top-level error has its result. An outdated proposal has no effect: the controller rejects it
+because of its partition epoch, and the leader ignores the response.
 """
 
 from collections.abc import Callable

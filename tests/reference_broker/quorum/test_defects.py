@@ -13,7 +13,10 @@ from tests.reference_broker.quorum.simulation.simulation import simulate
 
 SEEDS = range(80)
 DETECTIONS = 3
-"""Required detections. A defect that a fifth of its scenarios detect has fewer with a probability of 1 in 100,000."""
+"""Required number of detections.
+
+If a defect is detected in a fifth of its scenarios, the probability of fewer detections is below 1 in 100,000.
+"""
 
 
 @pytest.mark.parametrize("defect", SCENARIOS, ids=lambda defect: defect.name)
