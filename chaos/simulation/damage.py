@@ -74,8 +74,8 @@ def damage(disk: SimulatedDisk, topic: str, what: Damage) -> None:
 def flip_bit(disk: SimulatedDisk, topic: str, suffix: str, per_mille: int) -> bool:
     """Flip a bit in the last file with this suffix in a topic's first partition, and delete the recovery point.
 
-    Without its recovery point, the next start checks every batch, as after a crash of the machine; Kafka, too, detects
-    a flipped bit only where it reads. Returns false if there is no such file.
+    Kafka detects a flipped bit only in the batches that it reads. Without a recovery point, the node checks every batch
+    at its next start, as after a crash of the machine. Returns false if there is no such file with content.
     """
     paths = [path for path in sorted(disk.files) if path.startswith(f"{topic}-0/") and path.endswith(suffix)]
     found = [path for path in paths if disk.files[path]]
@@ -113,7 +113,7 @@ def wipe(disk: SimulatedDisk) -> None:
 
 
 def _delete_directories(disk: SimulatedDisk, paths: list[str]) -> None:
-    """Delete the directories of files. An armed power cut does not count these changes, which the node did not make."""
+    """Delete the directories of files. A planned power cut (`crashes_after`) does not count these changes."""
     waits, disk.crashes_after = disk.crashes_after, None
     for directory in sorted({path.rpartition("/")[0] for path in paths}):
         disk.delete_directory(directory)

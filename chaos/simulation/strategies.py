@@ -1,8 +1,8 @@
 """Hypothesis strategies over trials of the simulation: clients and the schedule of faults together.
 
 Swarm testing (Groce and others, ISSTA 2012): each trial first draws which kinds of clients, steps, faults and settings
-are in play, and then uses those alone, so that rare combinations are not hidden in a mixture of everything. Some
-hundred client operations and some three faults are usual, within half a virtual minute.
+are in play, and then uses those alone, so that rare combinations are not hidden in a mixture of everything. A trial
+usually has about a hundred client operations and about three faults, within 30 s of virtual time.
 
 Faults that find bugs in replicated logs are drawn often: faults of the leader, faults within milliseconds of one
 another or just within a timeout, and *stories*, groups of faults in the order in which real clusters lost records.
@@ -61,7 +61,7 @@ _CLUSTER_SETTINGS: Final[dict[str, tuple[str, ...]]] = {
     "unclean.leader.election.interval.ms": ("1000",),
     "producer.id.expiration.ms": ("16000", "25000"),
 }
-"""Values of nodes' configurations. A producer id expires after its batches' timeouts, as Kafka's docs require."""
+"""Values of nodes' configurations. `producer.id.expiration.ms` is longer than every client's `delivery.timeout.ms`."""
 
 
 _TOGETHER: Final[dict[str, tuple[Properties, Properties]]] = {
@@ -109,7 +109,7 @@ class Swarm:
     def fixed(self, of: int) -> Properties:
         """Return the settings that are used together: those of topics if `of` is 0, those of nodes if it is 1."""
         names = dict.fromkeys((*self.together, *(_GO_WITH[kind] for kind in self.faults if kind in _GO_WITH)))
-        if self.shape.nodes == 1:  # no other node has the truncated records, so they cannot be checked
+        if self.shape.nodes == 1:  # records deleted from the only metadata log cannot be checked
             names.pop("short-metadata-log", None)
         return tuple(setting for name in names for setting in _TOGETHER[name][of])
 

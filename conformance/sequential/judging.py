@@ -56,7 +56,7 @@ _ABSENT_ON_ERROR: Final = frozenset(
         "metadata",
     }
 )
-"""Fields that have no meaning beside an error. Others do, such as the current leader (KIP-951)."""
+"""Fields that have no meaning beside an error. Other fields have one, such as the current leader (KIP-951)."""
 _NOT_ABOUT_THE_REQUEST: Final = frozenset({"names", "has_elements"})
 """Fields that differ only if the response is not about what was requested, whatever the cluster's state."""
 _CLOSED: Final = ("connection", "closed")
@@ -105,9 +105,10 @@ def judge(
 ) -> Finding:
     """Compare responses with the model. Pure. The worst deviation is named, and the finding lists the others.
 
-    If a topic was not created, or got no leader, the verdict is unknown, unless creation is judged, an earlier step
-    deviates, or a later one has no response. Where leaders are judged, a topic without one is a violation. A step that
-    closes the connection is a violation whatever is judged, because later steps may deviate for this reason.
+    If a topic was not created, or got no leader, the later steps are not judged, and the verdict is unknown. There are
+    three exceptions: the requirement judges creation, an earlier step deviates, or a later step has no response. If the
+    requirement judges leaders, a topic without a leader is a violation. A closed connection is a violation whatever the
+    requirement judges, because it may be the reason why later steps deviate.
 
     :param ranks: the ranks of deviations that are violations.
     """
@@ -141,7 +142,10 @@ def _deviations(steps: _Steps, judged: Judges, unusable: tuple[int, str] | None)
 
 
 def _awaited_without_success(steps: _Steps) -> Iterator[Deviation]:
-    """Yield the deviations of awaited effects, judged or not: after a timeout, later effects are not awaited."""
+    """Yield the deviations of awaited effects, whether or not the requirement judges them.
+
+    After the first timeout, the session does not wait for later effects, so the timeout may cause later deviations.
+    """
     for number, (step, response, expectation) in enumerate(steps, start=1):
         if isinstance(step, AwaitTopic | Eventually):
             for mismatch in mismatches(expectation, response):
@@ -149,7 +153,7 @@ def _awaited_without_success(steps: _Steps) -> Iterator[Deviation]:
 
 
 def _without_leader(steps: _Steps) -> Iterator[Deviation]:
-    """Yield the new topics without a leader that is described and serves: a deviation where leaders are judged."""
+    """Yield a deviation for each new topic without a leader that every broker describes and that serves requests."""
     for number, (step, response, _) in enumerate(steps, start=1):
         if NO_LEADER in response:
             wanted = "a leader of each partition, described by every broker, that serves"
@@ -175,7 +179,7 @@ def _rank(field: str, expectation: Expectation, response: Response) -> Rank:
 
 
 def _unusable(steps: _Steps, judged: Judges) -> tuple[int, str] | None:
-    """Return the first step after which a topic cannot be used, and the reason; null if all can."""
+    """Return the first step that is not judged because a topic cannot be used, and the reason; null if none is."""
     for number, (step, response, expectation) in enumerate(steps, start=1):
         here = where(number, kind_of(step))
         wrong = mismatches(expectation, response, frozenset({"error"}))
@@ -198,7 +202,7 @@ def _violation(worst: Deviation, others: Sequence[Deviation]) -> Finding:
 
 
 def _found(field: str, value: str) -> str:
-    """Return a value with its field; the phrase `a response`, where a response was expected, is returned alone."""
+    """Return a value with its field's name, except for `a response` (expected where there was none)."""
     if value == "a response":
         return value
     return f"malformed response: {value}" if field == "malformed" else f"{field} {value}"

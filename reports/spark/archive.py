@@ -1,4 +1,4 @@
-"""The archive of the classes that Spark's driver loads: its JVM maps it instead of reading 400 MB of jars.
+"""Class archive (AppCDS) for Spark's driver: the JVM maps the archive instead of reading classes from 400 MB of jars.
 
 `kafkatrial targets install spark` makes it (`linearizability.class_archive`).
 """

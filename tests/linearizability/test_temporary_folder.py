@@ -1,4 +1,4 @@
-"""Temporary folders: removed after the end of their process; those of other processes and users are kept."""
+"""Temporary folders: removed after their process has ended; those of running processes and other users are kept."""
 
 import os
 import subprocess

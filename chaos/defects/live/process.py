@@ -17,7 +17,7 @@ _ACCEPTED: Counter[Shell] = Counter()
 _CONNECTIONS_MAX = 30
 _FAILED: Counter[object] = Counter()
 _FAILED_MAX = 5
-"""More connections than fail while a cluster starts and a topic is created on a busy machine."""
+"""Larger than the number of connections that fail while a cluster starts and a topic is created on a busy machine."""
 
 
 # --- connections

@@ -191,7 +191,7 @@ DYNAMIC_BROKER_CONFIGS = frozenset(key.name for key in _SOLE_SYNONYMS) | {
     "log.roll.ms",
     "producer.id.expiration.ms",
 }
-"""Broker properties that can be changed dynamically in Kafka; the others are read-only."""
+"""Broker properties that can be changed dynamically, as in Kafka; the others are read-only (gap: `listeners`)."""
 
 BROKER_SYNONYMS = {
     name: names

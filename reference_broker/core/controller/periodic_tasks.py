@@ -26,7 +26,7 @@ from reference_broker.protocol.metadata_records import ConfigRecord, MetadataRec
 
 _LATE_MS = 250
 _GRACE_MS = 250
-"""Delay of a second check if the first one was late: the node then handles the heartbeats that waited meanwhile."""
+"""Delay of a second check if the first one was late, so that the node first handles the heartbeats that are waiting."""
 
 Decide = Callable[[], Sequence[MetadataRecord]]
 

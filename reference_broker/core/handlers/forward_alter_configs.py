@@ -130,7 +130,7 @@ def _check_broker(broker: Broker, request: Request, resource: Any) -> None:
 
 
 def _altered_properties(broker: Broker, resource: Any) -> dict[str, str | None]:
-    """Return all properties of the broker after the change."""
+    """Return the dynamic properties of the broker resource after the change; null for a deleted one."""
     for config in resource.configs:
         if config.config_operation not in set(Operation):
             raise _invalid(f"Unknown operations type {config.config_operation}")

@@ -8,7 +8,8 @@ Rules of this file:
   replaces a log, and how an interrupted replacement is completed after a crash.
 - A power cut may restore segments that were deleted. The newest snapshot contains their records, so the log starts
   after the last gap.
-- `end` is the offset of the next record and the epoch of the last record; the epoch is 0 in a log without records.
+- `end` is the offset of the next record and the epoch of the last record, which may be only in a snapshot. The epoch
+  is 0 if there are neither records nor snapshots.
 - Records are flushed before any effect depends on them.
 """
 
@@ -76,7 +77,7 @@ class QuorumLog:
         return OffsetAndEpoch(self.end_offset, self.last_epoch)
 
     def is_behind_or_equal(self, other: OffsetAndEpoch) -> bool:
-        """Whether a log with this end has every record that may be committed here (Raft §5.4.1)."""
+        """Whether a log that ends at `other` is at least as up-to-date as this one (Raft §5.4.1)."""
         return other.is_at_least(self.end)
 
     def epoch_for_offset(self, offset: int) -> int:

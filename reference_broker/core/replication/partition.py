@@ -78,7 +78,7 @@ class PartitionContext(ReplicaContext):
     """Context that all partitions of a broker share.
 
     :param propose: sends an ISR to the controller.
-    :param on_progress: called when the leader or a watermark has changed, since an operation may wait for that.
+    :param on_progress: called when the leader, the log or a watermark has changed; an operation may wait for that.
     """
 
     propose: "Callable[[Partition, IsrState, Now], None]"
@@ -150,7 +150,7 @@ class Partition:
 
     @property
     def last_stable_offset(self) -> int:
-        """The offset of the first open transaction, up to which read_committed consumers read."""
+        """The offset up to which read_committed consumers read: the high watermark, as there are no transactions."""
         return self.high_watermark
 
     @property
@@ -257,7 +257,10 @@ class Partition:
         return appended
 
     def check_enough_replicas_reach_offset(self, required_offset: int) -> ErrorCode | None:
-        """Return the result for records below an offset: null while they wait, no error once they are committed."""
+        """Return the result of acks=all for the records below an offset; null if they are not committed yet.
+
+        If they are committed, but the ISR is below `min.insync.replicas`: NOT_ENOUGH_REPLICAS_AFTER_APPEND(20).
+        """
         if not self.is_leader:
             return ErrorCode.not_leader_or_follower
         if self.high_watermark < required_offset:

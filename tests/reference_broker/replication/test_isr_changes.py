@@ -11,7 +11,7 @@ NOW = Now(0, 0)
 
 
 def test_proposal_without_response_is_retried_with_its_original_epochs() -> None:
-    """After the proposal, the follower may lose its log (KIP-903), or the partition may be reassigned."""
+    """If the follower loses its log (KIP-903) or is removed, the controller rejects the proposal by its old epochs."""
     group = Group(2)
     group.run()
     partition = group.partition(1)
