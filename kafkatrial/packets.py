@@ -5,7 +5,10 @@ from fixtures.targets.target import NotInstalledError
 
 
 def enter_namespace() -> None:
-    """Enter a network namespace: link faults of clusters started later affect packets. Raises `NotInstalledError`."""
+    """Enter a network namespace. Raises `NotInstalledError`.
+
+    Clusters that start later inject link faults by firewall rules on packets, not by Toxiproxy.
+    """
     if reason := namespace.why_no_namespace():
         raise NotInstalledError(f"--packets: {reason}")
     namespace.enter()

@@ -2,7 +2,8 @@
 
 The process holds a lock on the folder while it runs (`flock`). The kernel releases the lock however the process ends,
 and a process in another pid namespace can test the lock too. When a later process creates its first folder, it removes
-all folders of this user that are not locked. No pids are compared, so a reused pid cannot keep or remove a folder.
+all folders of this user that are neither locked nor kept. No pids are compared, so a reused pid cannot keep or remove a
+folder.
 """
 
 import fcntl
@@ -57,7 +58,7 @@ class TemporaryFolder:
 
 @cache
 def remove_abandoned(place: str) -> None:
-    """Remove this user's folders that no process has locked. Only the first call in a process does so."""
+    """Remove this user's folders that are neither locked nor kept. Only the first call in a process does so."""
     for path in Path(place).glob(f"{_HELD}*"):
         with suppress(OSError):
             _remove_if_abandoned(path)
@@ -82,7 +83,7 @@ def _remove(path: Path, lock: int) -> None:
 
 
 def _unmount(path: Path) -> None:
-    """Unmount what a killed process has left mounted below a folder, so that `rmtree` does not delete its files."""
+    """Unmount what a killed process left mounted below a folder, so that `rmtree` does not delete the mounted files."""
     for point in _mounts(path):
         for command in _UNMOUNT:
             with suppress(OSError, subprocess.TimeoutExpired):

@@ -32,7 +32,7 @@ from fixtures.clients.steps import Flush, Idle
 from linearizability.operation import Outcome
 
 PRODUCE_TIMEOUT_MS = 30_000
-"""Timeout of a record: longer than any cut of a script, and longer than `replica.lag.time.max.ms`."""
+"""Timeout of a Produce request: longer than any cut of a script, and longer than `replica.lag.time.max.ms`."""
 _WATCHER_TIMEOUT_S = 2.0
 """Request timeout of a watcher, whose node may be paused or cut off."""
 _CREATED_REPLICAS = 2
@@ -187,7 +187,7 @@ class _OneShot(_RawActor, _Stepping):
             producer=self._identity,
             base_sequence=self._sequence,
             bracket=self._client.records_leader_epoch
-            and self._client.acks == -1,  # after acks=1 the end offset may lag
+            and self._client.acks == -1,  # after acks=1, ListOffsets may return an end offset below the batch
         )
         if self._identity is not None:
             self._sequence += step.records

@@ -1,6 +1,6 @@
 """Concurrent requirements: their scripts for a target and their history checks.
 
-An anomaly with the verdict violation violates every requirement that is judged by the history.
+If a history has an anomaly with the verdict `violation`, every requirement that is judged by this history is violated.
 """
 
 from hypothesis import strategies as st
@@ -67,7 +67,7 @@ def _producers_and_consumers(target: Target) -> SearchStrategy[Trial]:
 
 
 def _idempotent_producers(target: Target) -> SearchStrategy[Trial]:
-    """Generate idempotent producers with five small requests in flight, several to one partition."""
+    """Generate idempotent producers to one partition, each with up to five requests in flight."""
     producer = strategies.pipelined_producers(1, idempotent=st.just(True))
     clients: SearchStrategy[list[Client]] = st.lists(producer, min_size=1, max_size=3)
     return strategies.scripts(clients=clients, replication_factor=_replicas(target))
@@ -148,8 +148,8 @@ ROWS = (
     ),
     RequirementRow(
         id="fetch/never-above-high-watermark",
-        text="A consumer gets no record at or above the high watermark: neither that of the same Fetch response, nor "
-        "an end offset that ListOffsets returns later.",
+        text="A consumer gets no record at or above the high watermark in the same Fetch response, and none at or "
+        "above an end offset that ListOffsets returns later.",
         sources=(_REPLICATION,),
         scripts=_watermark_readers,
         history_checks=always(reads_stay_below_watermark),

@@ -1,8 +1,9 @@
 """Generator of requests: request n of a seed is the same in every session, except for the ids of the cluster.
 
 A cycle contains every API and version that kio has, on every listener, in random order; those that a listener
-advertises occur several times. A request is generated well-formed, and then changed by up to three mutations, or left
-as it is. A request that `protection` does not permit is replaced by the next attempt, so that every number has one.
+advertises occur several times. A request is generated well-formed. Most are then changed by one to three mutations of
+the body; the header and the size are mutated rarely. If `protection` does not permit a request, it is generated again
+(at most `_ATTEMPTS_MAX` attempts), so that no request number is skipped.
 """
 
 import itertools

@@ -84,7 +84,7 @@ class _Shrinker:
         raise _Undecided
 
     def _relaxed(self, kept: set[int]) -> Timeline:
-        """Return the begin of the timeline with all but some operations optional, and without pure ones."""
+        """Return the timeline up to `blocked`, in which operations outside `kept` are left out (pure) or optional."""
         timeline, classes = self._timeline, self._timeline.classes
         events = [
             event

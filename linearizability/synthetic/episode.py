@@ -1,4 +1,4 @@
-"""Episode: a few operations written row by row between two chunks of traffic, which plant one anomaly.
+"""Episode: a few operations that plant one anomaly, written row by row between two chunks of traffic.
 
 An episode takes place at the end of the log of one partition. It begins at the current time of the topic, and advances
 the time and the log end offset. By its end, the consumer of the partition must have polled up to the new log end;
@@ -19,7 +19,7 @@ _FIRST_PROCESS: Final = 1_000_000
 
 
 class Episode:
-    """An episode that is being written. Processes and values that only it uses come from the counters of the topic."""
+    """An episode that is being written. Counters of the topic make its process ids and values unique."""
 
     def __init__(self, topic: Topic, partition: int) -> None:
         self.topic, self.partition = topic, partition

@@ -1,7 +1,7 @@
 """A request that crashes the broker: `negotiation/broken-requests-are-survived` reports this request alone.
 
-Method: the reference broker with a fault in one API (`tests/conformance/fuzz/broken_broker.py`), started again as a run
-would start it.
+Method: the reference broker with a fault in one API (`tests/conformance/fuzz/broken_broker.py`). If it does not
+respond, `revive` restarts it, as the conformance engine does.
 """
 
 import pytest

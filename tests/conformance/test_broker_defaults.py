@@ -150,7 +150,7 @@ def test_apache_kafka_with_other_defaults(combination, nodes, elr, tmp_path):
 @pytest.mark.parametrize("nodes", [3, 5])
 @pytest.mark.parametrize("elr", [True, False])
 def test_killed_nodes_of_apache_kafka_with_and_without_elr(elr, nodes, tmp_path):
-    """The last in-sync replica that has lost records leads again only without eligible leader replicas."""
+    """The last member of the ISR can lead again after losing records only without ELR; neither case is a violation."""
     mesh = None if find_toxiproxy() else False
     assert_silent(judged("apache-kafka:4.3.1", {}, RECOVERY, tmp_path, nodes, elr=elr, mesh=mesh))
 

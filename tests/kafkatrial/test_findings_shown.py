@@ -12,7 +12,7 @@ from kafkatrial.exit_codes import ExitCode
 from linearizability.judgement import Judgement
 
 LOST = {1: 3}
-"""Losses by acks that show `acks-1-lost-at-a-leader-kill`."""
+"""Number of lost records by acks in a run that shows `acks-1-lost-at-a-leader-kill`."""
 
 
 @pytest.fixture

@@ -13,8 +13,9 @@ Checks of `registerBroker`, in Kafka's order:
 | a finalized feature level is outside the supported range                   | UNSUPPORTED_VERSION(35)              |
 | `metadata.version` has no range                                            | INVALID_REGISTRATION(119)            |
 
-A new incarnation starts fenced, and the offset of its registration is its epoch. It may have lost data, so the
-previous incarnation is removed from every ISR. If the same incarnation registers again, epoch and state are kept.
+A new incarnation starts fenced. Its epoch is the offset of the first record that the registration appends. It may have
+lost data, so the previous incarnation is removed from every ISR. If the same incarnation registers again, epoch and
+state are kept.
 """
 
 from typing import Any
@@ -34,13 +35,13 @@ from reference_broker.protocol.metadata_records import (
 )
 
 _RESERVED_DIRECTORIES = 100
-"""Number of lowest directory ids that are reserved; some have a special meaning."""
+"""Directory ids below this number are reserved; some have a special meaning."""
 
 
 def register_broker(
     registration: Any, elections: Elections, *, cluster_id: str, has_session: bool, next_offset: int
 ) -> tuple[list[MetadataRecord], RegisterBrokerRecord]:
-    """Return the records that register a broker, and the last of them, its registration. Raises `ControllerError`.
+    """Return the records to append for a registration, and its `RegisterBrokerRecord`. Raises `ControllerError`.
 
     :param registration: kio's BrokerRegistrationRequest.
     :param has_session: whether the broker with this id has a valid session.

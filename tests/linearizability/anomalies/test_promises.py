@@ -1,4 +1,4 @@
-"""Rules of the promise table, one history each: the same loss with different faults and settings."""
+"""Rules of the promise table (docs/promises.md): the same lost record, with different faults and settings."""
 
 import pytest
 
