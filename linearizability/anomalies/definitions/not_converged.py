@@ -9,7 +9,7 @@ Each period without a fault of a node, a link or a setting is judged separately.
   read counts if it was invoked before any fault, after the allowance, or after a full ISR had been returned in that
   period: a node that has just restarted may have a suffix that it will truncate.
 
-The allowance after each begin and end of a fault is thirty seconds plus twice the sum of `broker.session.timeout.ms`,
+The allowance after each start and end of a fault is thirty seconds plus twice the sum of `broker.session.timeout.ms`,
 `controller.quorum.election.backoff.max.ms`, `controller.quorum.election.timeout.ms`,
 `controller.quorum.fetch.timeout.ms` and `replica.lag.time.max.ms`, each at the highest value in force.
 

@@ -2,7 +2,7 @@
 
 The record must be present: some read returned it, it is committed, and there is no valid reason for its absence from
 the reads of this consumer. It may be skipped in two ways. *Inside a poll*, the poll covers the record without returning
-it, which is also a lost write. *Between two polls*, the record lies between the end of one and the begin of the next,
+it, which is also a lost write. *Between two polls*, the record lies between the end of one and the start of the next,
 so that neither covers it.
 """
 

@@ -1,13 +1,13 @@
 """`unavailable`: a partition is not served for longer than the allowance, though a connected quorum could serve it.
 
 An *outage* is a time in which produces to a partition were not served, with at most five seconds between the end of one
-and the begin of the next, and no operation on the partition succeeded. A produce was not served if it is not ok, and
+and the start of the next, and no operation on the partition succeeded. A produce was not served if it is not ok, and
 its error is one for a missing leader or a missing response (REQUEST_TIMED_OUT, NETWORK_EXCEPTION, LEADER_NOT_AVAILABLE,
 BROKER_NOT_AVAILABLE, KAFKA_STORAGE_ERROR). If it is known to have been sent only once (`attempts`), it counts only if
 the responding node is not struck by a fault, because its client tries no other node. A success is an acknowledged
 produce, an ok read that returned records, or a leader's response in `states`.
 
-Outages are measured within each period in which no fault begins or ends, from its begin. A node is struck while a fault
+Outages are measured within each period in which no fault begins or ends, from its start. A node is struck while a fault
 names it, alone or as an end of a link (`1->2`). There are two exceptions. A `cut` that isolates one node in both
 directions, on every listener, from clients and all voters, strikes only that node. A fault that names no node, any
 other fault of client links, and a `configuration` (which lasts for the rest of the run) strike every node.
@@ -21,7 +21,7 @@ An outage is judged only if the partition must be available. While nodes are str
 While no node is struck, an ISR of that size must have been returned at some time, or `replication.factor` must be that
 high.
 
-The allowance after each begin and end of a fault is thirty seconds plus twice the sum of `broker.session.timeout.ms`,
+The allowance after each start and end of a fault is thirty seconds plus twice the sum of `broker.session.timeout.ms`,
 `controller.quorum.election.backoff.max.ms`, `controller.quorum.election.timeout.ms`,
 `controller.quorum.fetch.timeout.ms` and `replica.lag.time.max.ms`, each at the highest value in force.
 
