@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from fixtures.targets.catalogue import parse_target
-from fixtures.targets.target import Target, UnknownTargetError
+from fixtures.targets.target import Target
 
 FREQUENT_CLEANUP: Final[Mapping[str, str]] = {
     "log.cleaner.backoff.ms": "300",
@@ -24,7 +24,4 @@ def target_of_requirements(name: str, nodes: int | None = None) -> Target:
 
     Raises `UnknownTargetError` and `NotInstalledError`.
     """
-    try:
-        return parse_target(name, nodes, properties=FREQUENT_CLEANUP)
-    except UnknownTargetError:  # of a kind that takes no settings; any other reason is raised again
-        return parse_target(name, nodes)
+    return parse_target(name, nodes, preferred=FREQUENT_CLEANUP)

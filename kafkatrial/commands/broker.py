@@ -60,13 +60,16 @@ def _keep_up(options: argparse.Namespace) -> None:
     token = _control_token(options)
     from chaos.campaign.interruption import interruptible
     from fixtures.targets.catalogue import parse_target
+    from fixtures.targets.cluster import Cluster
 
     use_recipes(options.targets)
     if options.target == "simulation":
         raise UsageError("simulation: it runs inside one process and has no address; use --target reference")
     target = parse_target(
-        options.target, options.nodes, properties=_PROPERTIES, work_dir=options.data, port=options.port
+        options.target, options.nodes, preferred=_PROPERTIES, work_dir=options.data, port=options.port
     )
+    if not isinstance(target, Cluster):
+        raise UsageError(f"{options.target}: it has no nodes that can be stopped or cut off; use --target reference")
     # Half a second of imports, while the nodes start.
     threading.Thread(target=import_module, args=("kafkatrial.control_server",), daemon=True).start()
     with interruptible(), target as cluster, ExitStack() as ending:

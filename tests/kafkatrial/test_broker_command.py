@@ -16,6 +16,8 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from fixtures.targets.catalogue import parse_target
+from fixtures.targets.target import NotInstalledError
 from kafkatrial.cluster import ClusterError, KafkaCluster
 from kafkatrial.commands.broker import run_broker
 from kafkatrial.errors import UsageError
@@ -292,6 +294,23 @@ def test_a_cluster_in_python_sends_the_token_of_the_environment(monkeypatch):
     monkeypatch.setenv("KAFKATRIAL_CONTROL_TOKEN", "secret")
     with KafkaCluster.start(nodes=1) as cluster:
         assert cluster.nodes[0].state == "running"
+
+
+def test_a_broker_without_settings_starts(start):
+    try:
+        parse_target("tansu")
+    except NotInstalledError as missing:
+        pytest.skip(str(missing))
+    broker = start("--target=tansu")
+    assert re.fullmatch(r"127\.\d+\.\d+\.\d+:\d+", broker.bootstrap_servers)
+    end_by_signal(signal.SIGTERM)(broker)
+    assert broker.end() == (0, "")
+
+
+@pytest.mark.parametrize("target", ["bootstrap:127.0.0.1:1", "librdkafka-mock", "simulation"])
+def test_a_target_without_processes_is_rejected(target):
+    with pytest.raises(UsageError, match=f"^{target}: it .*; use --target reference$"):
+        run_broker(["--target", target])
 
 
 @pytest.mark.parametrize("token", ["", "two words", "sécret", "line\n"])
