@@ -26,5 +26,5 @@ def render(name: str, **values: Any) -> str:
 
 
 def _printable(value: object) -> object:
-    """Return what a page shows for a value: markup is ours, any other text is data and escaped."""
+    """Return what a page shows for a value. Only `Markup`, which this project generates, is not made printable."""
     return printable(value, PROGRAM_MAX) if isinstance(value, str) and not isinstance(value, Markup) else value

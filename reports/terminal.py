@@ -1,7 +1,8 @@
 """Results and judgements as Rich renderables: the output at the end of a run.
 
-A violation has, in this order: requirement, level and source; Expected and Actual; evidence; the shrunk program; its
-file; and last the one command that reproduces it. Colour only repeats the meaning of a word or a sign.
+A violation has, in this order: requirement, level and source; Reason, Expected and Actual; evidence; the shrunk
+program; the directory with its files; and last the one command that reproduces it. Colour only repeats the meaning of a
+word or a sign.
 """
 
 from collections.abc import Iterator, Sequence

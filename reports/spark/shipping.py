@@ -39,7 +39,7 @@ if __name__ == "__main__":
 
 
 def code_paths() -> list[str]:
-    """Return the paths of our packages on this machine; in a wheel they are not side by side."""
+    """Return the folders that contain our packages on this machine, which may differ, and those of PYTHONPATH."""
     folders = [str(Path(package.__path__[0]).parent) for package in _PACKAGES]
     return [*dict.fromkeys(folders), *filter(None, [os.environ.get("PYTHONPATH")])]
 
@@ -66,7 +66,7 @@ def write_job(folder: Path) -> tuple[Path, Path]:
 
 @contextmanager
 def shipped(session: "SparkSession", *, is_connect: bool) -> Iterator[None]:
-    """Ship our code to the tasks of a session; it stays on this disk for executors that start later.
+    """Ship our code to the tasks of a session. Its zip stays on this disk in the context, for later executors.
 
     Code that is itself in a zip came by `--py-files`, so the executors have it already.
     """

@@ -1,4 +1,4 @@
-"""Connection of the quorum's invariants to a cluster: state changes of its nodes, their requests and responses.
+"""Connection of the quorum's invariants to the nodes of a cluster: their state changes, requests and responses.
 
 Two invariants are checked here:
 
@@ -7,7 +7,8 @@ Two invariants are checked here:
 | `quorum-remembers`    | a node's epoch, leader and vote are in its `quorum-state` file before the node sends them   |
 | `quorum-starts-known` | a voter starts as Resigned if it led its last epoch, as Follower if another leader is       |
 |                       | known, as Candidate if it had voted for itself, else as Unattached                          |
-|                       | (`QuorumState.initialize`)                                                                  |
+|                       | (`QuorumState.initialize`). If its election timeout has expired already, it is Prospective. |
+|                       | A single voter is not checked                                                               |
 """
 
 import json
