@@ -34,7 +34,7 @@ BROKER: Final = "broker"
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One target. `runs` are the runs against it, the latest first."""
+    """One target with one version of its broker. `runs` are the runs against it, the latest first."""
 
     name: str
     runs: tuple[Results, ...]

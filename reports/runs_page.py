@@ -123,7 +123,7 @@ def _view(report: Report, number: int, row: Mapping[str, Any]) -> RunView:
 
 
 def _shortened(tables: Mapping[str, list[dict[str, Any]]]) -> dict[str, list[dict[str, Any]]]:
-    """Return the rows for the page of tables that it does not show as they are, the most important rows first."""
+    """Return the rows of the tables that the page shows in part or in another order, the most important ones first."""
     windows = [row for row in tables["availability"] if row["called"]]
     return {
         "availability": sorted(windows, key=lambda row: row["begin_ns"] - row["end_ns"]),

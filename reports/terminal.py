@@ -106,7 +106,7 @@ def as_text(renderable: RenderableType, width: int = 110) -> str:
 
 
 def _findings_in_full(results: Results) -> Iterator[Finding]:
-    """Return the findings that get a paragraph: violations first, then stale expectations, then unknown."""
+    """Yield the findings to show in full: violations first, then those that are unexpectedly ok, then unknown ones."""
     for standing in (Standing.VIOLATION, Standing.FIXED, Standing.UNKNOWN):
         yield from results.with_standing(standing)
 

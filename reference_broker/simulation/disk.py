@@ -135,7 +135,7 @@ class SimulatedDisk(MemoryDisk):
     # Faults
 
     def _before(self, operation: str, path: str, size_bytes: int = 0) -> None:
-        """Raise `OSError` if an operation has to fail without a change. Otherwise subtract the size from `free_bytes`."""
+        """Raise `OSError` if an operation has to fail, before it changes anything. Else use its bytes of the disk."""
         for failure in self.failures:
             if failure.operation in ("", operation) and failure.path_part in path:
                 raise OSError(failure.code, "injected", path)

@@ -41,7 +41,7 @@ class Run:
     history: History
     """A snapshot if the run may still be written."""
     files: dict[str, tuple[Path, ...]]
-    """The closed files of every table; none if it is empty."""
+    """The Parquet files of each table, with the types of the format; none for an empty table."""
     started_ms: int
     """The earliest timestamp of a record according to the footers; else when `run.json` was written."""
 

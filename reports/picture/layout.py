@@ -222,7 +222,7 @@ def _ticks(axis: dict[int, float], clock: Clock) -> Iterable[Line]:
 
 
 def _dots(order: Order, bars: Sequence[BarShape]) -> tuple[Dot, ...]:
-    """Return a dot for each step within its bar, right of the one before it."""
+    """Return a dot for each step: within its bar and, if there is room, right of the previous dot."""
     shapes = {shape.bar.number: shape for shape in bars}
     dots: list[Dot] = []
     reached = 0.0

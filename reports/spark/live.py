@@ -189,7 +189,7 @@ class Counts:
 
 @contextmanager
 def counting(spark: "SparkSession", folder: Path) -> Iterator[Counts]:
-    """Count the copy in a folder by streams, from their checkpoint on if there is one. Yield the counts."""
+    """Start streams that count the copy in a folder, from its checkpoint if there is one. Yield the counts."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
     counts = Counts(folder)

@@ -1,8 +1,9 @@
 """Reader of histories from a topic (`linearizability.history.messages`), as tasks by ranges of offsets.
 
 A task reads its range with librdkafka, writes each message's rows as a closed file of its run, and returns to Spark
-only the message's run, number, table and digest. The driver checks for missing messages and for two runs of one name;
-only then run directories appear. Executors need confluent-kafka, and the directory under the same path as the driver.
+only the message's run, number, table and digest, and the document of a `run.json`. The driver checks for missing
+messages and for two runs of one name. Run directories appear only after these checks. Executors need confluent-kafka,
+and the directory under the same path as the driver.
 
 It is a Python Data Source, because Spark's own Kafka source would pass the rows through the JVM and back.
 """

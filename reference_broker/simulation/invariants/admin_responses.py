@@ -14,8 +14,8 @@ responses of a healthy cluster (`conformance/requirements`: admin, configs, lead
 |                            | A reassignment may replace an ongoing one: if it adds no replica, the adding replicas  |
 |                            | of the ongoing one stay; the same applies to removing replicas, as in Kafka            |
 |                            | (`changePartitionReassignment`). If the request forbids a change of the replication    |
-|                            | factor, INVALID_REPLICATION_FACTOR is returned for every partition whose replication   |
-|                            | factor would change, unless it has another error, and for no other one (KIP-860). A    |
+|                            | factor, INVALID_REPLICATION_FACTOR is returned for exactly the partitions whose        |
+|                            | replication factor would change, except those with another error (KIP-860). A          |
 |                            | partition with an error is unchanged                                                   |
 | ListPartitionReassignments | the reassignments in progress of the requested partitions, or of all partitions if     |
 |                            | none is requested, with the adding and removing replicas                               |

@@ -184,7 +184,7 @@ def _compare_heartbeat(watched: Watched, channel: Channel, request: Any) -> Iter
     yield from _compare_controller(watched, channel)
     yield "broker_id", request.broker_id, watched.node_id
     epoch, offset = _epoch(watched), watched.node.metadata.offset if watched.node.has_caught_up else -1
-    if epoch != _UNKNOWN_EPOCH:  # between registration and its record, this node does not know it
+    if epoch != _UNKNOWN_EPOCH:  # the broker may know its epoch before the metadata have its registration
         yield "broker_epoch", request.broker_epoch, epoch
     yield "current_metadata_offset", request.current_metadata_offset, offset
     if not request.want_fence:

@@ -37,7 +37,7 @@ from reference_broker.simulation.invariants.violation import InvariantViolation
 from reference_broker.simulation.invariants.watch import Before, Observer, Replica, Watched
 
 _LOOKUPS_MAX = 16
-"""Number of batches whose offsets and timestamp are looked up, evenly spread over the log; at most twice as many."""
+"""Approximate number of batches, evenly spread over the log, whose offsets and timestamps are looked up."""
 
 
 class OracleInvariants(Observer):

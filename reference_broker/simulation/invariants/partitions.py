@@ -18,7 +18,7 @@
 |                             | has the leader's epoch, even before the first record of that epoch (`makeLeader`)     |
 | `recovery-point`            | records below the recovery point are durable, and fewer than `flush.messages` records |
 |                             | are above it                                                                          |
-| `recovery-keeps`            | a log has no fewer batches at its end when it is opened after a stop or a kill        |
+| `recovery-keeps`            | a log loses no batch at its end when it is opened after a stop or a kill              |
 | `acknowledged-is-committed` | records that were acknowledged with acks=all were below a leader's high watermark     |
 
 A power cut, a new disk or damage (`allow_loss`) may remove records from a disk. This is permitted, because the replica
@@ -60,7 +60,7 @@ class Ledger:
     lossy: set[int] = field(default_factory=set)
     """Nodes whose replica may lack committed records, because their disk has lost content."""
     left: set[int] = field(default_factory=set)
-    """Nodes removed from the assignment. A node that was down deletes its log when it applies the record."""
+    """Nodes removed from the assignment. A node that was down deletes its log when it applies the removal."""
 
     @property
     def last_committed(self) -> Batch | None:
@@ -117,7 +117,7 @@ class PartitionInvariants(Observer):
             self._damaged.add(node_id)
 
     def acknowledged(self, name: tuple[str, int], offset: int, *, epoch: int | None, crc: int | None) -> None:
-        """Check that a record acknowledged with acks=all was committed. Its loss may be permitted since."""
+        """Check that a record acknowledged with acks=all was committed. Its loss may have been permitted since."""
         ledgers = [ledger for ledger in self.ledgers.values() if ledger.name == name]
         if not any(self._has_acknowledged(ledger, offset, epoch, crc) for ledger in ledgers):
             detail = (

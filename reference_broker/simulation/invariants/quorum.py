@@ -287,7 +287,7 @@ class QuorumInvariants:
             self._check_majority()
 
     def first_committed(self, node_id: int, batch: Batch) -> None:
-        """Handle the first commit of a batch; subclasses may override this."""
+        """Hook of subclasses: handle the first commit of a batch."""
 
     def _check_installed(self, node_id: int, node: KafkaRaftClient) -> None:
         installed = node.log.snapshots.earliest
@@ -306,7 +306,7 @@ class QuorumInvariants:
         self._applied[node_id] = installed.offset
 
     def check_snapshot_content(self, node_id: int, node: KafkaRaftClient, snapshot_id: OffsetAndEpoch) -> None:
-        """Check that a loaded snapshot is the result of the committed records below its end, in a subclass."""
+        """Hook of subclasses: check that a loaded snapshot is the result of the committed records below its end."""
 
     def check_whole_log(self, node_id: int, node: KafkaRaftClient) -> None:
         """Check all records of a node below its high watermark: once, at the end."""

@@ -14,8 +14,8 @@
 |                   | successors, at most the maximum election backoff (KIP-595)                                      |
 | Fetch             | a response without an error is from the leader of the epoch, and has its high watermark. It has |
 |                   | at most one of: records from the fetch offset on, the diverging epoch, the id of the snapshot   |
-|                   | to fetch. If it has none of them, the fetch offset is the log end. It is not compared if the    |
-|                   | leader has resigned since                                                                       |
+|                   | to fetch. If it has none of them, the fetch offset is the log end. Only the leader and epoch    |
+|                   | are compared if the leader has resigned since                                                   |
 | FetchSnapshot     | a response without an error is from the leader of the epoch, which may have resigned since. It  |
 |                   | has the bytes that the leader's disk has at the requested position                              |
 | DescribeQuorum    | the leader returns its state of each voter and observer, each once; another node returns the    |

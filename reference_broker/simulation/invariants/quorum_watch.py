@@ -46,7 +46,7 @@ class QuorumWatch(Observer):
         """By node: its log end and election state before the request that it is handling."""
 
     def subscribe(self, watch: Watch) -> None:
-        """Observe the requests of the quorum too. While a node handles a request, nothing else changes the node."""
+        """Observe the requests of the quorum too. Nothing else changes a node while it handles a request."""
         watch.subscribe(QuorumRequestReceived, self._received)
         watch.subscribe(QuorumRequestHandled, self._handled)
         watch.subscribe(QuorumFetchRecorded, self._progress.on_fetch)

@@ -52,7 +52,7 @@ class WaitingInvariants(Observer):
         self._empty: dict[Connection, list[int]] = {}
         """By connection: the times of the last empty responses, by the monotonic clock of the sending node."""
         self._pending: dict[int, tuple[Request, list[_Pending | None]]] = {}
-        """By `id` of an OffsetFetch with `require_stable`: the request, and the end that each of its groups waits for."""
+        """By `id` of an OffsetFetch with `require_stable`: the request, and the log end that each group requires."""
 
     def on_request(self, watched: Watched, event: RequestReceived) -> None:
         """Note the commits that an OffsetFetch waits for."""
