@@ -3,9 +3,9 @@
 | name                | what must hold                                                                                |
 |---------------------|-----------------------------------------------------------------------------------------------|
 | `follower-progress` | a leader records correctly when a follower was last caught up. If the follower fetches from   |
-|                     | the log end, it is caught up at this time. If it fetches from the log end of its previous     |
-|                     | fetch or above, it was caught up at the time of the previous fetch. Any other fetch leaves    |
-|                     | the time unchanged. The ISR depends on this time                                              |
+|                     | the log end, it is caught up at this time. If it fetches from an offset that was the log end  |
+|                     | at its previous fetch, or above, it was caught up at the time of the previous fetch. Any      |
+|                     | other fetch leaves the time unchanged. The ISR depends on this time                           |
 
 The first fetch in a leader epoch is not checked: the epoch begins with a state that depends on the ISR. Whether the
 follower's end offset is that of its fetch is checked with the high watermark (`watermark-on-isr`).

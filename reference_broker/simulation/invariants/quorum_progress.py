@@ -4,8 +4,8 @@
 |-------------------|-------------------------------------------------------------------------------------------------|
 | `quorum-progress` | the leader's state of a voter or observer follows from its fetches in this epoch: the end       |
 |                   | offset, the time of the last fetch, and the last caught-up time. If a replica fetches from the  |
-|                   | log end, it is caught up at this time. If it fetches from the log end of its previous fetch or  |
-|                   | above, it was caught up at the time of the previous fetch                                       |
+|                   | log end, it is caught up at this time. If it fetches from an offset that was the log end at its |
+|                   | previous fetch, or above, it was caught up at the time of the previous fetch                    |
 
 If an observer has not fetched for the session timeout, the leader may have removed its state and created it again.
 """

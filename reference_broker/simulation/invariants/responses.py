@@ -10,8 +10,8 @@
 | `isr-response`      | with acks=all, NOT_ENOUGH_REPLICAS is returned only if the ISR is below                       |
 |                     | `min.insync.replicas`. Only the current leader acknowledges, and only if its maximal ISR      |
 |                     | (`replication.isr`) is not below that number                                                  |
-| `backs-off`         | a leader rejects at most five fetches of a follower in one leader epoch within                |
-|                     | `replica.fetch.backoff.ms`                                                                    |
+| `backs-off`         | a broker rejects at most five fetches of a follower for a partition and leader epoch within   |
+|                     | `replica.fetch.backoff.ms`; OFFSET_OUT_OF_RANGE does not count                                |
 | `records-response`  | a Fetch response begins with the batch of the log that contains the requested offset          |
 
 These values depend on replicas that lag, on failovers and on logs of several segments. A response is compared only with
