@@ -74,7 +74,7 @@ class TimeAxis:
 
     @property
     def ticks(self) -> list[Tick]:
-        """Five to ten moments."""
+        """Marks at round times: at most eleven."""
         step = next((step for step in _TIME_STEPS_S if self.seconds / step <= 10), max(1, int(self.seconds / 8)))
         return [Tick(self.x(at), _clock(at)) for at in range(0, int(self.seconds) + 1, step)]
 
@@ -167,7 +167,7 @@ def _line(name: str, style: str, axis: TimeAxis, points: Mapping[int, float], sc
 
 
 def span(axis: TimeAxis, begin_s: float, end_s: float, *, label: str, title: str, style: str = "") -> Span:
-    """Return a span that is wide enough to be visible."""
+    """Return a span that is wide enough to be visible. It has no label if the label does not fit."""
     x = axis.x(begin_s)
     width = max(axis.x(end_s) - x, 2.0)
     room = int(width / 7.2)
@@ -175,7 +175,7 @@ def span(axis: TimeAxis, begin_s: float, end_s: float, *, label: str, title: str
 
 
 def figure(value: float | None) -> str:
-    """Return a number as text: `1,234`, `0.25`, `1.2M`."""
+    """Return a number as text: `1,234`, `0.25`, `12.3M`; `-` for None."""
     if value is None:
         return "-"
     size = abs(value)

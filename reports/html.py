@@ -58,7 +58,7 @@ class FindingSection:
     requirement: RequirementInfo
     program: Markup
     pictures: tuple[str, ...]
-    """Paths of pages, relative to the run directory."""
+    """Paths of the pages with pictures of the failure, relative to the run directory."""
 
 
 def write_html(results: Results, run_dir: Path) -> Path:

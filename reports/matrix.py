@@ -34,7 +34,7 @@ BROKER: Final = "broker"
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One target. `runs` are the runs against it, the latest first."""
+    """One target with one version of its broker. `runs` are the runs against it, the latest first."""
 
     name: str
     runs: tuple[Results, ...]
@@ -87,7 +87,7 @@ class Matrix:
     """Whether only the latest finding counts."""
 
     def cell(self, requirement: str, column: int) -> Finding | None:
-        """Return the finding that decides; none if no run has judged the requirement."""
+        """Return the finding that decides; None if no run has judged the requirement."""
         found = [finding for _, finding in self.judged.get((requirement, column), ())]
         return found[0] if found and self.latest else min(found, key=_severity, default=None)
 
@@ -137,7 +137,7 @@ def merge(runs: Sequence[Results], *, latest: bool = False) -> Matrix:
 
 
 def _as_checked(finding: Finding) -> Finding:
-    """Return the finding. If it is unknown, an expected violation that blocks it no longer makes it an expected one."""
+    """Return the finding. If it is unknown because an expected violation blocks it, do not mark it as expected."""
     return replace(finding, expected_violation=False) if finding.verdict is Verdict.UNKNOWN else finding
 
 

@@ -16,7 +16,7 @@ from reports.results import RequirementInfo
 
 FILE_NAME: Final = "matrix.md"
 REASON_MAX: Final = 300
-"""Characters of a reason; the page has all of them."""
+"""The maximum number of characters of a reason. The HTML page has the whole reason."""
 _LEGEND: Final = {
     Standing.OK: ("ok", "no script found a violation"),
     Standing.VIOLATION: ("**✗**", "violation"),

@@ -1,7 +1,7 @@
-"""matrix.html: targets by requirements on one self-contained page, with a section for each failing cell.
+"""matrix.html: targets by requirements on one self-contained page.
 
-As with `report.html`, nothing is fetched, and it works without its script (except for the filters), by keyboard, in
-light and dark, on paper and without colour.
+Each cell has a section, unless it is ok or not applicable. As with `report.html`, nothing is fetched. The page works
+without its script (except for the filters), by keyboard, in light and dark, on paper and without colour.
 """
 
 from collections.abc import Iterator
@@ -20,13 +20,13 @@ _NOT_JUDGED: Final = Cell("not-run", "·", "not run", "no run has judged it", ""
 
 @dataclass(frozen=True, slots=True)
 class TargetView:
-    """A column, the sections of its failing cells, and its counts by level: standing, sign, CSS class, number."""
+    """A column, the sections of its cells, and its counts by level: standing, sign, CSS class, number."""
 
     column: Column
     anchor: str
     counts: tuple[tuple[tuple[str, str, str, int], ...], ...]
     sections: tuple[tuple[FindingSection, str], ...]
-    """Each with the findings of all runs as one line, which is empty if there was only one run."""
+    """Each with the findings of all runs as one line, which is empty if only one run has judged the requirement."""
 
 
 def render_matrix(matrix: Matrix, command: str) -> str:

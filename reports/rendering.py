@@ -26,5 +26,5 @@ def render(name: str, **values: Any) -> str:
 
 
 def _printable(value: object) -> object:
-    """Return what a page shows for a value: markup is ours, any other text is data and escaped."""
+    """Return what a page shows for a value. Text is made printable, except `Markup`, which this project generates."""
     return printable(value, PROGRAM_MAX) if isinstance(value, str) and not isinstance(value, Markup) else value

@@ -108,7 +108,7 @@ class Results:
         return next(r for r in self.requirements if r.id == requirement_id)
 
     def with_standing(self, *standings: Standing) -> tuple[Finding, ...]:
-        """Return the findings of a standing, in the order in which they were judged."""
+        """Return the findings with one of these standings, in the order in which they were judged."""
         return tuple(finding for finding in self.outcomes if finding.standing in standings)
 
     def counts(self) -> dict[Standing, int]:
@@ -117,7 +117,7 @@ class Results:
         return {standing: counted[standing] for standing in Standing if counted[standing]}
 
     def differences(self) -> Iterator[tuple[Finding, Difference]]:
-        """Yield each difference between two targets once, with the finding of the first of them in the run."""
+        """Yield each difference between two targets once, with the finding of the target that is first in the run."""
         order = {target.name: number for number, target in enumerate(self.targets)}
         for finding in self.outcomes:
             for difference in finding.differences:

@@ -99,7 +99,7 @@ def _ends(tables: Mapping[str, list[dict[str, Any]]], axis: TimeAxis) -> dict[st
 
 
 def fault_rows(faults: Sequence[Mapping[str, Any]], axis: TimeAxis) -> list[Row]:
-    """Return a row for each kind of fault, and more if faults of a kind overlap."""
+    """Return a row for each kind of fault. If faults of a kind overlap, return up to _LANES_MAX rows for this kind."""
     rows: list[Row] = []
     for kind in dict.fromkeys(fault["kind"] for fault in faults):
         lanes: list[list[Mapping[str, Any]]] = []
@@ -147,7 +147,7 @@ def _fault_title(fault: Mapping[str, Any]) -> str:
 
 
 def leader_rows(spells: Sequence[Mapping[str, Any]], axis: TimeAxis, nodes: Sequence[int]) -> list[Row]:
-    """Return a row for each of the partitions with most changes. In a span, leader, epoch and ISR are the same."""
+    """Return a row for each of the partitions with the most changes. A span has one leader, leader epoch and ISR."""
     by_partition: dict[tuple[str, str, int], list[Mapping[str, Any]]] = {}
     for spell in spells:
         by_partition.setdefault((spell["topic"], spell["topic_id"], spell["partition"]), []).append(spell)

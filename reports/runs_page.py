@@ -31,7 +31,7 @@ from reports.terminal import place
 FILE_NAME: Final = "report.html"
 
 ROWS_MAX: Final = 12
-"""Rows of a table on the page."""
+"""The maximum number of rows of a table on the page."""
 WHOLE_MAX: Final = 4
 """The maximum number of runs with charts. Of more than two runs, only the last and those with a violation have some."""
 _COMPARED: Final = 2
@@ -123,7 +123,7 @@ def _view(report: Report, number: int, row: Mapping[str, Any]) -> RunView:
 
 
 def _shortened(tables: Mapping[str, list[dict[str, Any]]]) -> dict[str, list[dict[str, Any]]]:
-    """Return the rows of tables that are cut on the page, the most important ones first."""
+    """Return the rows of the tables that the page shows in part or in another order, the most important ones first."""
     windows = [row for row in tables["availability"] if row["called"]]
     return {
         "availability": sorted(windows, key=lambda row: row["begin_ns"] - row["end_ns"]),

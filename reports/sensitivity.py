@@ -1,4 +1,4 @@
-"""sensitivity.html: the detected defects, what detected them, and how soon, on one self-contained page.
+"""sensitivity.html: the detected and missed defects, what detected them, and how soon, on one self-contained page.
 
 As with `report.html`, nothing is fetched, and it works without its script (except for the filter), by keyboard, in
 light and dark, on paper and without colour.
@@ -24,7 +24,7 @@ FILE_NAME = "sensitivity.html"
 
 @dataclass(frozen=True, slots=True)
 class FalseAlarmRow:
-    """A trial that violates something on the clean broker."""
+    """A trial with a violation on the broker without a defect."""
 
     seed: int
     name: str
@@ -38,7 +38,7 @@ class DefectRow:
     :param sources: tickets, KIPs and reports of the defect; empty if it never occurred in practice.
     :param place: the function that is replaced.
     :param caught_by: the invariant, anomaly or requirement that detected it; empty if it was missed.
-    :param seed: seed of the trial that detected it; None if a requirement, the saved trial or nothing did.
+    :param seed: seed of the trial that detected it; None if a requirement or the saved trial did, or if it was missed.
     :param seconds: computing time.
     :param program: the smallest trial that shows it, as a program; empty if none is saved.
     :param reproduce: the command line that shows it again.

@@ -1,7 +1,8 @@
 """Results and judgements as Rich renderables: the output at the end of a run.
 
-A violation has, in this order: requirement, level and source; Expected and Actual; evidence; the shrunk program; its
-file; and last the one command that reproduces it. Colour only repeats the meaning of a word or a sign.
+A violation has, in this order: requirement, level and source; Reason, Expected and Actual; evidence; the shrunk
+program; the directory with its files; and last the one command that reproduces it. Colour only repeats the meaning of a
+word or a sign.
 """
 
 from collections.abc import Iterator, Sequence
@@ -105,7 +106,7 @@ def as_text(renderable: RenderableType, width: int = 110) -> str:
 
 
 def _findings_in_full(results: Results) -> Iterator[Finding]:
-    """Return the findings that get a paragraph: violations first, then stale expectations, then unknown."""
+    """Yield the findings to show in full: violations first, then those that are unexpectedly ok, then unknown ones."""
     for standing in (Standing.VIOLATION, Standing.FIXED, Standing.UNKNOWN):
         yield from results.with_standing(standing)
 

@@ -1,13 +1,13 @@
-"""Findings in other brokers, the second part of docs/findings.md.
+"""Generator of the second part of docs/findings.md: findings in other brokers.
 
     python -m tools.findings apache-kafka:4.3.1 RUN_DIR...
 
-Each entry is a cause from the expectations of a broker. It has the requirements that runs found violated for this
-reason, the shortest script up to the step that shows it, and what the broker returned. Violations without a reason are
-left out.
+Each entry is a cause: a reason from the expectations of a broker. It has the requirements that the broker violated in
+the runs for this reason, the shortest script up to the step that shows the violation, and what the broker returned.
+Violations that the expectations do not name are left out.
 
-The first argument is a target that satisfies all requirements. The scripts run on it first; the page is written only if
-its responses in all of them are as expected.
+The first argument is a target that satisfies all requirements. The scripts run on it first. The page is written only if
+the response to the decisive step of each script is as expected.
 """
 
 import re
@@ -113,7 +113,7 @@ def causes(runs: Sequence[Path], known: Mapping[str, ExpectedViolation], target:
 
 
 def differing(target: Target, scripts: Mapping[str, tuple[Script, int]]) -> Iterator[str]:
-    """Yield the scripts in which this target does not return what is expected of the decisive step."""
+    """Describe each script in whose decisive step this target does not return what is expected."""
     for name, (script, decisive) in scripts.items():
         with Session(target, f"findings-{time.time_ns():x}") as session:
             responses, wanted = session.run(script), expected(session.pinned(script))
@@ -133,7 +133,7 @@ def scripts_of(entries: Sequence[Cause]) -> dict[str, tuple[Script, int]]:
 
 
 def page(found: Mapping[str, Sequence[Cause]], confirmed_by: str, seed: int, date: str) -> Iterator[str]:
-    """Yield the lines of the part for these targets, whose scripts have this seed."""
+    """Yield the lines of the second part of the page, from the causes by target. The runs have this seed."""
     yield _HEAD.format(target=confirmed_by, date=date)
     yield "| broker | version | causes with a MUST | others | requirements |"
     yield "|---|---|---:|---:|---:|"
@@ -191,7 +191,7 @@ def _cut(line: str) -> str:
 
 
 def main(confirming: str, runs: Sequence[Path]) -> int:
-    """Run the scripts on the confirming target, and write the page if all responses are as expected."""
+    """Run the scripts on the confirming target, and write the page if all decisive responses are as expected."""
     results = [read_results(run) for run in runs]
     targets = dict.fromkeys(info.name for each in results for info in each.targets)
     found = {name: causes(runs, expectations_of_target(name.partition(":")[0]), name) for name in targets}

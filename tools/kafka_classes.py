@@ -44,7 +44,7 @@ def rows(root: Path) -> Iterator[Row]:
     """Yield a row for each module that names the classes it follows.
 
     Raises:
-        ValueError: a line does not have the form that is described above.
+        ValueError: a line `Follows:` does not have the form that the docstring of this file describes.
     """
     for path in sorted((root / PACKAGE).rglob("*.py")):
         docstring = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""

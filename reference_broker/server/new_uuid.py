@@ -1,4 +1,4 @@
-"""Random UUIDs, none of which starts with a dash, because tools would parse it as an option.
+"""Random UUIDs whose text never starts with a dash, because tools would parse such a text as an option.
 
 Follows: org.apache.kafka.common.Uuid.
 """

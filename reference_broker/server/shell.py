@@ -1,8 +1,9 @@
 """Imperative shell around the core: executes effects, sets the timer, and reads the clocks.
 
-Rules of this file: it makes no decision about Kafka. An exception in a handler is a bug. It is printed on standard
-error, and the connection of the request is closed. A failed disk, an invalid quorum state, a metadata fault or a failed
-registration ends the node (`failed`), as in Kafka.
+Rules of this file: it makes no decision about Kafka. A failed disk, an invalid quorum state, a metadata fault or a
+failed registration ends the node (`failed`), as in Kafka. Any other exception is a bug and is printed on standard
+error. If it occurs in the handler of a request or response, only the connection is closed. If it occurs at the
+beginning of a shutdown, the node ends. If it occurs in a timer or a write, the node continues.
 """
 
 import asyncio
@@ -68,7 +69,7 @@ class Shell:
         self.node.disconnected(incoming.connection)
 
     def grown(self, incoming: Incoming) -> None:
-        """Enforce the limit of the memory of all connections."""
+        """Enforce the limit on the memory that all connections use, after that of one has grown."""
         self._memory.bound(incoming, self._incoming.values())
 
     def handle(self, incoming: Incoming, frame: bytes) -> None:
@@ -128,7 +129,10 @@ class Shell:
     # Effects
 
     def _proceed(self, current: Incoming | None) -> None:
-        """Execute effects, and schedule the next request of each connection. The caller does that for `current`."""
+        """Execute the effects of the core, and schedule its pending work.
+
+        When a connection has its response, its next request is scheduled. The caller schedules that of `current`.
+        """
         for effect in self.node.take_effects():
             match effect:
                 case Respond(connection, data):

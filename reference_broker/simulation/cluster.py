@@ -126,11 +126,11 @@ class SimulatedCluster:
         self.machines[node_id].kill()
 
     def cut_power(self, node_id: int) -> int:
-        """Cut the power of a machine. Unflushed data are lost; return their number of bytes."""
+        """Cut the power of a machine. Unflushed data may be lost; return by how many bytes the files shrink."""
         return self.machines[node_id].cut_power()
 
     def shut_down(self, node_id: int) -> None:
-        """Begin a controlled shutdown of a node, which ends later (`has_stopped`)."""
+        """Begin a controlled shutdown of a node. When it has completed, `has_stopped` is true."""
         self.machines[node_id].shut_down()
 
     def has_stopped(self, node_id: int) -> bool:
@@ -138,7 +138,7 @@ class SimulatedCluster:
         return self.machines[node_id].node is None
 
     def wipe(self, node_id: int) -> None:
-        """Replace the disk of a machine whose node is not running."""
+        """Replace the disk of a machine by an empty one with a new directory id. Its node must not be running."""
         machine = self.machines[node_id]
         assert machine.node is None, f"node {node_id} runs"
         machine.disk = SimulatedDisk()
@@ -154,7 +154,7 @@ class SimulatedCluster:
         self.start(node_id)
 
     def await_ready(self, within_ms: int = READY_MAX_MS) -> bool:
-        """Advance time until every running node is ready; False if that takes too long."""
+        """Advance time until every running node is ready. Return False if this takes longer than `within_ms`."""
         end_ms = self.scheduler.now_ms + within_ms
         return self.scheduler.run_until(lambda: all(node.is_ready for node in self.nodes.values()), end_ms=end_ms)
 
@@ -212,7 +212,7 @@ class ClientConnection:
 
     @property
     def is_established(self) -> bool:
-        """Whether the node has accepted the connection. Requests that were sent earlier wait until then."""
+        """Whether the node has accepted the connection. Requests that are sent earlier are delivered after that."""
         return self._pipe.is_established
 
     def send(self, data: bytes) -> None:

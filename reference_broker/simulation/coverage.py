@@ -5,13 +5,14 @@
 | `node-started`, `node-ended:HOW`                 | HOW: kill, power, stop, failed                                   |
 | `quorum:ROLE`, `quorum:truncation`               | a node becomes leader, candidate, …; its log is truncated        |
 | `snapshot:taken`, `snapshot:installed`           | a node has taken a snapshot of the metadata, or fetched one      |
-| `controller:active`, `controller:failover`       | a controller becomes active; it is another one than before       |
+| `controller:active`, `controller:failover`       | a controller becomes active; another node was active before      |
 | `election:clean`, `:unclean`, `:preferred`       | the leader of a partition has changed to another replica         |
 | `partition:offline`, `isr:shrink`, `isr:expand`, | a partition has changed in the committed metadata                |
 | `reassignment:begun`, `:completed`               |                                                                  |
 | `broker:registered`, `:fenced`, `:unfenced`,     | a broker has changed in the committed metadata                   |
 | `:shutting-down`                                 |                                                                  |
-| `epoch:leader`, `:follower`, `:offline`          | a replica applies a new leader epoch in this role                |
+| `epoch:leader`, `:follower`, `:offline`          | a replica starts a leader epoch as leader, as follower, or while |
+|                                                  | the partition has no leader                                      |
 | `isr:pending-expand`, `:pending-shrink`          | a leader proposes an ISR, which may be rejected                  |
 | `log:truncated`, `:began-again`, `:rolled`,      | the log of a replica has changed, or was opened again            |
 | `:start-moved`, `:recovered`, `:opened-clean`,   |                                                                  |
@@ -19,7 +20,8 @@
 | `purgatory:expired`                              | a delayed request completes at its timeout                       |
 | `duplicate-batch`                                | an idempotent producer sends a batch again                       |
 | `diverging-epoch`                                | a leader returns a diverging epoch to a follower                 |
-| `error:API:NAME`                                 | in any response: `error:fetch:FENCED_LEADER_EPOCH`               |
+| `error:API:NAME`                                 | a response, or a partition in it, has the error, such as         |
+|                                                  | `error:fetch:FENCED_LEADER_EPOCH`                                |
 
 A change of the metadata is counted once, when the first node applies it. If that node applies several changes at once,
 the states in between are not counted.
@@ -93,9 +95,9 @@ _PROPOSALS: dict[Enum, str] = {
 
 
 class Coverage(Observer):
-    """Counts of a cluster, from now on.
+    """Counts of the states and transitions of a cluster since this object was created.
 
-    :param watch: the `Watch` of the invariants, if the cluster has any, so that each event is checked only once.
+    :param watch: the `Watch` of the invariants, if the cluster has one, so that nodes are checked only once per event.
     """
 
     def __init__(self, cluster: SimulatedCluster, watch: Watch | None = None) -> None:
@@ -168,7 +170,7 @@ class Coverage(Observer):
         self._metadata.advanced(watched.metadata_offset, watched.node.metadata.image)
 
     def opened(self, watched: Watched, replica: Replica, log: LogChange) -> None:
-        """Count the opening of a log, possibly after a crash."""
+        """Count the reopening of a log: after a clean shutdown, with recovery, or with a loss of content."""
         assert watched.node is not None
         assert replica.partition is not None
         self._segments[replica] = len(replica.partition.log.segments)
@@ -178,7 +180,7 @@ class Coverage(Observer):
             self.counts["log:lost-content"] += bool(log.removed)
 
     def changed(self, watched: Watched, replica: Replica, before: Before) -> None:
-        """Count changes of a log."""
+        """Count an advance of the log start offset within the log, and a new segment."""
         assert replica.partition is not None
         self.counts["log:start-moved"] += before.start_offset < replica.start_offset <= before.end_offset
         segments = len(replica.partition.log.segments)

@@ -1,12 +1,14 @@
 """A disk behind a page cache, with faults.
 
 At a power cut (`cut_power`) unflushed data are lost, completely or in part:
-- A file keeps the content of its last flush, and a part, from the start, of the bytes that were appended since. One
-  complete sector of this part may be zeros, because a file system writes sectors in any order.
+- A file keeps the content of its last flush and a prefix of the bytes that were appended since. One complete sector of
+  this prefix may be zeros, because a file system writes sectors in any order.
 - A file that was rewritten by `write` has its new content, only the first part of it, or its old content.
 - A file that was truncated without a flush may have its old end again.
-- A file that was created or deleted without a flush of its directory may be missing or restored.
-- A directory that was created or deleted may be missing or restored, unless it or the log directory was flushed since.
+- A file that was created without a flush of its directory may be missing. A file that was deleted without a flush of
+  its directory may be restored.
+- A directory that was created may be missing, unless it or the log directory was flushed since, or `replace` wrote a
+  file in it. A directory that was deleted may be restored, unless the log directory was flushed since.
 - Content written by `replace` is kept.
 
 The power may also be cut during an operation (`crashes_after`). The operation is then performed, but not durably, and
@@ -29,7 +31,7 @@ from reference_broker.core.disk import FileTable, MemoryDisk
 
 SECTOR_BYTES = 512
 _HOLE_ODDS = 4
-"""One in this number of files with unflushed sectors has a hole in them."""
+"""A file with unflushed sectors gets a hole with the probability 1 in this number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +39,7 @@ class Failure:
     """Operations that fail from now on.
 
     :param operation: `append`, `flush`, `read`, `replace`, `truncate`, …; empty for every operation.
-    :param path_part: only for paths that contain this.
+    :param path_part: only operations on paths that contain this text fail.
     :param code: `errno.EIO`, `errno.ENOSPC`.
     """
 
@@ -54,7 +56,7 @@ class SimulatedFile(bytearray):
     """A file: its current content, and its durable content.
 
     :ivar flushed_bytes: number of bytes at the start of the file that are durable.
-    :ivar old_end: the bytes that follow those in the durable content, in place of the current ones.
+    :ivar old_end: the bytes after these in the durable content. A truncation that is not flushed has removed them.
     """
 
     __slots__ = ("flushed_bytes", "old_end")
@@ -81,7 +83,7 @@ class SimulatedFile(bytearray):
         del self[size:]
 
     def surviving(self, random: Random) -> bytes:
-        """Return its content after a power cut."""
+        """Return the content of the file after a power cut. It depends on `random`."""
         if self.is_durable or (self.old_end and random.random() < 0.5):  # the truncation was not durable
             return bytes(memoryview(self)[: self.flushed_bytes]) + self.old_end
         kept = self[: random.randint(self.flushed_bytes, len(self))]
@@ -133,7 +135,7 @@ class SimulatedDisk(MemoryDisk):
     # Faults
 
     def _before(self, operation: str, path: str, size_bytes: int = 0) -> None:
-        """Raise `OSError` if an operation fails, which then changes nothing."""
+        """Raise `OSError` if an operation has to fail, before it changes anything. Else use its bytes of the disk."""
         for failure in self.failures:
             if failure.operation in ("", operation) and failure.path_part in path:
                 raise OSError(failure.code, "injected", path)
@@ -190,7 +192,7 @@ class SimulatedDisk(MemoryDisk):
         self._delay_ms += self.flush_ms
 
     def write(self, path: str, data: bytes) -> None:
-        """Replace the content of a file."""
+        """Replace the content of a file, not durably."""
         self._before("write", path, len(data))
         self._put(path, data, is_durable=False)
         self._count(path)
@@ -218,7 +220,7 @@ class SimulatedDisk(MemoryDisk):
         self._delay_ms += self.flush_ms
 
     def flush_directory(self, *paths: str) -> None:
-        """Make names durable."""
+        """Make the names of the files in directories durable; for the log directory also those of directories."""
         for path in paths:
             self._before("flush_directory", path)
             self._count(path)
@@ -229,7 +231,7 @@ class SimulatedDisk(MemoryDisk):
         self._delay_ms += self.flush_ms
 
     def _flush_directories(self) -> None:
-        """Make all directories durable. They are only in the log directory itself."""
+        """Make the creation and deletion of all directories durable. Directories are not nested."""
         for directory in self._durable.keys() - self._directories.keys():
             del self._durable[directory]
         for directory in self._directories:
@@ -258,7 +260,10 @@ class SimulatedDisk(MemoryDisk):
     # Power
 
     def cut_power(self, random: Random) -> int:
-        """Keep what survives a power cut, and return the number of lost bytes."""
+        """Keep what survives a power cut, and return by how many bytes the files shrink.
+
+        The number is negative if the restored files are larger than the losses.
+        """
         before = sum(map(len, self._files.values()))
         files = {}
         for directory in sorted(self._durable.keys() | self._files.by_directory.keys() | self._directories.keys()):
@@ -298,7 +303,7 @@ class SimulatedDisk(MemoryDisk):
         return file.flushed_bytes if is_named and isinstance(file, SimulatedFile) else 0
 
     def may_return(self, directory: str) -> list[str]:
-        """Return names of files that a power cut may restore after a truncation or deletion."""
+        """Return the names of the files in a directory whose previous content a power cut may restore."""
         durable, current = self._durable.get(directory, {}), self._files.by_directory.get(directory, {})
         return [name for name, file in durable.items() if file.old_end or current.get(name) is not file]
 
@@ -311,7 +316,7 @@ class SimulatedDisk(MemoryDisk):
             file[random.randrange(len(file))] ^= 1 << random.randrange(8)
 
     def cut_short(self, path: str, random: Random) -> None:
-        """Truncate a file to a random number of bytes."""
+        """Truncate a file to a random number of bytes, durably. An empty file stays as it is."""
         file = self._file(path)
         if file:
             self._files[path] = bytearray(file[: random.randrange(len(file))])
@@ -324,7 +329,7 @@ class SimulatedDisk(MemoryDisk):
 
 
 class _Inodes(FileTable):
-    """Files by path, each a `SimulatedFile`. Any other `bytearray` is converted to a durable one when it is stored."""
+    """Files by path. A `bytearray` that is no `SimulatedFile` is converted to a durable one when it is stored."""
 
     def __init__(self, durable: dict[str, dict[str, SimulatedFile]], files: Mapping[str, bytearray]) -> None:
         self._durable = durable

@@ -1,8 +1,8 @@
 """One machine: a disk and a clock that outlive their node, and the shell around the node.
 
-Like the server's shell, it performs effects, keeps the timer and the frames that wait while the node is busy with a
-connection, and ends the node when its disk, its quorum or its metadata fail, or after its shutdown. An error of any
-other kind is a bug: it is not caught here, and ends the simulation.
+Like the server's shell, it performs effects and keeps the timer. It keeps the frames of a connection while the node
+processes an earlier request of this connection. It ends the node after its shutdown, or if its disk, quorum, metadata
+or registration fails. An error of any other kind is a bug: it is not caught here, and ends the simulation.
 
 A node is one thread: it processes events one by one, in the order of their arrival. While its machine is paused, or
 waits for a slow disk, new events wait, timers are late, and the effects of earlier events are delayed.
@@ -141,7 +141,7 @@ class Machine:
         self._network.close_place(self.place)
 
     def cut_power(self) -> int:
-        """Cut the power, which may be off already. Unflushed data are lost; return their number of bytes.
+        """Cut the power, which may be off already. Unflushed data may be lost; return by how many bytes files shrink.
 
         The other ends of its connections are not notified.
         """
@@ -305,7 +305,10 @@ class Machine:
     # Incoming connections
 
     def accept(self, listener: str, *, is_controller: bool) -> Callable[[Pipe], End | None]:
-        """Accept connections to a listener; a node that is not serving accepts only those of controllers."""
+        """Return the function that accepts a connection to a listener.
+
+        A node that is not serving accepts only connections to the controller listener.
+        """
 
         def take(pipe: Pipe) -> End | None:
             if self.node is None or not (is_controller or self.node.is_serving):

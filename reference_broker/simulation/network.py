@@ -41,7 +41,7 @@ class Network:
 
     :param delay_ms: delay of every link.
     :param jitter_ms: maximum of the random time that is added to the delay.
-    :ivar sent: callbacks for each message that is sent, and whether the opener sends it.
+    :ivar sent: callbacks for each message: its connection, its bytes, and whether the opener sends it.
     """
 
     def __init__(
@@ -115,7 +115,7 @@ class Network:
     # Connections
 
     def connect(self, opener: End, place: str, listener: str, accept: Accept) -> Pipe:
-        """Open a connection. Data wait until it is established; if that fails, `opener.closed` is called."""
+        """Open a connection. Data wait until it is established. If the attempt fails, `opener.closed` is called."""
         pipe = Pipe(Side(opener.place, opener), Side(place, None), listener, accept)
         self._pipes[pipe] = None
         self._set_conditions(pipe)
@@ -126,11 +126,11 @@ class Network:
         return pipe
 
     def _schedule_timeout(self, pipe: Pipe) -> None:
-        """Schedule the timeout of an attempt to connect. Without faults it is not needed, and is not scheduled."""
+        """Schedule the timeout of an attempt to connect. The caller omits it if no fault can delay the attempt."""
         self._scheduler.after(CONNECT_TIMEOUT_MS, partial(self._time_out, pipe))
 
     def _request(self, pipe: Pipe, retry_ms: int) -> None:
-        """Send a connection request, which is lost if the link is cut."""
+        """Send a connection request. If the link is cut, send it again later."""
         condition = pipe.acceptor.condition
         if pipe.opener.is_gone:
             self._remove(pipe)
@@ -208,7 +208,8 @@ class Network:
     def reset(self, one: str, other: str, *, notifies: tuple[bool, bool] = (True, True)) -> None:
         """End the connections between two places.
 
-        :param notifies: whether opener and acceptor are notified. The other ends detect the reset when they send.
+        :param notifies: whether opener and acceptor are notified. An end that is not notified detects the reset when it
+            sends.
         """
         self._trace.add(self._scheduler.now_ms, "reset", one, other)
         for pipe in tuple(self._pipes):

@@ -14,7 +14,7 @@ class End:
 
     :param place: a node or a client.
     :param received: called with each frame, which begins with its length.
-    :param closed: called when the other end, or the network, has closed the connection. No call follows.
+    :param closed: called when the other end, or the network, has closed the connection. It is the last call.
     """
 
     place: str

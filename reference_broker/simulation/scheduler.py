@@ -36,7 +36,7 @@ class Scheduler:
         self.at(self.now_ms + delay_ms, action)
 
     def step(self) -> bool:
-        """Perform the next action; False if there is none."""
+        """Perform the next action. Return False if there is none."""
         if not self._heap:
             return False
         self.now_ms, _, action = heapq.heappop(self._heap)

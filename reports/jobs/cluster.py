@@ -58,8 +58,8 @@ PROGRESS: Final = Job(
 LAG: Final = Job(
     "consumer_lag",
     "Consumer lag by second",
-    "The distance from the furthest position of a group (or of a reader without one) in that second to the highest"
-    " watermark or acknowledged offset known at that time.",
+    "The distance from the furthest position that a group (or a process without a group) reached in the second to the"
+    " log end: the highest high watermark or acknowledged end up to that second.",
     (
         text("reader", "the consumer group; `process N` where there is none"),
         *TOPIC,

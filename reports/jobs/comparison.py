@@ -45,7 +45,7 @@ CHANGES: Final = Table(
     "changes",
     "What changed",
     "Settings in `run.json` that differ from those of the previous run. A setting of clients has the distinct values of"
-    " all clients, without addresses and ids.",
+    " all clients. Settings that are addresses or ids are left out.",
     (
         text("before_run_id", "the previous run"),
         text("setting", "target, versions, topics, cluster, clients, and the property"),

@@ -65,7 +65,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Job(Table):
-    """A table that an engine computes. Its SQL returns `run` and then these columns."""
+    """A table that an engine computes. Its SQL returns the column `run` and then `columns`."""
 
     sql: str
     order: tuple[str, ...]

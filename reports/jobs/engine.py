@@ -151,7 +151,7 @@ def _sorted(rows: pa.Table, order: Sequence[str]) -> pa.Table:
 
 
 def _labels(fault_times: FaultTimes, rows: pa.Table, periods: Sequence[Sequence[Period]]) -> pa.Array:
-    """Return the faults in force for each row; looked up once for rows of one time."""
+    """Return the faults in force for each row. They are looked up once for all rows of a run with the same times."""
     begin, end = fault_times.value
     times = pc.if_else(pc.is_valid(rows[begin]), rows[begin], 0)
     keys = list(zip(rows["run"].to_pylist(), times.to_pylist(), rows[end].to_pylist(), strict=True))

@@ -1,4 +1,4 @@
-"""Periods of faults in force, between injections and healings, and their labels.
+"""Periods in which the same kinds of faults are in force, and their labels.
 
 In `FAULT_SLOTS`, periods are cut at the bounds of slots of equal width. So SQL finds the period of a moment by a join
 on the slot number, without comparing every operation with every fault.

@@ -41,7 +41,7 @@ class Run:
     history: History
     """A snapshot if the run may still be written."""
     files: dict[str, tuple[Path, ...]]
-    """The closed files of every table; none if it is empty."""
+    """The Parquet files of each table, with the types of the format; none for an empty table."""
     started_ms: int
     """The earliest timestamp of a record according to the footers; else when `run.json` was written."""
 
@@ -101,7 +101,7 @@ def _lowest(footer: pq.FileMetaData, column: str) -> Iterator[int]:
 
 
 def _steady(run_dir: Path, snapshot: Path) -> History:
-    """Return the history at one moment."""
+    """Return the history as it is at one moment: of a run that may still be written, a snapshot."""
     if not layout.has_journal(run_dir / layout.HISTORY_FOLDER):
         return open_history(run_dir)
     for attempt in range(1, _ATTEMPTS + 1):
@@ -120,7 +120,11 @@ def _steady(run_dir: Path, snapshot: Path) -> History:
 
 
 def _link(run_dir: Path, snapshot: Path) -> None:
-    """Link the current files, `operations` first: a flush without its operations does not count."""
+    """Link the current files, `operations` first.
+
+    A flush writes its file of `operations` last, and readers ignore a flush without it. So all files of every flush
+    that readers take into account are linked.
+    """
     source, target = run_dir / layout.HISTORY_FOLDER, snapshot / layout.HISTORY_FOLDER
     (target / layout.JOURNAL_FOLDER).mkdir(parents=True)
     shutil.copyfile(run_dir / RUN_FILE, snapshot / RUN_FILE)
@@ -144,7 +148,7 @@ def _link_or_copy(path: Path, place: Path) -> None:
 
 
 def _exact(history: History, name: str, scratch: Path) -> Iterator[Path]:
-    """Yield the files of a table with the format's types, and one file with everything else."""
+    """Yield the files of a table that have the format's types, and one file with all other rows if there are any."""
     schema = SCHEMAS[name]
     others: list[Path] = []
     for path in history.files(name):

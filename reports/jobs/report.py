@@ -1,6 +1,6 @@
 """A report of one or several runs: every table, written as Parquet and CSV.
 
-Tables are written to a draft directory until the last is complete, so that no directory has an incomplete report.
+The caller passes a draft directory to `write_tables`, so that no directory has an incomplete report.
 """
 
 from collections.abc import Callable, Mapping

@@ -1,8 +1,9 @@
 """Views of the public tables for the jobs' SQL: all runs together, with optional values filled in.
 
-Every row has its run's number `run`; times are relative to the run's first event; Kafka's -1 for unknown is null; an
-unknown `topic_id` is filled in if the topic's name has only one, and empty if it has none. SQL keywords have other
-names: `offset` is `at_offset`, `group` is `group_id`, `before` and `after` are `begin_offset` and `end_offset`.
+Every row has its run's number `run`; times are relative to the run's first event; Kafka's -1 for unknown is null. An
+unknown `topic_id` is filled in if the run has exactly one id of the topic name; otherwise it is empty. Columns named by
+SQL keywords have other names: `offset` is `at_offset`, `group` is `group_id`, `before` and `after` are `begin_offset`
+and `end_offset`.
 """
 
 from collections.abc import Iterator, Sequence
@@ -46,7 +47,7 @@ ONLY_TOPIC_IDS: Final = pa.schema([("run", pa.int32()), ("topic", pa.string()), 
 
 
 def raw(table: str) -> str:
-    """Return the name of the unchanged rows of a public table, of all runs, with an additional column `run`."""
+    """Return the name of a public table of all runs as it was read, with an additional column `run`."""
     return f"raw_{table}"
 
 

@@ -187,8 +187,8 @@ ERRORS: Final = Job(
 BATCHES: Final = Job(
     "batches",
     "Records in a produce",
-    "Number of records in a produce. The format has no sizes in bytes.",
-    (TOPIC[0], TOPIC[1], *quantile_columns("produces with a record", "records")),
+    "Number of records that a produce sends to one partition. The format has no sizes in bytes.",
+    (TOPIC[0], TOPIC[1], *quantile_columns("produces, once for each of their partitions", "records")),
     "SELECT run, topic, topic_id, times, p50 AS p50_records, p90 AS p90_records, p99 AS p99_records,"
     " p999 AS p999_records, highest AS highest_records FROM ("
     + quantiles_of(

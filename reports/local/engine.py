@@ -1,4 +1,4 @@
-"""DuckDB as an engine of the report, in this process: memory is bounded, the rest spills to a scratch directory."""
+"""DuckDB as an engine of the report, in this process. Data beyond its memory limit spill to a scratch directory."""
 
 import contextlib
 from collections.abc import Iterator, Sequence
@@ -17,7 +17,7 @@ _MACROS: Final = (
     "CREATE MACRO array_join(list, separator) AS array_to_string(list, separator)",
     "CREATE OR REPLACE MACRO cardinality(list) AS len(list)",
 )
-"""Functions with another name in Spark."""
+"""Spark's names of functions that have other names in DuckDB."""
 
 
 class LocalEngineError(Exception):
@@ -65,7 +65,7 @@ class LocalEngine:
 
 @contextlib.contextmanager
 def local_engine(scratch: Path, memory_mb: int | None = None) -> Iterator[LocalEngine]:
-    """Yield an engine that keeps stages, and what does not fit in memory, in a directory; the caller removes it.
+    """Yield an engine. It keeps stages, and data that do not fit in memory, in `scratch`, which the caller removes.
 
     `memory_mb` limits the memory of DuckDB; a fourth of the machine's memory by default. Raises LocalEngineError.
     """

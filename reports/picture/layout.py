@@ -36,7 +36,7 @@ _UNITS: Final = ((10_000_000_000, 1_000_000_000, "s"), (1_000_000, 1_000_000, "m
 
 @dataclass(frozen=True, slots=True)
 class BarShape:
-    """A bar in its place; `text` is as much of the label as fits. `lane` counts rows of names from 0."""
+    """A bar in its place; `text` is as much of the label as fits. `lane` is the number of its lane, from 0."""
 
     bar: Bar
     lane: int
@@ -153,7 +153,7 @@ def _visible_ends(picture: Picture) -> dict[int, int]:
 
 
 def _axis(picture: Picture, ends: dict[int, int]) -> dict[int, float]:
-    """Return the place of every moment: the ends of bars, and of bands within the picture."""
+    """Return the x of every moment: begins and ends of bars and bands, breaks, and the first bad moment."""
     bars = picture.bars
     first = min([picture.begin_ns, *(bar.begin_ns for bar in bars)])
     last = max([picture.end_ns, *ends.values()])
@@ -222,7 +222,7 @@ def _ticks(axis: dict[int, float], clock: Clock) -> Iterable[Line]:
 
 
 def _dots(order: Order, bars: Sequence[BarShape]) -> tuple[Dot, ...]:
-    """Return a dot for each step within its bar, right of the one before it."""
+    """Return a dot for each step: within its bar and, if there is room, right of the previous dot."""
     shapes = {shape.bar.number: shape for shape in bars}
     dots: list[Dot] = []
     reached = 0.0

@@ -22,7 +22,7 @@ from reports.picture.layout import BAR_HEIGHT, BarShape, Clock, lane_names, lay_
 from reports.rendering import render
 
 SIZE_MAX: Final = 1_000_000
-"""Bound on the bytes of a page for any history."""
+"""A page with fewer operations is tried while the page has at least this number of bytes."""
 _BARS: Final = (200, 100, 50, 20)
 """Numbers of operations to try, until the page is small enough."""
 
@@ -64,7 +64,7 @@ def render_picture(picture: Picture) -> str:
 
 
 def _fitting(draw: Callable[[int], Picture]) -> str:
-    """Return the page with as many operations as fit."""
+    """Return the page with as many operations as fit in SIZE_MAX; the one with the fewest if none fits."""
     page = ""
     for bars_max in _BARS:
         page = render_picture(draw(bars_max))

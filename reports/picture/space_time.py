@@ -25,7 +25,7 @@ _BREAK: Final = 34
 _TIMES: Final = 84
 """The width of the column of times."""
 _FAULT: Final = 26
-"""The width of the column of one fault, if several last at once."""
+"""The width of a column of faults; faults at the same time are in different columns."""
 _LANE: Final = 160
 _MARK_MAX: Final = 60
 _STATEMENT_MAX: Final = 160
@@ -41,7 +41,7 @@ _SIGNS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Arrow:
-    """A message in its place; one that never arrived ends in the middle, with a cross."""
+    """A message in its place. The arrow of one that never arrived ends halfway, with a cross."""
 
     message: Message
     x1: float
@@ -179,7 +179,7 @@ def _arrow(message: Message, xs: dict[str, float], ys: list[float]) -> Arrow:
 
 
 def _columns(stretches: tuple[Stretch, ...], last: int) -> list[int]:
-    """Return a column for each stretch, so that overlapping ones do not share one."""
+    """Return the number of a column for each stretch. Overlapping stretches have different columns."""
     free: list[int] = []
     columns: list[int] = []
     for stretch in stretches:

@@ -1,6 +1,6 @@
 """The program that writes an archive of the classes that a judgement loads (`reports.spark.archive` runs it).
 
-The JVM writes the archive as it ends, so the program waits for that.
+The JVM writes the archive when it ends, so the program waits until the JVM has ended.
 """
 
 from pyspark import SparkContext

@@ -64,7 +64,7 @@ def spark_errors() -> Iterator[None]:
 
 
 def error_of(text: str) -> HistoryError | EngineFailedError:
-    """Return the error for a long text of Spark."""
+    """Return the exception for the text of an error of Spark, which may have many lines."""
     of_history = re.search(r"HistoryError: (.+)", text)
     if of_history is not None:
         return HistoryError(of_history[1])
@@ -76,7 +76,10 @@ def error_of(text: str) -> HistoryError | EngineFailedError:
 
 
 def _innermost(text: str) -> str:
-    """Return the last line with the name of an error; Java and Python print the cause below its effect."""
+    """Return the last line that begins with the name of an error, or else the last line.
+
+    Java prints a cause below its effect, and Python prints an exception below its stack trace.
+    """
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     named = [line for line in lines if re.match(r"(Caused by: )?[\w.]+(Error|Exception)\b", line)]
     return one_line(Exception((named or lines or ["no message"])[-1].removeprefix("Caused by: ")))

@@ -1,11 +1,11 @@
 """Live view of a run in progress: running counts, the anomalies so far, and how far the counts are behind.
 
 A follower copies each whole flush of the run into `RUN/live`. This is a run directory that only grows, and that is a
-valid history at any time. Structured Streaming counts its files as they arrive. It works in micro-batches, whose
-results are merged in a small file. Between micro-batches Spark keeps no state except, in its checkpoint, the files that
-it has read. A micro-batch that is repeated after a kill has the same number and the same files, and is not counted
-again. The local engine judges the copy, so that the last progress has the same anomalies as a judgement of the run. The
-copy is then removed.
+valid history at any time. Structured Streaming counts the rows of its files as they arrive. It works in micro-batches,
+whose results are merged in a small file. Between micro-batches Spark keeps no state except the names of the files that
+it has read, in its checkpoint. A micro-batch that is repeated after a kill has the same number and the same files, and
+is not counted again. The local engine judges the copy, so that the last progress has the same anomalies as a judgement
+of the run. The copy is then removed.
 """
 
 import json
@@ -50,7 +50,7 @@ class Progress:
     judgement: Judgement | None
     """The judgement of the copy; None while it is empty."""
     lag_s: float
-    """The time between the newest completion that was copied and the newest that was counted."""
+    """The time between the newest completion that was copied and the newest that was counted; 0 at first."""
 
     def __str__(self) -> str:
         operations, records = (f"{self.total(name):,} {name}" for name in ("operations", "records"))
@@ -67,7 +67,7 @@ class Progress:
 
 
 class LiveRun(Accompaniment):
-    """Reporter of the progress of one run: a context manager around the run that is left after its history has ended.
+    """Reporter of the progress of one run: a context manager, which must be exited after the history has ended.
 
     :param session: makes the Spark session for counting; entered in a separate thread, because it takes seconds.
     :param on_progress: receives the progress every few seconds, and once more when everything is counted.
@@ -189,7 +189,7 @@ class Counts:
 
 @contextmanager
 def counting(spark: "SparkSession", folder: Path) -> Iterator[Counts]:
-    """Yield streams over the copy in a folder; they continue from its checkpoint if there is one."""
+    """Start streams that count the copy in a folder, from its checkpoint if there is one. Yield the counts."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
     counts = Counts(folder)

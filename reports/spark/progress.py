@@ -40,7 +40,7 @@ class Progress:
 
     @property
     def left_s(self) -> float | None:
-        """The remaining time, if the rest is as fast as what is done."""
+        """The remaining time, if the remaining tasks are as fast as the completed ones."""
         if not self.tasks_done:
             return None
         return self.elapsed_s * (self.tasks - self.tasks_done) / self.tasks_done

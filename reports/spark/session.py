@@ -1,4 +1,4 @@
-"""Spark session for judging: the caller's if there is one, else one of our own.
+"""Spark session for judging: the running session if it fits, else one of our own.
 
 A session on this machine listens on 127.0.0.1 only and has no UI; its JVM writes to a file, not to the terminal; its
 workers run this interpreter. For a cluster the session ships our code (`shipping`). Settings of the user
@@ -54,7 +54,7 @@ _CONNECT_RETRIES_MAX: Final = 5
 def spark_session(
     master: str | None = None, settings: Mapping[str, str] | None = None, log: Path | None = None
 ) -> Iterator["SparkSession"]:
-    """Yield a session on `master`. If that is None: the running session, or one on the configured master or `local[*]`.
+    """Yield a session on `master`; if it is None, the running one, or one on the configured master or `local[*]`.
 
     A session that already ran is left running; one of ours is stopped. `settings` are Spark's, by name. The JVM's
     output goes to `log`, if the file can be written, and an EngineFailedError of the caller then names that file.
@@ -155,7 +155,7 @@ def _start(session_class: Any, master: Master | None, settings: Mapping[str, str
 
 
 def _stop(session: "SparkSession") -> None:
-    """Stop a session; a JVM that has ended was reported elsewhere."""
+    """Stop a session. Ignore connection errors, because the end of a JVM is reported elsewhere."""
     from py4j.protocol import Py4JError
 
     with contextlib.suppress(Py4JError, ConnectionError):
@@ -229,7 +229,7 @@ def _jvm_options() -> Iterator[None]:
     """Set our options for a JVM that is started inside, unless the user has set the same variables."""
     megabytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 20
     ours = {
-        # The JVM plans and transfers, and computes little: a session is ready in half the time.
+        # The JVM plans and transfers, and computes little. Without the C2 compiler a session is ready in half the time.
         "SPARK_SUBMIT_OPTS": " ".join(["-XX:TieredStopAtLevel=1", *archive_options()]),
         "SPARK_DRIVER_MEMORY": f"{max(1024, megabytes // _MEMORY_PART)}m",
     }

@@ -39,7 +39,10 @@ if __name__ == "__main__":
 
 
 def code_paths() -> list[str]:
-    """Return the paths of our packages on this machine; in a wheel they are not side by side."""
+    """Return the folders that contain our packages on this machine, and PYTHONPATH.
+
+    In a wheel the packages are not in the same folder.
+    """
     folders = [str(Path(package.__path__[0]).parent) for package in _PACKAGES]
     return [*dict.fromkeys(folders), *filter(None, [os.environ.get("PYTHONPATH")])]
 
@@ -66,9 +69,10 @@ def write_job(folder: Path) -> tuple[Path, Path]:
 
 @contextmanager
 def shipped(session: "SparkSession", *, is_connect: bool) -> Iterator[None]:
-    """Ship our code to the tasks of a session; it stays on this disk for executors that start later.
+    """Ship our code to the tasks of a session.
 
-    Code that is itself in a zip came by `--py-files`, so the executors have it already.
+    The zip stays on this disk while the context is open, for executors that start later. If our code is itself in a
+    zip, it came by `--py-files`, and the executors have it already.
     """
     if not all(Path(package.__path__[0]).is_dir() for package in _PACKAGES):
         yield

@@ -1,10 +1,11 @@
 """Reader of histories from a topic (`linearizability.history.messages`), as tasks by ranges of offsets.
 
 A task reads its range with librdkafka, writes each message's rows as a closed file of its run, and returns to Spark
-only the message's run, number, table and digest. The driver checks for missing messages and for two runs of one name;
-only then run directories appear. Executors need confluent-kafka, and the directory under the same path as the driver.
+only the message's run, number, table and digest, and the document of a `run.json`. The driver checks for missing
+messages and for two runs of one name. Run directories appear only after these checks. Executors need confluent-kafka,
+and the directory under the same path as the driver.
 
-It is a Python Data Source instead of Spark's own Kafka source, because that would pass rows through the JVM and back.
+It is a Python Data Source, because Spark's own Kafka source would pass the rows through the JVM and back.
 """
 
 import hashlib
@@ -119,7 +120,7 @@ def _moved(folder: Path, draft: Path, run: str, rows: Sequence[Mapping[str, Any]
 
 
 class HistoryTopic(DataSource):
-    """Spark's view of the topic."""
+    """Data source of Spark with a row for each message of the topic."""
 
     @classmethod
     def name(cls) -> str:
@@ -193,7 +194,7 @@ def _consumer(bootstrap_servers: str) -> Any:
 
 
 def _values(bootstrap_servers: str, topic: str, offsets: _Range) -> Iterator[bytes]:
-    """Yield the values in a range of offsets; some offsets may be missing."""
+    """Yield the values of the messages in a range of offsets. Not every offset has a message."""
     import confluent_kafka as ck
 
     if offsets.begin == offsets.end:

@@ -14,10 +14,13 @@ responses of a healthy cluster (`conformance/requirements`: admin, configs, lead
 |                            | A reassignment may replace an ongoing one: if it adds no replica, the adding replicas  |
 |                            | of the ongoing one stay; the same applies to removing replicas, as in Kafka            |
 |                            | (`changePartitionReassignment`). If the request forbids a change of the replication    |
-|                            | factor, exactly the reassignments that change it are rejected for that (KIP-860)       |
-| ListPartitionReassignments | the reassignments in progress among the partitions of the request, with the adding and |
-|                            | removing replicas                                                                      |
-| ElectLeaders               | a preferred leader was in the ISR before the election (KIP-460)                        |
+|                            | factor, INVALID_REPLICATION_FACTOR is returned for exactly the partitions whose        |
+|                            | replication factor would change, except those with another error (KIP-860). A          |
+|                            | partition with an error is unchanged                                                   |
+| ListPartitionReassignments | the reassignments in progress of the requested partitions, or of all partitions if     |
+|                            | none is requested, with the adding and removing replicas                               |
+| ElectLeaders               | a preferred election has no error only if the preferred leader was in the ISR before   |
+|                            | the election (KIP-460)                                                                 |
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -93,12 +96,12 @@ def _compare_spread(image: MetadataImage, name: str, placed: Sequence[PartitionR
         where = f"{name}-{partition.partition_id}"
         found = {usable[replica].rack for replica in partition.replicas if replica in usable}
         yield f"{where}: racks", len(found), min(len(partition.replicas), len(racks))
-        yield f"{where}: first on a fenced broker", partition.replicas[0] in alive, True
+        yield f"{where}: first on an unfenced broker", partition.replicas[0] in alive, True
         is_needed = set(partition.replicas) <= alive or alive <= set(partition.replicas)
-        yield f"{where}: on a fenced broker while others are free", is_needed or len(racks) > 1, True
+        yield f"{where}: on a fenced broker only if all others are used", is_needed or len(racks) > 1, True
     if len(racks) == 1:
         leads = [sum(partition.replicas[0] == broker_id for partition in placed) for broker_id in sorted(alive)]
-        yield f"{name}: preferred leaders by broker differ: {leads}", max(leads) - min(leads) <= 1, True
+        yield f"{name}: preferred leaders by broker differ by at most one: {leads}", max(leads) - min(leads) <= 1, True
 
 
 # --- partitions
@@ -119,7 +122,7 @@ def _compare_reassignments(decision: Decision) -> Iterator[Comparison]:
                 is_changed = len(target) != len(set(before.replicas) - set(before.removing_replicas))
                 is_rejected = part.error_code is ErrorCode.invalid_replication_factor
                 is_other_error = not is_rejected and part.error_code is not ErrorCode.none
-                yield f"{where}: another replication factor", is_rejected, is_changed and not is_other_error
+                yield f"{where}: is rejected for its replication factor", is_rejected, is_changed and not is_other_error
             if part.error_code is ErrorCode.none and before is not None and after is not None:
                 yield from _compare_target(where, target, before, after)
 

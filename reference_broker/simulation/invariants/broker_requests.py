@@ -2,19 +2,22 @@
 
 | request              | what it must contain                                                                         |
 |----------------------|----------------------------------------------------------------------------------------------|
-| any                  | the broker's id, and the broker epoch of this incarnation. It is sent to the leader of the   |
-|                      | quorum or of the partitions, at the address in the metadata                                  |
+| any                  | the broker's id and the broker epoch of this incarnation, if the API has these fields. It is |
+|                      | sent to the leader of the quorum at its configured address (`controller.quorum.voters`), or  |
+|                      | to the leader of the partitions at its address in the metadata                               |
 | Fetch                | only partitions that the broker follows, each once, with the leader epoch, the start and the |
 |                      | end of the broker's log, and the epoch of its last record (KIP-320, KIP-595, KIP-903)        |
 | ListOffsets          | a partition that the broker follows, with its leader epoch; the timestamp is earliest or     |
 |                      | latest                                                                                       |
-| AlterPartition       | no epoch that is newer than the partition's. If the epochs are current, the proposed ISR has |
-|                      | the leader and other replicas, each with at most the broker epoch of its last fetch          |
+| AlterPartition       | no epoch that is newer than the partition's. If the partition epoch is current, the proposed |
+|                      | ISR has the leader with its own broker epoch, and other replicas, each with at most the      |
+|                      | broker epoch of its last fetch. Not checked if the broker does not lead the partition        |
 | AllocateProducerIds  | sent only if no id is left                                                                   |
 | BrokerRegistration   | the broker's cluster, incarnation, listeners, directory and rack, and the broker epoch of    |
 |                      | its last clean shutdown. It is sent only while the broker is not registered                  |
-| BrokerHeartbeat      | the broker's metadata offset. The broker wants to be unfenced only after it has applied its  |
-|                      | registration, and wants to shut down if and only if it was stopped                           |
+| BrokerHeartbeat      | the broker's metadata offset, -1 until it has caught up. The broker requests to be unfenced  |
+|                      | only after it has applied its registration. It requests to shut down if and only if it is in |
+|                      | PENDING_CONTROLLED_SHUTDOWN, and only if it was stopped                                      |
 | AssignReplicasToDirs | the broker's directory, for replicas that have another directory in the metadata (KIP-858)   |
 | CreateTopics         | names of topics that do not exist, once each                                                 |
 | Envelope             | a whole request of an API of the controller, and its principal (KIP-590)                     |
@@ -76,7 +79,7 @@ def _compare_leader_address(watched: Watched, channel: Channel) -> Iterator[Comp
 
 
 def _compare_follower(partition: Partition | None, channel: Channel, epoch: int) -> Comparison:
-    """Compare with the state of a follower. The text has no partition name, since formatting it takes too long."""
+    """Compare a request with the state of a follower. The text has no partition name, which is slow to format."""
     if partition is None:
         return "a partition of this broker", None, True
     actual = partition.key, ReplicaRole.FOLLOWER, channel.node_id, epoch
@@ -135,7 +138,7 @@ def _compare_alter_partition(watched: Watched, channel: Channel, request: Any) -
 
 
 def _compare_proposal(watched: Watched, partition: Partition, requested: Any) -> Iterator[Comparison]:
-    """Compare with the leader's state. A delayed or repeated proposal may have an earlier epoch: that is rejected."""
+    """Compare with the leader's state. An earlier epoch is permitted: the controller rejects such a late proposal."""
     late = requested.leader_epoch > partition.leader_epoch or requested.partition_epoch > partition.partition_epoch
     yield f"{partition.key}: a future epoch", late, False
     if requested.partition_epoch != partition.partition_epoch:
@@ -149,7 +152,7 @@ def _compare_proposal(watched: Watched, partition: Partition, requested: Any) ->
         fetched = partition.followers[node_id].broker_epoch if node_id in partition.followers else None
         latest = _UNKNOWN_EPOCH if fetched is None else fetched
         yield f"{partition.key}: {node_id} in an epoch after {latest}", epoch > latest, False
-        has_to_be_known = node_id not in partition.isr.isr  # a joining replica has fetched
+        has_to_be_known = node_id not in partition.isr.isr  # a replica that joins has fetched, so its epoch is known
         yield f"{partition.key}: {node_id} joins without an epoch", has_to_be_known and epoch == _UNKNOWN_EPOCH, False
 
 
@@ -181,7 +184,7 @@ def _compare_heartbeat(watched: Watched, channel: Channel, request: Any) -> Iter
     yield from _compare_controller(watched, channel)
     yield "broker_id", request.broker_id, watched.node_id
     epoch, offset = _epoch(watched), watched.node.metadata.offset if watched.node.has_caught_up else -1
-    if epoch != _UNKNOWN_EPOCH:  # the response to the registration arrives before its record
+    if epoch != _UNKNOWN_EPOCH:  # the broker may know its epoch before the metadata have its registration
         yield "broker_epoch", request.broker_epoch, epoch
     yield "current_metadata_offset", request.current_metadata_offset, offset
     if not request.want_fence:

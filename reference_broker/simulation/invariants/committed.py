@@ -19,7 +19,7 @@ class CommittedInvariants(Observer):
 
     def __init__(self) -> None:
         self._ends: dict[int, dict[int, tuple[Request, int]]] = {}
-        """By node and by identity: each pending request, and the lowest end offset that its records may have."""
+        """By node and `id` of a request: the pending request, and the lowest end offset that its records may have."""
 
     def ended(self, watched: Watched) -> None:
         """Forget the pending requests of a node that ended."""

@@ -1,22 +1,22 @@
 """Responses of an active controller agree with its metadata when it processes the request: `controller-response`.
 
 The records and the response of each request are compared with the controller's image before and after the records. The
-expected values are computed here, without the controller's code. This module has the requests of brokers,
-`admin_responses` those of administrators.
+expected values are computed here, without the controller's code. This module has the requests of brokers and
+UnregisterBroker; `admin_responses` has the other requests of administrators.
 
 | request             | what must hold                                                                                |
 |---------------------|-----------------------------------------------------------------------------------------------|
 | AlterPartition      | each partition is returned once. The sender of an accepted proposal leads the partition in    |
 |                     | the current epochs, and the proposed replicas are eligible (KIP-497, 841, 903); the response  |
-|                     | has the partition after the change. A rejected proposal changes nothing, and its error has a  |
-|                     | reason                                                                                        |
+|                     | has the partition after the change. A rejected proposal changes nothing, and the condition    |
+|                     | for its error code is met                                                                     |
 | BrokerRegistration  | the record has the fields of the request; the same incarnation keeps its epoch and state,     |
 |                     | another one starts fenced, in a later epoch                                                   |
 | BrokerHeartbeat     | the broker epoch is the registered one. The response has the broker's fencing after the       |
 |                     | records. No broker is unfenced before it has applied its registration, and none may shut down |
 |                     | while it leads a partition; a broker that leads none may shut down at once (KIP-631)          |
 | AllocateProducerIds | the block starts at the end of the last one                                                   |
-| UnregisterBroker    | the broker is no longer in the metadata                                                       |
+| UnregisterBroker    | the broker is no longer in the metadata, and leads no partition                               |
 | AssignReplicasTo-   | each partition has one result. If it has no error, the directory of the broker's replica is   |
 | Dirs                | that of the request; if it has an error, the broker has no replica of the partition (KIP-858) |
 """
@@ -42,7 +42,7 @@ _REGISTRATION, _HEARTBEAT, _UNREGISTRATION, _ALLOCATION, _ASSIGNMENT = 62, 63, 6
 def check_controller_response(watched: Watched, event: RequestDecided) -> None:
     """Check the response of the active controller to a request.
 
-    :raises InvariantViolation: one of the table.
+    :raises InvariantViolation: `controller-response`.
     """
     request, records, response = event.request, event.records, event.response
     assert watched.node is not None
@@ -134,7 +134,7 @@ def _compare_allocate_producer_ids(decision: Decision) -> Iterator[Comparison]:
     response = decision.response
     yield from _compare_broker_epoch(decision.before, decision.request)
     yield "producer_id_start", response.producer_id_start, decision.before.next_producer_id
-    yield "an empty block", response.producer_id_len > 0, True
+    yield "a block with at least one id", response.producer_id_len > 0, True
     yield "the end", response.producer_id_start + response.producer_id_len, decision.after.next_producer_id
 
 

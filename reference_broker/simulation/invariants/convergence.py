@@ -1,4 +1,4 @@
-"""Convergence of a cluster after its faults: the liveness condition, within a bound set by the caller."""
+"""Convergence of a cluster after its faults: the liveness condition. The caller bounds the time that it may take."""
 
 from collections.abc import Collection, Iterator
 
@@ -70,7 +70,7 @@ def _partition_reasons(nodes: dict[int, Node], without: Collection[int]) -> Iter
 
 
 def _directory_reasons(name: str, record: PartitionRecord, nodes: dict[int, Node]) -> Iterator[str]:
-    """Yield replicas whose directory differs from that in the metadata, which the broker reports (KIP-858)."""
+    """Yield a reason for each replica whose directory in the metadata is not that of its broker (KIP-858)."""
     for node_id, directory in zip(record.replicas, record.directories, strict=True):
         if node_id in nodes and nodes[node_id].runtime.identity.directory_id != directory:
             yield f"{name}: replica {node_id} has the directory {directory} in the metadata, which is not the broker's"

@@ -6,7 +6,7 @@
 | `snapshots-kept`  | a leader deletes no snapshot, unless `metadata.max.retention.bytes` or `.ms` is small; a        |
 |                   | follower may delete one when it has fetched a newer one                                         |
 | `closed-durably`  | after a clean shutdown all log files are durable, and the clean-shutdown file exists and has    |
-|                   | the broker epoch                                                                                |
+|                   | the broker epoch. The file may be missing if the node ended before it had opened all its logs   |
 | `cut-durably`     | records that were truncated do not return after a power cut                                     |
 | `no-stray-logs`   | a broker that has applied the metadata has only the logs of its replicas and of the quorum      |
 """
@@ -33,10 +33,10 @@ class FilesInvariants(Observer):
 
     def __init__(self) -> None:
         self._snapshots: dict[int, list[OffsetAndEpoch]] = {}
-        """By node, while it runs."""
+        """The known snapshots by node, while the node runs."""
 
     def ended(self, watched: Watched) -> None:
-        """Check the files that a clean shutdown leaves."""
+        """Record the broker epoch in the clean-shutdown file, and check the files that a clean shutdown leaves."""
         self._snapshots.pop(watched.node_id, None)
         is_marked = watched.disk.exists(CLEAN_SHUTDOWN_FILE)
         may_return = CLEAN_SHUTDOWN_FILE in watched.disk.may_return("")  # the power may be cut during its deletion
@@ -103,7 +103,10 @@ def _has_opened_logs(node: Node) -> bool:
 
 
 def _marked_epoch(watched: Watched) -> int:
-    """Return the broker epoch in the clean-shutdown file: that of this incarnation, or of the one before (KIP-966)."""
+    """Return the broker epoch in the clean-shutdown file (KIP-966).
+
+    It must be that of this incarnation if the incarnation was registered. Otherwise it may be that of an earlier one.
+    """
     epoch = json.loads(bytes(watched.disk.files[CLEAN_SHUTDOWN_FILE]))["brokerEpoch"]
     node = watched.node
     known = None if node is None else node.metadata.image.brokers.get(watched.node_id)

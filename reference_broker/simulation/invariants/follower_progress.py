@@ -1,10 +1,11 @@
-"""Followers as their leader knows them, by a replay of their fetches (`Replica.updateFetchStateOrThrow`).
+"""The leader's state of its followers, compared with a replay of their fetches (`Replica.updateFetchStateOrThrow`).
 
 | name                | what must hold                                                                                |
 |---------------------|-----------------------------------------------------------------------------------------------|
-| `follower-progress` | a leader records correctly when a follower was last caught up. A fetch from the log end: now. |
-|                     | A fetch from the log end at the previous fetch: the time of the previous fetch. Any other     |
-|                     | fetch: unchanged. The ISR depends on this time                                                |
+| `follower-progress` | a leader records correctly when a follower was last caught up. If the follower fetches from   |
+|                     | the log end, it is caught up at this time. If it fetches from an offset that was the log end  |
+|                     | at its previous fetch, or above, it was caught up at the time of the previous fetch. Any      |
+|                     | other fetch leaves the time unchanged. The ISR depends on this time                           |
 
 The first fetch in a leader epoch is not checked: the epoch begins with a state that depends on the ISR. Whether the
 follower's end offset is that of its fetch is checked with the high watermark (`watermark-on-isr`).

@@ -31,17 +31,17 @@ class GroupOffsetInvariants:
         self._watch = watch
         self._partitions = partitions
         self._last: dict[Entry, Batch] = {}
-        """The batch of the last acknowledged commit."""
+        """The batch of the last acknowledged commit, by group and partition."""
 
     def acknowledged(self, group: str, topic: str, partition: int, offset: int) -> None:
-        """Note that a client received the response to its OffsetCommit."""
+        """Find the committed batch of an OffsetCommit whose response a client has received, and remember it."""
         found = self._ledger(group)
         if found is None:
             raise InvariantViolation("group-offset-stays", f"{group} has committed {offset}, but no partition exists")
         key, ledger = found
         holder = self._holder(key, ledger)
         if holder is None and ledger.committed:
-            return  # no node with it is running
+            return  # no open replica has the last committed batch
         for batch in reversed(ledger.committed):
             assert holder is not None
             for commit, value in _commits(holder, batch):
@@ -79,7 +79,7 @@ class GroupOffsetInvariants:
         return None
 
     def check_everything(self) -> None:
-        """Check all acknowledged commits: at the end, and when the cluster is healthy again."""
+        """Check all acknowledged commits and all coordinators, at the end and when the cluster is healthy again."""
         for entry, batch in self._last.items():
             found = self._ledger(entry[0])
             assert found is not None
@@ -93,7 +93,7 @@ class GroupOffsetInvariants:
 
 
 def check_coordinator(node: Node) -> None:
-    """Compare the offsets of a coordinator with the log."""
+    """Compare the loaded offsets of the groups that a node coordinates with the log."""
     if node.broker is None:
         return
     for offsets in node.broker.groups.led.values():

@@ -2,10 +2,10 @@
 
 | name                  | what must hold                                                                              |
 |-----------------------|---------------------------------------------------------------------------------------------|
-| `no-busy-loop`        | a node takes a bounded number of events in one virtual ms (`watch`)                        |
+| `no-busy-loop`        | a node processes a bounded number of events in one virtual ms (`watch`)                     |
 | `ends-without-fault`  | a node ends by itself only if its disk has failed, or if it could not register              |
-| `no-leftovers`        | an idle node has few timers, pending requests and requests in flight; at any time, no       |
-|                       | request waits for a closed connection                                                       |
+| `no-leftovers`        | an idle node has few timers, pending requests and requests in flight. No node has a pending |
+|                       | request of a closed connection                                                              |
 | `channel-timeout`     | a node disconnects from a peer only after the deadline of a request to that peer            |
 | `shutdown-completes`  | a node that leaves the quorum ends when another node leads the quorum, or if there is no    |
 |                       | other voter (`KafkaRaftClient.pollShutdown`)                                                |
@@ -39,7 +39,7 @@ class HealthInvariants(Observer):
             raise InvariantViolation("ready-is-running", detail)
 
     def quorum_changed(self, watched: Watched) -> None:
-        """Check timeouts and pending requests: with each change of the quorum's state, and at least once a second."""
+        """Check timeouts, the end of a shutdown, and pending requests of closed connections."""
         assert watched.node is not None
         _check_timeouts(watched, watched.node.runtime.channels)
         _check_end(watched, watched.quorum)
@@ -91,7 +91,7 @@ def _is_explained(machine: Machine) -> bool:
 
 
 def check_idle(watched: Watched) -> None:
-    """Check that few requests are pending, after the clients are gone and while the cluster is healthy."""
+    """Check that a node is idle. The clients must have disconnected, and the cluster must be healthy."""
     node = watched.node
     assert node is not None
     for what, count, most in _pending(watched.machine, node):

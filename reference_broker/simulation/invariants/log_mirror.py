@@ -87,7 +87,7 @@ class LogMirror:
         return self.batches[first:last]
 
     def headers_backwards(self, log: UnifiedLog) -> Iterator[BatchHeader]:
-        """Yield complete headers from the files, the last one first, as far back as files exist."""
+        """Yield all header fields of the batches, the last batch first, until a segment file is missing."""
         files = cast("MemoryDisk", log.disk).files
         for batch in reversed(self.batches):
             data = files.get(_path(log.directory, batch.segment))
@@ -96,7 +96,7 @@ class LogMirror:
             yield BatchHeader.parse(data, batch.position)
 
     def not_durable_below(self, log: UnifiedLog, end_offset: int) -> Batch | None:
-        """Return the last batch below an offset if a power cut would lose it."""
+        """Return the last batch that ends below an offset if a power cut could lose it."""
         last = self.before(end_offset)
         if last is None:
             return None

@@ -19,8 +19,8 @@ image too, and its changes are checked. The image of each node is compared with 
 |                             | is recovering (KIP-704); no other change starts a recovery                            |
 | `moved-in-sync`             | a reassignment completes only when all target replicas are in sync (KAFKA-15665)      |
 | `joins-isr-complete`        | a replica that joins an ISR has all committed records                                 |
-| `broker-epochs-grow`        | a new incarnation of a broker is registered with the offset of its registration as    |
-|                             | its broker epoch; the same incarnation keeps its epoch                                |
+| `broker-epochs-grow`        | the broker epoch of a new incarnation is the offset of its registration, or an        |
+|                             | earlier offset of the same batch; the same incarnation keeps its epoch                |
 | `ids-unique`                | topic names, topic ids, directory ids and blocks of producer ids are unique           |
 | `one-controller-per-epoch`  | an active controller leads the quorum, and no other controller is active in that      |
 |                             | epoch                                                                                 |
@@ -76,7 +76,7 @@ class MetadataInvariants(Observer):
     """Checks of the committed metadata.
 
     :param partitions: invariants to notify of changes of partitions.
-    :param properties: properties of the nodes, which apply where topic and cluster set nothing.
+    :param properties: properties of the nodes. They apply if no override of the topic, a broker or the cluster does.
     :ivar permitted_unclean: partitions whose unclean election was requested. An entry permits one election at any later
         time.
     """
@@ -282,9 +282,11 @@ class MetadataInvariants(Observer):
         return f"{self.image.topics_by_id[partition.topic_id].name}-{partition.partition_id}"
 
     def _may_be_unclean(self, partition: PartitionRecord) -> bool:
-        """Whether an unclean election is permitted, by the first of topic, broker, cluster and node that sets this.
+        """Whether an unclean election is permitted.
 
-        Kafka uses the broker configuration of the active controller. Here the configuration of any broker is enough.
+        If the topic has an override, it decides. Otherwise the election is permitted if the override of any broker
+        permits it, or else by the cluster default, or by the properties of the nodes if there is no cluster default.
+        Kafka uses only the configuration of the active controller among those of the brokers.
         """
         image = self.image
         brokers = [image.overrides(ResourceType.BROKER, str(broker_id)) for broker_id in image.brokers]

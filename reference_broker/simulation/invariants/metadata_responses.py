@@ -1,4 +1,4 @@
-"""Responses about the cluster agree with the metadata image of the broker at that moment: `metadata-response`.
+"""Responses about the cluster agree with the metadata image of the broker that sends them: `metadata-response`.
 
 Only fields that change with faults are compared. Requirements specify the rest of these responses for healthy clusters
 (`conformance/requirements/metadata.py`, `configs.py`).
@@ -10,7 +10,8 @@ Only fields that change with faults are compared. Requirements specify the rest 
 | DescribeTopicPartitions | the same for each partition, without the error, and the eligible leader replicas        |
 |                         | (KIP-966)                                                                               |
 | DescribeCluster         | the unfenced brokers, and fenced ones if they are requested (KIP-700, KIP-1073)         |
-| FindCoordinator         | the leader of the group's partition, or the error if there is no live leader            |
+| FindCoordinator         | the leader of the group's partition, or COORDINATOR_NOT_AVAILABLE if the partition has  |
+|                         | no unfenced leader with the client's listener                                           |
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -35,7 +36,7 @@ _BROKER_ENDPOINT: Final = 1
 def check_metadata_response(watched: Watched, event: ResponseSent) -> None:
     """Check a response that a broker is about to send.
 
-    :raises InvariantViolation: one of the table.
+    :raises InvariantViolation: `metadata-response`.
     """
     request, response = event.request, event.body
     compare = _COMPARISONS.get(request.api_key)
@@ -50,8 +51,8 @@ def check_metadata_response(watched: Watched, event: ResponseSent) -> None:
 class _VisibleCluster:
     """The cluster as it is visible to clients of one listener.
 
-    :ivar reachable: the brokers with that listener, by id, fenced ones too.
-    :ivar alive: those of them that are not fenced.
+    :ivar reachable: host, port and registration of the brokers with that listener, fenced or not, by broker id.
+    :ivar alive: the ids of the reachable brokers that are not fenced.
     """
 
     def __init__(self, watched: Watched, request: Request) -> None:
@@ -66,11 +67,11 @@ class _VisibleCluster:
         self.alive = [broker_id for broker_id, (*_, broker) in self.reachable.items() if not broker.fenced]
 
     def addresses(self, nodes: Iterable[int]) -> list[tuple[int, str, int]]:
-        """Return ids and addresses."""
+        """Return the id, host and port of each of some reachable brokers."""
         return [(node, *self.reachable[node][:2]) for node in nodes]
 
     def compare_controller(self, returned: int) -> Iterator[Comparison]:
-        """Compare the controller id: the id of this broker, or of any unfenced broker if this one is fenced."""
+        """Check the controller id: that of this broker; if it is fenced, that of any unfenced one, or -1 if none is."""
         allowed = [self.node_id] if self.node_id in self.alive else self.alive or [_NO_NODE]
         yield f"controller_id among {allowed}", returned in allowed, True
 
@@ -96,7 +97,7 @@ def _known_partitions(visible: _VisibleCluster, response: Any) -> Iterator[tuple
 
 def _compare_metadata(visible: _VisibleCluster, request: Request, response: Any) -> Iterator[Comparison]:
     if 10 <= request.api_version < 12 and not response.brokers:
-        return  # INVALID_REQUEST as a whole
+        return  # the whole request was rejected with INVALID_REQUEST
     yield (
         "brokers",
         [(each.node_id, each.host, each.port) for each in response.brokers],
@@ -154,7 +155,7 @@ def _compare_coordinators(visible: _VisibleCluster, request: Request, response: 
 
 
 def _hash(key: str) -> int:
-    """Return Java's hash of a string without its sign (`Utils.abs`), as Kafka's `GroupMetadataManager` does."""
+    """Return the absolute value (`Utils.abs`) of Java's hash of a string, as Kafka's `GroupMetadataManager` does."""
     data = key.encode("utf-16-be")
     units = [256 * high + low for high, low in zip(data[::2], data[1::2], strict=True)]
     value: int = sum(unit * 31**power for power, unit in enumerate(reversed(units))) % 2**32

@@ -1,14 +1,16 @@
-"""Derived state of a log, recomputed from its batches: when it is opened or truncated, and at the end.
+"""Derived state of a log, recomputed from its batches when the log is opened or truncated, and at the end of a run.
 
 | name                   | what must hold                                                                             |
 |------------------------|--------------------------------------------------------------------------------------------|
 | `batches-intact`       | the files contain what was written to them, and every checksum is correct                  |
-| `segments-fit-log`     | segments are in order, end with their last batch, and there are no files of other segments |
+| `segments-fit-log`     | segments are in order, and there are no files of other segments. The last segment ends     |
+|                        | with its last batch; an earlier one ends there or later                                    |
 | `snapshots-taken`      | each segment that was rolled above the log start offset since the log was opened has a     |
 |                        | snapshot of the producer state at its base offset                                          |
-| `index-fits-log`       | the entries are those of existing batches, in order; every offset is found at its position |
-| `time-index-fits-log`  | the entries have the largest timestamp so far; a timestamp is found at its first           |
-|                        | occurrence                                                                                 |
+| `index-fits-log`       | the entries are those of existing batches, in order; a lookup of an offset (some are       |
+|                        | tried) finds the position of its batch                                                     |
+| `time-index-fits-log`  | the entries have the largest timestamp so far; a lookup of a timestamp (some are tried)    |
+|                        | finds an offset in the first batch with a timestamp that is not lower                      |
 | `epochs-fit-log`       | the leader epoch cache has the epochs of the batches, and at most one more epoch, which    |
 |                        | begins at the log end                                                                      |
 | `producers-fit-log`    | the producer states have the epochs, sequences and offsets of their last batches           |
@@ -35,18 +37,18 @@ from reference_broker.simulation.invariants.violation import InvariantViolation
 from reference_broker.simulation.invariants.watch import Before, Observer, Replica, Watched
 
 _LOOKUPS_MAX = 16
-"""Number of offsets and timestamps to look up, evenly spread over the log."""
+"""Approximate number of batches, evenly spread over the log, whose offsets and timestamps are looked up."""
 
 
 class OracleInvariants(Observer):
-    """Checks of a log that was opened or truncated. All logs are checked only at the end."""
+    """Checks of a log when it is opened or truncated. The caller checks all logs at the end of a run."""
 
     def opened(self, watched: Watched, replica: Replica, log: LogChange) -> None:
-        """Check an opened log: its end, epochs, producers and indexes."""
+        """Check all derived state of an opened log."""
         check_replica(watched, replica)
 
     def changed(self, watched: Watched, replica: Replica, before: Before) -> None:
-        """Check a truncated log."""
+        """Check all derived state of a log that was truncated at its end."""
         if before.log.removed:
             check_replica(watched, replica)
 
@@ -77,7 +79,7 @@ def check_log(name: object, log: UnifiedLog, mirror: LogMirror, wall_ms: int, *,
 
 
 def check_checkpoints(owner: object, disk: MemoryDisk) -> None:
-    """Check that the three checkpoint files can be read. They may be older than a truncation or a power cut."""
+    """Check that the three checkpoint files can be read. Their offsets may precede a truncation or a power cut."""
     for name in (RECOVERY_POINT_FILE, LOG_START_FILE, HIGH_WATERMARK_FILE):
         if disk.exists(name) and len(read_offsets(disk, name)) != bytes(disk.files[name]).count(b"\n") - 2:
             raise InvariantViolation("recovery-point", f"{owner}: {name} cannot be read")
@@ -109,7 +111,10 @@ class _Oracle:
     # Batches and segments
 
     def check_batches(self, mirror: LogMirror) -> None:
-        """Compare the batches with the mirror. Below the log start, a power cut may restore deleted segments."""
+        """Compare the batches with the mirror.
+
+        Batches below the log start are ignored, because a power cut may restore deleted segments.
+        """
         fresh = LogMirror()
         fresh.follow(self._log)
         start_offset = self._log.log_start_offset
@@ -145,8 +150,9 @@ class _Oracle:
             self._violated("recovery-point", f"{log.recovery_point} is beyond the end {log.log_end_offset}")
 
     def check_snapshots(self, trusted_offset: int) -> None:
-        """Check that every segment but the first, above the log start and `trusted_offset`, begins with a snapshot.
+        """Check that there is a snapshot of the producer state at the base offset of every segment but the first.
 
+        Only segments that begin above the log start and `trusted_offset` are checked.
         `ProducerStateManager.truncateAndReload` deletes snapshots at or below the log start.
         """
         required_above = max(trusted_offset, self._log.log_start_offset)
@@ -254,7 +260,10 @@ class _Oracle:
         self._check_remembered(max([log.log_start_offset, *(header.base_offset for header in whole[:1])]))
 
     def _without_gaps(self) -> list[BatchHeader]:
-        """Return the headers above the log start and after the last gap: a power cut may restore deleted segments."""
+        """Return the headers above the log start and after the last gap in the offsets.
+
+        There is a gap if a power cut has restored some of the deleted segments.
+        """
         headers = [header for header in self._all if header.last_offset >= self._log.log_start_offset]
         begins = [
             place + 1 for place, (one, other) in enumerate(pairwise(headers)) if one.last_offset + 1 < other.base_offset
@@ -262,7 +271,7 @@ class _Oracle:
         return headers[max(begins, default=0) :]
 
     def _check_remembered(self, from_offset: int) -> None:
-        """Check that the log has every batch of the producer states from an offset on. It may lack earlier ones."""
+        """Check that the log has every batch of the producer states from an offset on. It may lack earlier batches."""
         written = {(header.producer_id, header.base_offset) for header in self._all}
         for producer_id, state in self._log.producers.states.items():
             for batch in state.batches:
@@ -303,7 +312,7 @@ def _with_records(log: UnifiedLog) -> list[tuple[int, int]]:
 
 
 def _largest_timestamps(headers: list[tuple[int, BatchHeader]]) -> Iterator[tuple[int, int]]:
-    """Yield last offset and timestamp of each batch with the largest timestamp so far."""
+    """Yield last offset and timestamp of each batch whose timestamp is larger than those of all previous batches."""
     largest_ms = NO_TIMESTAMP
     for _, header in headers:
         if header.max_timestamp_ms > largest_ms:

@@ -18,7 +18,7 @@
 |                             | has the leader's epoch, even before the first record of that epoch (`makeLeader`)     |
 | `recovery-point`            | records below the recovery point are durable, and fewer than `flush.messages` records |
 |                             | are above it                                                                          |
-| `recovery-keeps`            | a log is unchanged when it is opened after a stop or a kill                           |
+| `recovery-keeps`            | a log loses no batch at its end when it is opened after a stop or a kill              |
 | `acknowledged-is-committed` | records that were acknowledged with acks=all were below a leader's high watermark     |
 
 A power cut, a new disk or damage (`allow_loss`) may remove records from a disk. This is permitted, because the replica
@@ -60,11 +60,11 @@ class Ledger:
     lossy: set[int] = field(default_factory=set)
     """Nodes whose replica may lack committed records, because their disk has lost content."""
     left: set[int] = field(default_factory=set)
-    """Nodes removed from the assignment. A node that was down deletes its log when it applies the record."""
+    """Nodes removed from the assignment. A node that was down deletes its log when it applies the removal."""
 
     @property
     def last_committed(self) -> Batch | None:
-        """The last committed batch. By log matching, a log with this one has all of them."""
+        """The last committed batch. By log matching, a log that has this batch has all committed batches."""
         return self.committed[-1] if self.committed else None
 
     @property
@@ -73,7 +73,7 @@ class Ledger:
         return self.committed[-1].last_offset + 1 if self.committed else 0
 
     def committed_at(self, offset: int) -> Batch | None:
-        """Return the committed batch at an offset."""
+        """Return the committed batch that contains an offset."""
         number = bisect_right(self.committed, offset, key=_base_offset) - 1
         return self.committed[number] if number >= 0 and self.committed[number].last_offset >= offset else None
 
@@ -117,7 +117,7 @@ class PartitionInvariants(Observer):
             self._damaged.add(node_id)
 
     def acknowledged(self, name: tuple[str, int], offset: int, *, epoch: int | None, crc: int | None) -> None:
-        """Check that a record acknowledged with acks=all is committed."""
+        """Check that a record acknowledged with acks=all was committed. Its loss may have been permitted since."""
         ledgers = [ledger for ledger in self.ledgers.values() if ledger.name == name]
         if not any(self._has_acknowledged(ledger, offset, epoch, crc) for ledger in ledgers):
             detail = (
@@ -140,7 +140,7 @@ class PartitionInvariants(Observer):
             self.may_lose.add(watched.node_id)
 
     def ended(self, watched: Watched) -> None:
-        """Note how a node ended: a power cut loses unflushed records, and a failed disk lacks its last change."""
+        """Note how a node ended: a power cut may lose unflushed records, and a failed disk may lack its last change."""
         node_id, machine = watched.node_id, watched.machine
         if watched.open:
             self._failed.discard(node_id)
@@ -153,7 +153,10 @@ class PartitionInvariants(Observer):
             self._failed.add(node_id)
 
     def opened(self, watched: Watched, replica: Replica, log: LogChange) -> None:
-        """Check that a log is unchanged after a restart, unless its disk may have lost content."""
+        """Check that a log has lost no batch at its end in a restart.
+
+        A loss is permitted if the disk may have lost content or has failed, or if the replica left the assignment.
+        """
         ledger = self.ledger(replica.key, replica.name)
         if log.removed:
             if replica.node_id in self.may_lose:
@@ -233,7 +236,8 @@ class PartitionInvariants(Observer):
         before = batches[number - 1] if number else None
         for batch in added:
             self._check_follows(ledger, replica, before, batch)
-            # Epochs below a log start are not compared: a follower whose log ends there may keep diverging records.
+            # Epochs below the highest log start are not compared: a follower whose log ends below it may keep records
+            # that diverge.
             is_gone = before is not None and before.last_offset < ledger.highest_start
             ledger.matching.check(replica, None if is_gone else before, batch)
             before = batch
@@ -242,7 +246,7 @@ class PartitionInvariants(Observer):
         known = partition.log.epochs.epoch_for_offset(last.base_offset)
         if last.base_offset >= replica.start_offset and known != last.epoch:
             raise InvariantViolation("epochs-fit-log", f"{replica} has epoch {known} for {last}")
-        # Below an announced log start, a power cut may restore some of the deleted segments.
+        # Below the highest log start, a power cut may restore some of the deleted segments.
         if replica.end_offset != last.last_offset + 1 and replica.end_offset > ledger.highest_start:
             raise InvariantViolation("epochs-fit-log", f"{replica} ends at {replica.end_offset}, its last is {last}")
 
@@ -281,7 +285,10 @@ class PartitionInvariants(Observer):
             self._commit(ledger, replica)
 
     def _check_complete(self, ledger: Ledger, replica: Replica) -> None:
-        """Check that a new leader has the last committed batch, and by log matching all of them."""
+        """Check that a new leader has the last committed batch, and thus (log matching) all committed batches.
+
+        If the leader may lack committed batches, permit the loss of those that it lacks.
+        """
         last = ledger.last_committed
         if last is None or last.last_offset < replica.start_offset or self._holds(replica, last):
             return
@@ -331,7 +338,7 @@ class PartitionInvariants(Observer):
                 raise InvariantViolation("joins-isr-complete", f"{detail}, below {replica.high_watermark}")
 
     def _has_left(self, node_id: int, key: PartitionKey) -> bool:
-        """Whether a node has applied the record by which it is no longer a replica."""
+        """Whether a running node has no replica of the partition according to the metadata that it has applied."""
         node = self._watch.nodes[node_id].node
         partition = None if node is None else node.metadata.image.partition_by_id(*key)
         return node is not None and (partition is None or node_id not in partition.replicas)

@@ -13,9 +13,9 @@
 | `quorum-durable`              | appended records are flushed before any other node can learn of them                |
 | `quorum-log-matching`         | see `log_matching`                                                                  |
 | `quorum-leader-complete`      | an elected leader has all committed records                                         |
-| `quorum-votes`                | a node grants votes and pre-votes only to candidates whose log is not behind, and   |
-|                               | stores only votes that were requested                                               |
-| `quorum-check-quorum`         | a leader that a majority cannot reach resigns                                       |
+| `quorum-votes`                | a node grants votes and pre-votes only to candidates whose log is not behind its    |
+|                               | own, and stores only votes that were requested; it stores no pre-vote               |
+| `quorum-check-quorum`         | a leader that receives no fetches from a majority resigns within a bound            |
 | `quorum-consistent`           | no node has to reject a response of a voter because it contradicts the node's state |
 
 A voter whose disk was wiped or damaged may have lost its vote or committed records (`with_lost_content`). This may be
@@ -91,7 +91,7 @@ class QuorumInvariants:
         self._logs.pop(node_id, None)
 
     def resumed(self, node_id: int, now_ms: int) -> None:
-        """Note that a paused node has resumed. As in Kafka, fetches that waited meanwhile count as contact now."""
+        """Note that a paused node has resumed. As in Kafka, fetches that waited in the pause count as contact now."""
         if node_id in self._last_contact_ms:
             self._last_contact_ms[node_id] = {_BEGINNING: now_ms}
 
@@ -114,7 +114,7 @@ class QuorumInvariants:
         election: ElectionState,
         effects: Collection[object],
     ) -> bool:
-        """Check a response, and return whether it grants a vote.
+        """Check the response to a Vote request. Return whether it grants a vote that is not a pre-vote.
 
         :param end: the end of the node's log before the request.
         :param election: the node's election state before the request. If it already has the requested vote, the vote
@@ -287,7 +287,7 @@ class QuorumInvariants:
             self._check_majority()
 
     def first_committed(self, node_id: int, batch: Batch) -> None:
-        """Observe the first commit of a batch."""
+        """Hook of subclasses: handle the first commit of a batch."""
 
     def _check_installed(self, node_id: int, node: KafkaRaftClient) -> None:
         installed = node.log.snapshots.earliest
@@ -306,7 +306,7 @@ class QuorumInvariants:
         self._applied[node_id] = installed.offset
 
     def check_snapshot_content(self, node_id: int, node: KafkaRaftClient, snapshot_id: OffsetAndEpoch) -> None:
-        """Check that a loaded snapshot is the result of the committed records below its end."""
+        """Hook of subclasses: check that a loaded snapshot is the result of the committed records below its end."""
 
     def check_whole_log(self, node_id: int, node: KafkaRaftClient) -> None:
         """Check all records of a node below its high watermark: once, at the end."""

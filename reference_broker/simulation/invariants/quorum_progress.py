@@ -3,11 +3,11 @@
 | name              | what must hold                                                                                  |
 |-------------------|-------------------------------------------------------------------------------------------------|
 | `quorum-progress` | the leader's state of a voter or observer follows from its fetches in this epoch: the end       |
-|                   | offset, the time of the last fetch, and the last caught-up time. A fetch from the log end sets  |
-|                   | this to now; a fetch from the log end at the previous fetch sets it to the time of the previous |
-|                   | fetch                                                                                           |
+|                   | offset, the time of the last fetch, and the last caught-up time. If a replica fetches from the  |
+|                   | log end, it is caught up at this time. If it fetches from an offset that was the log end at its |
+|                   | previous fetch, or above, it was caught up at the time of the previous fetch                    |
 
-An observer that has not fetched for the session timeout may have been removed.
+If an observer has not fetched for the session timeout, the leader may have removed its state and created it again.
 """
 
 from dataclasses import dataclass, field
@@ -80,7 +80,7 @@ class QuorumProgress:
 
 
 def _described(watched: Watched, state: Leader, replica: ReplicaKey) -> ReplicaState | None:
-    """Return the leader's state of a replica; null for a reader without an id.
+    """Return the leader's state of a replica; None for a reader without an id.
 
     :raises InvariantViolation: the leader has no state of the replica.
     """

@@ -2,20 +2,22 @@
 
 | request           | what must hold for the response                                                                 |
 |-------------------|-------------------------------------------------------------------------------------------------|
-| any of the quorum | a request is rejected as a whole if and only if it is from another cluster. The response has    |
-|                   | the node's epoch, leader and the leader's endpoint; an epoch is rejected as older or newer only |
-|                   | if it is older or newer                                                                         |
+| any of the quorum | INCONSISTENT_CLUSTER_ID is returned if and only if the request is from another cluster. The     |
+|                   | response has the node's epoch, leader and the leader's endpoint; an epoch is rejected as older  |
+|                   | or newer only if it is older or newer                                                           |
 | Vote              | a granted vote is stored. A vote is denied only if the candidate's log is behind, or if the     |
-|                   | node has voted for another candidate, knows a leader, or is a Candidate or Resigned; a pre-vote |
-|                   | only if the log is behind, or by a Leader, or by a Follower whose leader has responded          |
-|                   | (KIP-595, KIP-996)                                                                              |
+|                   | node has voted for another candidate, knows a leader, or is a Candidate or Resigned. A pre-vote |
+|                   | is denied only if the candidate's log is behind, or if the node is a Leader or a Follower whose |
+|                   | leader has responded (KIP-595, KIP-996)                                                         |
 | BeginQuorumEpoch, | the epoch of an accepted request is the node's own afterwards                                   |
 | EndQuorumEpoch    | the same; a follower of the resigned leader waits until its turn among the preferred            |
 |                   | successors, at most the maximum election backoff (KIP-595)                                      |
-| Fetch             | sent by the leader of the epoch, with its high watermark; it has the records from the offset    |
-|                   | on, if there are any, or the diverging epoch, or the id of the snapshot to fetch                |
-| FetchSnapshot     | sent by the leader of the epoch, or after its resignation; it has the bytes that the leader's   |
-|                   | disk has at that position                                                                       |
+| Fetch             | a response without an error is from the leader of the epoch, and has its high watermark. It has |
+|                   | at most one of: records from the fetch offset on, the diverging epoch, the id of the snapshot   |
+|                   | to fetch. If it has none of them, the fetch offset is the log end. Only the leader and epoch    |
+|                   | are compared if the leader has resigned since                                                   |
+| FetchSnapshot     | a response without an error is from the leader of the epoch, which may have resigned since. It  |
+|                   | has the bytes that the leader's disk has at the requested position                              |
 | DescribeQuorum    | the leader returns its state of each voter and observer, each once; another node returns the    |
 |                   | leader that it knows (KIP-836)                                                                  |
 """
@@ -44,7 +46,7 @@ _DESCRIBE_QUORUM, _FETCH_SNAPSHOT = 55, 59
 def check_quorum_response(watched: Watched, event: ResponseSent) -> None:
     """Check a response that a quorum node is about to send.
 
-    :raises InvariantViolation: one of the table.
+    :raises InvariantViolation: `quorum-response`.
     """
     request, response = event.request, event.body
     compare = _COMPARISONS.get(request.api_key)
@@ -204,7 +206,7 @@ def _compare_fetch(watched: Watched, request: Any, response: Any) -> Iterator[Co
 
 
 def _divergence(quorum: KafkaRaftClient, fetch_offset: int, epoch: int) -> tuple[int, int] | None:
-    """Return the diverging epoch and its end offset for a log with this end; None if it does not diverge.
+    """Return the diverging epoch and its end offset for a follower's log with this end; None if it does not diverge.
 
     The log of this node must begin at offset 0.
     """
@@ -288,7 +290,7 @@ def _compare_described_partition(watched: Watched, state: Leader, part: Any) -> 
 
 
 def _compare_replica(returned: Any, state: ReplicaState) -> Iterator[Comparison]:
-    """Compare the times, which are part of version 1 (KIP-836)."""
+    """Compare the times, which responses have from version 1 on (KIP-836)."""
     if hasattr(returned, "last_fetch_timestamp"):
         fetched_ms = -1 if state.last_fetch is None else state.last_fetch.wall_ms
         actual = returned.last_fetch_timestamp, returned.last_caught_up_timestamp

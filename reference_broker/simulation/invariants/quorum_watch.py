@@ -1,4 +1,4 @@
-"""Connection of the quorum's invariants to a cluster: state changes of its nodes, their requests and responses.
+"""Connection of the quorum's invariants to the nodes of a cluster: their state changes, requests and responses.
 
 Two invariants are checked here:
 
@@ -7,7 +7,8 @@ Two invariants are checked here:
 | `quorum-remembers`    | a node's epoch, leader and vote are in its `quorum-state` file before the node sends them   |
 | `quorum-starts-known` | a voter starts as Resigned if it led its last epoch, as Follower if another leader is       |
 |                       | known, as Candidate if it had voted for itself, else as Unattached                          |
-|                       | (`QuorumState.initialize`)                                                                  |
+|                       | (`QuorumState.initialize`). If its election timeout has expired already, it is Prospective. |
+|                       | A single voter is not checked                                                               |
 """
 
 import json
@@ -45,7 +46,7 @@ class QuorumWatch(Observer):
         """By node: its log end and election state before the request that it is handling."""
 
     def subscribe(self, watch: Watch) -> None:
-        """Observe the requests of the quorum too. While a node handles a request, nothing else changes the node."""
+        """Observe the requests of the quorum too. Nothing else changes a node while it handles a request."""
         watch.subscribe(QuorumRequestReceived, self._received)
         watch.subscribe(QuorumRequestHandled, self._handled)
         watch.subscribe(QuorumFetchRecorded, self._progress.on_fetch)

@@ -3,7 +3,7 @@
 | record                            | metadata image after it                                                          |
 |-----------------------------------|----------------------------------------------------------------------------------|
 | Partition, Register…, Topic       | has the fields of the record                                                     |
-| PartitionChange                   | has the fields of the record that are not null; the other fields are unchanged.  |
+| PartitionChange                   | has the fields that the record sets; the other fields are unchanged.             |
 |                                   | The partition epoch increases by one. The leader epoch increases by one if the   |
 |                                   | record has a leader, even if it is the present leader                            |
 | FenceBroker, UnfenceBroker        | only the broker's fenced state is changed                                        |

@@ -74,7 +74,7 @@ def _copied(disk: SimulatedDisk | MemoryDisk, directory: str) -> MemoryDisk:
 
 
 def _damage_last_entry(disk: MemoryDisk, directory: str) -> bool:
-    """Change the position in the last entry of the last offset index. False if there is no entry."""
+    """Change the position in the last entry of the last offset index. Return False if there is no entry."""
     path = max(
         (path for path in disk.files if path.startswith(f"{directory}/") and path.endswith(".index")), default=""
     )

@@ -45,7 +45,7 @@ _RAFT: Final = "raft"
 def check_request(watched: Watched, event: RequestSent) -> None:
     """Check a request that a node is about to send.
 
-    :raises InvariantViolation: one of the table.
+    :raises InvariantViolation: `request-matches-state`.
     """
     channel, request = event.channel, event.body
     compare = (_QUORUM_COMPARISONS if channel.purpose == _RAFT else BROKER_COMPARISONS).get(request.__api_key__)
@@ -154,7 +154,7 @@ def _compare_fetch_snapshot(watched: Watched, channel: Channel, request: Any) ->
     yield "replica_id", request.replica_id, watched.node_id
     yield "replica_directory_id", partition.replica_directory_id, _directory_id(watched)
     yield "current_leader_epoch", partition.current_leader_epoch, state.epoch
-    # The destination is not checked: a follower without contact to its leader sends to any voter, to find the leader.
+    # The destination may be any voter: a follower without contact to its leader sends to any voter to find the leader.
     actual = partition.snapshot_id.end_offset, partition.snapshot_id.epoch
     yield "snapshot_id", actual, (state.snapshot_id.offset, state.snapshot_id.epoch)
     yield "position", partition.position, len(state.snapshot)

@@ -1,17 +1,17 @@
-"""Responses about a partition agree with the state of the broker that sends them, at that moment.
+"""Responses about a partition agree with the state of the broker when it sends them.
 
 | name                | what must hold                                                                                |
 |---------------------|-----------------------------------------------------------------------------------------------|
-| `offset-response`   | ListOffsets returns the high watermark, the log start offset, or the first record of a        |
-|                     | timestamp. A new leader returns no latest offset before it has committed all records that it  |
-|                     | had at its election (KIP-207)                                                                 |
+| `offset-response`   | ListOffsets returns the high watermark, the log start offset, or an offset in the first batch |
+|                     | with a record at or after a timestamp. A new leader returns no latest offset before it has    |
+|                     | committed all records that it had at its election (KIP-207)                                   |
 | `epoch-response`    | the end offset of an epoch is the end of its last batch, in responses to OffsetForLeaderEpoch |
 |                     | and in the diverging epoch of a Fetch response (KIP-101, KIP-279, KIP-595)                    |
 | `isr-response`      | with acks=all, NOT_ENOUGH_REPLICAS is returned only if the ISR is below                       |
 |                     | `min.insync.replicas`. Only the current leader acknowledges, and only if its maximal ISR      |
 |                     | (`replication.isr`) is not below that number                                                  |
-| `backs-off`         | a follower whose fetches are rejected does not repeat them more often than                    |
-|                     | `replica.fetch.backoff.ms` permits                                                            |
+| `backs-off`         | a broker rejects at most five fetches of a follower for a partition and leader epoch within   |
+|                     | `replica.fetch.backoff.ms`; OFFSET_OUT_OF_RANGE does not count                                |
 | `records-response`  | a Fetch response begins with the batch of the log that contains the requested offset          |
 
 These values depend on replicas that lag, on failovers and on logs of several segments. A response is compared only with
@@ -120,7 +120,8 @@ def _violated(name: str, partition: Partition, detail: str) -> InvariantViolatio
 
 def _check_isr(broker: Broker, body: Any, returned: Any, partition: Partition) -> None:
     is_accepted = returned.error_code is ErrorCode.none and body.acks == _ACKS_ALL
-    is_single = sum(len(topic.partition_data) for topic in body.topic_data) == 1  # others may have completed before
+    # One of several partitions may have completed while the broker still led it.
+    is_single = sum(len(topic.partition_data) for topic in body.topic_data) == 1
     if is_accepted and is_single and not partition.is_leader:
         raise _violated("isr-response", partition, "acknowledged under acks=all by a broker that does not lead")
     if not partition.is_leader or not (is_accepted or returned.error_code in _TOO_FEW):
@@ -179,7 +180,7 @@ def _record_caught_up(request: Request, requested: Any, returned: Any, replica: 
 
 
 def _check_backoff(watched: Watched, request: Request, requested: Any, error: ErrorCode, replica: Replica) -> None:
-    """Check the time in which the last rejected fetches arrived; single ones may be close if the metadata changed."""
+    """Check the time between the last rejected fetches. A few may be closer together if the metadata has changed."""
     state = getattr(request.body, "replica_state", None)
     if state is None or state.replica_id < 0 or error is ErrorCode.offset_out_of_range:
         return

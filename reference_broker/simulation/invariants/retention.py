@@ -23,7 +23,7 @@ class RetentionInvariants(Observer):
     """An observer of a watch."""
 
     def changed(self, watched: Watched, replica: Replica, before: Before) -> None:
-        """Check deleted segments. A log that was fully truncated has not applied its retention."""
+        """Check deleted segments, except those that a truncation has removed."""
         gone = [batch for batch in before.log.forgotten if batch.last_offset >= before.start_offset]
         assert replica.partition is not None
         if not gone or before.log.removed or replica.start_offset > before.end_offset:

@@ -4,7 +4,7 @@
 |-------------------|-------------------------------------------------------------------------------------------------|
 | `segments-rolled` | a segment to which a batch is appended has at most `segment.bytes` with this batch. Its first   |
 |                   | batch is at most `segment.ms` older than this batch (by record timestamps), and its indexes are |
-|                   | within `segment.index.bytes`                                                                    |
+|                   | within `segment.index.bytes`. The first batch of a segment is not checked                       |
 
 The configuration at the time of the append applies, as in Kafka's `LogSegment.shouldRoll`.
 """

@@ -4,8 +4,9 @@ Between a request and its response, the leader epoch, the fetcher or the log end
 is then stale for this partition. `AbstractFetcherThread.processFetchRequest` uses a response only for partitions whose
 fetch offset and leader epoch are still those of the request.
 
-Stale responses are rare in a run, so the check makes one of each response. When the fetcher has processed it, the log
-ends of some partitions have changed, and the same response is stale for them. `usable_partitions` must not return them.
+Stale responses are rare in a run, so the check uses each response once more. When the fetcher has processed a response,
+the log ends of some partitions have changed, and the same response is stale for these partitions. `usable_partitions`
+must not return them.
 """
 
 from reference_broker.core.replication.fetch_state import FetchPhase, PartitionFetchState

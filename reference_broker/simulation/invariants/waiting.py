@@ -5,14 +5,15 @@
 | `fetch-waits`       | a node returns at most three empty Fetch responses to one connection within `max_wait_ms`     |
 | `stable-offsets`    | an OffsetFetch with `require_stable` returns offsets only after all commits that were in the  |
 |                     | log at its arrival are committed (KIP-447)                                                    |
-| `fetch-completes`   | after a change of a replica, no delayed request is left whose condition holds: for a Fetch,   |
-|                     | that there are records to read, or that the leader or its epoch has changed; for a Produce,   |
-|                     | that the high watermark has reached the end of its records, or that the leader has changed    |
+| `fetch-completes`   | after a change of a replica, no delayed request is left whose condition is met. A Fetch must  |
+|                     | complete if there are records to read (checked for `min_bytes` up to 1), or if the leader or  |
+|                     | its epoch has changed. A Produce must complete if the high watermark has reached the end of   |
+|                     | its records, or if the broker is no longer the leader                                         |
 
-A Fetch of the quorum waits for any `min_bytes`. A few early responses are permitted, because a peer may have abandoned
-earlier requests. A response with an error, a diverging epoch, a snapshot or a new high watermark of the quorum is not
-empty. As in Kafka, a consumer whose fetch offset is above the high watermark does not wait, and a waiting fetch
-continues to wait when the log start offset advances past its fetch offset.
+A Fetch of the quorum also waits if `min_bytes` is 0. A few early responses are permitted, because a peer may have
+abandoned earlier requests. A response with an error, a diverging epoch, a snapshot or a new high watermark of the
+quorum is not empty. As in Kafka, a consumer whose fetch offset is above the high watermark does not wait, and a waiting
+fetch continues to wait when the log start offset advances past its fetch offset.
 """
 
 from collections.abc import Sequence
@@ -51,7 +52,7 @@ class WaitingInvariants(Observer):
         self._empty: dict[Connection, list[int]] = {}
         """By connection: the times of the last empty responses, by the monotonic clock of the sending node."""
         self._pending: dict[int, tuple[Request, list[_Pending | None]]] = {}
-        """By identity of an OffsetFetch with `require_stable`: the request, and what each of its groups waits for."""
+        """By `id` of an OffsetFetch with `require_stable`: the request, and the log end that each group requires."""
 
     def on_request(self, watched: Watched, event: RequestReceived) -> None:
         """Note the commits that an OffsetFetch waits for."""

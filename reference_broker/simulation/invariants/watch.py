@@ -33,13 +33,13 @@ PartitionKey = tuple[UUID, int]
 """A topic's id and the index of one of its partitions."""
 
 EVENTS_AT_ONCE_MAX = 5_000
-"""Limit for one node in one virtual millisecond: many clients cause fewer events, and a busy loop causes more."""
+"""Limit on the events of one node in one virtual ms: many clients cause fewer events, a busy loop causes more."""
 ALL_AT_ONCE_MAX = 8
 """Up to this number, all replicas of a node are checked after each event."""
 _IN_TURN = 2
 _AWAY_MS = 1_000
 _LOOK_AGAIN_MS = 1_000
-"""Period after which an unchanged quorum is checked again, for deadlines."""
+"""Period after which an unchanged quorum is checked again, so that expired deadlines are detected."""
 
 
 @dataclass(eq=False, slots=True)
@@ -48,7 +48,7 @@ class Replica:
 
     :ivar partition: the broker's object; None while the node is down, or if the node has deleted the replica.
     :ivar lives: number of times that the replica was opened.
-    :ivar trusted_offset: segments that begin below it existed when it was last opened.
+    :ivar trusted_offset: segments that begin below this offset existed when the log was last opened.
     :ivar caught_up_ms: when each follower last fetched from the log end, by the monotonic clock of its leader.
     :ivar rejected_ms: times of rejected fetches by that clock, by follower, broker epoch and leader epoch.
     """
@@ -78,7 +78,7 @@ class Replica:
 
 @dataclass(frozen=True, slots=True)
 class Before:
-    """The state of a replica at its previous check; equal fields have not changed."""
+    """The state of a replica at its previous check. `log` has the changes of its log since that check."""
 
     end_offset: int
     start_offset: int
@@ -103,10 +103,10 @@ class Observer:
         """Handle a change of a node's state, log end or high watermark in the quorum."""
 
     def metadata_advanced(self, watched: "Watched", from_offset: int) -> None:
-        """Handle metadata records that a node has applied; they are above this offset."""
+        """Handle the metadata records above `from_offset` that a node has applied."""
 
     def metadata_applied(self, watched: "Watched") -> None:
-        """Handle the end of applying metadata to all replicas of a broker, which may take several steps."""
+        """Handle that a node has applied metadata to all its replicas, for which a broker may need several events."""
 
     def opened(self, watched: "Watched", replica: Replica, log: LogChange) -> None:
         """Handle the opening of a replica's log. `log` has the changes since the last check of that replica."""
@@ -144,7 +144,7 @@ class Watched:
     """Whether the broker was still applying the metadata to its replicas at the last check."""
     event_ms: int = -1
     resumed_ms: int = -1
-    """The time of its last event that followed a long interval without events, as after a pause or with a slow disk."""
+    """The time of the last event after a long interval without events, which a pause or a slow disk may cause."""
     events_at_once: int = 0
     stopped_epoch: int | None = UNKNOWN_EPOCH
     """The broker epoch in the clean-shutdown file of the last run, -1 if there is none; None if a power cut may have
@@ -158,7 +158,7 @@ class Watched:
 
 
 def led_partition(watched: Watched, event: PartitionEvent) -> Partition | None:
-    """Return the replica of an event if it still exists and is the leader; null otherwise."""
+    """Return the replica of an event if it still exists and is the leader; None otherwise."""
     assert watched.node is not None
     assert watched.node.broker is not None
     partition = watched.node.broker.replicas.get(event.topic, event.partition)
@@ -364,6 +364,6 @@ class Watch:
             observer.changed(watched, replica, before)
 
     def look_at_everything(self) -> None:
-        """Check all replicas of all nodes."""
+        """Check all open replicas of all nodes."""
         for watched in self.nodes.values():
             self._look_at_all(watched)

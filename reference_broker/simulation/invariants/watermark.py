@@ -2,10 +2,9 @@
 
 | name                   | what must hold                                                                             |
 |------------------------|--------------------------------------------------------------------------------------------|
-| `watermark-follows`    | the high watermark is not below the smallest log end offset of the leader and the maximal  |
-|                        | ISR (`replication.isr`), unless the ISR is below `min.insync.replicas`. Of the replicas    |
-|                        | outside the ISR, only those that are caught up and could join it hold the high watermark   |
-|                        | back                                                                                       |
+| `watermark-follows`    | unless the ISR is below `min.insync.replicas`, the high watermark is not below the         |
+|                        | smallest log end offset of these replicas: the leader, the maximal ISR                     |
+|                        | (`replication.isr`), and replicas outside it that are caught up and could join the ISR     |
 | `watermark-on-min-isr` | the high watermark does not advance while the ISR is below `min.insync.replicas`           |
 | `leader-is-followed`   | when a follower has used a fetch response, it has the high watermark and log start offset  |
 |                        | of the response, as far as its log reaches (`ReplicaFetcherThread.processPartitionData`).  |
@@ -74,7 +73,10 @@ def check_leader_is_followed(watched: Watched, event: FetchResponseProcessed) ->
 
 
 def _was_used(fetcher: ReplicaFetcher, state: PartitionFetchState, offset: int, data: Any) -> bool:
-    """Whether a follower has used a response: its log end has advanced if, and only if, the response has records."""
+    """Whether a follower has used the data of a partition in a response.
+
+    It has if its fetch state is still current, and if its log end has advanced if and only if the data has records.
+    """
     if data.error_code is not ErrorCode.none or data.diverging_epoch.epoch >= 0:
         return False
     partition, moved = state.partition, state.partition.log.log_end_offset - offset
