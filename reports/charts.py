@@ -181,7 +181,7 @@ def figure(value: float | None) -> str:
     size = abs(value)
     for limit, name in ((1e9, "G"), (1e6, "M")):
         if size >= limit * 10:
-            return f"{value / limit:,.3g}{name}".replace("e+03", ",000")
+            return f"{value / limit:,.0f}{name}" if size >= limit * 100 else f"{value / limit:.3g}{name}"
     if size >= 100 or value == int(value):
         return f"{value:,.0f}"
     return f"{value:.3g}"

@@ -173,4 +173,9 @@ def leader_rows(spells: Sequence[Mapping[str, Any]], axis: TimeAxis, nodes: Sequ
 
 
 def _leader(spell: Mapping[str, Any]) -> str:
-    return "none" if (spell["leader"] or -1) < 0 else str(spell["leader"])
+    return str(spell["leader"]) if has_leader(spell) else "none"
+
+
+def has_leader(spell: Mapping[str, Any]) -> bool:
+    """Whether a spell of the table `leadership` has a leader, which may be node 0."""
+    return spell["leader"] is not None and spell["leader"] >= 0

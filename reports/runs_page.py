@@ -25,7 +25,7 @@ from reports.jobs.fate import DELIVERY
 from reports.jobs.figures import FIGURES, tables_of_run
 from reports.jobs.report import TABLES, Report
 from reports.rendering import render
-from reports.run_over_time import READS, charts_of, fault_rows, leader_rows, seconds, shades
+from reports.run_over_time import READS, charts_of, fault_rows, has_leader, leader_rows, seconds, shades
 from reports.terminal import place
 
 FILE_NAME: Final = "report.html"
@@ -106,7 +106,7 @@ def _view(report: Report, number: int, row: Mapping[str, Any]) -> RunView:
     run = report.runs[number]
     tables = {name: table.to_pylist() for name, table in tables_of_run(report.tables, run.name).items()}
     axis = TimeAxis(max(report.ends_ns[number] / SECOND_NS, 1.0))
-    nodes = sorted({spell["leader"] for spell in tables["leadership"] if (spell["leader"] or -1) >= 0})
+    nodes = sorted({spell["leader"] for spell in tables["leadership"] if has_leader(spell)})
     return RunView(
         number,
         run.info,

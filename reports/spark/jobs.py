@@ -90,5 +90,7 @@ def spark_engine(master: str | None = None, on_progress: Listener | None = None)
             yield engine
         finally:
             engine.close()
-            if before is not None:
+            if before is None:
+                spark.conf.unset("spark.sql.execution.arrow.maxRecordsPerBatch")
+            else:
                 spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", before)

@@ -51,5 +51,6 @@ def test_span_is_visible_and_has_its_label_if_it_fits():
 
 
 def test_figures_as_text():
-    numbers = (None, 0.0, 0.1234, 12.345, 1234.0, 12_345_678.0, 5e10)
-    assert [figure(value) for value in numbers] == ["-", "0", "0.123", "12.3", "1,234", "12.3M", "50G"]
+    numbers = (None, 0.0, 0.1234, 12.345, 1234.0, 12_345_678.0, 234_567_890.0, 1_234_567_890.0, 5e10)
+    texts = ["-", "0", "0.123", "12.3", "1,234", "12.3M", "235M", "1,235M", "50G"]
+    assert [figure(value) for value in numbers] == texts

@@ -41,6 +41,16 @@ def test_foreign_text_is_escaped(tmp_path):
     assert "[red]" in shown
 
 
+def test_node_0_can_be_a_leader(tmp_path):
+    tables = Tables(run_id="zero")
+    tables.op(0, "produce", 0, 5 * SECOND, "ok", acks=-1)
+    for begin, leader in ((0, 0), (2 * SECOND, None)):
+        state = {"topic": "t", "partition": 0, "leader": leader, "leader_epoch": 1 + begin, "isr": [0, 1]}
+        tables.add("states", asked_ns=begin, answered_ns=begin + 1, source="metadata", **state)
+    page = runs_page(report_of(tmp_path, tables))
+    assert "leader 0" in page
+
+
 def test_page_of_a_long_run_is_small(tmp_path):
     tables = Tables(run_id="long")
     for number in range(4000):
