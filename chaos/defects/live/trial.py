@@ -30,11 +30,11 @@ CLEAN: Final = "reference"
 
 @dataclass(frozen=True, slots=True)
 class LiveTried:
-    """One defect, or the clean broker, in one round.
+    """Result of one round with one defect, or on the clean broker.
 
     :ivar target: `defective:NAME`, or the clean broker.
-    :ivar violations: violations of the last run; empty if the defect was missed, or the broker is clean.
-    :ivar rounds: number of rounds that ran.
+    :ivar violations: violations of the last run; empty if the defect was missed, or if there was no false alarm.
+    :ivar rounds: number of times that the round ran.
     :ivar not_run: why it was not run: a missing capability of this machine, or a cluster that did not start.
     """
 
