@@ -174,8 +174,8 @@ _EVERY: Final = (
     ),
     ChaosFinding(
         "deposed-leader",
-        "A leader that is cut off from the cluster and does not know that it is deposed acknowledges acks=1, which is"
-        " truncated when it is back (permitted), and never acks=all.",
+        "A leader that is cut off from the cluster and does not know that it is deposed acknowledges records with"
+        " acks=1, which are truncated when it is back (permitted), but none with acks=all.",
         _round((OneByOne(), OneByOne(acks=1)), Timed(0, Isolate(Role.LEADER, keeps=Keeps.NOTHING), 10_000)),
         lambda report: _has_lost(report, 1) and _has_kept(report, ALL) and report.coverage["leader elected"] > 0,
         ("deposed-leader", "isolate"),

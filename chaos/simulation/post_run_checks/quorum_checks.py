@@ -27,7 +27,7 @@ _FETCH, _VOTE, _BEGIN, _END, _FETCH_SNAPSHOT = 1, 52, 53, 54, 59
 
 
 def _vote(state: ClusterState, *, cluster_id: str | None = OWN, voter_id: int | None = None, **given: Any) -> Any:
-    """Return a vote request of another voter with an empty log, in the current epoch, with changed fields."""
+    """Return a vote request of the leader to the standby, with an empty log, in the current epoch; change fields."""
     schema, receiver_id = schema_for_nodes(_VOTE), state.standby
     partition = schema.PartitionData(
         partition_index=0,
