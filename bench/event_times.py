@@ -100,7 +100,7 @@ class Longest:
 
 
 class Measurement:
-    """The longest events of all nodes since the last `begin`, and the longest garbage collections of the program."""
+    """The longest events of all nodes since the last `begin`, and the longest garbage collection since the first."""
 
     def __init__(self) -> None:
         self.events, self.collections = Longest(), Longest()

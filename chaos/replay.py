@@ -188,7 +188,7 @@ def _own_settings(trial: Trial, target: str) -> Sequence[str]:
 
 
 def _not_seeded(defect: str, target: str) -> Sequence[str]:
-    """Return a note if the target does not have the defect: a file must not change the code of processes."""
+    """Return a note if the target does not have the saved defect: a file must not change the code of processes."""
     with_defect = f"defective:{defect}"
     if not defect or target == with_defect:
         return []

@@ -109,7 +109,7 @@ class Shrinker:
             size //= 2
 
     def make_plain(self) -> None:
-        """Set each field to its default. If that loses the violation, lower a number, and try small seeds."""
+        """Set each field to its default. If that loses the violation, lower a number or try small seeds."""
         for path in list(_paths(self.trial)):
             try:
                 value, plain = _get(self.trial, path), _default(self.trial, path)

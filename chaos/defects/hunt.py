@@ -59,7 +59,10 @@ def hunt(of: Defect, *, first: int, seconds: float, shrink_seconds: float) -> st
 
 
 def main() -> int:
-    """Return 1 if a missing or invalid counterexample was not replaced, unless a requirement detects it; else 0."""
+    """Return 1 if a missing or invalid counterexample was not replaced; else 0.
+
+    A defect that a requirement detects needs no counterexample.
+    """
     parser = argparse.ArgumentParser(prog="python -m chaos.defects.hunt", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("names", nargs="*", metavar="NAME", help="names of defects (default: all)")
     parser.add_argument("--first", type=int, default=0, help="first seed (default: 0)")

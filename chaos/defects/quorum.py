@@ -1,7 +1,7 @@
 """Defects of the metadata quorum: votes, majorities, truncation, snapshots. They are common bugs of Raft.
 
 The quorum alone is tested with all of them, too (`tests/reference_broker/quorum`). An election takes a thousandth of
-the time there, and there is a scenario for each defect that must detect it with several of 80 seeds.
+the time there, and there is a scenario for each defect that must detect it with at least three of 80 seeds.
 """
 
 from chaos.defects.defect import Area

@@ -1,8 +1,8 @@
 """Watch of a cluster's metadata: periodic Metadata, DescribeQuorum and FindCoordinator requests to every node.
 
 The newest response counts. The responses are rows of the history, as those of any client. The checkers find the
-leaders, the ISRs and the voters at each time in them. This module also uses them to
-resolve roles at the moment of an injection, and to determine whether the cluster has recovered.
+leaders, the ISRs and the voters at each time in them. This module also uses them to resolve roles at the moment of an
+injection, and to determine whether the cluster has recovered.
 
 Of two responses, the one with the higher leader epoch is newer. Within an epoch, a response of the leader itself takes
 precedence for a while over those of other nodes, because ISRs change without a new epoch.

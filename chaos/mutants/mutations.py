@@ -155,7 +155,7 @@ class _Walk:
                 yield from self._in_list(part, field, value, function)
 
     def _in_condition(self, owner: ast.AST, test: ast.expr, function: str) -> Iterator[_Place]:
-        if not isinstance(owner, ast.While):  # otherwise it would never end, or never run
+        if not isinstance(owner, ast.While):  # a changed loop might never end, or never run
             yield from _changed(owner, "test", None, self.rules.of_condition(test), function)
 
     def _in_expression(

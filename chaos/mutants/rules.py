@@ -82,9 +82,9 @@ def _classic_statement(statement: ast.stmt) -> Changes:
 
 
 def _is_effect(statement: ast.stmt) -> bool:
-    """Whether a statement can be left out: a call, `del`, `+=`, or an assignment to an attribute or an element.
+    """Whether a statement is a call, `del`, `+=`, or an assignment to an attribute or an element.
 
-    An assignment to a local name cannot be left out, because the code would fail without the name.
+    Such a statement can be left out. Without an assignment to a local name, the code would fail.
     """
     match statement:
         case ast.Expr(value=ast.Call()) | ast.AugAssign() | ast.Delete():

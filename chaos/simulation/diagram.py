@@ -1,8 +1,8 @@
 """Space-time diagram of the relevant part of a recorded run.
 
 Even a short run has thousands of messages. Those nearest in time to the violation, to faults, elections, truncations,
-and to starts and ends of nodes are shown. Heartbeats, ApiVersions, FetchSnapshot, the controllers' fetches, and fetches
-without records or without a response are not shown.
+and to starts and ends of nodes are shown. Heartbeats, ApiVersions, FetchSnapshot, fetches of the metadata log, and
+fetches without records or without a response are not shown.
 """
 
 from collections.abc import Iterable
@@ -147,7 +147,7 @@ def _places(
 
 
 def _moments(places: dict[int, int], shown: list[SentMessage], messages: list[SentMessage]) -> Iterable[Moment]:
-    """Yield the moments. One after an interval of at least `_BREAK_MS` has the number of messages omitted in it."""
+    """Yield the moments. After an interval of at least `_BREAK_MS`, the moment has the number of omitted messages."""
     kept = {passed.place for passed in shown}
     missing = [passed.place for passed in messages if passed.place not in kept]
     passed_by = counted = 0

@@ -1,4 +1,4 @@
-"""Post-run checks of the controllers' listener: requests of brokers, mostly with a wrong id or epoch, and of admins.
+"""Post-run checks of the controllers' listener: broker requests, mostly with wrong ids or epochs, and admin requests.
 
 Sources: `ClusterControlManager`, `ReplicationControlManager`, `ConfigurationControlManager` of Kafka 4.3.
 """

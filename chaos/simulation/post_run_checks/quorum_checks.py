@@ -27,7 +27,10 @@ _FETCH, _VOTE, _BEGIN, _END, _FETCH_SNAPSHOT = 1, 52, 53, 54, 59
 
 
 def _vote(state: ClusterState, *, cluster_id: str | None = OWN, voter_id: int | None = None, **given: Any) -> Any:
-    """Return a vote request of the leader to the standby, with an empty log, in the current epoch; change fields."""
+    """Return a vote request of the leader to the standby, in the current epoch and for an empty log.
+
+    :param given: changed fields of the partition.
+    """
     schema, receiver_id = schema_for_nodes(_VOTE), state.standby
     partition = schema.PartitionData(
         partition_index=0,
