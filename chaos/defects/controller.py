@@ -1,4 +1,4 @@
-"""Defects of the controller: broker sessions, responses before the commit, replica placement, reassignment."""
+"""Defects of the controller: broker sessions, resignation, producer ids, replica placement, reassignment."""
 
 from chaos.defects.defect import Area
 from reference_broker.core.clock import Now

@@ -1,8 +1,8 @@
 """A defect: a bug that is seeded into the reference broker from outside, to check that the suite detects it.
 
 Rules of this package:
-- A defect replaces one function of the core at run time; the source of the core is unchanged. The cluster still starts
-  and works, and fails only where the function matters.
+- A defect replaces one function of the broker at run time; the source of the broker is unchanged. The cluster still
+  starts and works, and fails only where the function matters.
 - Its name is that of the replacement function. Its story is that function's docstring: what the code does wrong, then
   the effect for a user.
 - `source` is a report of the bug in a real broker. It is empty if no report is known.

@@ -1,4 +1,4 @@
-"""Defects of the log: lookup of offsets and timestamps, truncation, deletion of segments, leader epochs."""
+"""Defects of the log: lookup of offsets and timestamps, truncation, deletion of records, leader epochs."""
 
 from bisect import bisect_left, bisect_right
 

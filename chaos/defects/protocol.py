@@ -1,4 +1,4 @@
-"""Defects of responses: wrong error codes and offsets, ids and versions that are not checked."""
+"""Defects of responses: wrong error codes, offsets and leaders; acks and offsets that are not checked."""
 
 from dataclasses import replace
 from typing import Any

@@ -1,8 +1,8 @@
-"""Findings: permitted losses and delays of Kafka that chaos must find by itself, each with a round that shows it.
+"""Findings: losses, delays and kept records under faults, as Kafka permits them, each with a round that shows it.
 
-Each finding fixes a configuration and the expected effect. Schedules that show it are generated from seeds and shrunk
-(`search_round`, `kafkatrial chaos --find`); the round given here can be read and run at any time. Each must show its
-effect on Apache Kafka and on the reference broker without a violation.
+Each finding fixes a configuration and the expected effect. Chaos must find the effect by itself: schedules that show it
+are generated from seeds and shrunk (`search_round`, `kafkatrial chaos --find`). The round given here can be read and
+run at any time. Each must show its effect on Apache Kafka and on the reference broker without a violation.
 """
 
 import difflib

@@ -56,7 +56,7 @@ class Plan:
 
 
 def run_campaign(plan: Plan, saved: Sequence[SavedTrial] = ()) -> Generator[Event, None, None]:
-    """Run the plan's saved failures, then the seeds; yield the events.
+    """Run the saved failures that have the plan's defect, then the seeds; yield the events.
 
     After Ctrl-C the failures that are not shrunk yet are yielded as they are, then the last event, with `complete`
     false. Raises `WorkerError`.

@@ -1,8 +1,8 @@
 """Rounds that detect the defects on real processes: clients, and the faults under which a defect has an effect.
 
 A round is a trial that is the same for every target. On the clean broker each round must show no violation:
-`python -m chaos.defects.live` runs both. The rounds that `kafkatrial chaos` generates from seeds can run with a defect,
-too: `kafkatrial chaos --target defective:NAME --minutes 10`.
+`python -m chaos.defects.live` runs it with the defect and on the clean broker. The rounds that `kafkatrial chaos`
+generates from seeds can run with a defect, too: `kafkatrial chaos --target defective:NAME --minutes 10`.
 """
 
 from collections.abc import Mapping

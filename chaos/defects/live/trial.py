@@ -1,8 +1,8 @@
 """Trial of a defect on real processes: its round runs on `defective:NAME`, and on the clean broker.
 
 A defect is detected by any violation in the report of the round. Real processes are not deterministic, so a round
-without a violation is repeated, up to a limit. A violation of the clean broker is a false alarm, and its round proves
-nothing.
+without a violation is repeated, up to a limit. A violation of the clean broker is a false alarm: then the
+round does not show that the defect was detected.
 
 A round with a power cut runs on the FUSE disk, which loses exactly the bytes and directory entries that were not
 flushed. A journalling file system may keep more, so that a defect could be missed by chance.

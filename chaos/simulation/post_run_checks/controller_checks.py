@@ -206,9 +206,9 @@ def _has_several_in_sync(state: ClusterState) -> bool:
 
 
 def _placements(state: ClusterState) -> Any:
-    """Return creations of a topic: with an additional fenced broker, and then with two, each in its own rack.
+    """Return requests that create a topic while an additional fenced broker is registered, and then while two are.
 
-    The first of these brokers never fetches, so that a reassignment to it stays open.
+    The two brokers are in different racks. The first broker never fetches, so that a reassignment to it stays open.
     """
     create, delete = schema_for_nodes(_CREATE_TOPICS), schema_for_nodes(_DELETE_TOPICS)
     leave = schema_for_nodes(_UNREGISTRATION)

@@ -1,4 +1,4 @@
-"""Requests to quorum nodes at the controllers' listener, of nodes with a wrong id or epoch.
+"""Post-run checks of the quorum's requests on the controllers' listener, mostly with a wrong id, epoch or offset.
 
 Sources: `KafkaRaftClient` of Kafka 4.3, KIP-595, KIP-630, KIP-853, KIP-996.
 """
