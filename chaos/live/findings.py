@@ -1,4 +1,4 @@
-"""Findings: losses, delays and kept records under faults, as Kafka permits them, each with a round that shows it.
+"""Findings: permitted losses and delays of Kafka, and records that it must keep, each with a round that shows it.
 
 Each finding fixes a configuration and the expected effect. Chaos must find the effect by itself: schedules that show it
 are generated from seeds and shrunk (`search_round`, `kafkatrial chaos --find`). The round given here can be read and

@@ -197,7 +197,7 @@ class ChangeRecorder(Observer):
             self._add(watched, f"leads the quorum in epoch {state.epoch}", MarkKind.ELECTION)
 
     def opened(self, watched: Watched, replica: Replica, log: LogChange) -> None:
-        """Record that a log has lost records while it was closed."""
+        """Record that a log has lost records, if it has when it is opened."""
         if log.removed and not _is_internal(replica):
             self._add(watched, f"has lost {_name(replica)} from {log.removed[-1].base_offset} on", MarkKind.TRUNCATION)
 
