@@ -26,11 +26,14 @@ SHORT_BACKOFFS = {
     "topic.metadata.refresh.fast.interval.ms": 50,
     "log_level": 0,
 }
-"""Client properties with which a failover measures the cluster's time and not the client's backoff."""
+"""Client properties with short backoffs, so that a failover measures the time of the cluster and not the backoff."""
 
 
 class Brokers:
-    """The broker processes of a target that has just started: all descendants of this process that have no children."""
+    """The broker processes of a target that has just started.
+
+    These are the descendants of this process that have no children, except the processes `of_others`.
+    """
 
     def __init__(self, of_others: Sequence[psutil.Process] = ()) -> None:
         descendants = psutil.Process().children(recursive=True)
@@ -40,7 +43,10 @@ class Brokers:
         return sum(process.memory_info().rss for process in self.processes) / 1e6
 
     def idle_cpu_percent(self, duration_s: float) -> float:
-        """Return the CPU time of the busiest broker, in percent of one core, without requests."""
+        """Return the CPU time of the busiest broker during an interval, in percent of one core.
+
+        The brokers are idle if the caller sends no requests.
+        """
         before = {process.pid: _cpu_s(process) for process in self.processes}
         time.sleep(duration_s)
         return max(_cpu_s(process) - before[process.pid] for process in self.processes) / duration_s * 100
@@ -131,7 +137,7 @@ def acknowledge_one(producer: Producer, topic: str) -> float:
 
 
 def failovers(target: Target, topic_prefix: str) -> Iterator[tuple[str, float]]:
-    """Yield seconds without a leader: for a leader that is not the active controller, and for one that is."""
+    """Yield name and seconds of two failovers: of a leader that is not the active controller, then of one that is."""
     for name, both in (("failover_s", False), ("failover_of_controller_s", True)):
         controller = active_controller(target)
         topic = _topic_led_by(target, f"{topic_prefix}-{name}", lambda leader, c=controller, b=both: (leader == c) == b)

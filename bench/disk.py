@@ -1,6 +1,6 @@
 """Cost of a FUSE disk: Apache Kafka on it and on a plain directory, side by side in one run.
 
-    .venv/bin/python bench/disk.py [--rounds 5] [--records 60000] [--nodes 1]
+    .venv/bin/python bench/disk.py [--rounds 9] [--records 30000] [--nodes 1]
 
 Two clusters with the same settings run at once and are measured in turn, while the other one is idle; the order
 alternates. Records of 1,024 bytes are produced with acks=all to one partition, in three ways: in batches of a megabyte

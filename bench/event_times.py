@@ -3,8 +3,8 @@
     .venv/bin/python bench/event_times.py
 
 A node has one thread, so all other requests wait until an event ends. Three nodes run in virtual time, on simulated
-disks. Every event on any node that handles the request, or one of its effects, is timed. Other processes on the machine
-make events longer. Garbage collection has its own line, because three nodes share one heap here.
+disks. Every event of every node is timed, from a request until all brokers have applied its effects. Other processes on
+the machine make events longer. Garbage collection has its own line, because three nodes share one heap here.
 """
 
 import gc
@@ -100,7 +100,7 @@ class Longest:
 
 
 class Measurement:
-    """The longest events and collections of all nodes since `begin`."""
+    """The longest events of all nodes since the last `begin`, and the longest garbage collection since the first."""
 
     def __init__(self) -> None:
         self.events, self.collections = Longest(), Longest()

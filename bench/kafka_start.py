@@ -2,9 +2,10 @@
 
     python bench/kafka_start.py [ROUNDS] [VERSION]
 
-Both are measured in turn, so that other load affects both; the medians and their ratio are printed. Each start is that
-of a new cluster, from formatting its storage to reading back a record that was written with `acks=all`. Processor time
-is that of all processes of the cluster, including the formatting tool, and depends less on other load than wall time.
+Starts with and without the archive alternate, so that other load affects both; the medians and their ratio are printed.
+Each start is that of a new cluster, from formatting its storage to reading back a record that was written with
+`acks=all`. Processor time is that of all processes of the cluster, including the formatting tool. It depends less on
+other load than wall time.
 """
 
 import statistics

@@ -7,7 +7,7 @@ cores. `ours` and `duckdb` use worker processes; `spark-ours`, which is our layo
 that is already running. After each layout, the history is judged from that layout; a different verdict ends the
 benchmark. Our layout also checks the rules of the format. DuckDB's checks most of them with `--rules`, and Spark's
 checks none. For each method, the medians of wall time, processor time and peak of the total resident memory are
-printed, with their ratios to ours. The load is printed too.
+printed, with the ratios of `duckdb` to `ours` and of `spark` to `spark-ours`. The load is printed too.
 """
 
 import argparse

@@ -2,10 +2,10 @@
 
     .venv/bin/python bench/links.py [--target apache-kafka:4.3.1] [--rounds 7] [--records 30000]
 
-Three clusters with the same settings run at once, each with its own client process (with packet filters in a network
-namespace), and are measured in turn, while the others are idle; the order alternates. Records of 1,024 bytes are
-produced with acks=all to one partition with three replicas. A ratio is computed in each round, and the median of the
-rounds is printed.
+Three clusters with the same settings run at once, each in a process with its own client. The process with packet
+filters enters a network namespace. The clusters are measured in turn, while the others are idle; the order alternates.
+Records of 1,024 bytes are produced with acks=all to one partition with three replicas. A ratio is computed in each
+round, and the median of the rounds is printed.
 
 Finally it prints the time until one of three nodes is isolated from the others, and until the links are healed.
 """

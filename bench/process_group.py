@@ -13,7 +13,10 @@ SAMPLE_S = 0.05
 
 
 def cpu_s() -> float:
-    """Return the processor time in seconds of this process and its descendants, including ended ones if known."""
+    """Return the processor time in seconds of this process and its descendants.
+
+    An ended process is included once its parent has waited for it.
+    """
     own = psutil.Process()
     seconds = 0.0
     for process in (own, *own.children(recursive=True)):
@@ -29,7 +32,7 @@ def measured(steps: Iterator[None]) -> dict[str, float]:
     """Measure a generator from its first `yield`, which ends its preparation, to its end.
 
     Memory is the highest sum of the resident memory of all processes; shared memory is counted in each. `last_s` is the
-    wall time at which the last later `yield` was reached, 0 if there was none.
+    wall time from the first `yield` to the last one; 0 if there is only one.
     """
     peak_mb, ended = 0.0, threading.Event()
 

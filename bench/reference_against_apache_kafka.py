@@ -39,7 +39,7 @@ THROUGHPUT_TURNS = 3
 LATENCY_TURNS = 10
 SINGLE_RECORDS_A_TURN = 60
 GOALS = {"ready_s": 0.1, "memory_mb": 0.2}
-"""Maximum ratios of time and memory; the other goals are at least 1.0 (throughput) and at most 1.0 (the rest)."""
+"""Maximum ratios of start time and memory. The other goals are at least 1.0 (throughput) and at most 1.0 (the rest)."""
 
 
 class MeasuredCluster:

@@ -130,7 +130,10 @@ class _Load:
 
 
 def measure_event_us(records_before: int, records: int = 20_000) -> float:
-    """Return the CPU time of an event while records are appended to a log."""
+    """Return the mean CPU time of an event, in microseconds, while records are appended to a log.
+
+    :param records_before: number of records that the log has before the measurement.
+    """
     load = _Load()
     load.write(records_before)
     scheduler = load.cluster.scheduler

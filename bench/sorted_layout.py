@@ -1,12 +1,12 @@
-"""Layouts of a history whose rows are sorted by DuckDB or by Spark instead of in sorted runs, for `layout.py`.
+"""Layout of a history from rows that DuckDB or Spark has sorted, instead of from sorted runs, for `layout.py`.
 
-The sort is one SQL text: `records` joined with `operations`, in the columns of `linearizability.shards.tables`, by log
-and offset. DuckDB sorts the result with `ORDER BY` under a memory limit, Spark with `repartitionByRange` and
-`sortWithinPartitions`. Then the same tasks as for sorted runs settle the parts of the layout (merge their rows and
-write them), here from ranges of row groups. So files and verdicts are the same. With `rules`, DuckDB checks the rules
-between records, and our task checks `operations`. The rules of single rows are not checked, which favours these
-layouts. Only synthesized histories can be laid out: they have four tables of one file each, and a topic id in every
-row.
+One SQL query for each table (`SORTS`) selects its rows in the columns of `linearizability.shards.tables`; the records
+are joined with `operations`. The rows are sorted by log and one more column, which is the offset for records. DuckDB
+sorts with `ORDER BY` under a memory limit, Spark with `repartitionByRange` and `sortWithinPartitions`. Then the tasks
+that settle the parts of a layout (merge their rows and write them) read row groups of the sorted files instead of
+sorted runs. So files and verdicts are the same. With `rules`, DuckDB checks the rules between records, and our task
+checks `operations`. The rules of single rows are not checked, which favours these layouts. Only synthesized histories
+can be laid out: they have four tables of one file each, and a topic id in every row.
 """
 
 import shutil
@@ -93,7 +93,7 @@ SORTS: Mapping[str, tuple[str, str]] = {
     "positions": (_small_sql("positions"), "op_id"),
     "states": (_small_sql("states"), "asked_ns"),
 }
-"""Queries of the tables that are sorted by log and a column, and that column."""
+"""For each table its query, and the column by which the rows of a log are sorted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class FromSorted:
-    """A task of settling that reads sorted files."""
+    """A settling task that reads sorted files instead of sorted runs."""
 
     task: SettleSmall | SettlePart
 
@@ -147,7 +147,7 @@ class SortedFiles:
                     self._groups.setdefault(name, []).append((path, number, spans[0], spans[1]))
 
     def of(self, logs: Sequence[int], keys: Mapping[str, tuple[int, int]]) -> dict[str, list[Rows]]:
-        """Return the row groups of these logs and ranges of keys by table, as `runs.Index.of` returns runs."""
+        """Return by table the row groups that may hold rows of these logs and ranges of keys (see `runs.Index.of`)."""
         found: dict[str, list[Rows]] = {}
         for name, (low, high) in keys.items():
             for path, number, (first, last), (lowest, highest) in self._groups.get(name, ()):
@@ -190,7 +190,10 @@ def sorted_by_duckdb(run_dir: Path, folder: Path, *, cores: int, memory: str, ru
 
 
 def sorted_by_spark(spark, run_dir: Path, folder: Path, *, records: int) -> None:
-    """Write the sorted files with Spark: a range of about a million rows for each task."""
+    """Write the sorted files with Spark, in ranges of rows.
+
+    Sends and reads have one range per million records, and the other tables a quarter of that number; at least two.
+    """
     for name in ("operations", "records", "positions", "states"):
         spark.read.parquet(str(run_dir / "history" / f"{name}.parquet")).createOrReplaceTempView(name)
     rows = [tuple(row) for row in spark.sql(_places()).collect()]

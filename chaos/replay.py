@@ -28,7 +28,7 @@ from linearizability.history.saving import save as save_history
 from linearizability.judgement import Verdict
 
 COMPUTING_MAX_S: Final = 600.0
-"""Limit of the computing time of a trial in virtual time; generated ones take seconds."""
+"""Limit of the computing time of a trial in virtual time; a generated trial takes seconds."""
 
 
 class TrialNotApplicableError(Exception):
@@ -182,13 +182,13 @@ def _replay_live(trial: Trial, defect: str, target: str, run_dir: Path, disk: Di
 
 
 def _own_settings(trial: Trial, target: str) -> Sequence[str]:
-    """Return a note that the trial's properties have no effect on an existing cluster."""
+    """Return a note that the trial's properties have no effect, if the target is an existing cluster."""
     names = "" if starts_nodes(target) else ", ".join(name for name, _ in trial.cluster.properties)
     return [f"properties without effect on an existing cluster: {names}"] if names else []
 
 
 def _not_seeded(defect: str, target: str) -> Sequence[str]:
-    """Return a note that the saved defect is not seeded into processes, whose code a file must not change."""
+    """Return a note if the target does not have the saved defect: a file must not change the code of processes."""
     with_defect = f"defective:{defect}"
     if not defect or target == with_defect:
         return []

@@ -15,9 +15,9 @@ def missing(
     nodes: int,
     reasons: Mapping[Capability, str],
 ) -> str | None:
-    """Return what the target lacks, in one line; null if the requirement applies.
+    """Return what the target lacks, in one line; None if the requirement applies.
 
-    Every requirement applies to a target of unknown version (null).
+    If the target's version is unknown (None), the versions of the requirement are not checked.
 
     :param reasons: the target's reasons for missing capabilities; it may have none for some of them.
     """

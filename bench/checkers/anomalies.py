@@ -1,9 +1,10 @@
-"""Check of all anomalies in memory, as the local engine judges small histories: its time on valid ones, and growth.
+"""Cost of the check of all anomalies in memory on valid histories, and its growth with the number of records.
 
     .venv/bin/python bench/checkers/anomalies.py [--records 10000000] [--json FILE]
 
-A new process reads each history, validates it, and checks every anomaly. `growth` is the time relative to a tenth of
-the records, on the same number of partitions: 10 is linear.
+The local engine judges small histories in this way. A new process reads each history, validates it, and checks every
+anomaly. `growth` is the processor time for all records, divided by the processor time for a tenth of them on the same
+number of partitions: 10 is linear.
 """
 
 import argparse
@@ -27,7 +28,10 @@ from linearizability.synthetic.writing import Request, synthesize
 PARTITIONS = (1, 1000)
 GOAL_RECORDS = 10_000_000
 GOAL_S, GOAL_MB, GOAL_GROWTH = 60.0, 4096.0, 15.0
-"""Seconds of processor time, megabytes, and growth: above 10, because of sorting and of data beyond the cache size."""
+"""Maximum processor time in seconds, memory in megabytes, and growth.
+
+The maximum growth is above 10, because rows are sorted, and because the larger history exceeds the processor's cache.
+"""
 
 
 def check_without_violation(run_dir: Path) -> None:

@@ -98,7 +98,10 @@ def _pipeline_reads(op_id: Any) -> dict[str, Any]:
 
 
 def _mesh_reads(rng: Any, op_id: Any, sends: dict[str, Any], place: Any, ends: Any) -> dict[str, Any]:
-    """Return two records for each poll, from one partition, a little before the end that it had when the poll began."""
+    """Return two adjacent records for each poll, from one partition, slightly below the log end when the poll began.
+
+    A poll for which the partition has too few records returns nothing.
+    """
     count = len(op_id)
     poll, partition = op_id[:, 1], rng.integers(0, PARTITIONS, count)
     begins = np.append(0, ends)[partition]

@@ -25,7 +25,7 @@ from linearizability.history.reader import open_history
 from linearizability.partition_log import PartitionColumns, partition_columns
 
 GOALS = {"checked": (0.5, 600.0), "checked, linearizable watermark": (None, None), "from Parquet": (1.5, None)}
-"""Seconds of processor time, and megabytes."""
+"""Maximum processor time in seconds and maximum memory in megabytes; None if there is no goal."""
 
 
 def load(run_dir: Path) -> PartitionColumns:

@@ -1,4 +1,4 @@
-"""Cost of a call in a separate process: wall time, processor time, and peak memory.
+"""Cost of a call in this process: wall time, processor time, and peak memory.
 
 On a machine with other load, processor time is a better measure than wall time.
 """

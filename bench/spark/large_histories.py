@@ -1,10 +1,10 @@
-"""Judging a large history: DuckDB's SQL, the local engine and Spark side by side, and the cost of its layout.
+"""Cost of judging a large history with DuckDB's SQL, the local engine and Spark, and of laying it out.
 
     .venv/bin/python bench/spark/large_histories.py [--records 1000000 10000000] [--skew 0 0.4] [--cores 2]
 
-A valid history is synthesized and laid out at the same time; then each way judges it once, in a separate process.
-DuckDB counts nine anomalies by the SQL of `tests/linearizability/shards/anomalies.sql`; the engines check all
-anomalies; `layout` lays out the tables again. Wall times begin after imports and after the start of Spark's session,
+A valid history is synthesized and laid out at the same time; then each way runs once, in a separate process.
+`duckdb` counts nine anomalies by the SQL of `tests/linearizability/shards/anomalies.sql`. `local` and `spark` check all
+anomalies. `layout` lays out the tables again. Wall times begin after imports and after the start of Spark's session,
 whose time is printed separately. Processor times are those of all processes, and are a better measure on a machine with
 other load. Memory is the highest sum of the resident memory of all processes.
 

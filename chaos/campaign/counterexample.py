@@ -46,7 +46,7 @@ class Counterexample:
 
     @property
     def command(self) -> str:
-        """The command line that reproduces it in virtual time."""
+        """The command line that runs the seed again in virtual time, with the trial before shrinking."""
         return f"kafkatrial simulate --seeds {self.seed}" + (f" --defect {self.defect}" if self.defect else "")
 
     @property
@@ -116,7 +116,7 @@ def program_of(found: Counterexample) -> str:
 
 
 def saved_program_of(found: Counterexample) -> str:
-    """Return the source of a program that runs the saved trial beside it."""
+    """Return the source of a program that runs the trial saved in the program's directory."""
     return _SAVED_PROGRAM.format(**_header(found))
 
 

@@ -18,7 +18,7 @@ def run_program(trial: Trial, *, target: str = SIMULATION, name: str = "", defec
 
 
 def run_saved(program: str) -> int:
-    """Run the saved trial beside a program, as `run_program`."""
+    """Run the trial that is saved in the directory of a program. Print and return the same as `run_program`."""
     return _run(load_failure(Path(program).parent))
 
 

@@ -2,8 +2,8 @@
 
 Each has its own directory: `failure.json` has the trial and the facts, for `kafkatrial replay`, `kafkatrial chaos
 --again` and `kafkatrial simulate`; `program.py` runs it; package `kafkatrial` adds pictures and histories. The
-directory's name consists of the target or the defect, the violation, and a hash of the trial, so that a failure is
-saved once.
+directory's name consists of the target (unless it is the simulation), the defect (if there is one), the name of the
+violation, and a hash of the defect and the trial. So the same failure is saved only once.
 """
 
 from dataclasses import asdict

@@ -2,11 +2,11 @@
 
 Shrinking changes the trial itself. First it deletes parts: all at once, then halves, quarters, and finally single ones
 (delta debugging: Zeller and Hildebrandt, 2002). Then it simplifies the remaining fields one by one. A generated,
-hand-written or saved trial shrinks the same way, in some hundred runs. Hypothesis would need several times as many,
+hand-written or saved trial shrinks the same way, in a few hundred runs. Hypothesis would need several times as many,
 because it changes only the numbers from which a trial is drawn.
 
     faults, clients, steps of each client, topics, settings    are deleted
-    fields that differ from their default                      are set to it; numbers go half-way, then are rounded
+    fields that differ from their default                      are set to it; numbers are bisected, large ones rounded
 
 No trial runs twice. The caller limits the number of runs and the time. If only the number of runs limits the shrinking,
 the result is the same on every machine. On started clusters, where a run is expensive, `chaos.live.shrinking` has fewer
@@ -24,9 +24,9 @@ Path = tuple[str | int, ...]
 """Path of a part of a trial: names of fields and indexes in tuples."""
 
 _SEEDS: Final = 6
-"""Seeds from 1 to below this are tried. Halving a seed, as other numbers, would not make it simpler."""
+"""Seeds from 1 to below this number are tried. A seed is not halved, because that would not make it simpler."""
 _EXACT: Final = 32
-"""Distance from the minimum within which numbers are tried one by one."""
+"""Distance from the minimum within which a number is bisected to the smallest one; beyond it, it is rounded."""
 _ROUND: Final = (10_000, 1_000, 100, 10)
 
 
@@ -93,7 +93,10 @@ class Shrinker:
         return self.known[candidate]
 
     def delete(self, path: Path, *, least: int = 0) -> None:
-        """Delete parts of a tuple, the last ones first: all at once, then halves, quarters, and so on."""
+        """Delete parts of a tuple, the last ones first: all at once, then halves, quarters, and so on.
+
+        :param least: number of parts at the start that are kept.
+        """
         size = len(_get(self.trial, path)) - least
         while size >= 1:
             end = len(_get(self.trial, path))
@@ -106,7 +109,7 @@ class Shrinker:
             size //= 2
 
     def make_plain(self) -> None:
-        """Set each field to its default, or a number as near to the default as possible."""
+        """Set each field to its default. If that loses the violation, lower a number or try small seeds."""
         for path in list(_paths(self.trial)):
             try:
                 value, plain = _get(self.trial, path), _default(self.trial, path)
@@ -120,7 +123,7 @@ class Shrinker:
                 self._lower(path, plain if isinstance(plain, int) else 0)
 
     def _lower(self, path: Path, least: int) -> None:
-        """Bring a number as near to the minimum as possible. A number that stays large becomes a round number."""
+        """Bring a number near to the minimum by bisection. A number that stays large becomes a round number."""
         rejected = least
         while (value := _get(self.trial, path)) - rejected not in {-1, 0, 1}:
             half = rejected + (value - rejected) // 2

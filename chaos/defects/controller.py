@@ -1,4 +1,4 @@
-"""Defects of the controller: broker sessions, responses before the commit, replica placement, reassignment."""
+"""Defects of the controller: broker sessions, resignation, producer ids, replica placement, reassignment."""
 
 from chaos.defects.defect import Area
 from reference_broker.core.clock import Now
@@ -24,7 +24,7 @@ _reverted = reassignments._cancel_partition_reassignment
 def never_fence_inactive_brokers(self: BrokerHeartbeatManager, now: Now) -> list[int]:
     """A broker without heartbeats is never fenced.
 
-    The partitions that it led have no reachable leader, and no other one is elected.
+    The partitions that it led have no reachable leader, and no other leader is elected.
     """
     return []
 
@@ -52,7 +52,7 @@ def give_one_block_to_all_brokers(image: MetadataImage, broker_id: int) -> tuple
 
 @_seeds(_RackList, "place", "leader-in-isr", "not-converged", "exception", "controller-response", source="KAFKA-1653")
 def place_the_leader_twice(self: _RackList, replication_factor: int) -> tuple[int, ...]:
-    """The preferred leader of a new partition gets its last replica, too.
+    """The last replica of a new partition with at least three replicas is placed on the preferred leader, too.
 
     The partition has one replica fewer than requested, and its ISR is never complete.
     """
@@ -77,10 +77,10 @@ def never_complete_a_reassignment(target: _Target) -> _Target:
     source="KAFKA-15665",
 )
 def complete_a_reassignment_early(target: _Target) -> _Target:
-    """A reassignment is complete when one of the new replicas is in sync, not when all are.
+    """A reassignment is complete when one of its target replicas is in sync, not when all are.
 
-    The old replicas are removed while other new ones have not caught up. If the broker of the one that is in sync
-    stops, records are lost.
+    The old replicas are removed while other target replicas have not caught up. If the broker of the only in-sync
+    replica stops, records are lost.
     """
     isr = tuple(replica for replica in target.isr if replica not in target.removing)
     replicas = tuple(replica for replica in target.replicas if replica not in target.removing)

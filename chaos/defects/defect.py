@@ -1,14 +1,14 @@
 """A defect: a bug that is seeded into the reference broker from outside, to check that the suite detects it.
 
 Rules of this package:
-- A defect replaces one function of the core at run time; the source of the core is unchanged. The cluster still starts
-  and works, and fails only where the function matters.
+- A defect replaces one function of the broker at run time; the source of the broker is unchanged. The cluster still
+  starts and works, and fails only where the function matters.
 - Its name is that of the replacement function. Its story is that function's docstring: what the code does wrong, then
   the effect for a user.
 - `source` is a report of the bug in a real broker. It is empty if no report is known.
 - `expected` names checks that should detect it: an invariant of the simulation, an anomaly of a history, `exception`,
-  or a requirement's id (which has a `/`). A defect counts as detected by any check, also by one that is not
-  listed; `chaos.sensitivity` records which.
+  or a requirement's id (which has a `/`). A defect counts as detected if any check detects it, listed or not;
+  `chaos.sensitivity` records which check it was.
 
 A worker process receives the name and looks the defect up (`registry.defect`), since functions cannot be pickled.
 """
@@ -43,7 +43,10 @@ class Area(StrEnum):
     def seeds(
         self, owner: type | ModuleType, attribute: str, *expected: str, source: str = ""
     ) -> "Callable[[Callable[..., Any]], Defect]":
-        """Return a decorator: the function replaces `owner.attribute`, a function, a method or a property."""
+        """Return a decorator that turns a function into a `Defect`.
+
+        The function replaces `owner.attribute`, which is a function, a method or a property.
+        """
 
         def make(function: Callable[..., Any]) -> Defect:
             return Defect(

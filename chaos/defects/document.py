@@ -40,10 +40,11 @@ _LIVE_INTRODUCTION = """## On real processes
 The simulation has its own network, disk and clocks, so it does not test the server around the core: its files, sockets,
 signals and clocks. So there are also defects of the server. The target `defective:NAME` is the reference cluster with a
 defect, of the core or of the server, in each of its processes. Every command accepts it: `kafkatrial chaos --target
-defective:flush-no-directory --minutes 10` generates rounds until one detects it. A round is saved for {count} of
-them, {new} of the server (`chaos/defects/live/rounds.py`). `python -m chaos.defects.live` runs each round with its
-defect, on FUSE disks that lose unflushed data, and on the clean broker, which must have no violation. The checks are
-those of all rounds ([chaos](chaos.md)); no check is specific to a defect. *Detected by* is the violation of a round.
+defective:flush-no-directory --minutes 10` generates rounds for at most ten minutes, until one detects the defect.
+{count} defects, of which {new} are defects of the server, have a saved round (`chaos/defects/live/rounds.py`).
+`python -m chaos.defects.live` runs each round with its defect and on the clean broker, which must have no violation.
+Rounds with a power cut run on FUSE disks, which lose unflushed data. The checks are those of all rounds
+([chaos](chaos.md)); no check is specific to a defect. *Detected by* is the check that should detect the defect.
 
 """
 
@@ -66,7 +67,10 @@ def _live_tables() -> str:
         f"| `{each.name}` | {each.story} {_sources(each)}| `{each.expected[0]}` |\n" for each in LIVE_DEFECTS.values()
     )
     core = ", ".join(f"`{name}`" for name in ROUNDS if name not in LIVE_DEFECTS)
-    return f"| name | bug, and its effect for a user | detected by |\n|---|---|---|\n{rows}\nOf those above: {core}.\n"
+    return (
+        f"| name | bug, and its effect for a user | detected by |\n|---|---|---|\n{rows}\n"
+        f"These defects of the core, listed above, also have a saved round: {core}.\n"
+    )
 
 
 def _table(defects: list[Defect]) -> str:

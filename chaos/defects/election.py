@@ -47,7 +47,7 @@ def elect_without_looking_at_the_isr(
     election: Election,
     is_acceptable: Callable[[int], bool],
 ) -> tuple[int, bool]:
-    """The first replica that is alive is elected, in sync or not.
+    """The leader stays if it is alive; else the first replica that is alive is elected, in sync or not.
 
     If a lagging replica becomes leader, the committed records that it lacks are lost.
     """
@@ -95,7 +95,7 @@ def lead_in_the_same_epoch(partition: PartitionRecord, change: PartitionChangeRe
 def elect_a_fenced_broker(
     self: Elections, partition: PartitionRecord, *, broker_to_remove: int = NO_LEADER, broker_to_add: int = NO_LEADER
 ) -> Candidates:
-    """Any registered broker may be elected, even if it is fenced or shuts down.
+    """Any registered broker may be elected, even if it is fenced or is shutting down.
 
     A partition has a leader that is down. Its producers wait until that broker restarts.
     """
@@ -124,7 +124,7 @@ def leave_partitions_without_a_leader(self: Elections, broker_id: int) -> list[P
     source="KIP-966",
 )
 def let_the_last_in_sync_go(self: Elections, broker_id: int) -> list[PartitionChangeRecord]:
-    """When the last replica in sync is fenced, all others replace it in the ISR.
+    """When the last in-sync replica is fenced, all other active replicas replace it in the ISR.
 
     They lack records that only it had. One of them is elected, apparently cleanly, and committed records are lost.
     """
@@ -162,8 +162,8 @@ def keep_the_old_isr_after_an_unclean_election(
 ) -> tuple[int, bool]:
     """An unclean leader keeps the ISR that it was not part of.
 
-    Replicas with records that it lacks count as in sync with it. The next election restores these records, at offsets
-    at which others were acknowledged in the meantime.
+    Replicas with records that it lacks count as in sync with it. If the next election makes one of them the leader,
+    these records are back, at offsets at which other records were acknowledged in the meantime.
     """
     leader, _ = _elect(partition, target, election, is_acceptable)
     return leader, False

@@ -2,8 +2,9 @@
 
 A saved counterexample is valid if its run still shows the same violation within `SECONDS_MAX` of computing, and the
 clean broker shows none. The text, time and digest of a valid one are updated. An invalid one, for example after a
-change of trials or of the order of events, is replaced: its seed and then all seeds from the first one on are tried,
-and the failing trial is shrunk and saved (`saved.keep`). A defect that a requirement detects has no counterexample.
+change of trials or of the order of events, is replaced: its seed and then the seeds from `--first` on are tried for
+`--seconds`, and the failing trial is shrunk and saved (`saved.keep`). A defect that a requirement detects has no
+counterexample.
 """
 
 import argparse
@@ -41,7 +42,7 @@ def again(saved: Counterexample, seconds_max: float = math.inf) -> Counterexampl
 
 
 def hunt(of: Defect, *, first: int, seconds: float, shrink_seconds: float) -> str:
-    """Find, shrink and save a counterexample; return a description of the result."""
+    """Find and shrink a counterexample, save it if it is valid, and return a description of the result."""
     saved = saved_counterexample(of.name)
     known = [saved.seed] if saved is not None and saved.seed is not None else []
     tried = try_defect(of, itertools.chain(known, itertools.count(first)), seconds)
@@ -58,7 +59,10 @@ def hunt(of: Defect, *, first: int, seconds: float, shrink_seconds: float) -> st
 
 
 def main() -> int:
-    """Return 0, or 1 if a defect has no valid counterexample."""
+    """Return 1 if a missing or invalid counterexample was not replaced; else 0.
+
+    A defect that a requirement detects needs no counterexample.
+    """
     parser = argparse.ArgumentParser(prog="python -m chaos.defects.hunt", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("names", nargs="*", metavar="NAME", help="names of defects (default: all)")
     parser.add_argument("--first", type=int, default=0, help="first seed (default: 0)")

@@ -53,7 +53,7 @@ def remember_the_last_batch_only(self: ProducerStateManager, header: BatchHeader
     source=_REDPANDA_3039,
 )
 def append_duplicates(self: ProducerStateManager, header: BatchHeader) -> AppendedBatch | None:
-    """No batch is recognised as a duplicate, and a repeated last batch is appended after it.
+    """No batch is recognised as a duplicate: a repeated batch is rejected with OUT_OF_ORDER_SEQUENCE_NUMBER.
 
     A producer that retries after a lost acknowledgement gets an error for a record that is in the log.
     """
@@ -159,7 +159,7 @@ def keep_producers_when_truncating(self: UnifiedLog, now_ms: int) -> None:
 
 @_seeds(ProducerStateManager, "expire", "producers-fit-log", "duplicate", source="KAFKA-9144")
 def expire_producers_by_their_first_batch(self: ProducerStateManager, now_ms: int, expiration_ms: int) -> None:
-    """A producer expires when its oldest known batch is too old, although it is active.
+    """A producer expires when its oldest known batch is older than a quarter of the limit, although it is active.
 
     A retry after that is appended again.
     """
@@ -174,7 +174,8 @@ def expire_producers_by_their_first_batch(self: ProducerStateManager, now_ms: in
 def snapshot_the_first_batch(self: ProducerStateManager) -> bytes:
     """A snapshot of the producers has the oldest known batch of each, not its last one.
 
-    After a clean restart a producer's next batch does not follow: it gets OUT_OF_ORDER_SEQUENCE_NUMBER.
+    After a clean restart a producer's next batch does not follow the restored one: it is rejected with
+    OUT_OF_ORDER_SEQUENCE_NUMBER.
     """
     shortened = ProducerStateManager()
     shortened._states = {

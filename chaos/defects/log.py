@@ -1,4 +1,4 @@
-"""Defects of the log: lookup of offsets and timestamps, truncation, deletion of segments, leader epochs."""
+"""Defects of the log: lookup of offsets and timestamps, truncation, deletion of records, leader epochs."""
 
 from bisect import bisect_left, bisect_right
 
@@ -60,7 +60,7 @@ def cut_off_whole_segments_only(self: UnifiedLog, offset: int, now_ms: int) -> N
     """A truncation deletes the whole segment with the offset and all later ones.
 
     A follower deletes more than necessary, down to the start of the segment: committed records are on fewer disks for
-    some time, and lost if the leader ends meanwhile.
+    some time, and lost if the leader fails meanwhile.
     """
     below = [segment.base_offset for segment in self._segments if segment.base_offset <= offset]
     _truncate_to(self, below[-1] if below and offset < self.log_end_offset else offset, now_ms)
@@ -80,8 +80,8 @@ def cut_off_whole_segments_only(self: UnifiedLog, offset: int, now_ms: int) -> N
 def return_the_start_of_an_epoch(self: LeaderEpochFileCache, epoch: int, log_end_offset: int) -> tuple[int, int]:
     """The end offset of an older epoch is returned as the start of that epoch.
 
-    Followers truncate the whole epoch with its acknowledged records, and fetch it again; if the leader ends meanwhile,
-    it is lost.
+    Followers truncate the whole epoch with its acknowledged records, and fetch it again. If the leader fails meanwhile,
+    the records are lost.
     """
     if epoch == UNDEFINED_EPOCH or epoch > self.latest:
         return UNDEFINED_EPOCH, UNDEFINED_OFFSET
@@ -93,7 +93,7 @@ def return_the_start_of_an_epoch(self: LeaderEpochFileCache, epoch: int, log_end
 
 @_seeds(LeaderEpochFileCache, "assign", "epochs-fit-log", "log-matching")
 def note_an_epoch_one_record_late(self: LeaderEpochFileCache, epoch: int, start_offset: int) -> None:
-    """An epoch is stored with a start one offset after its first record.
+    """Every epoch after the first one is stored with a start one offset after its first record.
 
     Replicas whose logs diverge keep one record of the older epoch too many.
     """
@@ -104,7 +104,7 @@ def note_an_epoch_one_record_late(self: LeaderEpochFileCache, epoch: int, start_
 
 @_seeds(UnifiedLog, "truncate_fully_and_start_at", "epochs-fit-log", "log-matching", "exception")
 def keep_epochs_when_beginning_again(self: UnifiedLog, offset: int, now_ms: int) -> None:
-    """A replica that truncates its log fully, because the leader's starts above its end, keeps its leader epochs.
+    """A replica that truncates its log fully, because the leader's log starts above its end, keeps its leader epochs.
 
     It continues to report epochs whose records it has deleted.
     """

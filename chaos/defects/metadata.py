@@ -132,8 +132,8 @@ def follow_one_partition_per_change(
 ) -> list[tuple[TopicImage, PartitionRecord]]:
     """If one commit changes several partitions, a broker applies only the first.
 
-    When a broker is fenced, all partitions that it leads get a new leader in one commit. Most of these brokers do not
-    learn that they are leaders.
+    When a broker is fenced, all partitions that it leads get a new leader in one commit. The new leaders of most of
+    these partitions do not learn that they lead.
     """
     image = self._image()
     partitions = ((topic_id, index) for topic_id, indices in delta.partitions.items() for index in indices)

@@ -1,4 +1,4 @@
-"""Defects of responses: wrong error codes and offsets, ids and versions that are not checked."""
+"""Defects of responses: wrong error codes, offsets and leaders; acks and offsets that are not checked."""
 
 from dataclasses import replace
 from typing import Any
@@ -106,7 +106,7 @@ def return_the_log_end_for_every_epoch(broker: Any, request: Request, topic: Any
 def wait_above_the_log_end(self: PartitionReader, partition: Partition, request: Any) -> ErrorCode:
     """A fetch above the log's end is not OFFSET_OUT_OF_RANGE: it waits until the log has reached that offset.
 
-    A consumer whose position was lost in an unclean election skips all records up to it.
+    A consumer whose position is above the log end after an unclean election skips all records up to that position.
     """
     error = _check(self, partition, request)
     is_above = request.fetch_offset > partition.log.log_end_offset
@@ -193,7 +193,7 @@ def name_the_first_replica_as_coordinator(broker: Any, brokers: Any, group: str)
     "metadata-response",
 )
 def name_the_first_replica_as_leader(request: Request, view: ClusterView, record: Any) -> Any:
-    """Metadata names the first replica as the leader if the leader is another one.
+    """Metadata names the first replica as the leader if its broker is alive, even if another replica leads.
 
     After a failover, producers send to a broker that rejects their requests, indefinitely.
     """

@@ -1,7 +1,7 @@
 """Defects of the metadata quorum: votes, majorities, truncation, snapshots. They are common bugs of Raft.
 
-The quorum alone is tested with all of them, too (`tests/reference_broker/quorum`): there an election takes a thousandth
-of the time, and a scenario for each defect detects it with every fifth seed.
+The quorum alone is tested with all of them, too (`tests/reference_broker/quorum`). An election takes a thousandth of
+the time there, and there is a scenario for each defect that must detect it with at least three of 80 seeds.
 """
 
 from chaos.defects.defect import Area
@@ -77,7 +77,7 @@ def vote_without_comparing_logs(self: QuorumLog, other: OffsetAndEpoch) -> bool:
 
 @_seeds(QuorumState, "can_grant_vote", "quorum-one-leader", "exception", "quorum-response")
 def vote_twice(self: QuorumState, candidate: ReplicaKey, *, is_log_up_to_date: bool, is_pre_vote: bool) -> bool:
-    """A voter that has voted in this epoch votes again for any candidate.
+    """A voter that has voted in this epoch votes again for any candidate whose log is up to date.
 
     Two candidates win one election.
     """
@@ -92,7 +92,7 @@ def pre_vote_without_comparing_logs(
 ) -> bool:
     """A pre-vote is granted to a candidate whose log is behind.
 
-    It disturbs the leader with elections that it cannot win.
+    That candidate disturbs the leader with elections that it cannot win.
     """
     is_up_to_date = is_log_up_to_date or is_pre_vote
     return _can_grant_vote(self, candidate, is_log_up_to_date=is_up_to_date, is_pre_vote=is_pre_vote)
@@ -138,7 +138,7 @@ def see_no_divergence_of_the_quorum(self: QuorumLog, offset: int, epoch: int) ->
     source="KAFKA-15489",
 )
 def never_resign(self: QuorumConfig) -> int:
-    """A leader remains one although no majority fetches from it.
+    """A leader does not resign although no majority fetches from it.
 
     Brokers on its side of a cut cannot register and get no metadata; clients wait for responses that cannot be sent.
     """
@@ -147,8 +147,8 @@ def never_resign(self: QuorumConfig) -> int:
 
 @_seeds(QuorumLog, "install_snapshot", "quorum-snapshot-at-start", "exception")
 def keep_the_log_under_a_snapshot(self: QuorumLog, snapshot_id: OffsetAndEpoch, data: bytes, now_ms: int) -> None:
-    """A snapshot of the leader is stored beside the log, which is unchanged.
+    """A snapshot from the leader is stored, but the log is not truncated to it.
 
-    The node fetches records after its old end, and gets the snapshot again.
+    The node fetches records after its old log end, and gets the snapshot again.
     """
     self.snapshots.store(snapshot_id, data)

@@ -34,8 +34,8 @@ _check_enough_replicas_reach_offset = Partition.check_enough_replicas_reach_offs
 def truncate_to_high_watermark(self: Partition, record: PartitionRecord, now: Now) -> bool:
     """A replica that becomes a follower truncates its log to its high watermark, and not by leader epochs.
 
-    The follower's high watermark lags. If the new leader ends before the follower has fetched again, it is elected with
-    a log that lacks acknowledged records, and they are lost.
+    The follower's high watermark lags. If the new leader fails before the follower has fetched again, the follower is
+    elected with a log that lacks acknowledged records, and they are lost.
     """
     is_new_epoch = _apply(self, record, now)
     if is_new_epoch and self.role is ReplicaRole.FOLLOWER:
@@ -74,8 +74,8 @@ def fetch_with_the_leaders_epoch(state: PartitionFetchState, offset: int, max_by
 def commit_what_the_leader_has(self: Followers, end_offset: int, maximal_isr: frozenset[int], now: Now) -> int:
     """A leader uses its own log end as the high watermark, whatever its followers have.
 
-    acks=all is acknowledged as soon as one replica has the record. If that one ends, the record is lost; consumers may
-    have read it.
+    acks=all is acknowledged as soon as the leader has the record. If the leader fails, the record is lost; consumers
+    may have read it.
     """
     return end_offset
 
@@ -95,7 +95,7 @@ def commit_by_majority(self: Followers, end_offset: int, maximal_isr: frozenset[
 def count_the_fetch_offset_as_fetched(  # noqa: PLR0917 - the signature of the original
     self: FollowerProgress, offset: int, log_start_offset: int, leader_end_offset: int, broker_epoch: int, now_ms: int
 ) -> None:
-    """A leader treats the fetch offset of a follower as one that it has: its progress is one too high.
+    """A leader assumes that a follower has the record at its fetch offset: the follower's progress is one too high.
 
     The last record below the high watermark may be on the leader alone. It is acknowledged, read, and lost at the next
     failover.
@@ -167,10 +167,10 @@ def take_the_leaders_high_watermark_whole(
 
 @_seeds(Partition, "truncate_to", "watermark-within-log", "exception")
 def keep_the_high_watermark_when_truncating(self: Partition, offset: int, now: Now) -> None:
-    """A log is truncated below its high watermark, which does not change.
+    """When a log is truncated below its high watermark, the high watermark does not change.
 
-    It is above the log end. Such a leader returns an end offset that does not exist, and consumers read the next
-    records before they are committed.
+    It is above the log end. If this replica leads next, it returns an end offset that does not exist, and consumers
+    read the next records before they are committed.
     """
     self.log.truncate_to(offset, now.wall_ms)
 

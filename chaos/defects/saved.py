@@ -1,6 +1,6 @@
 """Saved counterexamples of the defects: for each the smallest trial, with the seed of the trial before shrinking.
 
-They are stored beside this file as `counterexamples/NAME.json`. Only `keep` writes them, with the result of shrinking.
+They are stored beside this file as `counterexamples/NAME.json`. Only `keep` writes them.
 """
 
 import json
@@ -15,7 +15,10 @@ COUNTEREXAMPLES: Final = Path(__file__).parent / "counterexamples"
 
 
 def saved_counterexample(defect: str) -> Counterexample | None:
-    """Return the counterexample of a defect; None if there is none, or if a requirement detects it."""
+    """Return the saved counterexample of a defect; None if there is none.
+
+    There is none for a defect that a requirement detects.
+    """
     path = COUNTEREXAMPLES / f"{defect}.json"
     if not path.exists():
         return None

@@ -81,7 +81,7 @@ class Plan:
 
 
 def run_chaos(plan: Plan, emit: Emit) -> None:
-    """Run the plan. Ctrl-C heals the cluster, keeps and completes the history, and is raised again.
+    """Run the plan. After Ctrl-C the cluster is healed, the history is completed, and the exception is raised again.
 
     Raises:
         NothingRunsError: consecutive rounds could not be run.
@@ -171,7 +171,10 @@ class _Session:
         return sought.name if sought is not None and sought.shows(report) else ""
 
     def _keep(self, target: str, report: Report, name: str, run_dir: Path) -> None:
-        """Shrink a failure, run the smallest trial again, and save it."""
+        """Shrink a failure, run the smallest trial again to confirm it, and save it.
+
+        If the plan has no time for shrinking, the failure is saved as it is.
+        """
         plan = self.plan
         deadline_s = time.monotonic() + plan.shrink_seconds_max
         if plan.shrink_seconds_max:

@@ -33,7 +33,7 @@ from fixtures.clients.stage import Event
 from linearizability.operation import Outcome
 
 _RETRY_BACKOFF_S: Final = 0.05
-"""Time between two attempts of a client without a leader."""
+"""Time until a client's next attempt after an error, or without a leader or coordinator."""
 _RECORD_BYTES: Final = 100
 _ADMIN_TIMEOUT_MS: Final = 3_000
 
@@ -122,7 +122,7 @@ class _Pipelined:
 
 
 class _RawClient(ABC):
-    """Client that repeats one request to the node that has a role now."""
+    """Client that repeats one operation at the current leader or coordinator."""
 
     is_writer = False
 
@@ -141,7 +141,7 @@ class _RawClient(ABC):
 
     @abstractmethod
     def _do(self, client: RecordedClient) -> bool:
-        """Send the request once, and return whether it succeeded."""
+        """Perform the operation once, and return whether it succeeded."""
 
     def close(self) -> None:
         self._connection.reset()
@@ -154,7 +154,10 @@ class _OfPartition(_RawClient):
 
 
 class _OneByOne(_OfPartition):
-    """Producer that sends each batch once, and requests a new producer id after a batch that is not acknowledged."""
+    """Producer that sends each batch once, without retries.
+
+    An idempotent one requests a new producer id after a batch that is not acknowledged.
+    """
 
     def __init__(self, workload: OneByOne, context: TrialContext, partition: int) -> None:
         super().__init__(context, partition, workload.pause_ms)

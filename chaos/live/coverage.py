@@ -1,7 +1,7 @@
 """Coverage of a round: the states that the cluster reached, from its history, as a pure function.
 
-They are derived from responses (`states`) and operations. A state that lasted for less than the time between two
-requests may be missed.
+They are derived from the responses in the table `states`, and from operations. A state that lasted for less than the
+time between two requests may be missed.
 """
 
 from collections import Counter, defaultdict
@@ -27,7 +27,7 @@ STATES: Final = (
     "produce rejected by a former leader",
     "produce without a response",
 )
-"""Names of the states, in the order of the table."""
+"""Names of the states, in the order of the table of coverage."""
 
 Row = Mapping[str, Any]
 
@@ -54,7 +54,8 @@ def coverage_of(history: History, topic: str, min_insync_replicas: int) -> Count
 def _partition_states(rows: Iterable[Row], min_insync_replicas: int) -> Iterator[str]:
     """Yield the states of one partition by the newest responses.
 
-    Outdated responses are skipped: those of an older epoch, and within an epoch those of nodes that are not the leader.
+    Within an epoch only responses of the leader itself count. A response of an older epoch is outdated. If it comes
+    from a node that names itself as the leader, `leader deposed without knowing` is yielded.
     """
     epoch, leader, isr = -1, None, frozenset[int]()
     for row in rows:
@@ -93,7 +94,7 @@ def _isr_states(isr: frozenset[int], now_isr: frozenset[int], min_insync_replica
 
 
 def _log_states(rows: Iterable[Row]) -> Iterator[str]:
-    """Yield truncations (the end offset of a node decreased) and advances of the log start offset."""
+    """Yield truncations (the high watermark that a node returned decreased) and advances of the log start offset."""
     ends: dict[tuple[int, int], int] = {}
     starts: dict[tuple[int, int], int] = {}
     for row in sorted(rows, key=lambda row: row["answered_ns"]):

@@ -34,7 +34,7 @@ from fixtures.faults import (
 _FROM_FOLLOWERS: Final = ((1,), (1, 23))
 """Fetch, alone or with OffsetForLeaderEpoch."""
 _FROM_BROKERS: Final = ((56,), (63,), (62, 63))
-"""AlterPartition, BrokerHeartbeat, BrokerRegistration."""
+"""AlterPartition; BrokerHeartbeat; BrokerRegistration with BrokerHeartbeat."""
 _FROM_CLIENTS: Final = ((0,), (1,), (3,), (22,))
 """Produce, Fetch, Metadata, InitProducerId."""
 _SETTINGS: Final = (
@@ -132,9 +132,10 @@ KINDS: Final[dict[str, Callable[[Shape], SearchStrategy[Group]]]] = FAULT_KINDS 
 
 @cache
 def schedules(shape: Shape, kinds: tuple[str, ...]) -> SearchStrategy[tuple[Timed, ...]]:
-    """Return a strategy for schedules of faults of some kinds, by time, as in the simulation.
+    """Return a strategy for schedules of faults of some kinds, ordered by time, as in the simulation.
 
-    A lasting fault is the only one of its schedule, because any other fault restarts the time allowed for recovery.
+    If `LASTING` is among the kinds, each schedule has one lasting fault and nothing else, because any other fault
+    restarts the time allowed for recovery.
     """
     if LASTING in kinds:
         return KINDS[LASTING](shape)

@@ -1,8 +1,8 @@
-"""Findings: permitted losses and delays of Kafka that chaos must find by itself, each with a round that shows it.
+"""Findings: permitted losses and delays of Kafka, and records that it must keep, each with a round that shows it.
 
-Each finding fixes a configuration and the expected effect. Schedules that show it are generated from seeds and shrunk
-(`search_round`, `kafkatrial chaos --find`); the round given here can be read and run at any time. Each must show its
-effect on Apache Kafka and on the reference broker without a violation.
+Each finding fixes a configuration and the expected effect. Chaos must find the effect by itself: schedules that show it
+are generated from seeds and shrunk (`search_round`, `kafkatrial chaos --find`). The round given here can be read and
+run at any time. Each must show its effect on Apache Kafka and on the reference broker without a violation.
 """
 
 import difflib
@@ -174,8 +174,8 @@ _EVERY: Final = (
     ),
     ChaosFinding(
         "deposed-leader",
-        "A leader that is cut off from the cluster and does not know that it is deposed acknowledges acks=1, which is"
-        " truncated when it is back (permitted), and never acks=all.",
+        "A leader that is cut off from the cluster and does not know that it is deposed acknowledges records with"
+        " acks=1, which are truncated when it is back (permitted), but none with acks=all.",
         _round((OneByOne(), OneByOne(acks=1)), Timed(0, Isolate(Role.LEADER, keeps=Keeps.NOTHING), 10_000)),
         lambda report: _has_lost(report, 1) and _has_kept(report, ALL) and report.coverage["leader elected"] > 0,
         ("deposed-leader", "isolate"),

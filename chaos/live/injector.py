@@ -65,12 +65,13 @@ class Injector:
     """One schedule on one started cluster. Call it once: it applies the schedule and reverts all faults.
 
     :param steady_ms: time before the schedule begins.
-    :param seed: of random effects: the bytes that survive a power cut.
+    :param seed: seed of the random effects, such as the bytes that survive a power cut.
     :param cancelled: once it is set, all faults are reverted, and the call returns.
     :param on_injected: called with each fault after its injection.
     :param flushed_topics: topics whose records are durable once they are acknowledged.
-    :param recover: waits until the cluster has recovered or its time for that is over. It is called before each fault
-        that begins while no other is in force, and the schedule is paused meanwhile. None: no waits.
+    :param recover: waits until the cluster has recovered, or until the time allowed for recovery is over. It is called
+        before each fault, except the first one, that begins while no other is in force. The schedule is paused
+        meanwhile. None: no waits.
     """
 
     target: BreakableTarget

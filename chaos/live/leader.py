@@ -12,7 +12,8 @@ REQUEST_TIMEOUT_S: Final = 5.0
 class FollowingClient:
     """One process of the history, whose requests go to the node that has a role.
 
-    :param find: sends the lookup of that node to the next node of the cluster; returns whether it was found.
+    :param find: looks up the node with the role at the next node of the cluster, and directs later requests to it;
+        returns whether it was found.
     """
 
     def __init__(self, context: TrialContext, find: Callable[[RecordedClient], bool]) -> None:

@@ -56,7 +56,7 @@ class ObservedLosses(Losses):
         self._view = view
         self._flushed_topics = flushed_topics
         self._lossy: dict[tuple[str, int], int] = {}
-        """For each topic and node that has lost records of it: the time of the node's next start."""
+        """For each topic and node that has lost records of it: the node's next start, or `NEVER_NS` until then."""
         self._whole_ns: dict[TopicPartition, int] = {}
         """Time of the newest request whose response had a full ISR: nodes that started earlier have caught up."""
         self._recorded: set[tuple[TopicPartition, int, int]] = set()
@@ -89,7 +89,7 @@ class ObservedLosses(Losses):
         self.before_start(node)
 
     def _note_partition(self, place: TopicPartition, seen: PartitionSeen) -> None:
-        """Record an unclean election if the last in-sync replica of a partition has lost records."""
+        """Record an unclean election if the last in-sync replica has lost records and was not restored since."""
         with self._lock:
             if seen.is_whole:
                 self._whole_ns[place] = seen.at_ns

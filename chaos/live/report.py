@@ -35,10 +35,10 @@ class Worked:
     :ivar recovery_s: time from the last heal until every partition had a leader and a full ISR; None if it took
         longer than `bound_s`.
     :ivar bound_s: time allowed for the recovery.
-    :ivar work_s: from the first client's start to the recovery.
+    :ivar work_s: time from the start of the clients to the end of the healed phase.
     :ivar unwritten: partitions that accepted no record after the recovery, within the bound.
     :ivar unhealed: faults that are still in force after healing.
-    :ivar of_clients: violations that clients with steps have found while they ran.
+    :ivar of_clients: violations that clients with steps have found.
     :ivar unfinished: steps of clients that were not done in time, so that the history may lack them.
     """
 
@@ -58,11 +58,11 @@ class Worked:
 class Report:
     """One round on one target.
 
-    :ivar produced: records by acks and outcome.
+    :ivar produced: number of records by acks and outcome.
     :ivar lost: number of acknowledged records by acks (with acks=0: of all records) that no replica has at the end; not
         counted if records of the topic may be deleted.
-    :ivar errors: errors of produces by acks and name.
-    :ivar silences_s: by acks, the longest time without an acknowledged record.
+    :ivar errors: number of failed produce operations by acks and error.
+    :ivar silences_s: by acks, the longest time between two successive acknowledgements.
     :ivar overhead_s: time for draining and judging.
     :ivar residue: processes, mounts and rules that are left on this machine after the cluster was stopped.
     """
@@ -124,7 +124,7 @@ class Report:
 
     @property
     def silence_max_s(self) -> float:
-        """The longest time without an acknowledged record, with any acks."""
+        """The longest time in `silences_s`."""
         return max(self.silences_s.values(), default=0.0)
 
     @property
@@ -174,7 +174,10 @@ def _longest_ns(times: Sequence[int]) -> int:
 
 
 def _lost(history: History, records: Sequence[Row], sent: Iterable[tuple[Row, Row]]) -> Counter[int]:
-    """Count records by acks that were acknowledged, or sent with acks=0, and are on no replica's disk."""
+    """Count records by acks that were acknowledged, or sent with acks=0, and are on no replica's disk.
+
+    If no replica was read, the result is empty.
+    """
     operations = history.table("operations", ["op_id", "f"]).to_pylist()
     on_disk = {row["op_id"] for row in operations if row["f"] == "read_replica"}
     if not on_disk:

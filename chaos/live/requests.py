@@ -38,7 +38,11 @@ class LiveAdministration(Administration):
         self._tasks: list[Task] = []
 
     def send(self, request: AdminRequest, *, must_succeed: bool = False) -> Callable[[], object]:
-        """Send a request to one node after the other until one responds; if it must succeed, retry until it does."""
+        """Send a request in a new task, and return a function that waits for the end of the task.
+
+        The request is sent to one node after the other, until one has processed it. If it must succeed, it is retried
+        until it does, at most `_ATTEMPTS_MAX` times.
+        """
         return self._start(lambda: self._retry(request) if must_succeed else self._send_to_any(request)).result
 
     def next_broker(self, wanted: int) -> int | None:
@@ -47,7 +51,7 @@ class LiveAdministration(Administration):
         return None if len(nodes) > self._initial_nodes else max(nodes) + 1
 
     def add_broker(self, node: int) -> None:
-        """Start a broker; this may fail, because a broker cannot join a cluster without a controller."""
+        """Start a broker. A failure is ignored, because a broker cannot join a cluster without a controller."""
 
         def add() -> None:
             with suppress(TargetError):

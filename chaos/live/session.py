@@ -98,7 +98,7 @@ def _existing(name: str, trial: Trial) -> LiveTarget:
     """Return an existing cluster, which keeps its own settings. Raises `TargetError` if it has too few brokers."""
     target = parse_target(name)
     replicas = max(topic.replication_factor for topic in trial.topics)
-    brokers = target.node_count if target.capabilities else 0  # the cluster is queried for its capabilities
+    brokers = target.node_count if target.capabilities else 0  # `capabilities` queries the cluster first
     if brokers is not None and brokers < replicas:
         raise TargetError(f"{name} has {brokers} brokers, and the topics of a round have {replicas} replicas")
     return target  # type: ignore[return-value]  # its capabilities state which of the controls it has

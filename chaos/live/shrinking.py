@@ -5,6 +5,7 @@ run is discarded; the caller confirms the smallest one.
 
     faults     halves, quarters, down to single ones are deleted; the first remaining one begins at once
     clients    the same, as long as one of them produces
+    topic      the first topic has one partition
     time       the schedule runs at twice the speed; each fault is half as long
 """
 

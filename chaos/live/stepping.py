@@ -203,7 +203,7 @@ class SteppingClients:
 
 
 def _places(reader: Client, topics: Sequence[str]) -> Steps:
-    """Return the partitions of those topics that exist."""
+    """Return the partitions of the topics, without the topics that do not exist."""
     places: list[TopicPartition] = []
     if topics:
         while (yield from reader.refresh(topics)).response is None:

@@ -56,7 +56,7 @@ _TOPICS: Final[tuple[Properties, ...]] = (
 """Settings of the topic; common ones are listed more often."""
 
 _ALL_NODES_WRITER: Final = Pipelined()
-"""Producer that requests metadata from every reachable node. If it cannot write a partition, no leader of it works."""
+"""Producer that requests metadata from every reachable node. If its writes fail, a partition has no working leader."""
 _WRITERS: Final[tuple[Workload, ...]] = (
     _ALL_NODES_WRITER,
     OneByOne(idempotent=True),

@@ -1,8 +1,8 @@
 """Watch of a cluster's metadata: periodic Metadata, DescribeQuorum and FindCoordinator requests to every node.
 
-The newest response counts. All topics of a trial are watched. The responses are rows of the history, as those of any
-client. The checkers find the leaders, the ISRs and the voters at each time in them. This module also uses them to
-resolve roles at the moment of an injection, and to determine whether the cluster has recovered.
+The newest response counts. The responses are rows of the history, as those of any client. The checkers find the
+leaders, the ISRs and the voters at each time in them. This module also uses them to resolve roles at the moment of an
+injection, and to determine whether the cluster has recovered.
 
 Of two responses, the one with the higher leader epoch is newer. Within an epoch, a response of the leader itself takes
 precedence for a while over those of other nodes, because ISRs change without a new epoch.
@@ -39,7 +39,12 @@ class TopicPartition(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PartitionSeen:
-    """State of a partition by the newest response. `leader` is -1 if there is none."""
+    """State of a partition by the newest response.
+
+    :ivar leader: -1 if there is none.
+    :ivar by_leader: whether the node that responded is the leader.
+    :ivar at_ns: time at which the request was sent.
+    """
 
     leader: int
     epoch: int
@@ -181,7 +186,7 @@ class Watch:
         self._tasks: list[Task] = []
 
     def start(self) -> None:
-        """Start the tasks; return when each node has been sent each request once, so that roles are known."""
+        """Start the tasks; return after the first requests to each node, so that roles are known, or a timeout."""
         stage = self._context.target.stage
         rounds = []
         for node in self._context.target.nodes:

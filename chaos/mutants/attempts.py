@@ -28,7 +28,7 @@ _POST_RUN_CHECKS = "post-run-checks-"
 
 
 def names(seeds: int) -> Iterator[str]:
-    """Yield seeds, all saved trials, trials without faults for all post-run checks, and all requirements."""
+    """Yield the names of seeds, of trials for all post-run checks, of saved trials and of requirements."""
     yield from (str(seed) for seed in range(seeds))
     yield from (f"{_POST_RUN_CHECKS}{seed}" for seed in range(-(-len(POST_RUN_CHECKS) // CHECKS_PER_RUN)))
     yield from sorted(path.stem for path in COUNTEREXAMPLES.glob("*.json"))
@@ -49,7 +49,7 @@ def attempt(name: str) -> str:
 
 
 def _script(name: str) -> Trial:
-    """Return the trial of a seed, of a saved defect, or of a seed for its post-run checks."""
+    """Return the trial of a seed, the saved trial of a defect, or a trial without faults for post-run checks."""
     if name.isdecimal():
         return trial_of_seed(int(name))
     if name.startswith(_POST_RUN_CHECKS):

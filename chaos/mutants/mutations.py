@@ -1,7 +1,7 @@
 """Mutants: each changes one place of a module's source, by the operators of a set of rules (`rules.py`).
 
-Text, annotations, docstrings, imports, assertions, raised exceptions and `repr` are not changed: a change there is no
-bug.
+Text, annotations, docstrings, imports, assertions, raised exceptions, `__repr__`, `__str__` and `describe` are not
+changed: a change there is no bug.
 """
 
 import ast
@@ -155,7 +155,7 @@ class _Walk:
                 yield from self._in_list(part, field, value, function)
 
     def _in_condition(self, owner: ast.AST, test: ast.expr, function: str) -> Iterator[_Place]:
-        if not isinstance(owner, ast.While):  # the loop would never end, or never run
+        if not isinstance(owner, ast.While):  # a changed loop might never end, or never run
             yield from _changed(owner, "test", None, self.rules.of_condition(test), function)
 
     def _in_expression(

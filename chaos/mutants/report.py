@@ -1,7 +1,7 @@
 """Score of a sample of mutants by file, and a table of the survivors.
 
-A survivor is a *hole* of the suite, or *equivalent*: it behaves like the original. A developer records the decision in
-`survivors.toml` beside this file; a survivor without a decision counts as a hole.
+A survivor is *equivalent* if it behaves like the original; otherwise it is a *hole* of the suite. A developer
+records the decision in `survivors.toml` beside this file; a survivor without a decision counts as a hole.
 """
 
 import tomllib

@@ -29,7 +29,7 @@ class Rules:
     :ivar of_statement: changes of a statement; `ast.Pass` leaves it out.
     :ivar of_condition: changes of the condition of an `if` statement or expression.
     :ivar of_expression: changes of any expression.
-    :ivar of_filter: changes of the condition of a comprehension.
+    :ivar of_filter: changes of the condition of a comprehension, or of the guard of a `case`.
     """
 
     name: str
@@ -82,7 +82,10 @@ def _classic_statement(statement: ast.stmt) -> Changes:
 
 
 def _is_effect(statement: ast.stmt) -> bool:
-    """Whether a statement does more than bind a local name. Without the name, the code would not run."""
+    """Whether a statement is a call, `del`, `+=`, or an assignment to an attribute or an element.
+
+    Such a statement can be left out. Without an assignment to a local name, the code would fail.
+    """
     match statement:
         case ast.Expr(value=ast.Call()) | ast.AugAssign() | ast.Delete():
             return True

@@ -2,7 +2,7 @@
 
 Saved failures run first. Seeds are reported in their order, so the first failure is that of the lowest failing seed for
 any number of workers; the same seeds give the same events, except for times. If several seeds have the same violation,
-only the first is shrunk.
+only the first is shrunk. At most eight trials are shrunk.
 """
 
 import itertools
@@ -56,7 +56,7 @@ class Plan:
 
 
 def run_campaign(plan: Plan, saved: Sequence[SavedTrial] = ()) -> Generator[Event, None, None]:
-    """Run the plan's saved failures, then the seeds; yield the events.
+    """Run the saved failures that have the plan's defect, then the seeds; yield the events.
 
     After Ctrl-C the failures that are not shrunk yet are yielded as they are, then the last event, with `complete`
     false. Raises `WorkerError`.
@@ -96,7 +96,7 @@ def _replay(plan: Plan, saved: Sequence[SavedTrial]) -> Generator[Event, None, i
 
 
 def _run_seeds(plan: Plan, failures: int, began_s: float, failing: dict[str, SeedRan]) -> Generator[Event, None, None]:
-    """Run seeds until none is left or `failures_max` have failed; add the first failing seed of each violation."""
+    """Run seeds until none is left or `failures_max` have failed; add the first seed of a violation to `failing`."""
 
     def has_time(_seed: int) -> bool:
         return plan.seconds_max is None or time.monotonic() - began_s < plan.seconds_max
@@ -114,7 +114,7 @@ def _run_seeds(plan: Plan, failures: int, began_s: float, failing: dict[str, See
 
 
 def _shrink(plan: Plan, failing: dict[str, SeedRan]) -> Generator[Event, None, None]:
-    """Shrink failing seeds, and remove them from `failing`; one that does not end is not repeated."""
+    """Shrink failing seeds, and remove them from `failing`. A trial that did not end does not run again."""
     if endless := failing.pop(ENDLESS, None):
         yield Shrunk(_unshrunk(plan, endless))
     shrunk = list(failing.values())[:_SHRUNK_MAX]
@@ -136,7 +136,7 @@ def _shrink(plan: Plan, failing: dict[str, SeedRan]) -> Generator[Event, None, N
 
 
 def _unshrunk(plan: Plan, ran: SeedRan) -> Counterexample:
-    """Return the seed's trial unshrunk: it does not end, or the time for shrinking was over."""
+    """Return the seed's trial unshrunk: it did not end, shrinking took too long, or the campaign was interrupted."""
     return Counterexample(
         trial=trial_of_seed(ran.seed),
         name=ran.name,

@@ -1,4 +1,4 @@
-"""Choice between strategies; one that is listed several times is drawn more often.
+"""Choice between strategies; a strategy that is listed several times is drawn more often.
 
 `st.one_of` is not used, because it removes duplicates, and inspects all its strategies each time it is created.
 """

@@ -193,7 +193,7 @@ def _reads(shape: Shape) -> SearchStrategy[RawStep]:
 
 
 def _batches(shape: Shape) -> SearchStrategy[RawStep]:
-    """Draw batches that are sent once, some of them twice, out of sequence or damaged."""
+    """Draw batches that are sent once; some are repeated, skip sequence numbers, or are corrupt."""
     honest = _at(
         shape,
         Produce,

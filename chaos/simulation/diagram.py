@@ -1,7 +1,8 @@
 """Space-time diagram of the relevant part of a recorded run.
 
-Even a short run has thousands of messages. Those nearest in time to the violation, faults, elections and truncations
-are shown, except heartbeats and empty fetches.
+Even a short run has thousands of messages. Those nearest in time to the violation, to faults, elections, truncations,
+and to starts and ends of nodes are shown. Heartbeats, ApiVersions, FetchSnapshot, fetches of the metadata log, and
+fetches without records or without a response are not shown.
 """
 
 from collections.abc import Iterable
@@ -67,7 +68,7 @@ def _facts(found: Counterexample) -> tuple[tuple[str, str], ...]:
 
 
 def _focus(found: Counterexample, record: Record) -> list[int]:
-    """Return the relevant times, in milliseconds."""
+    """Return the times of the violation, of faults, and of relevant changes since the first fault, in milliseconds."""
     faults = (ms for fault in record.faults for ms in (fault.at_ms, fault.healed_ms) if ms is not None)
     first_ms = min((fault.at_ms for fault in record.faults), default=0)
     changes = (each.at_ms for each in record.changes if each.kind in _RELEVANT and each.at_ms >= first_ms)
@@ -75,7 +76,7 @@ def _focus(found: Counterexample, record: Record) -> list[int]:
 
 
 def _chosen_messages(messages: list[SentMessage], focus: list[int]) -> list[SentMessage]:
-    """Choose messages; a request is shown with its response."""
+    """Choose the messages nearest to the relevant times; a request is shown with its response."""
     least = _least_sizes(messages)
     first = _first_of_clients(messages)
     requests = [passed for passed in messages[first:] if passed.request is None and _is_shown(passed, least)]
@@ -95,7 +96,7 @@ def _first_of_clients(messages: list[SentMessage]) -> int:
 
 
 def _least_sizes(messages: Iterable[SentMessage]) -> dict[tuple[str, str], int]:
-    """Return the size of the smallest Fetch response, which has no records, by receiver and listener."""
+    """Return by receiver and listener the size of the smallest Fetch response, which is assumed to have no records."""
     least: dict[tuple[str, str], int] = {}
     for passed in messages:
         if passed.request is not None and passed.api == "Fetch":
@@ -146,7 +147,7 @@ def _places(
 
 
 def _moments(places: dict[int, int], shown: list[SentMessage], messages: list[SentMessage]) -> Iterable[Moment]:
-    """Yield the moments. A moment after an interval without events has the number of messages omitted in it."""
+    """Yield the moments. After an interval of at least `_BREAK_MS`, the moment has the number of omitted messages."""
     kept = {passed.place for passed in shown}
     missing = [passed.place for passed in messages if passed.place not in kept]
     passed_by = counted = 0

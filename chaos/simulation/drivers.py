@@ -190,7 +190,7 @@ class _DrivenProducer:
         return len(self._pending)
 
     def close(self) -> None:
-        """Wait until every record has its outcome."""
+        """Wait until every record has its outcome, and close. After a timeout, missing outcomes are unknown."""
         self.flush(self._settings.delivery_timeout_ms / 1000 + _SETTLE_S)
         self._producer.end()
         self._process.close()
@@ -201,7 +201,7 @@ class _DrivenProducer:
 class _DrivenConsumer:
     """Consumer with one fetch for each poll, from its partitions in turn.
 
-    After an error it waits as after an empty response.
+    A poll with an error returns when its timeout has passed.
     """
 
     def __init__(self, process: Process, context: ClientContext, isolation: str, stage: SimulatedStage) -> None:

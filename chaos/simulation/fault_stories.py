@@ -31,7 +31,7 @@ from fixtures.faults import (
 
 
 def lonely_leaders(_shape: Shape) -> SearchStrategy[Group]:
-    """Draw a story: followers cannot fetch from the leader, and it goes down just before or after the ISR shrinks."""
+    """Draw a story: followers cannot fetch from the leader, which fails shortly before or after the ISR shrinks."""
     lonely = st.builds(Isolate, st.just(Role.LEADER), st.just(False), keeps(), st.just(Listener.REPLICATION))
     ends: SearchStrategy[AnyFault] = st.sampled_from(
         (Kill(Role.LEADER), PowerCut((Role.LEADER,)), ShutDown(Role.LEADER), Isolate(Role.LEADER), Pause(Role.LEADER))

@@ -68,7 +68,7 @@ def _groups(kind: str, shape: Shape) -> SearchStrategy[Group]:
 
 
 def schedules_of(groups: SearchStrategy[Group]) -> SearchStrategy[tuple[Timed, ...]]:
-    """Return a strategy for schedules of groups that are drawn one by one, ordered by time."""
+    """Return a strategy for schedules, ordered by time, whose groups are drawn one by one."""
     return st.lists(st.tuples(gaps(), groups), min_size=1, max_size=GROUPS_MAX).map(_in_time)
 
 
@@ -194,7 +194,10 @@ def _changed_settings(_shape: Shape) -> SearchStrategy[Group]:
 
 
 def _new_brokers(shape: Shape) -> SearchStrategy[Group]:
-    """Return a strategy: add a broker, reassign the first partition to it and perhaps others, and inject a fault."""
+    """Return a strategy: a broker is added, the first partition is reassigned to it, and another fault is injected.
+
+    The reassignment may name other brokers, too.
+    """
     node = shape.nodes + 1
     rest = st.lists(st.sampled_from(shape.brokers), max_size=2, unique=True)
     reassignments: SearchStrategy[AnyFault] = rest.map(lambda others: Reassign((node, *others)))

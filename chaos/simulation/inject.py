@@ -18,14 +18,14 @@ class Injector:
         """Faults that found nothing to break."""
 
     def schedule(self, schedule: Iterable[Timed]) -> None:
-        """Schedule all faults, from this moment on."""
+        """Schedule all faults, with times relative to the present time."""
         for timed in schedule:
             self._open += 1
             self._cluster.scheduler.after(timed.at_ms, lambda timed=timed: self._inject(timed))  # type: ignore[misc]
 
     @property
     def is_over(self) -> bool:
-        """Whether every fault has been healed."""
+        """Whether every fault is over: healed, or without an effect."""
         return self._open == 0
 
     def start_all(self) -> None:

@@ -13,7 +13,7 @@ from reference_broker.simulation.disk import SimulatedDisk
 
 
 def judge(history: History) -> tuple[Violation | None, tuple[str, ...]]:
-    """Return the worst violation of a history, or None, and the reasons why other parts of it are unknown."""
+    """Return the worst violation of a history, or None, and the reasons why parts of it could not be judged."""
     judgement = judge_history(history)
     return _worst(history, judgement), judgement.undecided
 

@@ -26,7 +26,7 @@ _STRIDE = 1_000
 
 @dataclass(eq=False, slots=True)
 class SentMessage:
-    """A message. `place` and `arrived` count events; `arrived` is None if the message has not arrived.
+    """A message. `place` and `arrived` are numbers of events; `arrived` is None if the message has not arrived.
 
     :ivar api: name of the API; None if the message is neither a complete request nor the response to one.
     :ivar request: for a response, its request; None for a request.
@@ -82,12 +82,12 @@ class Record:
     faults: list[FaultInterval] = field(default_factory=list)
 
     def next_place(self) -> int:
-        """Return the place of the current event."""
+        """Return the place of a new event."""
         self.events += _STRIDE
         return self.events - _STRIDE
 
     def arrived(self, lane: str, at_ms: int) -> int:
-        """Return the place of the arrival of a message."""
+        """Return the place of a new event: the arrival of a message."""
         place = self.next_place()
         self.arrival = lane, at_ms, place, 0
         return place
@@ -197,7 +197,7 @@ class ChangeRecorder(Observer):
             self._add(watched, f"leads the quorum in epoch {state.epoch}", MarkKind.ELECTION)
 
     def opened(self, watched: Watched, replica: Replica, log: LogChange) -> None:
-        """Record the records that a log has lost."""
+        """Record that a log has lost records, if it has when it is opened."""
         if log.removed and not _is_internal(replica):
             self._add(watched, f"has lost {_name(replica)} from {log.removed[-1].base_offset} on", MarkKind.TRUNCATION)
 

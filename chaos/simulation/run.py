@@ -11,9 +11,9 @@
 7. *idle*: periodic work of brokers must be done (`periodic_work`).
 8. *restarted*: all nodes are shut down at once, must end by themselves within `STOP_MS`, and converge again.
 
-The run ends when an invariant is violated after an event; otherwise its history is judged as that of any run. An error
-that the core raises, and that is not caused by a fault of the node's disk or metadata, is a bug: the violation
-`exception`.
+The run ends when an invariant is violated after an event. Otherwise its history is judged like the history of any
+other target. An error that the core raises, and that is not caused by a fault of the node's disk or metadata, is a bug:
+the violation `exception`.
 """
 
 import traceback
@@ -95,7 +95,7 @@ class SimulatedRun:
     """Outcome of a run.
 
     :ivar digest: hash of the trace; equal runs have equal digests.
-    :ivar operations: rows of the history.
+    :ivar operations: number of operations in the history.
     :ivar coverage: counts of each state and transition.
     :ivar violation: None if there is none.
     :ivar without_effect: faults that had no effect.
@@ -187,7 +187,7 @@ class _Run:
         self._helpers = 0
 
     def violation(self) -> Violation | None:
-        """Perform all phases, and return the first violation."""
+        """Perform all phases; return the first violation, or None. The history is not judged here."""
         try:
             self._get_ready()
             self._break()
@@ -404,7 +404,7 @@ class _Run:
 
 
 def _lasting_properties(topic: Topic, created: Iterable[CreateTopic]) -> dict[str, str]:
-    """Return the properties of a topic, without promised ones that differ if a client creates the topic again."""
+    """Return a topic's properties, without those of `_PROMISED` that differ when a client creates the topic again."""
     first = _created_properties(topic)
     again = [_created_properties(step) for step in created if step.topic == topic.name]
     changed = {name for name in _PROMISED for other in again if other.get(name) != first.get(name)}
@@ -416,7 +416,7 @@ def _created_properties(topic: Topic | CreateTopic) -> dict[str, str]:
 
 
 def _until_done(client: SingleRequestClient, step: CreateTopic) -> Behaviour:
-    """Create a topic, and repeat the request until it succeeds."""
+    """Create a topic, and repeat the request until it succeeds or the topic exists."""
     while (yield from client.administer_step(step)) not in {None, "TOPIC_ALREADY_EXISTS"}:
         yield Sleep(100)
 

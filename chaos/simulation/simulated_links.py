@@ -35,7 +35,7 @@ class SimulatedLinks:
     ) -> Iterator[None]:
         """Drop the bytes in one direction of the connections that `source` opens to `destination`.
 
-        No connection can be opened meanwhile, because that needs both directions.
+        `source` can open no connection to `destination` meanwhile, because that needs both directions.
         """
         links = []
         for opener in self._places_of(source):

@@ -111,7 +111,12 @@ class SimulatedProcesses(MachineProcesses):
             raise TargetError(f"node {node} did not end within a virtual minute")
 
     def restart(self, node: int) -> None:
-        """Start a node, and advance time until it serves, which requires a majority of the controllers."""
+        """Start a node, and advance time until it serves.
+
+        If no majority of the controllers runs, return after the start, because no node can serve then.
+
+        :raises TargetError: the node is running already, ends, or does not serve in time.
+        """
         cluster, stage = self._started()
         if node in cluster.nodes:
             raise TargetError(f"simulation: node {node} is running")

@@ -70,7 +70,9 @@ class SimulatedStage:
         self._stopped = self._stopped or reason
 
     def wait(self, condition: Callable[[], bool], timeout_ms: int | None) -> bool:
-        """Let other threads and time continue until the condition is true or the timeout has passed; return which.
+        """Let other threads and time continue until the condition is true or the timeout has passed.
+
+        Return whether the condition is true.
 
         :raises StoppedError: the simulation was stopped. If one of its steps failed, the error of the step is raised
             instead.
@@ -89,7 +91,7 @@ class SimulatedStage:
         return condition()
 
     def _pass_on(self, own: _Waiter | None) -> _Waiter | None:
-        """Let the next thread run, which may be the calling one."""
+        """Let the next thread run, which may be the calling one; return its waiter, or None if no thread waits."""
         since_ms = self._scheduler.now_ms
         while self._waiters:
             ready = next((waiter for waiter in self._waiters if self._is_ready(waiter)), None)

@@ -32,7 +32,7 @@ START_MS = 1_000
 
 
 class Simulation:
-    """A `Target` over a simulated cluster, with every control that a target can have."""
+    """A `Target` over a simulated cluster, with controls of links, processes, membership and log directories."""
 
     kind = "simulation"
     name = "simulation"
@@ -63,7 +63,7 @@ class Simulation:
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        """All capabilities; those that need several nodes, only with three or more."""
+        """The capabilities of these controls; replication and faults of links only with three or more nodes."""
         alone = {
             Capability.TOPIC_ADMIN,
             Capability.CLIENT_LINK_FAULTS,
@@ -76,7 +76,7 @@ class Simulation:
 
     @property
     def node_count(self) -> int:
-        """The number of nodes."""
+        """The initial number of nodes."""
         return self._count
 
     @property

@@ -77,7 +77,7 @@ class _SimulatedStream:
             self._is_closed = True
 
     def receive(self, size_max: int, timeout_s: float) -> bytes:
-        """Return received bytes; none after the connection is closed."""
+        """Return received bytes; none if the connection is closed and all bytes were returned."""
         self._await(lambda: bool(self._received) or self._is_closed, timeout_s)
         data = bytes(self._received[:size_max])
         del self._received[:size_max]

@@ -1,10 +1,11 @@
 """Check of a concurrent requirement: run scripts on a target, judge their history, and shrink a violating script.
 
 All scripts of a requirement are recorded in one history, which is judged once. Requirements of one family share a
-history, since a script that kills brokers takes half a minute. After a violation each script that the evidence names
-runs again alone, in its own directory. If its history has a violation again, it is shrunk for as long as the profile
-allows; a smaller script counts only if its own history has a violation. A violation that no single script reproduces is
-*flaky*: it remains a violation, because it was in the history.
+history, since a script that kills brokers takes half a minute. After a violation the scripts that the evidence names
+(all scripts, if it names none) run again, each alone in its own directory, until the history of one has a violation.
+That script is shrunk for as long as the profile allows; a smaller script counts only if its own history has a
+violation. A violation that no single script reproduces is *flaky*: it remains a violation, because it was in the
+history.
 """
 
 import time
@@ -34,12 +35,12 @@ SCRIPTS_DIVISOR = 5
 FAULT_SCRIPTS_DIVISOR = 60
 """`Family.divisor` of scripts in which brokers are killed: each takes half a minute."""
 RERUNS_MAX = 3
-"""Number of runs without a violation after which a script is flaky."""
+"""Maximum number of runs of a script to reproduce a violation."""
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryVerdict:
-    """The results of the checkers and of the post-run checks for one history."""
+    """The results of the checkers and of the history checks for one history."""
 
     judgement: Judgement
     findings: tuple[HistoryFinding, ...] = ()
@@ -140,7 +141,7 @@ class Family:
 
 
 def concurrent_check(family: Family, history_checks: HistoryChecks = lambda _: ()) -> Check:
-    """Return the check of a requirement: the checkers and its post-run checks judge the history of a family."""
+    """Return the check of a requirement: the checkers and its history checks judge the history of a family."""
 
     def check(context: CheckContext) -> Mapping[str, Finding]:
         return {

@@ -78,8 +78,8 @@ def _identity(record: Row) -> tuple[str, ...]:
 def preferred_election_returns_right_error(history: History) -> Sequence[HistoryFinding]:
     """Check the error of ElectLeaders for the preferred leader.
 
-    PREFERRED_LEADER_NOT_AVAILABLE is expected while that node is down, ELECTION_NOT_NEEDED if it already leads, and no
-    error if it is in the ISR.
+    PREFERRED_LEADER_NOT_AVAILABLE is expected while that node is down, and ELECTION_NOT_NEEDED if it already leads. If
+    it is in the ISR and does not lead, no error is expected, or ELECTION_NOT_NEEDED after an automatic rebalance.
     """
     found, done = [], False
     for topic in topic_histories(history):

@@ -106,8 +106,8 @@ ROWS: Final = (
     ),
     RequirementRow(
         id="produce/acks-all-holds-for-isr",
-        text="An acks=all Produce is acknowledged only once every replica in the ISR has the record: while one of them "
-        "does not fetch, not before it has left the ISR. The record is not lost afterwards.",
+        text="An acks=all Produce is acknowledged only once every replica in the ISR has the record. If one of them "
+        "does not fetch, the acknowledgement waits until it has left the ISR. The record is not lost afterwards.",
         sources=(PRODUCER_ACKS, _REPLICATION),
         scripts=_FOLLOWERS_CUT_OFF,
         history_checks=lambda target: (acks_all_waits_for_isr(lag_time_max_ms(target)),),

@@ -55,7 +55,7 @@ def lag_time_max_ms(target: Target) -> int:
 
 
 def _load(records: int, partition: int = 0) -> tuple[Client, ...]:
-    """Return an idempotent producer that sends until all faults are healed, and a consumer.
+    """Return an idempotent producer, which sends before, during and after the faults, and a consumer.
 
     The producer has one request in flight. With more, librdkafka 2.16 may send a later request to a new leader before
     an earlier one, and the leader returns OUT_OF_ORDER_SEQUENCE_NUMBER. The client then bumps its producer epoch and

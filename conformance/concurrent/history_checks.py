@@ -1,7 +1,7 @@
 """History checks of requirements, beside the checkers' anomalies: pure functions from tables to findings.
 
-Each checks every topic of a run in time linear in its rows. It reports violations, or that the history does not show
-the behaviour: a history without a cut link does not test an ISR that shrinks.
+Each checks every topic of a run. It reports violations, or that the history does not show the behaviour: a history
+without a cut link does not test an ISR that shrinks.
 """
 
 from bisect import bisect_right
@@ -93,7 +93,10 @@ def reads_stay_below_watermark(history: History) -> Sequence[HistoryFinding]:
 
 
 def _end_offsets(history: History) -> Mapping[tuple[str, int], list[tuple[int, int]]]:
-    """Return (request time, lowest end offset from then on) of each partition, ascending; read_uncommitted."""
+    """Return for each partition the times of its ListOffsets requests, ascending, each with an end offset.
+
+    The end offset is the lowest one that this request or a later one returned.
+    """
     ends: defaultdict[tuple[str, int], list[tuple[int, int]]] = defaultdict(list)
     for row in sorted(rows_of(history, "states"), key=lambda row: -row["asked_ns"]):
         if row["source"] == "list_offsets" and row["high_watermark"] is not None:

@@ -37,7 +37,7 @@ def idle_followers_stay(lag_time_max_ms: int) -> HistoryCheck:
 
 
 def _idle(topic: TopicHistory, long_enough_ns: int) -> Iterator[tuple[Fault, int]]:
-    """Yield cuts from a follower to a leader, with the partitions to which nothing was sent before the heal."""
+    """Yield long cuts from a follower to a leader, with the partitions to which nothing was sent during the cut."""
     for cut in topic.faults_of_kind("cut"):
         if cut.node is None or cut.heal_ns == NEVER_NS or cut.heal_ns - cut.inject_ns < long_enough_ns:
             continue
@@ -78,7 +78,7 @@ def min_insync_replicas_is_enforced(minimum: int) -> HistoryCheck:
 
 
 def high_watermark_waits(minimum: int) -> HistoryCheck:
-    """Return the check that records of acks=1 stay invisible while the ISR is smaller than the minimum."""
+    """Return the check that records of acks=1 are invisible while the ISR is below the minimum, and visible later."""
 
     def check(history: History) -> Sequence[HistoryFinding]:
         found, checked = [], 0

@@ -1,7 +1,7 @@
 """`python -m chaos.defects.live [NAME…]`: defects that chaos on real processes detects, the violation, and the time.
 
 Each defect is tried by its saved round (`chaos.defects.live.rounds`), and each of these rounds then runs on the clean
-broker, where it must show no violation. Exit code 1: a defect was missed, or there was a false alarm.
+broker, where it must show no violation. Exit code 1: a defect was missed or not tried, or there was a false alarm.
 """
 
 import argparse
@@ -18,7 +18,7 @@ _ROUNDS_MAX = 4
 
 
 def main() -> int:
-    """Return 0; 1 if a defect was missed or there was a false alarm; 4 for an unknown name."""
+    """Return 0; 1 if a defect was missed or not tried, or for a false alarm; 4 for a name without a saved round."""
     parser = argparse.ArgumentParser(prog="python -m chaos.defects.live", description=(__doc__ or "").splitlines()[0])
     parser.add_argument(
         "names", nargs="*", metavar="NAME", help="Defects to try; they need a saved round (default: all)."

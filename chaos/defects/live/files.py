@@ -161,7 +161,7 @@ def _buffering() -> type[FileDisk]:
 
 @_seeds(log_directory, "FileDisk", "lost-write", "not-recovered")
 def append_to_a_buffered_stream(root: Path, open_files_max: int = OPEN_FILES_MAX) -> FileDisk:
-    """Appends are buffered by the process until the file is read.
+    """Appends are buffered by the process until the file is read or flushed.
 
     SIGKILL loses acknowledged records, on all replicas if all are killed; no power cut is needed.
     """

@@ -1,8 +1,8 @@
 """Rounds that detect the defects on real processes: clients, and the faults under which a defect has an effect.
 
 A round is a trial that is the same for every target. On the clean broker each round must show no violation:
-`python -m chaos.defects.live` runs both. The rounds that `kafkatrial chaos` generates from seeds can run with a defect,
-too: `kafkatrial chaos --target defective:NAME --minutes 10`.
+`python -m chaos.defects.live` runs it with the defect and on the clean broker. The rounds that `kafkatrial chaos`
+generates from seeds can run with a defect, too: `kafkatrial chaos --target defective:NAME --minutes 10`.
 """
 
 from collections.abc import Mapping
@@ -87,11 +87,11 @@ TORN_ONE_BY_ONE: Final = _round(
 )
 """Power cuts of single nodes, one after the other. Each cut loses a part of the unflushed bytes of its node only."""
 REASSIGNED_AND_BACK: Final = _round(Timed(500, Reassign((1, 2))), Timed(3_500, Reassign((1, 2, 3))), _LATER)
-"""A replica is reassigned to another node and back."""
+"""The partition is reassigned without the replica on node 3, and then with it again."""
 DEPOSED: Final = _round(
     Timed(500, Isolate(Role.LEADER, keeps=Keeps.NOTHING), 6_000), load=(OneByOne(pause_ms=20), OneByOne(acks=1), Tail())
 )
-"""A leader is isolated together with a client, and later has to truncate the records that it appended meanwhile."""
+"""A leader is isolated from the other nodes but not from clients; later it must truncate what it appended meanwhile."""
 STOPS_AND_BLACKOUT: Final = _round(
     *(Timed(500 + 4_000 * number, ShutDown(node), 1_500) for number, node in enumerate(_NODES)),
     Timed(14_000, PowerCut(), 500),

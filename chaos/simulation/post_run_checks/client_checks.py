@@ -1,4 +1,4 @@
-"""Requests of clients that can be sent only to a simulated cluster.
+"""Post-run checks with requests of clients that can be sent only to a simulated cluster.
 
 The responses to some of them depend on a configuration from the seed, on virtual time, or on a cluster that has had no
 group yet. Others change a broker's configuration, which a requirement must not do on an existing cluster. All other
@@ -64,7 +64,9 @@ def _missing_topic(version: int, *names: str, creates: bool) -> Any:
 
 
 def _created_by_metadata(state: ClusterState) -> Any:
-    """Return requests for a missing topic: it is created if the request and the broker allow it (v0 to v3: always).
+    """Return requests for a missing topic: it is created if the request and the broker allow it.
+
+    A request of version 0 to 3 always allows it.
 
     The first request is a deletion, which fails. Its response proves that the broker's connection to the controller
     works. Otherwise a connection that a fault has left half open could delay the creation.
@@ -111,7 +113,7 @@ def _coordinators_of_groups(state: ClusterState) -> Any:
 
 
 def _offsets_without_coordinator(state: ClusterState) -> Any:
-    """Return requests for a group before any broker is a coordinator: the topic of groups may not exist."""
+    """Return requests for a group. If the topic of group offsets does not exist, no broker is a coordinator."""
     fetched, committed = request_schema(ApiKey.OFFSET_FETCH, 9), request_schema(ApiKey.OFFSET_COMMIT, 9)
     return [
         requests.offset_fetch(fetched, "exam", [(state.topic, 0)]),
@@ -170,7 +172,7 @@ def _fetch_of_unknown_replica(state: ClusterState, leader_epoch: int) -> Any:
 
 
 def _offsets_of_one_partition_twice(state: ClusterState) -> Any:
-    """Return a ListOffsets to which Apache Kafka 4.3 responds with one partition, and 3.9 with two."""
+    """Return a ListOffsets that names a partition twice: Kafka 4.3 responds with one partition, and 3.9 with two."""
     request = requests.list_offsets(schema_for_clients(ApiKey.LIST_OFFSETS), state.topic, 0, -2)
     (topic,) = request.topics
     return replace(request, topics=(replace(topic, partitions=topic.partitions * 2),))

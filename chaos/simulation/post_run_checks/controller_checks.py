@@ -1,4 +1,4 @@
-"""Requests to the active controller's listener, of brokers with a wrong id or epoch.
+"""Post-run checks of the controllers' listener: broker requests, mostly with wrong ids or epochs, and admin requests.
 
 Sources: `ClusterControlManager`, `ReplicationControlManager`, `ConfigurationControlManager` of Kafka 4.3.
 """
@@ -118,7 +118,10 @@ _REGISTRATION_ERRORS: Final = [
 
 
 def _proposal(state: ClusterState, *, topic_id: UUID | None = None, leader: int | None = None, **given: Any) -> Any:
-    """Return a proposal of the leader with the current ISR, with changed fields. `members`: ids and epochs."""
+    """Return an AlterPartition of the leader that proposes the current ISR, with changed fields.
+
+    :param given: changed fields of the partition. `members` has ids and epochs of the brokers in the proposed ISR.
+    """
     schema, partition = schema_for_nodes(_ALTER_PARTITION), state.partition
     leader_id = partition.leader if leader is None else leader
     members = given.pop("members", [(member, -1) for member in partition.isr])
@@ -173,9 +176,10 @@ def _proposal_errors(state: ClusterState) -> list[str]:
 
 
 def _assignments(state: ClusterState) -> Any:
-    """Return assignments to directories. The last one is wrong, and the broker assigns its replica again.
+    """Return assignments of replicas to directories. The last one names an unknown directory.
 
-    The wrong assignment is omitted if only one replica is in sync: that replica would lose the leadership, as in Kafka.
+    After that the broker assigns its replica again. The last assignment is omitted if only one replica is in sync,
+    because that replica would lose the leadership, as in Kafka.
     """
     schema, broker = schema_for_nodes(_ASSIGNMENT), state.image.brokers[state.broker]
 
@@ -202,9 +206,9 @@ def _has_several_in_sync(state: ClusterState) -> bool:
 
 
 def _placements(state: ClusterState) -> Any:
-    """Return creations of a topic: with an additional fenced broker, and then with two, each in its own rack.
+    """Return requests that create a topic while an additional fenced broker is registered, and then while two are.
 
-    The first of these brokers never fetches, so that a reassignment to it stays open.
+    The two brokers are in different racks. The first broker never fetches, so that a reassignment to it stays open.
     """
     create, delete = schema_for_nodes(_CREATE_TOPICS), schema_for_nodes(_DELETE_TOPICS)
     leave = schema_for_nodes(_UNREGISTRATION)

@@ -20,7 +20,7 @@ NOWHERE: Final = "nowhere"
 UNKNOWN_NODE: Final = 99
 """A node that no trial has. A check that registers it as a broker must also unregister it."""
 ELSEWHERE: Final = "elsewhere"
-"""Another cluster."""
+"""Id of a cluster that does not exist; also a name of a rack."""
 PROPAGATION_MS: Final = 300
 """Time after which brokers have applied the records of the controller."""
 UNKNOWN_ID: Final = UUID(int=2**100)
@@ -34,7 +34,7 @@ class Receiver(Enum):
     LEADER = auto()
     """The leader of partition 0 of the topic."""
     FOLLOWER = auto()
-    """Another replica of that partition, if there is one."""
+    """Another in-sync replica of that partition, if there is one."""
     CONTROLLER = auto()
     """The active controller."""
     STANDBY = auto()
@@ -79,7 +79,7 @@ class ClusterState:
 
     @property
     def roles(self) -> tuple[object, ...]:
-        """The controller, the standby and the partition leader, with their epochs."""
+        """The controller, its epoch, the standby, the topic, and the record of its first partition."""
         return self.controller, self.epoch, self.standby, self.topic, self.partition
 
     def node(self, receiver: Receiver) -> int | None:
@@ -103,7 +103,8 @@ class PostRunCheck:
     """One check.
 
     :ivar make: returns a request of kio, or several, to be sent one after the other with `Sleep`s between them.
-    :ivar errors: permitted errors of the responses, in their order; `NONE` for success. An empty list permits any.
+    :ivar errors: returns the expected errors of the responses, in their order; `NONE` for success. An empty list
+        permits any errors.
     :ivar disturbs_cluster: whether the cluster must converge again afterwards.
     """
 

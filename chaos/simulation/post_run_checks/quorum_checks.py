@@ -1,4 +1,4 @@
-"""Requests to quorum nodes at the controllers' listener, of nodes with a wrong id or epoch.
+"""Post-run checks of the quorum's requests on the controllers' listener, mostly with a wrong id, epoch or offset.
 
 Sources: `KafkaRaftClient` of Kafka 4.3, KIP-595, KIP-630, KIP-853, KIP-996.
 """
@@ -27,7 +27,10 @@ _FETCH, _VOTE, _BEGIN, _END, _FETCH_SNAPSHOT = 1, 52, 53, 54, 59
 
 
 def _vote(state: ClusterState, *, cluster_id: str | None = OWN, voter_id: int | None = None, **given: Any) -> Any:
-    """Return a vote request of another voter with an empty log, in the current epoch, with changed fields."""
+    """Return a vote request of the leader to the standby, in the current epoch and for an empty log.
+
+    :param given: changed fields of the partition.
+    """
     schema, receiver_id = schema_for_nodes(_VOTE), state.standby
     partition = schema.PartitionData(
         partition_index=0,
