@@ -49,7 +49,7 @@ class ClassArchive:
     def make(self, run: Callable[[Sequence[str]], str]) -> Path:
         """Make the archive unless it exists.
 
-        :param run: runs a JVM with these options until it ends, and returns the last line that it wrote.
+        :param run: function that runs a JVM with the given options until it exits, and returns its last line of output.
         :raises ClassArchiveError: the JVM wrote no archive, or the cache cannot be written.
         """
         if not rejection_reason(self.path):

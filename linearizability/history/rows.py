@@ -23,7 +23,7 @@ _KEYS: Final = ("op_id", "seq", "fault_id", "process", "at_ns", "asked_ns")
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Some rows of a table that follow each other, the first of them at `first_row`."""
+    """Consecutive rows of a table; `first_row` is the number of the first one."""
 
     name: str
     table: pa.Table
@@ -56,7 +56,10 @@ class Piece:
 
 
 class BrokenRowError(HistoryError):
-    """A row that breaks a rule of the format. Its parts are attributes, for callers that name rows by line."""
+    """A row that breaks a rule of the format.
+
+    The parts of the message are attributes, for callers that identify rows by line number.
+    """
 
     table: str
     row: int
@@ -91,7 +94,7 @@ def first_repeat(*columns: Numbers) -> tuple[int, int] | None:
 
 
 class RepeatSample:
-    """Keys of a bounded sample of rows. A hash of its key selects a row, so rows with equal keys are selected together.
+    """Keys of a bounded sample of rows. Rows are selected by a hash of the key, so rows with equal keys stay together.
 
     A table with many repeated rows is detected after a few batches, in bounded memory.
 
@@ -131,7 +134,7 @@ class RepeatSample:
 
 
 def row_hashes(table: pa.Table) -> Numbers:
-    """Return a number for each row that is the same where all columns are; lists are left out."""
+    """Return a hash for each row: rows that are equal in all columns, except those of lists, have the same hash."""
     columns = [
         _column_hash(table[name]) for name in table.column_names if not pa.types.is_list(table.schema.field(name).type)
     ]

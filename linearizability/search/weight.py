@@ -1,9 +1,10 @@
 """Memory estimate for the states that a search keeps, from a sample of them.
 
 A state shares most objects with its predecessor and with the history; these are not counted. A *look* follows all
-references from a state, and counts the objects to which neither its predecessor nor the operation refers. One look
-takes as long as many steps of the search. So the more states there are, the rarer are the looks, down to one for
-`STRIDE_MAX` states. The result of a look is assumed for all states since the previous look.
+references from a state. It counts the objects to which neither its predecessor nor the operation refers, and which no
+earlier look has counted. One look takes as long as many steps of the search. So the more states there are, the rarer
+are the looks, down to one for `STRIDE_MAX` states. The result of a look is assumed for all states since the previous
+look.
 """
 
 import gc

@@ -56,7 +56,7 @@ _TASK_ROWS: Final = 2_000_000
 
 
 def lay_out(history: History, run: Run, part_rows: int | None = None) -> Layout:
-    """Create the layout of a history in its run directory, or in TMPDIR if that is read-only.
+    """Create the layout of a history in its run directory, or in TMPDIR if the run directory cannot be written.
 
     Raises HistoryError for a history that breaks a rule of the format, and for disk errors.
     """
@@ -72,9 +72,9 @@ def lay_out(history: History, run: Run, part_rows: int | None = None) -> Layout:
 
 
 def draft_folder(final: Path) -> Path:
-    """Create a folder for a new layout, with a folder for runs in it: beside the tables, or in TMPDIR if that fails.
+    """Create a folder for a new layout, beside the tables or, if that fails, in TMPDIR. In it, create one for spills.
 
-    Drafts that processes of this machine left there when they were killed are removed.
+    Drafts that processes of this machine left in the same place when they were killed are removed.
     """
     _remove_abandoned(final)
     folder = _draft_path(final)
@@ -160,7 +160,7 @@ def _distributed(history: History, run: Run, folder: Path) -> tuple[list[Spill],
 
 
 def check_rules(history: History, run: Run, spills: Sequence[Spill]) -> RuleCheck:
-    """Check a history whose rows were all distributed against the rules, except those for values."""
+    """Return whether a history keeps the rules, except those for values, and its topics. All rows were distributed."""
     (operations,) = run([CheckOperations(history)])
     found = _check_rules(history, run, operations, spills)
     return replace(found, keeps_rules=found.keeps_rules and _faults_keep_rules(history))
@@ -199,7 +199,7 @@ def _meet(one: Span, other: Span) -> bool:
 def settled(
     fingerprint: str, run: Run, folder: Path, spills: Sequence[Spill], *, topics: Iterable[Topic], part_rows: int
 ) -> tuple[Layout, bool]:
-    """Write the layout of distributed rows; return it, and whether no value was sent to a partition twice."""
+    """Write the layout of distributed rows. Return it, and whether no value was sent to a partition twice."""
     own_id = only_ids(topics)
     census = merged((spill.census for spill in spills), own_id)
     places = sorted(census, key=canonical)
