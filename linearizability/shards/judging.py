@@ -245,7 +245,7 @@ class FollowSuspects(ShardTask):
     suspects: Suspects
 
     def __call__(self) -> RelatedRows:
-        """Return the offsets and values that suspects share with other rows."""
+        """Return the offsets and values of the part's suspect rows, with which further suspects are found."""
         part = _part_of(self, self.part, Walks(self.files.small("positions")))
         return part.named_by(*part.rows_of(self.suspects))
 
