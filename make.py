@@ -171,7 +171,7 @@ def install_toxiproxy(*, needed: bool) -> bool:
 
 
 def build_kfake(*, needed: bool) -> None:
-    """Build the broker of the example in docs/targets.md, if there is Go."""
+    """Build the broker of the example in docs/targets.md. Without Go, skip it, or raise `Stop` if it is needed."""
     if go := shutil.which("go"):
         say(f"building {KFAKE} with Go")
         if subprocess.call([go, "build", "-C", KFAKE, "."]):

@@ -84,7 +84,7 @@ def judge_kafka_object(history: History, name: str, budget: Budget | None = None
 
 
 def _judge_logs(history: History, budget: Budget, *, linearizable: bool) -> Judgement:
-    """Judge every partition's log. It needs no search; the time budget is checked between partitions."""
+    """Judge every partition's log. No search is needed; the time budget is checked before each partition."""
     ends_s = None if budget.time_s is None else time.monotonic() + budget.time_s
     evidence: list[Evidence] = []
     reasons: list[str] = []

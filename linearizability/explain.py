@@ -15,7 +15,7 @@ from linearizability.search.states import STATE_BITS
 from linearizability.search.timeline import Prepared, Timeline
 
 Place = tuple[int, int]
-"""A configuration, and the unknown operations it has used."""
+"""A configuration of the frontier search, and the set of unknown operations that it has used, each packed in an int."""
 
 PATHS_MAX = 10
 EVENTS_EXPLAINED_MAX = 4_000

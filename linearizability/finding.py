@@ -94,7 +94,7 @@ class Finding:
         return Standing.NOT_APPLICABLE
 
     def as_json(self) -> dict[str, object]:
-        """Return the JSON object of `finding.json` and of the events of a run."""
+        """Return the JSON object of `finding.json` and of a run's events: all fields but `_ONLY_IN_A_SAVED_FAILURE`."""
         judgement = None if self.judgement is None else self.judgement.as_json()
         document = asdict(replace(self, judgement=None)) | {"judgement": judgement}
         return {name: value for name, value in document.items() if name not in _ONLY_IN_A_SAVED_FAILURE}

@@ -82,7 +82,7 @@ def integers(table: pa.Table, column: str, null: int = 0) -> Numbers:
 
 
 def first_repeat(*columns: Numbers) -> tuple[int, int] | None:
-    """Return the first row that repeats an earlier one in all columns, as (earlier, later)."""
+    """Return the first row that repeats an earlier one in all columns, as (earlier, later); None if there is none."""
     codes = _packed(columns)
     if (codes[1:] > codes[:-1]).all() or _distinct(codes):
         return None
@@ -108,7 +108,7 @@ class RepeatSample:
         self._columns = [np.empty(0, np.int64) for _ in range(1 + columns)]
 
     def find_repeat(self, first_row: int, *columns: Numbers) -> tuple[int, int] | None:
-        """Add the rows from `first_row` on. Return a row that exceeds `copies_max`, as (earlier copy, row)."""
+        """Add the rows from `first_row` on. Return a row that exceeds `copies_max`, as (earlier copy, row), or None."""
         hashes = _hashes(columns)
         chosen = np.flatnonzero(hashes <= self._limit)
         fresh = [chosen + first_row, *(column[chosen] for column in columns)]

@@ -297,7 +297,7 @@ class _Columns:
         self._parts: list[list[Numbers]] = []
 
     def add(self, first_row: int, wanted: Flags, *columns: Numbers) -> None:
-        """Add the wanted ones of the rows from `first_row` on."""
+        """Add the wanted rows of a piece that begins at `first_row`."""
         own = [np.flatnonzero(wanted) + first_row, *(column[wanted] for column in columns)]
         self._parts = self._parts or [[] for _ in own]
         for parts, part in zip(self._parts, own, strict=True):

@@ -1,6 +1,6 @@
 """Writer of a history during a run: if the process is killed, at most the last second of the history is lost.
 
-Callers put events into one queue: an operation began, an operation ended, rows. A thread takes a prefix of the queue
+Callers put events into one queue: an operation or a fault began or ended, or rows. A thread takes a prefix of the queue
 every `FLUSH_INTERVAL_S` and writes it as closed Parquet files, by the rules of `layout`. Because the flushed events are
 always a prefix of all events, the history on disk could have ended there: it has no read without the operation that
 sent the record, and no effect of a fault without the fault. Only that thread writes, so a KeyboardInterrupt in a
@@ -35,7 +35,10 @@ FLUSH_INTERVAL_S: Final = 0.3
 """Rows wait for this time and then for the flush; together this should stay well below a second."""
 
 QUEUE_ROWS_MAX: Final = 65_536
-"""Rows that may wait for the disk. About 20 MB as Python objects; as many again may be in the flush under way."""
+"""The number of queued rows at which callers wait for the disk.
+
+These rows take about 20 MB as Python objects, and the flush in progress may hold as many again.
+"""
 
 _TABLES_BEFORE_OPERATIONS: Final = tuple(name for name in SCHEMAS if name != "operations")
 

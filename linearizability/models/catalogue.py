@@ -27,7 +27,7 @@ DONE: Final = "true or false"
 
 
 class Truth(Enum):
-    """Values for true and false in a file, which differ from 1 and 0; Python's True equals 1."""
+    """The values true and false of a file. Unlike Python's True and False, they do not equal 1 and 0."""
 
     TRUE = True
     FALSE = False
@@ -149,7 +149,7 @@ class NamedModel:
     calls: tuple[Call, ...]
 
     def call(self, name: object) -> Call:
-        """Return one of its operations. Raises ValueError with the known ones."""
+        """Return the operation with this name. Otherwise raises ValueError, which lists the known operations."""
         found = next((call for call in self.calls if call.name == name), None)
         if found is None:
             raise ValueError(f"no such operation: {brief(name)}; known are {', '.join(map(str, self.calls))}")

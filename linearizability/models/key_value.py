@@ -1,8 +1,7 @@
 """Model of a store of strings by key, with append. Keys are independent, so each is a subhistory.
 
-Inputs: `("get", key)` -> the value, "" if it was never written; `("put", key, value)` and `("append", key, value)` ->
-None.
-The state is one key's value.
+Inputs: `("get", key)` -> the value, "" if the key was never written; `("put", key, value)` and `("append", key, value)`
+-> None. The state is one key's value.
 """
 
 from typing import Any

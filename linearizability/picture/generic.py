@@ -160,7 +160,7 @@ def _overlap(op: Operation, blocked: Operation) -> bool:
 
 
 def _lanes(operations: Sequence[Operation], bars: Sequence[Bar]) -> tuple[Lane, ...]:
-    """Return one lane for each process, in the order of their names; numbers by size."""
+    """Return one lane for each process: first those with a number, then those with another name, then no process."""
     lanes: dict[object, list[Bar]] = {}
     for op, bar in zip(operations, bars, strict=True):
         lanes.setdefault(op.process, []).append(bar)

@@ -25,7 +25,10 @@ _BESIDE: Final = ("begin_txn", "commit_txn", "abort_txn", "init_producer_id", "s
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """The operations that touch the partition, by invocation, and the count and first moment of all operations."""
+    """The operations from which the window is selected, by invocation.
+
+    `operations` and `origin_ns` are the number and the earliest invocation of all operations of the history.
+    """
 
     op_ids: Int64s
     invoke_ns: Int64s

@@ -33,7 +33,7 @@ def gaps(places: Sequence[int]) -> list[tuple[int, int]]:
 
 
 def _widest(count: int, focus: Sequence[int], limit: int) -> int:
-    """Return the widest stretch to either side within the limit, by bisection."""
+    """Return the greatest width to either side with which the stretches have at most `limit` places, by bisection."""
     low, high = 0, limit
     while low < high:
         middle = (low + high + 1) // 2

@@ -13,11 +13,16 @@ in use. Kafka promises that only for a leader, and not across a change of leader
 Records of a transaction are marked `may_abort` unless its commit is known. A `committed_only` fetch may pass such
 records without returning them. Whether it returned aborted records is not checked.
 
-The history is linearizable unless an offset has two records, a record has two offsets, a fetch returned a record that
-was not sent or whose send failed, a fetch contradicts the records that are known to be in its range, or the send of a
-record began after an operation had completed for which a higher offset was in use (the send of a higher record, or a
-fetch). A record whose send has an unknown outcome counts only if it was read. An acknowledged record of unknown offset
-that was not read is ignored, and so is a fetch that is not ok.
+The history is linearizable unless
+
+- an offset has two records, or a record has two offsets;
+- a fetch returned a record that was not sent, or whose send failed;
+- a fetch contradicts itself, or the records that are known to be in its range; or
+- an operation that shows a higher offset in use (the send of a record there, or a fetch) completed before the send of a
+  record at a lower offset began.
+
+A record whose send has an unknown outcome counts only if it was read. An acknowledged record of unknown offset that was
+not read is ignored, and so is a fetch that is not ok.
 """
 
 from dataclasses import dataclass
@@ -99,7 +104,7 @@ def find_log_conflict(
 ) -> LogConflict | None:
     """Return a conflict of a partition's history, None if it is linearizable.
 
-    Raises HistoryError for a value that is sent twice, a completion before its invocation, or an offset below zero. The
+    Raises HistoryError for a value that is sent twice, a completion before its invocation, or an invalid offset. The
     message has the rows.
     """
     _check_offsets("send", sends.offset, UNKNOWN_OFFSET)
@@ -210,7 +215,7 @@ def _out_of_order(log: _Log, *, linearizable: bool) -> LogConflict | None:
 
 
 def _passed_over(log: _Log) -> LogConflict | None:
-    """Return a fetch that passed a record without returning it."""
+    """Return a conflict: a fetch that passed a record without returning it."""
     fetches = log.fetches
     short = _lacking(log, np.ones(len(log.sends.value), np.bool_))
     if fetches.committed_only is not None and log.sends.may_abort is not None:
@@ -266,7 +271,7 @@ def _too_early(log: _Log) -> LogConflict | None:
 
 
 def _stale(log: _Log) -> LogConflict | None:
-    """Return a fetch that began after an offset at or above its watermark was in use."""
+    """Return a conflict: a fetch that began after an offset at or above its watermark was in use."""
     fetches = log.fetches
     known = np.flatnonzero(fetches.watermark != UNKNOWN_OFFSET)
     # A fetch stands before the record at its watermark, and after the one below.

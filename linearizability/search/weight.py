@@ -34,7 +34,7 @@ class Weight:
     def look(self, place: int, state: Any, *known: Any) -> None:
         """Weigh the state with this number, without the objects that it shares with known ones.
 
-        The caller keeps the state, because counted objects are known by their identity.
+        The caller must keep the state alive, because counted objects are recognised by their identity.
         """
         found = _reachable(state, _reachable(known), self._shared)
         self._latest = sum([sys.getsizeof(one, 0) for one in found.values()])

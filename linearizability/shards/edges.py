@@ -29,7 +29,7 @@ class Edge:
     last_invoke_ns: int
     lowest_epoch: int
     highest_epoch: int
-    """The lowest and highest epoch that was read."""
+    """The highest epoch that was read; `lowest_epoch` is the lowest one."""
     producers: Mapping[int, tuple[Key, Key]]
     """Per process, its first and last send."""
     leaders: Leaders

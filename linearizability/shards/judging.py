@@ -65,7 +65,7 @@ class ShardTask:
         return ShardFiles(self.layout, self.shard)
 
     def may_be_sieved(self, log: int) -> bool:
-        """Whether the sieve is valid for a log of this run."""
+        """Whether the sieve may be valid for a log, as far as the run and the topic show; the log's rows decide."""
         context = self.context
         topic, topic_id, partition = self.layout.places[log]
         logs = [
@@ -100,7 +100,7 @@ class ShardTask:
         return rows, operation_columns(operations, self.context.transactions, self.context.clients)
 
     def judged(self, records: pa.Table, small: dict[str, pa.Table]) -> ShardJudgement:
-        """Return the judgement of some rows by the definitions."""
+        """Return the judgement of some rows by the anomaly definitions."""
         if not records.num_rows and not any(table.num_rows for table in small.values()):
             return merge_shards(())
         rows, operations = self.shard_rows(records, small)

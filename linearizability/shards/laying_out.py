@@ -50,7 +50,7 @@ from linearizability.shards.settling import Settled, SettlePart, SettleSmall, bo
 from linearizability.shards.spilling import Spill, Spilling
 
 PART_ROWS: Final = 1_000_000
-"""The number of records in a part, which one task holds in memory."""
+"""The approximate number of records in a part, which one task holds in memory."""
 SPILL_FOLDER: Final = "spill"
 _TASK_ROWS: Final = 2_000_000
 
@@ -160,7 +160,10 @@ def _distributed(history: History, run: Run, folder: Path) -> tuple[list[Spill],
 
 
 def check_rules(history: History, run: Run, spills: Sequence[Spill]) -> RuleCheck:
-    """Return whether a history keeps the rules, except those for values, and its topics. All rows were distributed."""
+    """Check a history against the rules, except those for values. All of its rows must have been distributed.
+
+    The result also has the topics of the history.
+    """
     (operations,) = run([CheckOperations(history)])
     found = _check_rules(history, run, operations, spills)
     return replace(found, keeps_rules=found.keeps_rules and _faults_keep_rules(history))

@@ -149,7 +149,10 @@ class Part:
         return all_suspects([found, Suspects(befores[passed], afters[passed])])
 
     def _doubtful_sends(self) -> Indexes:
-        """Return tombstones, failed sends, sends acknowledged at another offset or none, and sends at one offset."""
+        """Return the sends that are doubtful by themselves or because of their neighbour.
+
+        They are tombstones, failed sends, sends acknowledged at another offset or none, and sends that share an offset.
+        """
         sends = self.sends
         doubtful = _has(sends.flags, tables.TOMBSTONE | tables.FAIL)
         doubtful |= (sends.offset != sends.at) & (_has(sends.flags, tables.OK) | (sends.offset != UNKNOWN))

@@ -51,7 +51,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """A topic, a broker by its id, or, with an empty name, all brokers."""
+    """A topic, a broker (its id is the name), or all brokers (the name is empty)."""
 
     type: ResourceType
     name: str
