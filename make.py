@@ -30,18 +30,21 @@ from kafkatrial.exit_codes import ExitCode
 
 BIN = Path(sys.executable).parent  # noqa: TID251
 KAFKA = f"apache-kafka:{DEFAULT_KAFKA_VERSION}"
-"""The target of the tests beside the reference broker."""
+"""The target on which tests run, besides the reference broker."""
 OTHER_KAFKAS = tuple(f"apache-kafka:{version}" for version in locked_versions() if version != DEFAULT_KAFKA_VERSION)
-"""A test starts each of them."""
+"""The other versions of Apache Kafka. A test starts each of them."""
 KFAKE = "docs/examples/kfake"
 CHAOS = "power-cut"
 """The findings that CI shows; the others, and generated rounds, are part of `make nightly`."""
 IN_PARALLEL = (f"--numprocesses={len(os.sched_getaffinity(0)) + 1}", "--dist=loadfile")
-"""One process more than cores: half of the tests wait for clusters. A file's clusters are started once."""
+"""One process more than there are cores, because about half of the tests wait for clusters.
+
+The tests of a file run in the same process, so that the clusters of the file are started once.
+"""
 SLOWEST = "--durations=30"
 FAILED = Path(".pytest_cache/make/v/cache/lastfailed")
 CACHE = f"--override-ini=cache_dir={FAILED.parents[2]}"
-"""Cache of the tests alone: the suite beside them has the default one."""
+"""A cache for the tests only, because the suite that runs at the same time uses the default one."""
 TESTS_FAILED = 1
 """pytest's exit code if all tests ran and some failed."""
 REPEATED_MAX = 3
@@ -49,7 +52,7 @@ REPEATED_MAX = 3
 
 
 class Stop(Exception):  # noqa: N818  not always an error
-    """End with this exit code; the reason has been printed."""
+    """Signal to end with an exit code. The reason has been printed already."""
 
     def __init__(self, exit_code: int) -> None:
         super().__init__(exit_code)
@@ -125,10 +128,11 @@ def test() -> None:
 
 
 def run_tests(selection: Sequence[str]) -> None:
-    """Run the tests. If few of them fail, repeat these once, one after the other. Raises `Stop` if one fails again.
+    """Run the tests. If at most `REPEATED_MAX` tests fail, repeat these once, one after the other.
 
-    A test of processes and real time may fail because the machine was busy. One that fails only beside others is
-    printed as flaky; it is a defect too, but not one of the change under test.
+    Raises `Stop` if more tests fail, if a repeated test fails again, or if pytest fails for another reason. A test of
+    processes and real time may fail because the machine was busy. A test that passes when it is repeated is printed as
+    flaky. A flaky test is a defect too, but not one of the change under test.
     """
     FAILED.unlink(missing_ok=True)
     code = _run(["pytest", CACHE, *IN_PARALLEL, SLOWEST, *selection], sys.stdout)
@@ -142,7 +146,7 @@ def run_tests(selection: Sequence[str]) -> None:
 
 
 def install_kafka(target: str, *, needed: bool) -> bool:
-    """Install Apache Kafka; False if there is no Java."""
+    """Install Apache Kafka. Return False if there is no Java, or if the version of the target is unknown."""
     try:
         java = find_java()
         say(f"Java {java.version}: {install(target, _progress)}")
@@ -155,7 +159,7 @@ def install_kafka(target: str, *, needed: bool) -> bool:
 
 
 def install_toxiproxy(*, needed: bool) -> bool:
-    """Install Toxiproxy; False if there is neither Toxiproxy nor Go."""
+    """Install Toxiproxy. Return False if there is neither Toxiproxy nor Go."""
     try:
         say(f"Toxiproxy: {install('toxiproxy', _progress)}")
     except NotInstalledError as error:
@@ -167,7 +171,7 @@ def install_toxiproxy(*, needed: bool) -> bool:
 
 
 def build_kfake(*, needed: bool) -> None:
-    """Build the broker of the example in docs/targets.md, if there is Go."""
+    """Build the broker of the example in docs/targets.md. Without Go, skip it, or raise `Stop` if it is needed."""
     if go := shutil.which("go"):
         say(f"building {KFAKE} with Go")
         if subprocess.call([go, "build", "-C", KFAKE, "."]):

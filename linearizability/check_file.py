@@ -1,8 +1,8 @@
 """Judgement of a history in one file, by the anomaly catalogue or by a model.
 
-A Kafka history is checked for anomalies; if the caller names a model, it is checked for linearizability instead. The
-history of another object is checked against a model. A log of porcupine's tests identifies its object, and so its
-model. For every other history the caller names the model.
+A Kafka history is checked for anomalies. If the caller names a model, the history is checked for linearizability
+instead. The history of another object is always checked against a model. A log of porcupine's tests has a default
+model, which its form determines. For every other form of such a history the caller must name the model.
 """
 
 from collections.abc import Callable, Sequence
@@ -118,8 +118,8 @@ def _judge_operations(
 def _line_of(error: str, lines: OwnLines) -> str:
     """Return the line that an error is about, as text for the message; empty if it is unknown.
 
-    The error begins with an operation: the line is the last one of that operation. If two operations of a process
-    overlap, it is the line where the later one was invoked.
+    The error begins with the op_id of an operation, and the result is the last line of that operation. If the error is
+    that two operations of a process overlap, it begins with the later one, and the result is the line that invokes it.
     """
     for op_id, own in lines.items():
         if error.startswith((f"operation {op_id!r}: ", f"operation {op_id!r} ")):

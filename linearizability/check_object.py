@@ -4,8 +4,8 @@ A subhistory that no order explains is a violation, with the anomaly `not-linear
 reason for the verdict unknown. So the result has the same form as a judgement by anomalies.
 
 A Kafka history shows two kinds of objects: every partition's log (`append-log`, `linearizable-log`), judged exactly by
-`partition_log`, and every offset that a group committed (`committed-offset`). This is stricter than what Kafka
-promises: after faults the anomalies permit what these models reject.
+`partition_log`, and every offset that a group committed (`committed-offset`). These models are stricter than Kafka's
+guarantees: they reject some histories with faults in which the check for anomalies finds no violation.
 """
 
 import time
@@ -41,9 +41,10 @@ Place = tuple[str, str | None, int]
 def judge_operations(
     history: Sequence[Operation] | Sequence[Event], model: Model, budget: Budget | None = None
 ) -> tuple[Judgement, Verification, Explanation | None]:
-    """Return the judgement, the verification, and the explanation of a violation. Raises HistoryError.
+    """Return the judgement, the verification, and the explanation of the first violation (None if there is none).
 
-    If a model raises an error, the history has an input or output that the model does not know.
+    Raises HistoryError if the history is invalid, or has an input or output that the model does not know: such an
+    input or output makes the model raise ModelError.
     """
     try:
         verification = check(history, model, budget)
@@ -71,7 +72,7 @@ def judge_object(run_dir: Path, model: str, budget: Budget | None = None) -> Jud
 
 
 def judge_kafka_object(history: History, name: str, budget: Budget | None = None) -> Judgement:
-    """Judge a Kafka history, which keeps the rules of the format, by one of `KAFKA_OBJECTS`.
+    """Judge a Kafka history by one of `KAFKA_OBJECTS`. The caller has validated the history.
 
     Raises NotARunError for a model of another object.
     """
@@ -83,7 +84,7 @@ def judge_kafka_object(history: History, name: str, budget: Budget | None = None
 
 
 def _judge_logs(history: History, budget: Budget, *, linearizable: bool) -> Judgement:
-    """Judge every partition's log. It needs no search; the time budget is checked between partitions."""
+    """Judge every partition's log. No search is needed; the time budget is checked before each partition."""
     ends_s = None if budget.time_s is None else time.monotonic() + budget.time_s
     evidence: list[Evidence] = []
     reasons: list[str] = []
@@ -145,7 +146,7 @@ def _judge_committed_offsets(history: History, budget: Budget) -> Judgement:
 def _offset_subhistories(history: History) -> dict[tuple[str, Place], tuple[list[Operation], str]]:
     """Return the commits and fetches of each group and partition.
 
-    The text beside them is the reason why they cannot be judged; it is empty if they can.
+    The text beside the operations is the reason why they cannot be judged; it is empty if they can be judged.
     """
     rows = history.table("offsets").to_pylist()
     wanted = pa.array(sorted({row["op_id"] for row in rows}), pa.int64())
@@ -228,7 +229,7 @@ def _blocked(outcome: SubhistoryVerdict) -> Evidence:
 
 
 def _explained(outcome: SubhistoryVerdict, explanation: Explanation) -> Evidence:
-    """Return the few operations that show the violation, and the furthest state that the search reached."""
+    """Return evidence: the few operations that show the violation, and the state after the longest linearization."""
     few = sorted(explanation.shrunk, key=lambda operation: operation.invoke_ns)
     best = next((f"; in state {path.state}: {path.reason}" for path in explanation.partial_linearizations), "")
     return _evidence([one.op_id for one in few], f"{_subhistory(outcome)}{outcome.reason}{best}")

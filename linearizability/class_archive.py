@@ -16,7 +16,7 @@ from typing import Final, Self
 from linearizability.cache import cache_directory, move_into_cache, rejection_reason
 
 _QUIET: Final = "-Xlog:cds=off", "-Xlog:cds+dynamic=off"
-"""A class that cannot be archived, or an archive that does not fit, costs time and needs no warning."""
+"""Options against warnings: a class that cannot be archived, or an archive that does not fit, only costs time."""
 
 
 class ClassArchiveError(Exception):
@@ -49,7 +49,7 @@ class ClassArchive:
     def make(self, run: Callable[[Sequence[str]], str]) -> Path:
         """Make the archive unless it exists.
 
-        :param run: runs a JVM with these options until it ends, and returns the last line that it wrote.
+        :param run: function that runs a JVM with the given options until it exits, and returns its last line of output.
         :raises ClassArchiveError: the JVM wrote no archive, or the cache cannot be written.
         """
         if not rejection_reason(self.path):

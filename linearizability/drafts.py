@@ -8,7 +8,7 @@ from pathlib import Path
 
 @contextmanager
 def draft_of(path: Path) -> Iterator[Path]:
-    """Yield a draft path that is renamed to `path` at the end; after an error there is no file."""
+    """Yield a draft path that is renamed to `path` at the end; after an error it is deleted and `path` is unchanged."""
     draft = path.with_name(f"{path.name}.{uuid.uuid4().hex}")
     try:
         yield draft

@@ -1,6 +1,7 @@
 """Explanation of a violation of linearizability.
 
-It consists of the operation that cannot be placed, what was possible before it, and a few operations that suffice.
+It consists of the operation that cannot be placed, the longest partial linearizations before it, and a few operations
+that are a violation by themselves.
 """
 
 from dataclasses import dataclass
@@ -14,11 +15,14 @@ from linearizability.search.states import STATE_BITS
 from linearizability.search.timeline import Prepared, Timeline
 
 Place = tuple[int, int]
-"""A configuration, and the unknown operations it has used."""
+"""A configuration of the frontier search, and the set of unknown operations that it has used, each packed in an int."""
 
 PATHS_MAX = 10
 EVENTS_EXPLAINED_MAX = 4_000
-"""The number of invocations and completions before the blocked one that a partial linearization covers."""
+"""The maximum number of events that a partial linearization covers.
+
+They are the invocations and completions just before the completion of the blocked operation.
+"""
 STEPS_PER_EVENT = 30
 
 
@@ -26,8 +30,8 @@ STEPS_PER_EVENT = 30
 class PartialLinearization:
     """One way to place as many operations as possible, the resulting state, and why the blocked operation fails there.
 
-    In a long history, `operations` has only the last operations: `earlier` is the number of those that were placed
-    before them, and `begin` the state that these led to.
+    In a long history, `operations` has only the operations placed last. `earlier` is the number of operations that were
+    placed before these, and `begin` is the state after the earlier operations.
     """
 
     operations: tuple[Operation, ...]
@@ -75,7 +79,11 @@ class Explanation:
 
 
 def explain(prepared: Prepared, timeline: Timeline, model: Model, blocked: int, steps: int) -> Explanation:
-    """Return the evidence against a timeline in which `blocked` cannot be placed, found within about `steps` steps."""
+    """Return the evidence against a timeline in which `blocked` cannot be placed.
+
+    Shrinking and the search for partial linearizations take about `steps` steps each. In a long history, that search
+    may take up to `STEPS_PER_EVENT` steps per event instead.
+    """
     small = shrink(timeline, blocked, steps)
     return Explanation(
         blocked=prepared.operations[timeline.origins[blocked]],
@@ -117,7 +125,7 @@ def _longest(
 
 
 def _path(trail: Trail, end: Place) -> tuple[Place, tuple[int, ...]]:
-    """Return the begin of a path, and its operations in order."""
+    """Return the configuration in which the path to `end` begins, and the operations of the path in order."""
     parts: list[tuple[int, ...]] = []
     place = end
     while place in trail:

@@ -18,9 +18,12 @@ class Standing(StrEnum):
     OK = "ok"
     VIOLATION = "violation"
     EXPECTED = "expected violation"
-    """A violation that the expectations file names, or a requirement that is blocked by one."""
+    """A violation that the expectations file names, or an unknown verdict because of such a violation elsewhere."""
     FIXED = "unexpectedly ok"
-    """A violation was expected and did not happen. A failure, so that the stale expectation is removed."""
+    """The verdict is ok, but the expectations file names a violation.
+
+    It counts as a failure of the run, so that the stale expectation is removed.
+    """
     UNKNOWN = "unknown"
     NOT_APPLICABLE = "not applicable"
 
@@ -41,7 +44,8 @@ class Difference:
 class Finding:
     """The verdict and its reasons. An empty field is unknown or does not apply.
 
-    A check sets the fields from `reason` on; the engine adds the requirement, the target and the reproduction.
+    A check sets the verdict, and the fields from `reason` on that apply. The engine adds the requirement, its level,
+    the target, the expectation, the duration, and how to reproduce the violation.
     """
 
     requirement: str = ""
@@ -71,7 +75,7 @@ class Finding:
     steps: str = ""
     """Each request of the shortest script with its decoded response, for a script of single requests."""
     blocked_by: str = ""
-    """The other requirement that reported the same failure of a plain request; it leaves this requirement unknown."""
+    """The requirement that reported the same failure of a plain request. The verdict of this requirement is unknown."""
     beside: str = ""
     """The target whose different responses decided the verdict, if the rules of the requirement did not.
 
@@ -90,7 +94,7 @@ class Finding:
         return Standing.NOT_APPLICABLE
 
     def as_json(self) -> dict[str, object]:
-        """Return the JSON object of `finding.json` and of the events of a run."""
+        """Return the JSON object of `finding.json` and of a run's events: all fields but `_ONLY_IN_A_SAVED_FAILURE`."""
         judgement = None if self.judgement is None else self.judgement.as_json()
         document = asdict(replace(self, judgement=None)) | {"judgement": judgement}
         return {name: value for name, value in document.items() if name not in _ONLY_IN_A_SAVED_FAILURE}

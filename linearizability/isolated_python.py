@@ -3,9 +3,10 @@
     python -E -P -u isolated_python.py DIRECTORY MODULE ARGUMENT…        (started with `module_command`)
 
 Python puts the working directory on the import path of `python -m` and `python -c`, and the directories of PYTHONPATH
-before its own library. A user's `fixtures`, `struct.py` or `kio.py` there would be executed in place of the module
-that the child needs. A child started with one of these commands never imports from the working directory. Other
-directories of PYTHONPATH are searched last: some installations keep their dependencies there.
+before its own library. A user's `fixtures`, `struct.py` or `kio.py` in such a directory would be executed in place of
+the module that the child needs. A child started with `module_command` or `script_command` never imports from the
+working directory. With `module_command`, the other directories of PYTHONPATH are searched last, because some
+installations keep their dependencies there; with `script_command`, they are not searched.
 """
 
 import os
@@ -35,7 +36,8 @@ def script_command(script: Path | str, *arguments: str) -> list[str]:
 def isolate(directory: Path | str) -> None:
     """Make this process search `directory` first and PYTHONPATH last, and never the working directory.
 
-    The Python processes that it starts inherit this in their environment. Idempotent.
+    A `directory` of installed packages that is on the path keeps its place there. The Python processes that this
+    process starts do not search the working directory either (`isolate_children`). Idempotent.
     """
     first, listed = str(directory), set(_entries())
     own = [
@@ -68,7 +70,7 @@ def _entries() -> Iterator[str]:
 
 
 def _is_the_users(entry: str) -> bool:
-    """Whether an entry of an import path is the working directory. If that is this installation, the entry stays."""
+    """Whether an entry of an import path is the working directory, unless that is this installation itself."""
     with suppress(OSError):
         return Path(entry).samefile(os.curdir) and not Path(entry).samefile(_INSTALLATION)
     return False

@@ -45,15 +45,16 @@ class Unknown:
 
 
 UNKNOWN: Final = Unknown()
-"""The output of an operation whose outcome is info. A model then returns the effect and does not check the output."""
+"""The output of an operation whose outcome is info. For it, a model returns the state after the operation's effect."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
     """One call of a client.
 
-    `op_id` is unique in a history. `process` is a client with one operation at a time, or None. `complete_ns` is None
-    if the call never returned; for an info operation it is only the time when the client gave up.
+    `op_id` is unique in a history. `process` is a client with one operation at a time (except those that
+    `Model.pipelined` permits), or None. `complete_ns` is None if the call never returned; for an info operation it is
+    only the time when the client gave up.
     """
 
     op_id: Hashable

@@ -1,11 +1,12 @@
 """Check of one partition of a Kafka history as a linearizable log: exact, in the time to read and sort its columns.
 
 `search.log_order` defines what is judged. The anomalies are more detailed and permit what Kafka permits after faults;
-this check decides only whether there is any order. For a topic with retention, compaction or deleted records it does
+this check decides only whether a valid order exists. For a topic with retention, compaction or deleted records it does
 not check that reads returned every record. For a transaction that is not known to be committed it does not check
-whether read_committed reads returned its records. It rejects a log with tombstones and a log of a topic that was
-created again. If no record has the topic's id, it also rejects a log that was used after its topic may have been
-deleted.
+whether read_committed reads returned its records.
+
+It raises HistoryError, instead of judging, for a log with tombstones and for a log of a topic that was created again.
+If no record has the topic's id, it also does so for a log that was used after its topic may have been deleted.
 """
 
 from collections.abc import Sequence
@@ -237,7 +238,10 @@ def _records(
 
 
 def _reject_deleted(operations: _Operations, topic: str, used: Ints) -> None:
-    """Raise HistoryError if a topic without an id was used after a deletion: it may be another topic of that name."""
+    """Raise HistoryError if a topic without an id was used after it may have been deleted.
+
+    The later use may be of another topic of that name.
+    """
     known = used[operations.ending[used] == Ending.OK]
     last_ns = int(np.max(operations.complete_ns[known], initial=np.iinfo(np.int64).min))
     for deletion in operations.deletions:
@@ -293,7 +297,10 @@ def _may_remove_records(history: History, topic: str) -> bool:
 
 
 def _ranges(positions: _PositionRows, fetch: Ints, count: int, may_lack: Bools) -> tuple[Ints, Ints, Ints]:
-    """Return, per fetch, its begin and end (unknown if it has several ranges), and its highest watermark."""
+    """Return, per fetch, its begin and end, and its highest watermark.
+
+    Begin and end are unknown if the fetch has several ranges, may lack records, or ends before it begins.
+    """
     before, after, watermark = (np.full(count, UNKNOWN_OFFSET) for _ in range(3))
     before[fetch], after[fetch] = positions.before, positions.after
     np.maximum.at(watermark, fetch, positions.watermark)

@@ -1,4 +1,4 @@
-"""Buffers of rows for a file: single rows and blocks of columns, converted into one Arrow table at a time.
+"""Buffer of a table's rows (single rows and blocks of columns), which a flush converts into one Arrow table.
 
 The caller of a recorder waits while its rows are buffered. So the work per row is minimal: tuples instead of
 dataclasses, and one value for a constant column. The flusher converts rows into columns.

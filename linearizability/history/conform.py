@@ -57,7 +57,7 @@ def check_row_count(path: Path, footer: pq.FileMetaData, bytes_held: int) -> Non
 
 
 def check_text_bytes(name: str, path: Path, table: pa.Table, first_row: int) -> None:
-    """Raise HistoryError if dictionary texts are too large to be expanded row by row."""
+    """Raise HistoryError if the texts of a dictionary column are too large once each row has its own copy."""
     for column, field in zip(table.columns, table.schema, strict=True):
         if not (pa.types.is_dictionary(field.type) and _stands_for(field.type, pa.string())):
             continue
@@ -136,9 +136,9 @@ def _cast(name: str, path: Path, table: pa.Table, field: pa.Field, first_row: in
 
 
 def _decoded(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return the values of dictionary rows, a slice at a time.
+    """Return the values of a dictionary column, decoded slice by slice to bound the memory.
 
-    Arrow reserves the mean length of the dictionary's values for every row, null rows too.
+    Arrow reserves the mean length of the dictionary's values for every row, even for a null.
     """
     parts: list[pa.Array] = []
     for chunk in column.chunks:

@@ -6,7 +6,10 @@ class HistoryError(Exception):
 
 
 class NotARunError(HistoryError):
-    """A directory that is no run, or a run of another format version. The path is wrong; no history is damaged."""
+    """A path that is not a history of a known form, has another format version, or does not fit the named model.
+
+    The caller chose the wrong path or model; no history is damaged.
+    """
 
 
 class HistoryNotWrittenError(HistoryError):

@@ -60,7 +60,7 @@ class Follower:
         return not layout.has_journal(self._folder) or layout.table_file(self._folder, "operations").exists()
 
     def _new_rows(self, name: str, last: str | None) -> Iterator[pa.Table]:
-        """Yield a table's new rows, up to a flush unless the history has ended."""
+        """Yield a table's new rows up to the flush `last`, or all of them if `last` is None: the history has ended."""
         paths = layout.table_files(self._folder, name)
         whole = paths == [layout.table_file(self._folder, name)]
         if whole and last is not None:

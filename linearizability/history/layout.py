@@ -50,7 +50,7 @@ def has_journal(history_dir: Path) -> bool:
 
 
 def journal_files(history_dir: Path, name: str) -> list[Path]:
-    """Return the journal's files of one table, oldest first."""
+    """Return the journal's files of one table up to the last whole flush, oldest first."""
     last = last_whole_flush(history_dir)
     files = sorted((history_dir / JOURNAL_FOLDER).glob(f"{name}-*.parquet"))
     return [path for path in files if last is None or path.stem <= f"{name}-{last}"]
@@ -79,7 +79,10 @@ def table_files(history_dir: Path, name: str) -> list[Path]:
 
 
 def _files_of_spark_table(folder: Path) -> list[Path]:
-    """Return the files in a folder `NAME.parquet`; Spark leaves a marker if it wrote none."""
+    """Return the files in a folder `NAME.parquet` that Spark wrote.
+
+    Raises HistoryError if there are none, unless Spark's marker `_SUCCESS` shows that the table has no rows.
+    """
     files = _closed(folder)
     if not files and not (folder / "_SUCCESS").exists():
         raise HistoryError(f"{folder}: a folder without Parquet files; a table without rows is left out")
@@ -87,7 +90,10 @@ def _files_of_spark_table(folder: Path) -> list[Path]:
 
 
 def last_whole_flush(history_dir: Path) -> str | None:
-    """Return the number of the last whole flush, as in file names; None if all were whole."""
+    """Return the number of the last whole flush, as in file names.
+
+    It is empty if no flush was whole, and None if `operations.parquet` exists: then all flushes were whole.
+    """
     if table_file(history_dir, "operations").exists():
         return None
     return max((path.stem for path in _closed(history_dir / "operations")), default="")

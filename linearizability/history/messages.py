@@ -7,8 +7,8 @@ of one table's rows, in the table's order, with LZ4 buffers; the schema's metada
 - `kafkatrial.number`: 0, 1, 2, … in the run, without a gap; a message that comes twice counts once;
 - `kafkatrial.table`: a table of the history, or `run`: one row, whose column `document` is `run.json`.
 
-The first message and the last are `run`. In the last one, `complete` is true. Without such a message, the run is in
-progress or was killed, and all of its messages so far are valid.
+The first and the last message have the table `run`. In the last message, `complete` is true. While that message is
+missing, the run is in progress or was killed, and all of its messages so far are valid.
 """
 
 import json
@@ -62,7 +62,7 @@ class Message:
 
 
 def decoded(value: bytes | None) -> Message:
-    """Return the message of a value. Raises HistoryError for another value."""
+    """Decode the value of a message. Raises HistoryError for a value that is not such a message."""
     try:
         rows = pa.ipc.open_stream(value or b"").read_all()
         tags = rows.schema.metadata or {}
@@ -86,7 +86,10 @@ def run_message(info: RunInfo, number: int) -> Message:
 
 
 def table_messages(run_id: str, first: int, table: str, rows: pa.Table) -> Iterator[tuple[Message, bytes]]:
-    """Yield rows as messages within a broker's limit, numbered from `first` on, with their values."""
+    """Yield rows as messages, numbered from `first` on, with their encoded values.
+
+    Messages are within a broker's limit, except one whose only row is larger than the limit.
+    """
     parts = [rows]
     while parts:
         part = parts.pop()

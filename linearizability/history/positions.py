@@ -33,9 +33,9 @@ class Reads:
 
 
 def derive_befores(reads: Reads, moves_ns: Mapping[int, Numbers]) -> Numbers:
-    """Return where each read started; `moves_ns` has, per process and sorted, the times of assignments and seeks.
+    """Return the position at which each read started. Each read ended at `last + 1`.
 
-    Each read ended at `last + 1`.
+    `moves_ns` has the times of assignments and seeks of each process, sorted.
     """
     befores = reads.first.copy()
     continued = np.flatnonzero(_follows(reads, moves_ns))

@@ -41,7 +41,11 @@ BATCH_ROWS: Final = 131_072
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """A run's tables. `open_history` has read every file's footer and no row."""
+    """A run's tables.
+
+    `open_history` has read every file's footer. It reads rows only if the run has a journal: the journal, and the
+    op_ids and fault_ids of the closed files.
+    """
 
     run_dir: Path
     run: RunInfo
@@ -49,11 +53,14 @@ class History:
     _unfinished: dict[str, pa.Table] = field(default_factory=dict)
 
     def files(self, name: str) -> tuple[Path, ...]:
-        """Return the closed Parquet files of a table. With `unfinished` they are the whole table."""
+        """Return the closed Parquet files of a table; together with the rows of `unfinished`, they are all of it."""
         return self._files[name]
 
     def unfinished(self, name: str) -> pa.Table:
-        """Return the rows outside files: the unfinished ones of a killed run, all of a history in memory, else none."""
+        """Return the rows that are in no closed file.
+
+        These are the unfinished rows of a run with a journal, and all rows of a history in memory.
+        """
         found = self._unfinished.get(name)
         return empty_table(SCHEMAS[name]) if found is None else found
 
@@ -71,14 +78,20 @@ class History:
         return pa.concat_tables(self.batches(name, columns))
 
     def batches(self, name: str, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
-        """Yield the rows of `table` in order, in at least one piece of up to `BATCH_ROWS` rows. Raises HistoryError."""
+        """Yield the rows of `table` in order: pieces of up to `BATCH_ROWS` rows from the files, then `unfinished`.
+
+        The last piece may be empty. Raises HistoryError.
+        """
         wanted = list(columns) if columns is not None else SCHEMAS[name].names
         for path in self._files[name]:
             yield from _read(name, path, wanted)
         yield self.unfinished(name).select(wanted)
 
     def dataset(self, name: str) -> "ds.Dataset":
-        """Return a table to query, with the types of `SCHEMAS`. A -1 that a tool wrote for unknown is not replaced."""
+        """Return a table to query, with the types of `SCHEMAS`.
+
+        A -1 that a tool wrote for unknown is not replaced in a file that already has exactly these types.
+        """
         import pyarrow.dataset as ds  # imports pandas if it is installed, which takes a second
 
         schema = SCHEMAS[name]
@@ -114,7 +127,10 @@ def open_history(run_dir: Path) -> History:
 
 
 def history_of_tables(source: Path, run: RunInfo, tables: Mapping[str, pa.Table]) -> History:
-    """Return a history in memory, from `source`; tables have exactly the types of `SCHEMAS`, others are absent."""
+    """Return a history in memory that was read from `source`.
+
+    The tables have exactly the types of `SCHEMAS`. A table that is not given is absent.
+    """
     known = {name: without_unknown(name, table) for name, table in tables.items()}
     return History(source, run, dict.fromkeys(SCHEMAS, ()), known)
 

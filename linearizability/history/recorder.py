@@ -160,9 +160,9 @@ class Recorder:
     ) -> None:
         """Record the completion of an operation.
 
-        `base_offset` is the offset of the first send, and the others follow it without gaps; `offsets` has one offset
-        for each send. `leader_epoch` is the epoch in which they were acknowledged, if known. Columns given here
-        override those of `invoke`.
+        The offsets of the sends are given in one of two ways: `offsets` has one offset for each send, or `base_offset`
+        is the offset of the first send, and the others follow it without gaps. `leader_epoch` is the epoch in which the
+        sends were acknowledged, if known. Columns given here override those of `invoke`.
         """
         complete_ns = self.now_ns()
         if outcome not in OUTCOMES:
@@ -207,7 +207,7 @@ class Recorder:
     def fault(self, kind: str, target: str | None, argument: str | None = None) -> Iterator[None]:
         """Record a fault that is injected and healed inside the block.
 
-        If an exception leaves the block, the fault counts as not healed, because that is unknown.
+        If an exception leaves the block, the fault counts as not healed, because it is unknown whether it was healed.
         """
         row = {"fault_id": next(self._fault_ids), "kind": kind, "target": target, "argument": argument}
         injected = _Injected({**row, "inject_ns": self.now_ns()})

@@ -23,7 +23,7 @@ _KEYS: Final = ("op_id", "seq", "fault_id", "process", "at_ns", "asked_ns")
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Some rows of a table that follow each other, the first of them at `first_row`."""
+    """Consecutive rows of a table; `first_row` is the number of the first one."""
 
     name: str
     table: pa.Table
@@ -56,7 +56,10 @@ class Piece:
 
 
 class BrokenRowError(HistoryError):
-    """A row that breaks a rule of the format. Its parts are attributes, for callers that name rows by line."""
+    """A row that breaks a rule of the format.
+
+    The parts of the message are attributes, for callers that identify rows by line number.
+    """
 
     table: str
     row: int
@@ -79,7 +82,7 @@ def integers(table: pa.Table, column: str, null: int = 0) -> Numbers:
 
 
 def first_repeat(*columns: Numbers) -> tuple[int, int] | None:
-    """Return the first row that repeats an earlier one in all columns, as (earlier, later)."""
+    """Return the first row that repeats an earlier one in all columns, as (earlier, later); None if there is none."""
     codes = _packed(columns)
     if (codes[1:] > codes[:-1]).all() or _distinct(codes):
         return None
@@ -91,7 +94,7 @@ def first_repeat(*columns: Numbers) -> tuple[int, int] | None:
 
 
 class RepeatSample:
-    """Keys of a bounded sample of rows. A hash of its key selects a row, so rows with equal keys are selected together.
+    """Keys of a bounded sample of rows. Rows are selected by a hash of the key, so rows with equal keys stay together.
 
     A table with many repeated rows is detected after a few batches, in bounded memory.
 
@@ -105,7 +108,7 @@ class RepeatSample:
         self._columns = [np.empty(0, np.int64) for _ in range(1 + columns)]
 
     def find_repeat(self, first_row: int, *columns: Numbers) -> tuple[int, int] | None:
-        """Add the rows from `first_row` on. Return a row that exceeds `copies_max`, as (earlier copy, row)."""
+        """Add the rows from `first_row` on. Return a row that exceeds `copies_max`, as (earlier copy, row), or None."""
         hashes = _hashes(columns)
         chosen = np.flatnonzero(hashes <= self._limit)
         fresh = [chosen + first_row, *(column[chosen] for column in columns)]
@@ -131,7 +134,7 @@ class RepeatSample:
 
 
 def row_hashes(table: pa.Table) -> Numbers:
-    """Return a number for each row that is the same where all columns are; lists are left out."""
+    """Return a hash for each row: rows that are equal in all columns, except those of lists, have the same hash."""
     columns = [
         _column_hash(table[name]) for name in table.column_names if not pa.types.is_list(table.schema.field(name).type)
     ]

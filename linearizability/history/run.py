@@ -31,11 +31,11 @@ class RunInfo:
     target: str | None = None
     versions: Properties = field(default_factory=dict)
     topics: Mapping[str, Properties] = field(default_factory=dict)
-    """Topic to Kafka properties that were set on the topic itself."""
+    """The Kafka properties that were set on each topic itself, by topic name."""
     cluster: Properties = field(default_factory=dict)
     """Kafka properties for topics that do not set them."""
     clients: Mapping[int, Properties] = field(default_factory=dict)
-    """Process to client properties."""
+    """The properties of each client, by process."""
     complete: bool = False
     """True only if the run ended on its own."""
     format: int = FORMAT

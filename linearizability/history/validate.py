@@ -1,12 +1,13 @@
 """Validation of a history's rows against the rules of the format, before any judgement.
 
 A checker may rely on the rules: what looks like an anomaly is one, and not an error of the history's writer. Each rule
-is a sentence of the format. A history that keeps all rules is never rejected, however unusual it is.
+is stated in docs/history-format.md. A history that keeps all rules, which include its limits, is never rejected,
+however unusual it is.
 
-Rules of one row are checked in pieces of a table; the column rules among them (no nulls, closed sets of values, lower
-bounds) come from `schema`. Rules between rows are checked on columns of numbers: those of `operations` on whole
-columns, those of `records` on shares of the rows, so that memory stays bounded. All take time near linear in the number
-of rows.
+Rules for a single row are checked in pieces of a table. Some of them are column rules (no nulls, closed sets of values,
+bounds), which come from `schema`. Rules between rows are checked on columns of numbers: those of `operations` on whole
+columns, those of `records` on shares of the rows, so that memory stays bounded. All checks take time near linear in the
+number of rows.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -38,7 +39,7 @@ SHARE_ROWS: Final = 10_000_000
 COPIES_MAX: Final = 100
 """A large table without a unique key has at most this many equal rows: times and offsets differ in a real history."""
 FAULTS_MAX: Final = 100_000
-"""The maximum number of faults: every other row is compared with all of them."""
+"""The maximum number of faults: the rows of other tables are compared with all faults."""
 FARTHEST_NS: Final = 2**62
 """The greatest distance of a time from 0, so that the difference of two times fits 64 bits."""
 
@@ -64,7 +65,7 @@ def checks(history: History) -> list[Callable[[], None]]:
 def check_sizes(history: History) -> None:
     """Reject a history that would take unbounded time or memory to judge: many repeated rows, or too many faults.
 
-    Only a sample of keys is compared here; that no row repeats another is checked later.
+    Only a sample of the rows is compared here. Later checks compare the keys of all operations and records.
     """
     for name in SCHEMAS:
         if name != "faults" and history.count(name) > SAMPLE_ROWS:
@@ -78,7 +79,7 @@ _KEY_NAMES: Final = {"operations": "op_id", "records": "op_id, direction and seq
 
 
 def _check_repeats(history: History, name: str) -> None:
-    """Reject a large table with two rows of the same key, or without a key and with many equal rows."""
+    """Reject a table whose sample has two rows with the same key or, without a key, too many equal rows."""
     key = _KEYS.get(name)
     sample, first_row = RepeatSample(1, COPIES_MAX) if key is None else RepeatSample(len(key)), 0
     for table in history.batches(name, key):
@@ -99,7 +100,7 @@ def _key_column(table: pa.Table, name: str) -> Numbers:
 
 
 def check_operations(history: History) -> None:
-    """Check the rules for rows of `operations`, and those between them."""
+    """Check `operations` against the rules for single rows and the rules between rows."""
     for piece in pieces(history, "operations"):
         check_columns(piece)
     _check_order(history)
@@ -116,7 +117,7 @@ def _check_rows(history: History) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """One of `shares` sets of numbers: those with the remainder `number`."""
+    """The set of all numbers whose remainder modulo `shares` is `number`."""
 
     number: int
     shares: int
@@ -128,7 +129,7 @@ class Share:
 
 
 def shares_for(rows: int, rows_max: int) -> list[Share]:
-    """Return shares with about `rows_max` rows at most."""
+    """Return as many shares as are needed so that each has about `rows_max` of the rows at most."""
     count = -(-rows // rows_max)
     return [Share(number, count) for number in range(count)]
 
@@ -177,7 +178,10 @@ def check_columns(piece: Piece) -> None:
 
 
 def check_row(piece: Piece, op_ids: Numbers, topic_ids: TopicIds) -> None:
-    """Check rows of any table but `operations` against the other rules of a row; `op_ids` ascend."""
+    """Check rows of any table but `operations` against the rules for a row that are not column rules.
+
+    `op_ids` has the ids of all operations in ascending order.
+    """
     if piece.name in OPERATION_TABLES:
         known = _is_among(op_ids, integers(piece.table, "op_id"))
         piece.reject_where(pa.chunked_array([~known]), "op_id", "there is no such operation")
@@ -239,7 +243,7 @@ def _check_overlap(piece: Piece) -> None:
 
 
 def _check_places(history: History, share: Share) -> None:
-    """Check that no place in an operation occurs twice."""
+    """Check that no two records have the same op_id, direction and seq."""
     found = _Columns()
     for first_row, table in _records(history, ["op_id", "seq", "direction"]):
         op_ids = integers(table, "op_id")
@@ -254,7 +258,7 @@ def _check_places(history: History, share: Share) -> None:
 
 
 def _check_sends(history: History, share: Share) -> None:
-    """Check that an operation sends to one partition."""
+    """Check that an operation sends to only one partition."""
     topic_ids, found = TopicIds.of(history), _Columns()
     for first_row, table in _records(history, ["op_id", "direction", "topic", "topic_id", "partition"]):
         op_ids = integers(table, "op_id")
@@ -271,7 +275,7 @@ def _check_sends(history: History, share: Share) -> None:
 
 
 def _check_values(history: History, share: Share) -> None:
-    """Check that a value is sent to a partition once."""
+    """Check that no value is sent to a partition twice."""
     topic_ids, found = TopicIds.of(history), _Columns()
     for first_row, table in _records(history, ["direction", "topic", "topic_id", "partition", "value"]):
         values = integers(table, "value")
@@ -287,20 +291,20 @@ def _check_values(history: History, share: Share) -> None:
 
 
 class _Columns:
-    """Columns of numbers that are concatenated; the first one has the rows' places in the table."""
+    """Columns of numbers, collected in parts. The first column has the rows' places in the table."""
 
     def __init__(self) -> None:
         self._parts: list[list[Numbers]] = []
 
     def add(self, first_row: int, wanted: Flags, *columns: Numbers) -> None:
-        """Add the wanted ones of the rows from `first_row` on."""
+        """Add the wanted rows of a piece that begins at `first_row`."""
         own = [np.flatnonzero(wanted) + first_row, *(column[wanted] for column in columns)]
         self._parts = self._parts or [[] for _ in own]
         for parts, part in zip(self._parts, own, strict=True):
             parts.append(part)
 
     def whole(self) -> Iterator[Numbers]:
-        """Yield the whole columns; each is released from its parts."""
+        """Yield each column as one array, and release its parts."""
         while self._parts:
             yield np.concatenate(self._parts.pop(0))
 

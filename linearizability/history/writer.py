@@ -1,10 +1,10 @@
-"""Writer of a history during a run: if the process is killed, at most a second of it is lost.
+"""Writer of a history during a run: if the process is killed, at most the last second of the history is lost.
 
-Callers put events into one queue: an operation began, an operation ended, rows. A thread takes a prefix of the queue
-every `FLUSH_INTERVAL_S` and writes it as closed Parquet files, by the rules of `layout`. Because a flush is always a
-prefix of the events, what is on disk is a history that could have ended there: no read without the operation that sent
-what it returned, no effect without its fault. Only that thread writes, so a KeyboardInterrupt in a caller's thread
-loses nothing.
+Callers put events into one queue: an operation or a fault began or ended, or rows. A thread takes a prefix of the queue
+every `FLUSH_INTERVAL_S` and writes it as closed Parquet files, by the rules of `layout`. Because the flushed events are
+always a prefix of all events, the history on disk could have ended there: it has no read without the operation that
+sent the record, and no effect of a fault without the fault. Only that thread writes, so a KeyboardInterrupt in a
+caller's thread loses nothing.
 
 Memory is bounded: a caller waits if `QUEUE_ROWS_MAX` rows are queued. Files are flushed to the operating system but not
 synced, so they do not survive a power cut of the test machine.
@@ -35,7 +35,10 @@ FLUSH_INTERVAL_S: Final = 0.3
 """Rows wait for this time and then for the flush; together this should stay well below a second."""
 
 QUEUE_ROWS_MAX: Final = 65_536
-"""Rows that may wait for the disk. About 20 MB as Python objects; as many again may be in the flush under way."""
+"""The number of queued rows at which callers wait for the disk.
+
+These rows take about 20 MB as Python objects, and the flush in progress may hold as many again.
+"""
 
 _TABLES_BEFORE_OPERATIONS: Final = tuple(name for name in SCHEMAS if name != "operations")
 
@@ -104,7 +107,10 @@ class HistoryWriter:
             self.append(Rows(table, rows))
 
     def begin(self, unfinished: Unfinished) -> None:
-        """Record that an operation or a fault has begun. Until `end`, a killed run has the rows `unfinished.rows()`."""
+        """Record that an operation or a fault has begun.
+
+        If the process is killed before `end`, the history has the rows `unfinished.rows()`.
+        """
         self._put(_Event(begins=unfinished), 1)
 
     def end(self, unfinished: Unfinished, rows: Sequence[Rows | Block]) -> None:
@@ -112,13 +118,13 @@ class HistoryWriter:
         self._put(_Event(rows, ends=unfinished), sum(part.length for part in rows))
 
     def set_topic(self, name: str, properties: Mapping[str, str]) -> None:
-        """Add a topic, or the properties of one, to `run.json`."""
+        """Add a topic with its properties to `run.json`, or replace the properties of a topic there."""
         with self._run_lock:
             topics = {**self._run.topics, name: dict(properties)}
             self._rewrite_run(dataclasses.replace(self._run, topics=topics))
 
     def set_client(self, process: int, properties: Mapping[str, str]) -> None:
-        """Add a client, or the properties of one, to `run.json`."""
+        """Add a client with its properties to `run.json`, or replace the properties of a client there."""
         with self._run_lock:
             clients = {**self._run.clients, process: dict(properties)}
             self._rewrite_run(dataclasses.replace(self._run, clients=clients))
@@ -161,7 +167,10 @@ class HistoryWriter:
         self._run = run
 
     def _put(self, event: _Event, rows: int) -> None:
-        """Queue one event: a single append, so that an interrupt leaves all of it or nothing."""
+        """Queue one event, and wait while the queue is full.
+
+        The event is queued by a single append, so that after an interrupt either all of it is queued or nothing.
+        """
         with self._lock:
             self._raise_error()
             if self._closing:
@@ -220,7 +229,10 @@ class _Flusher:
         self._number = 0
 
     def flush(self, events: Sequence[_Event]) -> None:
-        """Write one prefix of the queue: its journal first, `operations` last, then remove old journals."""
+        """Write one prefix of the queue: its journal first, and `operations` last.
+
+        Then remove each journal whose operations and faults have all ended.
+        """
         if not events:
             return
         ended = self._apply(events)
@@ -242,7 +254,7 @@ class _Flusher:
             self._write_parts()
 
     def _apply(self, events: Sequence[_Event]) -> list[int]:
-        """Sort events into buffers. Return the journal's number for each ended operation or fault that is in one."""
+        """Sort events into buffers. Return, for each ended operation or fault in a journal, the journal's number."""
         ended = []
         for event in events:
             self._add(event.rows)

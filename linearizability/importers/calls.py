@@ -13,9 +13,10 @@ or events, in their order:
 The objects have the members of `Operation` or `Event`, with the same defaults.
 
 In a log of Jepsen `f` is the operation's name and `value` its argument, or a vector of its arguments; in a completion
-with type ok, `value` is the result. A compare-and-set that is ok wrote its value; one that failed is left out. In a log
-of independent keys each `value` is a pair of the key and the value, also for an operation without an argument
-(`[0 nil]`). The importer recognises such a log by these pairs. Its inputs are those of `models.each_key`.
+with type ok, `value` is the result. A compare-and-set with type ok wrote its value; one with type fail has no effect.
+In a log of independent keys each `value` is a pair of the key and the value, also for an operation without an argument
+(`[0 nil]`). The importer recognises such a log by the pairs of operations without an argument. Its inputs are those of
+`models.each_key`.
 """
 
 import json
@@ -74,7 +75,10 @@ def read_jepsen_calls(path: Path, rows: Iterable[tuple[int, Any]], model: NamedM
 
 
 def as_calls_of(events: Sequence[Event], model: NamedModel) -> list[Event]:
-    """Return events of another log, such as porcupine's, for a model. Raises ValueError if they do not fit it."""
+    """Convert events of another log, such as porcupine's, to a model's inputs and outputs.
+
+    Raises ValueError if the model has no such operation, argument or result.
+    """
     calls: dict[Hashable, Call] = {}
     taken = []
     for event in events:
@@ -230,7 +234,10 @@ def _is_pair(value: object) -> bool:
 
 
 def _split_key(call: LoggedCall, value: Any, key: Any = UNKNOWN) -> tuple[Any, Any]:
-    """Return the key and the rest of a value. If `key` is given, the key is checked against it."""
+    """Split a pair into its key and its value.
+
+    Raises ValueError for a value that is no pair and, if `key` is given, for a pair with another key.
+    """
     if not _is_pair(value):
         raise ValueError(f"{call.f} has the value {shown(value)}, no pair of a key and a value as others have")
     if key is not UNKNOWN and value[0] != key:
@@ -239,7 +246,7 @@ def _split_key(call: LoggedCall, value: Any, key: Any = UNKNOWN) -> tuple[Any, A
 
 
 def _logged(call: LoggedCall, model: NamedModel, number: int, has_keys: bool) -> tuple[Event, Event | None]:
-    """Return the two events of a call."""
+    """Return the events of a call: its invocation, and its completion (None if it has none)."""
     kind, invoked = model.call(call.f), _value(call.invoked.get("value"))
     key, invoked = _split_key(call, invoked) if has_keys else (None, invoked)
     arguments = invoked if len(kind.parameters) > 1 and isinstance(invoked, tuple) else (invoked,)

@@ -1,11 +1,12 @@
 """Reader of EDN, Clojure's data notation, as far as histories use it.
 
-A keyword is read as the string of its name, so that what Jepsen writes as EDN and as JSON looks the same; vectors,
-lists and sets are tuples, maps are dicts, a tagged value (`#jepsen.history.Op{...}`) is the value. The
-text of instants, ratios and symbols is returned unchanged. The libraries on PyPI are not used, because they report no
-line when they reject a file, and accept only their own tags.
+A keyword is read as the string of its name, so that Jepsen's EDN and Jepsen's JSON give the same rows. Vectors, lists
+and sets are read as tuples, maps as dicts, and a tagged value (`#jepsen.history.Op{...}`) as the value without its tag.
+The text of instants, ratios and symbols is returned unchanged. The libraries on PyPI are not used, because they report
+no line when they reject a file, and accept only their own tags.
 
-A history has one form for each operation, or one vector of these forms. Both are read one operation at a time.
+A history has one form for each row, or all of these forms in one vector or list. Either way, forms are read one at a
+time.
 """
 
 import re
@@ -40,7 +41,7 @@ _Token = tuple[int, str, str]
 
 
 def read_forms(path: Path, lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, Any]]:
-    """Yield the forms of a file, each with its first line. Raises HistoryError with the line."""
+    """Yield the forms of a file, each after the number of its first line. Raises HistoryError with the line."""
     reader = _Reader(path, _tokens(path, lines))
     outer: _Token | None = None
     for token in reader.tokens:

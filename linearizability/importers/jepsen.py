@@ -14,13 +14,15 @@ What the log does not contain:
 - The properties of the clients. They are assumed to be those of Jepsen's safe preset, unless others are given.
 - The start of a poll. After an `assign` with a seek to the beginning, the first poll starts at 0 and each later one
   where the previous one ended. Otherwise a poll starts at the first record that it returned.
-- The times of rebalances, if no call has a `rebalance-log`. Then every poll of a subscribed process may have been
-  preceded by one.
+- The times of rebalances, if no call has a `rebalance-log`. Then a rebalance may have preceded every poll of a
+  subscribed process.
 - The position of the consumer after a call that failed or is unknown: some clients seek back, some do not.
 
 Jepsen counts a write as lost if some poll reached an offset above it and no poll returned it. This is correct if the
-consumers begin at the log's start and together pass every offset, and if every poll returned its result. Only then is
-the last poll that reached beyond the offset of such a write imported as a read that covers this offset.
+consumers begin at the log's start and together pass every offset, and if every poll returned its result. The importer
+cannot check that they pass every offset, but it checks the rest: `auto.offset.reset` is `earliest`, and the log has no
+poll whose result is missing. Only then is the last poll that reached beyond the offset of such a write imported as a
+read that covers this offset.
 """
 
 from bisect import bisect_right
@@ -90,7 +92,7 @@ def has_kafka_calls(rows: Iterable[tuple[int, Any]]) -> bool:
 
 @dataclass(slots=True)
 class _Operation:
-    """A row of `operations`, with the rows that belong to it, before it has a number."""
+    """A row of `operations` before its op_id is assigned, with its rows of `records` and `positions`."""
 
     invoke_ns: int
     order: int
@@ -129,7 +131,11 @@ class _Importer:
         self._polls_without_result = False
         self._subscribed: set[int] = set()
         self._positions: dict[int, dict[Place, int]] = {}
-        """Per process, its positions, known if it has only polled since it sought the beginning."""
+        """The known positions of each process.
+
+        They are known from an `assign` with a seek to the beginning until the next `assign` or `subscribe`, until a
+        call that polls is not ok, or until the partition is in a `rebalance-log`.
+        """
 
     def add(self, call: Call) -> None:
         """Add one call; calls are added in the order of invocation."""
@@ -242,7 +248,10 @@ class _Importer:
             self._assignments.append({"at_ns": at_ns, "event": event, **row})
 
     def _cover_unreturned_offsets(self) -> None:
-        """Make the last poll that reached beyond an acknowledged offset cover it, if no poll returned it."""
+        """Add a position to the last poll that reached beyond an acknowledged offset, if no poll returned that offset.
+
+        The position covers the offset.
+        """
         if self._polls_without_result or not self._from_start:
             return
         for place, acknowledged in self._acknowledged.items():

@@ -1,9 +1,9 @@
 """Faults of a Jepsen nemesis as rows of the table `faults`.
 
 A nemesis writes two rows for each action, one before and one after. A fault begins with the first row of the action
-that begins it, and ends with the second row of the action that ends it. An unknown action counts as a fault under its
-own name, from its first row to its second. An action that may have removed or altered data is assumed to have done so;
-otherwise the check would expect records that Kafka may lose.
+that begins it, and ends with the second row of the action that ends it. An action that removes or alters data is a
+fault from its first row to its second, and so is an unknown action, under its own name. An action that may have removed
+or altered data is assumed to have done so; otherwise the check would expect records that Kafka may lose.
 """
 
 from collections.abc import Sequence
@@ -45,7 +45,7 @@ _LOSSES: Final = {
 
 
 def fault_rows(rows: Sequence[NemesisRow]) -> list[dict[str, Any]]:
-    """Return the faults, by injection. A fault that was not ended has no heal_ns."""
+    """Return the faults in the order of their injection. The heal_ns of a fault that was not ended is None."""
     faults: list[dict[str, Any]] = []
     acting: dict[str, dict[str, Any]] = {}
     begun: set[str] = set()

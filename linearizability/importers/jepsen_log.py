@@ -25,7 +25,10 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """An invocation and its completion, if it has one. `begin` and `end` are their positions in the log."""
+    """An invocation and its completion, if it has one. `begin` and `end` are their positions in the log.
+
+    Without a completion, `end` is the number of rows of the log.
+    """
 
     process: int
     f: str

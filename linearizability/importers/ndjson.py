@@ -4,9 +4,9 @@
     {"table": "operations", "op_id": 1, "process": 1, "f": "produce", "invoke_ns": 100, "outcome": "info"}
     {"table": "records", "op_id": 1, "seq": 0, "direction": "send", "topic": "orders", "partition": 0, "value": 41}
 
-The line `run` has the members of `run.json` and occurs once; the other lines are rows, in any order between tables,
-with the columns of the public format. An omitted column is null. A table without a row is absent; a line with only a
-table name makes the table present without rows, which makes a difference for `positions`.
+The line `run` has the members of `run.json` and occurs once. The other lines are rows with the columns of the public
+format; rows of different tables may be in any order. An omitted column is null. A table that no line names is absent. A
+line with only a table name adds no row, but makes the table present: an empty `positions` differs from an absent one.
 """
 
 import json

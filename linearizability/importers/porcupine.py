@@ -1,8 +1,9 @@
 """Importer of the two kinds of log in porcupine's own tests: Jepsen's runs against etcd, and runs of a key-value store.
 
 Inputs and outputs are those of `models.compare_and_set` and `models.key_value`, which judge them. A completion must
-repeat its invocation, apart from the result; otherwise the log is rejected. Lines of the nemesis and of other loggers
-are ignored. If a client's line cannot be parsed, the log is rejected, because this line may decide the verdict.
+repeat the operation and the arguments of its invocation (`:timed-out` only the operation); otherwise the log is
+rejected. Lines of the nemesis and of other loggers are ignored. If a client's line cannot be parsed, the log is
+rejected, because this line may decide the verdict.
 """
 
 import re

@@ -13,7 +13,7 @@ from linearizability.history.files import check_regular
 
 GZIP_MAGIC: Final = b"\x1f\x8b"
 LINE_BYTES_MAX: Final = 256 * 2**20
-"""A whole history may be one line of JSON."""
+"""The maximum length of a line. It is large because a whole history may be one line of JSON."""
 UNPACKED_BYTES_MAX: Final = 2**30
 """Limit for a compressed file: an import holds all rows in memory, and a few kilobytes may unpack to any size."""
 SHOWN_MAX: Final = 80

@@ -4,9 +4,10 @@ Inputs: `("append", partition, values)` -> the base offset; `("read", partition,
 on, high watermark). Values are tuples, and those of an append get consecutive offsets. A producer may have several
 appends in flight.
 
-The watermark is not lower than any that was read before, nor above the end of the log. In Kafka it follows the end
-after a while; with `linearizable=True` it is always the end, so that a read after an acknowledged append must show it.
-The state holds the whole log: this model is for histories of a few hundred records.
+The watermark is not lower than any that was read before, nor above the end of the log. In Kafka the watermark reaches
+the end of the log after a while. With `linearizable=True` it always equals the end, so that a read after an
+acknowledged append must return a watermark above the appended records. The state holds the whole log: this model is for
+histories of a few hundred records.
 """
 
 from typing import Any
@@ -53,7 +54,7 @@ def _read(state: State, offset: int, output: Any, *, linearizable: bool) -> Stat
 
 
 def append_log(*, linearizable: bool = False) -> Model:
-    """Return the model of one partition, initially empty, for every partition."""
+    """Return the model. Each partition is independent of the others and initially empty."""
 
     def step(state: State, given: tuple[Any, ...], output: Any) -> State | Rejected:
         if given[0] == "append":

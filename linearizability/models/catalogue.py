@@ -23,11 +23,11 @@ from linearizability.models.register import register
 from linearizability.models.value_set import value_set
 
 DONE: Final = "true or false"
-"""The result of an operation that may be rejected."""
+"""The description of a boolean result: whether an operation was accepted, or whether a set contains a value."""
 
 
 class Truth(Enum):
-    """Values for true and false in a file, which differ from 1 and 0; Python's True equals 1."""
+    """The values true and false of a file. Unlike Python's True and False, they do not equal 1 and 0."""
 
     TRUE = True
     FALSE = False
@@ -92,7 +92,7 @@ def _ownership(result: Any) -> tuple[int, frozenset[Any]]:
 
 
 def _element_or_empty(result: Any) -> Any:
-    """Return the element; most clients of a queue return null if the queue is empty."""
+    """Return the element, or `EMPTY` for null, which most clients return if the queue is empty."""
     return EMPTY if result is None else result
 
 
@@ -122,7 +122,7 @@ class Call:
         return f"{call} -> {self.result}" if self.result else call
 
     def input(self, arguments: Sequence[Any]) -> tuple[Any, ...]:
-        """Return the model's input. Raises ValueError for a wrong number of arguments."""
+        """Return the model's input. Raises ValueError for a wrong number of arguments or an invalid argument."""
         if len(arguments) != len(self.parameters):
             raise ValueError(f"{self.name} takes {len(self.parameters)} arguments, not {len(arguments)}: {self}")
         for parameter, argument in zip(self.parameters, arguments, strict=True):
@@ -142,14 +142,14 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class NamedModel:
-    """A model with its name, its description and its operations."""
+    """A model that `MODELS` has under a name: its factory, its description and its operations."""
 
     make: Callable[[], Model]
     text: str
     calls: tuple[Call, ...]
 
     def call(self, name: object) -> Call:
-        """Return one of its operations. Raises ValueError with the known ones."""
+        """Return the operation with this name. Otherwise raises ValueError, which lists the known operations."""
         found = next((call for call in self.calls if call.name == name), None)
         if found is None:
             raise ValueError(f"no such operation: {brief(name)}; known are {', '.join(map(str, self.calls))}")

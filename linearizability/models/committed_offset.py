@@ -32,7 +32,7 @@ def _describe(given: tuple[Any, ...], output: Any) -> str:
 
 
 def committed_offset() -> Model:
-    """Return the model of one committed offset, for every key."""
+    """Return the model. Each key has an independent committed offset, initially none."""
     return Model(
         name="committed-offset",
         init=lambda: None,

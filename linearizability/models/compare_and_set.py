@@ -1,4 +1,4 @@
-"""Model of a register that can be read, written, and written if it holds an expected value.
+"""Model of a register with three operations: read, write, and compare-and-set.
 
 Inputs: `("read",)` -> the value; `("write", value)` -> None; `("cas", expected, value)` -> True if it was written,
 False if the register held another value.

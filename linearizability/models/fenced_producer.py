@@ -4,8 +4,8 @@ Inputs: `("init", transactional_id)` -> (producer id, epoch); `("produce", trans
 True if it was accepted, False if it was rejected with a fencing error. An init returns a higher epoch of the same
 producer id, or a producer id that was not used before.
 
-After an init with an unknown response, the current pair is unknown: until the next init, every returned epoch is
-fenced.
+After an init with an unknown response, the current pair of producer id and epoch is unknown. Until another init returns
+a pair, every epoch that was returned before is fenced.
 """
 
 from typing import Any
@@ -45,7 +45,7 @@ def _step(state: State, given: tuple[Any, ...], output: Any) -> State | Rejected
 
 
 def fenced_producer() -> Model:
-    """Return the model of one transactional id, initially without an epoch, for every id."""
+    """Return the model. Each transactional id is independent of the others and begins without an epoch."""
     return Model(
         name="fenced-producer",
         init=lambda: (-1, -1, False, frozenset()),

@@ -4,7 +4,8 @@ Inputs: `("rebalance", group)` -> (generation, ownership), where ownership is a 
 `("act", group, member, generation, partition)` -> True if a request that only an owner may send (for example an offset
 commit) was accepted, False if it was rejected with a fencing error. Generations increase.
 
-After a rebalance with an unknown response, the owners are unknown, and every known generation is fenced.
+After a rebalance with an unknown response, the owners are unknown. Until another rebalance returns a generation, every
+known generation is fenced.
 """
 
 from typing import Any

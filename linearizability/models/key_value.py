@@ -1,7 +1,7 @@
 """Model of a store of strings by key, with append. Keys are independent, so each is a subhistory.
 
-Inputs: `("get", key)` -> the value, or ""; `("put", key, value)` and `("append", key, value)` -> None.
-The state is one key's value.
+Inputs: `("get", key)` -> the value, "" if the key was never written; `("put", key, value)` and `("append", key, value)`
+-> None. The state is one key's value.
 """
 
 from typing import Any
@@ -25,7 +25,7 @@ def _step(state: str, given: tuple[str, ...], output: Any) -> Any:
 
 
 def key_value() -> Model:
-    """Return the model of one key, for every key."""
+    """Return the model. Each key is independent of the others and initially holds the empty string."""
     return Model(
         name="key-value",
         init=str,

@@ -47,7 +47,7 @@ def _step(state: State, given: tuple[Any, ...], output: Any) -> State | Rejected
 
 
 def leadership_lease() -> Model:
-    """Return the model of one resource, initially without a holder, for every resource."""
+    """Return the model. Each resource is independent of the others and initially has no holder."""
     return Model(
         name="leadership-lease",
         init=lambda: (-1, ()),

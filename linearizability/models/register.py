@@ -1,7 +1,7 @@
 """Model of a register: one value that is written and read.
 
-Inputs: `("read",)` -> the value; `("write", value)` -> None. If no value is written twice, `search.zones` judges a
-history of any length.
+Inputs: `("read",)` -> the value; `("write", value)` -> None. If no value is written twice, `search.zones` can judge a
+history of any length without a search.
 """
 
 from typing import Any

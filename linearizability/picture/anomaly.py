@@ -2,8 +2,8 @@
 
     picture = draw_anomaly(open_history(run_dir), "lost-write", anomaly.evidence[0])
 
-Operations that do not touch the partition are left out. The exceptions determine what the shown operations mean: the
-begins and ends of transactions, and the assignments and seeks, of the same processes.
+Operations that do not touch the partition are left out, except those that determine what the shown operations mean:
+for the same processes, the begins and ends of transactions, `init_producer_id`, assignments and seeks.
 """
 
 from collections import defaultdict
@@ -81,7 +81,10 @@ class _Drawing:
         return around(len(found.op_ids), focus, bars_max)
 
     def _moment(self) -> int:
-        """Return the time of the last state with the offset of the evidence, or else of the last state."""
+        """Return the time of the last state with the offset of the evidence.
+
+        If no state has this offset, return the time of the last state or, without states, the begin of the history.
+        """
         columns = ("high_watermark", "last_stable_offset", "log_start_offset")
         matching = [state for state in self._states if self._evidence.offset in [state[column] for column in columns]]
         return int(next(reversed(matching or self._states), {"asked_ns": self._outline.origin_ns})["asked_ns"])

@@ -1,9 +1,9 @@
-"""Picture of a history that no order explains: the result of the generic checker, process by process.
+"""Picture of a history that is not linearizable: the result of the generic checker, process by process.
 
     picture = draw_verification(verification)
 
-Each of the longest partial linearizations is shown step by step, with the state before and after; operations that are
-not in it were not placed.
+Each of the longest partial linearizations is shown step by step, with the states before and after each step. In a long
+history, it shows only the last steps, and of these only the operations in the window.
 """
 
 from collections.abc import Iterable, Sequence
@@ -160,7 +160,7 @@ def _overlap(op: Operation, blocked: Operation) -> bool:
 
 
 def _lanes(operations: Sequence[Operation], bars: Sequence[Bar]) -> tuple[Lane, ...]:
-    """Return one lane for each process, in the order of their names; numbers by size."""
+    """Return one lane for each process: first those with a number, then those with another name, then no process."""
     lanes: dict[object, list[Bar]] = {}
     for op, bar in zip(operations, bars, strict=True):
         lanes.setdefault(op.process, []).append(bar)

@@ -18,7 +18,7 @@ READERS_MAX: Final = 12
 
 
 def draw_log(history: History, evidence: Evidence) -> Log | None:
-    """Return the rows around the evidence; None if it has no partition or no offset."""
+    """Return the rows around the evidence; None if it has no partition, or no known offset."""
     if evidence.topic is None or evidence.partition is None:
         return None
     offsets = _offsets(history, evidence)
@@ -60,7 +60,7 @@ def draw_log(history: History, evidence: Evidence) -> Log | None:
 
 
 def _offsets(history: History, evidence: Evidence) -> set[int]:
-    """Return the offset of the evidence, those of its value, and some to either side."""
+    """Return the offset of the evidence, the offsets of its value (at most four in all), and the offsets near them."""
     near = [] if evidence.offset is None else [evidence.offset]
     if evidence.value is not None:
         near += [row["offset"] for row in rows.records_near(history, evidence, ()) if row["offset"] is not None]
@@ -72,7 +72,10 @@ def _offsets(history: History, evidence: Evidence) -> set[int]:
 
 
 def _places(records: Sequence[Row], evidence: Evidence) -> list[tuple[int | None, int | None]]:
-    """Return every value at every offset where it was acknowledged or read, by offset; values without one come last."""
+    """Return (offset, value) pairs: each value at every offset where it was acknowledged or read, by offset.
+
+    Values without an offset come last. The offset of the evidence is included even if no record has it.
+    """
     places = {(row["offset"], row["value"]) for row in records if row["offset"] is not None}
     placed = {value for _, value in places}
     places |= {(None, row["value"]) for row in records if row["value"] not in placed}

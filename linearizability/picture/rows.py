@@ -1,7 +1,7 @@
 """Rows of a history for a picture of one piece of evidence, read without holding the history in memory.
 
-First, the time of every operation is read, and whether it touches the partition; the window is selected from these.
-Then all columns are read of the operations in the window and of the log around the evidence.
+First, the time of every operation is read, and whether it touches the partition; these determine the window. Then all
+columns are read, but only for the operations in the window and for the log around the evidence.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -25,7 +25,10 @@ _BESIDE: Final = ("begin_txn", "commit_txn", "abort_txn", "init_producer_id", "s
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """The operations that touch the partition, by invocation, and the count and first moment of all operations."""
+    """The operations from which the window is selected, by invocation.
+
+    `operations` and `origin_ns` are the number and the earliest invocation of all operations of the history.
+    """
 
     op_ids: Int64s
     invoke_ns: Int64s
@@ -39,7 +42,7 @@ class Outline:
 
 
 def outline(history: History, evidence: Evidence) -> Outline:
-    """Return the operations to choose from: all of them if the evidence has no partition."""
+    """Return the operations from which the window is selected: all operations if the evidence has no topic."""
     touching = _touching(history, evidence)
     columns = ["op_id", "invoke_ns", "f", "process", "topic", "partition"]
     kept, operations, origin_ns = [], 0, 2**63 - 1
@@ -95,7 +98,7 @@ def records_near(history: History, evidence: Evidence, offsets: Collection[int])
 
 
 def reads_covering(history: History, evidence: Evidence, offsets: Collection[int]) -> list[Row]:
-    """Return the positions of the partition that pass any of some offsets."""
+    """Return the positions of reads in the partition whose range includes any of some offsets."""
     ordered = sorted(offsets)
     begins = [offset for offset in ordered if offset - 1 not in offsets]
     ends = [offset for offset in ordered if offset + 1 not in offsets]
@@ -131,7 +134,7 @@ def _in_partition(table: pa.Table, evidence: Evidence) -> pa.ChunkedArray:
 
 
 def _touching(history: History, evidence: Evidence) -> pa.Array:
-    """Return the op_ids of all operations with a record or a position in the partition."""
+    """Return the op_ids of all operations with a record, a position or a group offset of the partition."""
     found: list[Int64s] = [np.empty(0, np.int64)]
     if evidence.topic is not None:
         for name in ("records", "positions", "offsets"):

@@ -23,7 +23,7 @@ class MarkKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A message between two lanes. Places are those of the events; None if it never arrived.
+    """A message between two lanes. `sent_at` and `arrived_at` are the places of its events; None if it never arrived.
 
     :param text: the API's name.
     """

@@ -12,8 +12,8 @@ from itertools import pairwise
 def around(count: int, focus: Sequence[int], limit: int, beside: Iterable[int] = ()) -> list[int]:
     """Return at most `limit` places below `count`, ascending: those in focus, then some `beside`, then neighbours.
 
-    If the limit is below their number, earlier places in `focus` take precedence. At most a quarter of the rest goes to
-    those beside, in their order.
+    If `focus` has more places than the limit, its first ones are returned. If it has fewer, at most a quarter of the
+    remaining number goes to the first places of `beside`.
     """
     if count <= limit:
         return list(range(count))
@@ -33,7 +33,7 @@ def gaps(places: Sequence[int]) -> list[tuple[int, int]]:
 
 
 def _widest(count: int, focus: Sequence[int], limit: int) -> int:
-    """Return the widest stretch to either side within the limit, by bisection."""
+    """Return the greatest width to either side with which the stretches have at most `limit` places, by bisection."""
     low, high = 0, limit
     while low < high:
         middle = (low + high + 1) // 2

@@ -1,9 +1,9 @@
 """Competition of two searches of one subhistory, which take turns: the first one to finish decides.
 
 Neither is always the faster one. The frontier search is fast for long histories, unknown operations and violations; the
-depth-first search is fast for valid histories with many states. The frontier search begins, and continues as long as it
-needs only a few steps per event, which decides most histories. When it needs more, it gets one step for every
-`DEPTH_FIRST_SHARE` steps of the depth-first search, each of which costs about a tenth as much.
+depth-first search is fast for valid histories with many states. The frontier search begins, and runs alone as long as
+it needs only a few steps per event. Most histories are decided in this way. When it needs more steps, it gets one step
+for every `DEPTH_FIRST_SHARE` steps of the depth-first search, which cost about a tenth as much each.
 """
 
 from dataclasses import dataclass

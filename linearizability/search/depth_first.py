@@ -144,7 +144,10 @@ class DepthFirstSearch:
 
 
 def _barriers(timeline: Timeline) -> tuple[list[int], list[list[int]]]:
-    """Return operations in order of completion, and for each completion the operations invoked before it."""
+    """Return the operations in the order of their completions, and the operations invoked before each completion.
+
+    The latter are those since the previous completion. The last list has those invoked after all completions.
+    """
     completing: list[int] = []
     admitted: list[list[int]] = [[]]
     for event in timeline.events:
@@ -159,8 +162,8 @@ def _barriers(timeline: Timeline) -> tuple[list[int], list[list[int]]]:
 def _bits(timeline: Timeline, completing: list[int], admitted: list[list[int]]) -> tuple[list[int], int]:
     """Return a bit for each operation, and the lowest bit of the barrier's number above the ring.
 
-    The bit of the nth operation to complete is n modulo the ring's width: from when it may be placed until the barrier
-    passes it, no other operation needs that bit.
+    Of the operations that complete, the nth in the order of invocation has the bit n modulo the ring's width. From the
+    time when it may be placed until the barrier passes it, no other operation needs that bit.
     """
     passed_by = {number: place for place, number in enumerate(completing)}
     ordered = [number for number in range(len(timeline.classes)) if number in passed_by]

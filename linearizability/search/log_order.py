@@ -3,19 +3,26 @@
 Its records have offsets, so the order in which they were appended is known, and only the times must be consistent with
 it. The model: a record is appended at an offset that the log selects, above all offsets in use (there may be gaps:
 transaction markers, compacted records). A fetch from `before` to `after` returns every record in this range, at its
-offset, and no other. All offsets below its watermark, below its `after` and up to its last record are then in use. The
-records of one produce are appended one by one, because a client may send them in several batches.
+offset, and no other. When it takes effect, all offsets below its watermark, below its `after`, and up to its last
+record are in use: no record can be appended there later. The records of one produce are appended one by one, because a
+client may send them in several batches.
 
-With `linearizable`, a fetch must show the end of the log: no offset at or above its watermark is in use by that time.
-Kafka promises that only for a leader, and not across a change of leaders; so it is an option.
+With `linearizable`, a fetch must show the end of the log: when it takes effect, no offset at or above its watermark is
+in use. Kafka promises that only for a leader, and not across a change of leaders; so it is an option.
 
 Records of a transaction are marked `may_abort` unless its commit is known. A `committed_only` fetch may pass such
 records without returning them. Whether it returned aborted records is not checked.
 
-The history is linearizable unless an offset has two records, a record has two offsets, a fetch contradicts the records
-that are known to be in its range, or the operation of a higher record ended before that of a lower one began. A send of
-unknown outcome counts if one of its records was read; a failed one must not be read. An acknowledged record of unknown
-offset that was not read is ignored, and so is a fetch that is not ok.
+The history is linearizable unless
+
+- an offset has two records, or a record has two offsets;
+- a fetch returned a record that was not sent, or whose send failed;
+- a fetch contradicts itself, or the records that are known to be in its range; or
+- an operation that shows a higher offset in use (the send of a record there, or a fetch) completed before the send of a
+  record at a lower offset began.
+
+A record whose send has an unknown outcome counts only if it was read. An acknowledged record of unknown offset that was
+not read is ignored, and so is a fetch that is not ok.
 """
 
 from dataclasses import dataclass
@@ -54,7 +61,7 @@ class SendColumns:
 class FetchColumns:
     """A row per fetch that is ok; `before`, `after` and `watermark` are UNKNOWN_OFFSET if unknown.
 
-    If `committed_only` is None, no fetch is.
+    If `committed_only` is None, it is false for all fetches.
     """
 
     invoke_ns: Ints
@@ -76,9 +83,9 @@ class ReadColumns:
 
 @dataclass(frozen=True, slots=True)
 class LogConflict:
-    """Reason why no order exists: two or three sends and fetches that exclude each other, the offset, and a sentence.
+    """Reason why no order exists: up to three sends and fetches that exclude each other, the offset, and a sentence.
 
-    The sentence has placeholders for the rows (`{sends[0]}`), so that other numbers can be shown.
+    The sentence has placeholders for the sends and fetches (`{sends[0]}`), so that op_ids can replace the row numbers.
     """
 
     sends: tuple[int, ...]
@@ -97,7 +104,7 @@ def find_log_conflict(
 ) -> LogConflict | None:
     """Return a conflict of a partition's history, None if it is linearizable.
 
-    Raises HistoryError for a value that is sent twice, a completion before its invocation, or an offset below zero. The
+    Raises HistoryError for a value that is sent twice, a completion before its invocation, or an invalid offset. The
     message has the rows.
     """
     _check_offsets("send", sends.offset, UNKNOWN_OFFSET)
@@ -166,7 +173,7 @@ def _unsent(sends: SendColumns, reads: ReadColumns, sender: Ints) -> LogConflict
 
 
 def _misplaced(sends: SendColumns, fetches: FetchColumns, reads: ReadColumns, sender: Ints) -> LogConflict | None:
-    """Return a record with two offsets, or one that its own fetch contradicts."""
+    """Return a conflict: a record with two offsets, or a fetch whose range, watermark and records do not agree."""
     acknowledged = np.where(sends.ending == Ending.OK, sends.offset, UNKNOWN_OFFSET)[sender]
     moved = np.flatnonzero((acknowledged != UNKNOWN_OFFSET) & (acknowledged != reads.offset))
     if len(moved):
@@ -208,7 +215,7 @@ def _out_of_order(log: _Log, *, linearizable: bool) -> LogConflict | None:
 
 
 def _passed_over(log: _Log) -> LogConflict | None:
-    """Return a fetch that passed a record without returning it."""
+    """Return a conflict: a fetch that passed a record without returning it."""
     fetches = log.fetches
     short = _lacking(log, np.ones(len(log.sends.value), np.bool_))
     if fetches.committed_only is not None and log.sends.may_abort is not None:
@@ -264,7 +271,7 @@ def _too_early(log: _Log) -> LogConflict | None:
 
 
 def _stale(log: _Log) -> LogConflict | None:
-    """Return a fetch that began after an offset at or above its watermark was in use."""
+    """Return a conflict: a fetch that began after an offset at or above its watermark was in use."""
     fetches = log.fetches
     known = np.flatnonzero(fetches.watermark != UNKNOWN_OFFSET)
     # A fetch stands before the record at its watermark, and after the one below.

@@ -10,7 +10,7 @@ from linearizability.search.weight import Weight
 STATE_BITS = 32
 """The number of bits of a state's number: enough for more states than fit in memory."""
 ENTRY_BYTES = 120
-"""One state's place in the list and in the dictionary, and its number."""
+"""Estimated memory of one state besides its value: its entries in the list and the dictionary, and its number."""
 
 
 @dataclass(slots=True)
@@ -68,7 +68,7 @@ class States:
         return bits
 
     def move(self, kind: OperationClass, number: int) -> tuple[int, ...]:
-        """Return the states after an operation that is not pure; cached in its class."""
+        """Return the numbers of the states after an operation that is not pure, and cache them in its class."""
         model, state = self.model, self.states[number]
         before = len(self.states)
         try:

@@ -297,7 +297,7 @@ def _split(model: Model, raw: _Raw) -> list[Timeline]:
         call = (given, output)
         try:
             kind = known.get(call)
-        except TypeError:  # it is not hashable, and has its own class
+        except TypeError:  # a call that is not hashable gets its own class
             kind = _new_class(model, given, output)
         else:
             if kind is None:
@@ -345,7 +345,10 @@ def _are_integers(begin: object, end: object) -> bool:
 
 
 def _check_overlaps(operations: Sequence[Operation], model: Model) -> None:
-    """Raise HistoryError if operations of one process overlap. One may begin when the previous one completes."""
+    """Raise HistoryError if operations of one process overlap.
+
+    An operation may begin at the time at which the previous one completes.
+    """
     named = [op for op in operations if op.process is not None and not model.may_overlap(op.input)]
     for operation, following in _neighbours(
         sorted(named, key=lambda op: (op.invoke_ns, op.complete_ns or op.invoke_ns))

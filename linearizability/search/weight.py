@@ -1,9 +1,10 @@
 """Memory estimate for the states that a search keeps, from a sample of them.
 
 A state shares most objects with its predecessor and with the history; these are not counted. A *look* follows all
-references from a state, and counts the objects to which neither its predecessor nor the operation refers. One look
-takes as long as many steps of the search. So the more states there are, the rarer are the looks, down to one for
-`STRIDE_MAX` states. The result of a look is assumed for all states since the previous look.
+references from a state. It counts the objects to which neither its predecessor nor the operation refers, and which no
+earlier look has counted. One look takes as long as many steps of the search. So the more states there are, the rarer
+are the looks, down to one for `STRIDE_MAX` states. The result of a look is assumed for all states since the previous
+look.
 """
 
 import gc
@@ -33,7 +34,7 @@ class Weight:
     def look(self, place: int, state: Any, *known: Any) -> None:
         """Weigh the state with this number, without the objects that it shares with known ones.
 
-        The caller keeps the state, because counted objects are known by their identity.
+        The caller must keep the state alive, because counted objects are recognised by their identity.
         """
         found = _reachable(state, _reachable(known), self._shared)
         self._latest = sum([sys.getsizeof(one, 0) for one in found.values()])

@@ -3,10 +3,11 @@
 Because no value is written twice, the value of a read identifies its write. A write and its reads form a *cluster*. The
 *zone* of a cluster lies between its earliest completion and its latest invocation. Of any two clusters, one comes
 entirely before the other, because a value never returns after it was overwritten. If the earliest completion precedes
-the latest invocation, the zone is *forward*: the register certainly had the value from the one to the other. Otherwise
-the zone is *backward*: the register may have had the value for only a moment in the zone. The history is linearizable
-unless a read completed before its write was invoked, two forward zones overlap, or a backward zone lies inside a
-forward one. After P. Gibbons and E. Korach, Testing shared memories (1997).
+the latest invocation, the zone is *forward*: the register certainly had the value throughout the zone. Otherwise the
+zone is *backward*: the register may have had the value for only a moment in the zone. The history is linearizable
+unless a read returned a value that was not written or whose write failed, a read completed before its write was
+invoked, two forward zones overlap, or a backward zone lies inside a forward one. After P. Gibbons and E. Korach,
+Testing shared memories (1997).
 
 Committed offsets, configurations and epochs are such registers, if the test writes no value twice.
 """

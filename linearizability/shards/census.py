@@ -15,7 +15,7 @@ from linearizability.shards.manifest import Layout, Part, Shard
 from linearizability.shards.runs import HIGHEST, Stretches, canonical, with_id
 
 _POINTS: Final = 65_536
-"""The approximate number of sample keys of a log that is split."""
+"""The approximate number of offsets that are sampled in order to split a log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,9 @@ def merged(parts: Iterable[Census], own_id: Mapping[str, str]) -> Census:
 def plan(census: Census, part_rows: int, stretches: Callable[[int], Stretches]) -> Layout:
     """Plan shards of small partitions with about `part_rows` rows together, and a split shard for each large partition.
 
-    :param stretches: returns the stretches of a log, by its number in the canonical order.
+    A large partition is not split if it has several logs. It has several if its topic was created again.
+
+    :param stretches: function that returns the stretches of a log, by its number in the canonical order.
     """
     places = tuple(sorted(census, key=canonical))
     by_partition: dict[tuple[str, int], list[int]] = defaultdict(list)

@@ -1,4 +1,4 @@
-"""Edges of the ranges of a split log: a few numbers about a range, for the ranges that do not contain its records.
+"""Edges of the ranges of a split log: a few numbers about each range, for the tasks that judge the other ranges.
 
 `Edge` has the numbers that a range reports. `Outside` has the numbers that a range needs about the ranges below and
 above it.
@@ -29,7 +29,7 @@ class Edge:
     last_invoke_ns: int
     lowest_epoch: int
     highest_epoch: int
-    """The lowest and highest epoch that was read."""
+    """The highest epoch that was read; `lowest_epoch` is the lowest one."""
     producers: Mapping[int, tuple[Key, Key]]
     """Per process, its first and last send."""
     leaders: Leaders
@@ -114,7 +114,7 @@ def merge_leaders(parts: Iterable[Leaders]) -> Leaders:
 
 
 def leaders_conflict(leaders: Leaders) -> bool:
-    """Whether two nodes may have led at the same time, as for two-leaders and fenced-leader-write."""
+    """Whether two nodes may have led at the same time: the condition of two-leaders and of fenced-leader-write."""
     return any(
         (epoch == other_epoch and node != other)
         or (epoch > other_epoch and node != other and leaders[epoch, node][0] < leaders[other_epoch, other][1])
@@ -126,7 +126,7 @@ def leaders_conflict(leaders: Leaders) -> bool:
 def may_be_outage(not_served_ns: Int64s, first_invoke_ns: int, served_ns: Int64s, allowed_ns: int) -> bool:
     """Whether an operation that was not served may belong to an outage longer than `allowed_ns`.
 
-    It may if it ended more than `allowed_ns` after the last success, and after the first invocation of the operations
-    that were not served.
+    This is possible if it ended more than `allowed_ns` after both the last success and the first invocation of the
+    operations that were not served.
     """
     return bool(np.any(not_served_ns - np.maximum(served_ns, first_invoke_ns) > allowed_ns))

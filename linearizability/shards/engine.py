@@ -159,7 +159,7 @@ def _may_be_judged_by_suspects(scans: Sequence[PartScan], context: Context) -> b
 
 
 def _follow(layout: Layout, context: Context, run: Run, suspects: dict[int, Suspects]) -> None:
-    """Add everything that shares an offset or a value with a suspect, in any part of its log."""
+    """Add to `suspects` all records that share an offset or a value with a suspect, in any part of its log."""
     open_ones = [number for number, found in suspects.items() if found]
     while open_ones:
         tasks = [

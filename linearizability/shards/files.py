@@ -1,4 +1,4 @@
-"""Reader of a shard's files: as arrays for the sieve, and as rows of the public tables for the definitions."""
+"""Reader of a shard's files: as arrays for the sieve, and as rows of the public tables for the anomaly definitions."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -56,7 +56,7 @@ class ShardFiles:
         return table["op_id"].to_numpy(), table["seq"].to_numpy(), table["flags"].to_numpy()
 
     def loose(self) -> Sends:
-        """Return the sends without an acknowledged offset, if the shard is split."""
+        """Return the sends without an acknowledged offset of a split shard; none if the shard is not split."""
         return _arrays(Sends, self._loose())
 
     def records(self, part: int, sends: Indexes | None, reads: Indexes | None) -> pa.Table:
@@ -69,7 +69,7 @@ class ShardFiles:
         return pa.concat_tables([_no_rows("records"), *both])
 
     def loose_records(self) -> pa.Table:
-        """Return the sends without an acknowledged offset as rows of `records`, if the shard is split."""
+        """Return the result of `loose` as rows of `records`."""
         return _records(self._loose(), "sends", self.layout.places)
 
     def _loose(self) -> pa.Table:

@@ -1,11 +1,13 @@
-"""Judgement of a shard: the sieve removes clean records of each log, and the definitions judge the rest.
+"""Judgement of a shard: the sieve removes clean records of each log, and the anomaly definitions judge the rest.
 
-A shard of whole logs is one task. A log that is split takes several tasks. First each part is scanned alone. Then each
-part gets the data that it needs about the others (`edges`) and finds its suspects. Then rows in any part that share an
-offset or a value with a suspect become suspects too, until there are no more such rows.
+A shard of whole logs is one task. A log that is split takes several tasks. First each part is scanned alone for
+suspects. If records of other parts may make more records of a part suspect (`edges`), that part is scanned again with
+the data that it needs about the others. Then rows in any part that share an offset or a value with a suspect become
+suspects too, until there are no more such rows.
 
-The sieve is not valid for a log with transactions, compaction or retention, or if its topic was deleted or created
-again, or if two nodes may have led at the same time. Such a log is judged whole, without the sieve.
+The sieve is not valid for every log: for example, not for a log with transactions, compaction or retention, nor if its
+topic was deleted or created again, nor if two nodes may have led at the same time. Such a log is judged whole, without
+the sieve.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -63,7 +65,7 @@ class ShardTask:
         return ShardFiles(self.layout, self.shard)
 
     def may_be_sieved(self, log: int) -> bool:
-        """Whether the sieve is valid for a log of this run."""
+        """Whether the sieve may be valid for a log, as far as the run and the topic show; the log's rows decide."""
         context = self.context
         topic, topic_id, partition = self.layout.places[log]
         logs = [
@@ -80,7 +82,7 @@ class ShardTask:
         )
 
     def unsplit_columns(self, log: int, walks: Walks, states: pa.Table, not_served_ns: Int64s) -> UnsplitColumns:
-        """Return the columns of a log that are never split."""
+        """Return the columns of a log that are not split: each part gets all of their rows."""
         own = state_columns(states.filter(pc.equal(states["log"], log)))
         known = own.end_offset != NO_OFFSET
         befores, afters = walks.covered(log)
@@ -98,7 +100,7 @@ class ShardTask:
         return rows, operation_columns(operations, self.context.transactions, self.context.clients)
 
     def judged(self, records: pa.Table, small: dict[str, pa.Table]) -> ShardJudgement:
-        """Return the judgement of some rows by the definitions."""
+        """Return the judgement of some rows by the anomaly definitions."""
         if not records.num_rows and not any(table.num_rows for table in small.values()):
             return merge_shards(())
         rows, operations = self.shard_rows(records, small)
@@ -243,7 +245,7 @@ class FollowSuspects(ShardTask):
     suspects: Suspects
 
     def __call__(self) -> RelatedRows:
-        """Return the offsets and values that suspects share with other rows."""
+        """Return the offsets and values of the part's suspect rows, with which further suspects are found."""
         part = _part_of(self, self.part, Walks(self.files.small("positions")))
         return part.named_by(*part.rows_of(self.suspects))
 

@@ -50,13 +50,13 @@ from linearizability.shards.settling import Settled, SettlePart, SettleSmall, bo
 from linearizability.shards.spilling import Spill, Spilling
 
 PART_ROWS: Final = 1_000_000
-"""The number of records in a part, which one task holds in memory."""
+"""The approximate number of records in a part, which one task holds in memory."""
 SPILL_FOLDER: Final = "spill"
 _TASK_ROWS: Final = 2_000_000
 
 
 def lay_out(history: History, run: Run, part_rows: int | None = None) -> Layout:
-    """Create the layout of a history in its run directory, or in TMPDIR if that is read-only.
+    """Create the layout of a history in its run directory, or in TMPDIR if the run directory cannot be written.
 
     Raises HistoryError for a history that breaks a rule of the format, and for disk errors.
     """
@@ -72,9 +72,9 @@ def lay_out(history: History, run: Run, part_rows: int | None = None) -> Layout:
 
 
 def draft_folder(final: Path) -> Path:
-    """Create a folder for a new layout, with a folder for runs in it: beside the tables, or in TMPDIR if that fails.
+    """Create a folder for a new layout, beside the tables or, if that fails, in TMPDIR. In it, create one for spills.
 
-    Drafts that processes of this machine left there when they were killed are removed.
+    Drafts that processes of this machine left in the same place when they were killed are removed.
     """
     _remove_abandoned(final)
     folder = _draft_path(final)
@@ -160,7 +160,10 @@ def _distributed(history: History, run: Run, folder: Path) -> tuple[list[Spill],
 
 
 def check_rules(history: History, run: Run, spills: Sequence[Spill]) -> RuleCheck:
-    """Check a history whose rows were all distributed against the rules, except those for values."""
+    """Check a history against the rules, except those for values. All of its rows must have been distributed.
+
+    The result also has the topics of the history.
+    """
     (operations,) = run([CheckOperations(history)])
     found = _check_rules(history, run, operations, spills)
     return replace(found, keeps_rules=found.keeps_rules and _faults_keep_rules(history))
@@ -199,7 +202,7 @@ def _meet(one: Span, other: Span) -> bool:
 def settled(
     fingerprint: str, run: Run, folder: Path, spills: Sequence[Spill], *, topics: Iterable[Topic], part_rows: int
 ) -> tuple[Layout, bool]:
-    """Write the layout of distributed rows; return it, and whether no value was sent to a partition twice."""
+    """Write the layout of distributed rows. Return it, and whether no value was sent to a partition twice."""
     own_id = only_ids(topics)
     census = merged((spill.census for spill in spills), own_id)
     places = sorted(census, key=canonical)

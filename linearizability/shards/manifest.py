@@ -113,7 +113,7 @@ def current_layout(history: History) -> Layout | None:
 
 
 def _sizes(folder: Path) -> dict[str, int]:
-    """Return the sizes of all files by path; drafts of killed tasks are not included."""
+    """Return the sizes of all Parquet files by path, without the drafts of killed tasks."""
     return {str(path.relative_to(folder)): path.stat().st_size for path in folder.rglob("*.parquet")}
 
 

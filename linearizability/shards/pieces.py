@@ -1,6 +1,6 @@
-"""Pieces of a run's tables, each read by one task: row groups, by file and number.
+"""Pieces of a run's tables. A piece is a row group, identified by its file and its number; one task reads it.
 
-Only footers are read to plan them. Unfinished rows of a killed run are a separate piece.
+Only footers are read to plan the pieces. The rows in no file (`History.unfinished`) are a separate piece.
 """
 
 from collections.abc import Iterator, Sequence
@@ -85,7 +85,7 @@ class Operations:
 
 
 def span_of(history: History, piece: Piece) -> tuple[int, int]:
-    """Return the lowest and highest op_id of a piece from its footer; if they are not there, the widest bounds."""
+    """Return the lowest and highest op_id of a piece from its footer; if the footer lacks them, the widest bounds."""
     if piece.file != _UNFINISHED:
         group = _metadata(history.files(piece.table)[piece.file]).row_group(piece.row_group)
         for index in range(group.num_columns):

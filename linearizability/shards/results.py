@@ -50,7 +50,7 @@ def result_file(layout: Layout, shard: int) -> Path:
 
 
 def kept_result(layout: Layout, shard: int, key: str) -> ShardJudgement | None:
-    """Return the stored result of a shard, if it is still valid."""
+    """Return the stored result of a shard; None if there is none, or if it is not valid any more."""
     try:
         document = json.loads(read_bounded(result_file(layout, shard)))
         if document["key"] != key:

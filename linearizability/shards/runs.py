@@ -1,8 +1,8 @@
 """Sorted runs: the intermediate files of the layout, with rows sorted by log and key.
 
-A distributing task writes many rows at a time, sorted by their log and by a key, which is the offset of a record. An
-index has the bounds of each record batch of a file. Parts are planned after all rows are distributed; the task that
-settles a part reads the record batches of every run that overlap it.
+A distributing task writes many rows at a time, sorted by their log and by a key (`KEYS`): the offset of the record or,
+for an operation, of one of its records. An index has the bounds of each record batch of a file. Parts are planned after
+all rows are distributed. The task that settles a part reads the record batches of every run that overlap the part.
 
 A task numbers logs in the order of their first rows; `Source` maps these numbers to those of the layout. Two logs of a
 task may be one log of the layout: rows without a topic id belong to the log of the topic's only id.
@@ -32,7 +32,7 @@ _OPTIONS: Final = pa.ipc.IpcWriteOptions(compression="lz4")
 
 
 def canonical(place: Place) -> tuple[str, int, bool, str]:
-    """Return the sort key of places, used everywhere."""
+    """Return the sort key of a place in the canonical order: by topic, partition and topic id."""
     topic, topic_id, partition = place
     return topic, partition, topic_id is not None, topic_id or ""
 
@@ -187,7 +187,7 @@ class Index:
         return np.concatenate([np.empty((0, 3), np.int64), *found])
 
     def of(self, logs: Sequence[int], keys: Mapping[str, tuple[int, int]]) -> Dealt:
-        """Return the sources of some logs, of each table within the bounds of keys [low, high)."""
+        """Return, by table, the batches that may have rows of some logs with keys in the table's bounds [low, high)."""
         found: dict[str, list[Source]] = {}
         wanted = np.array(sorted(logs), np.int32)
         for own, files in self._runs:

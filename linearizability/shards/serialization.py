@@ -1,7 +1,7 @@
-"""Serialization of a task's result for the driver: pickle, with Arrow tables as Arrow streams.
+"""Serialization of tasks and of their results: pickle, with Arrow tables as Arrow streams.
 
-`group_by` and `filter` return tables of slices. Pickle would write the whole buffers behind each slice, usually twenty
-times its size; an Arrow stream has only the table's rows.
+`group_by` and `filter` return tables of slices. Pickle would write the whole buffers behind each slice, which are
+usually twenty times the size of the slice; an Arrow stream has only the table's rows.
 """
 
 import io
@@ -12,14 +12,14 @@ import pyarrow as pa
 
 
 def packed(result: object) -> bytes:
-    """Return the bytes of a result."""
+    """Return the bytes of a task or a result."""
     buffer = io.BytesIO()
     _Pickler(buffer, pickle.HIGHEST_PROTOCOL).dump(result)
     return buffer.getvalue()
 
 
 def unpacked(data: bytes) -> Any:
-    """Return the result of some bytes that one of our own tasks has packed."""
+    """Return the object that `packed` serialized. The bytes must come from a process of our own."""
     return pickle.loads(data)  # noqa: S301
 
 

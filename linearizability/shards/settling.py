@@ -1,7 +1,8 @@
 """Settling, the second half of the layout: the rows of a part are merged, sorted, and written to its files.
 
-Reads get the flags that show whether their poll covered their offset and whether it went back. A send without an
-acknowledged offset gets the offset at which its value was read.
+Reads get the flags that show whether their poll covered their offset, and whether their poll returned a record at or
+below the offset of the record before it. A send without an acknowledged offset gets the lowest offset at which its
+value was read.
 """
 
 from dataclasses import dataclass
@@ -31,9 +32,12 @@ class Settled:
     """Facts about the sends of a part."""
 
     values: Span | None
-    """The lowest and highest value of sends with an acknowledged offset; None if there are none."""
+    """The lowest and highest value of the part's own sends, without tombstones; None if there are none.
+
+    The sends of a split log without an acknowledged offset belong to no part.
+    """
     keeps_rules: bool
-    """Whether no value was sent to a partition twice."""
+    """Whether no value was sent to a partition twice, by these sends and those of the log that belong to no part."""
 
 
 @dataclass(frozen=True, slots=True)

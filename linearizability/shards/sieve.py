@@ -1,19 +1,21 @@
-"""Sieve: a fast proof for most records of a log that no anomaly concerns them; the definitions judge the rest.
+"""Sieve: a fast proof that no anomaly concerns most records of a log; the anomaly definitions judge the rest.
 
 A `Part` is a log, or one range of its offsets: its sends and its reads, sorted by offset. A record is *clean* if
 
-- it was sent once and is the only record at one offset;
-- every read that covers the offset returned it, and no read returned another record there;
+- it was sent once, and it is the only record at its offset;
+- at least one read covers the offset, every read that covers it returned the record, intact and in the order of
+  offsets, and no read returned another record there;
 - no read returned it before it was sent;
 - its leader epoch is consistent with the epochs of the records below and above it;
-- its offset is consistent with the orders of invocation, of acknowledgement and of its producer.
+- its offset is consistent with the orders of invocation, of acknowledgement and of its producer;
+- no end offset at or below its offset was requested after the record was acknowledged or read.
 
 All other records are *suspect*. No definition reports a clean record. If a definition reports a pair of records, both
-are suspect. So a log without its clean records has the same findings as the whole log. If the sieve wrongly keeps a
-clean record as suspect, the judgement takes longer, but has no other findings.
+are suspect. So a log without its clean records has the same findings as the whole log. If the sieve keeps a record that
+no anomaly concerns, the judgement takes longer, but has the same findings.
 
-A range does not contain the records outside it (`edges`). Logs for which the sieve is not valid are judged whole
-(`judging`).
+About the records outside a range, the sieve has only a few numbers (`edges`). Logs for which the sieve is not valid are
+judged whole (`judging`).
 """
 
 from dataclasses import dataclass, fields
@@ -71,7 +73,7 @@ class Reads(_Rows):
 
 @dataclass(frozen=True, slots=True)
 class UnsplitColumns:
-    """Columns of the log that are not split."""
+    """Columns about the whole log: they are not split, and each range gets all of their rows."""
 
     befores: Int64s
     """The begin of each range of offsets that a read covers, in any order; `afters` are the ends."""
@@ -147,7 +149,10 @@ class Part:
         return all_suspects([found, Suspects(befores[passed], afters[passed])])
 
     def _doubtful_sends(self) -> Indexes:
-        """Return tombstones, failed sends with an offset, sends acknowledged elsewhere, and those sharing an offset."""
+        """Return the sends that are doubtful by themselves or because of their neighbour.
+
+        They are tombstones, failed sends, sends acknowledged at another offset or none, and sends that share an offset.
+        """
         sends = self.sends
         doubtful = _has(sends.flags, tables.TOMBSTONE | tables.FAIL)
         doubtful |= (sends.offset != sends.at) & (_has(sends.flags, tables.OK) | (sends.offset != UNKNOWN))
@@ -251,7 +256,11 @@ class Part:
         return found
 
     def _out_of_epochs_order(self, outside: Outside) -> Indexes:
-        """Return reads with an epoch below one at a lower offset, above one at a higher, or unlike one at their own."""
+        """Return reads whose epoch is out of order.
+
+        It is below the epoch of a read at a lower offset, above that of a read at a higher offset, or different from
+        that of a read at the same offset.
+        """
         epoch, offset = self.reads.leader_epoch, self.reads.offset
         if not len(epoch) or epoch.max() == UNKNOWN:
             return np.empty(0, np.intp)
@@ -358,7 +367,7 @@ class Part:
         )
 
     def named_by(self, sends: Indexes, reads: Indexes) -> RelatedRows:
-        """Return the offsets and values of rows from `rows_of`, to find the other rows that have the same ones."""
+        """Return the offsets and values of rows from `rows_of`, to find the other rows with these offsets or values."""
         shift, unplaced = len(self.loose.at), len(self.unplaced.offset)
         own, other = sends[sends >= shift] - shift, reads[reads >= unplaced] - unplaced
         places = np.append(self.sends.at[own], self.reads.offset[other])

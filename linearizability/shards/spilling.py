@@ -109,7 +109,8 @@ class Dealer:
     def deal(self, name: str, table: pa.Table, operations: Callable[[int, int], pa.Table]) -> None:
         """Distribute rows of a public table, unless a row has broken a rule.
 
-        :param operations: returns the operations with ids from low to high, sorted by op_id, with OPERATION_FIELDS.
+        :param operations: function that returns the operations with ids from low to high, sorted by op_id, with
+            OPERATION_FIELDS.
         """
         try:
             if self._is_whole and table.num_rows:

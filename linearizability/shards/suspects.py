@@ -30,7 +30,7 @@ class Suspects:
 
 
 def all_suspects(parts: Iterable[Suspects]) -> Suspects:
-    """Merge suspects, each once."""
+    """Merge suspects and remove duplicates."""
     every = [Suspects(), *parts]
     ranges = np.stack([np.concatenate([getattr(one, name) for one in every]) for name in ("begins", "ends")])
     begins, ends = np.unique(ranges, axis=1)
@@ -39,7 +39,7 @@ def all_suspects(parts: Iterable[Suspects]) -> Suspects:
 
 @dataclass(frozen=True, slots=True)
 class RelatedRows:
-    """Offsets and values of suspect rows: as suspects, and as pairs of value and offset (`places`)."""
+    """Offsets and values of suspect rows: as suspects, and as parallel arrays of values and offsets (`places`)."""
 
     suspects: Suspects
     values: Int64s
@@ -49,7 +49,8 @@ class RelatedRows:
 def add_related(suspects: Suspects, parts: Iterable[RelatedRows]) -> Suspects:
     """Return the suspects, and the records in any part of a log that have the same offset or value.
 
-    If a value has two offsets, all records between them are suspects too, because it is out of order with them.
+    If a value has two offsets, all records from the lower to the higher offset are suspects too, because the record
+    with this value is out of order with them.
     """
     related = list(parts)
     values, places = (

@@ -15,7 +15,7 @@ from linearizability.anomalies.gather import SHARD_FIELDS
 from linearizability.history.schema import SCHEMAS
 
 LOG: Final = pa.field("log", pa.int32(), nullable=False)
-"""The number of a row's place in the layout."""
+"""The number of a row's log: its index in `Layout.places`."""
 
 
 def _numbers(**types: pa.DataType) -> list[pa.Field]:

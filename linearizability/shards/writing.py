@@ -37,7 +37,7 @@ class LayoutWriter:
 
     def __init__(self, run_dir: Path, chunk_rows: int = CHUNK_ROWS) -> None:
         self.records = 0
-        """The number of added rows."""
+        """The number of added rows of `records`."""
         self._final = run_dir / HISTORY_FOLDER / SHARDS_FOLDER
         self._chunk_rows = chunk_rows
         self._folder: Path | None = None
@@ -144,7 +144,7 @@ class LayoutThread:
         self._last = self._thread.submit(self.layout.add, tables)
 
     def wait(self) -> None:
-        """Wait until all added rows are distributed."""
+        """Wait until the last `add` has ended, and raise its error if it failed."""
         if self._last is not None:
             self._last.result()
 

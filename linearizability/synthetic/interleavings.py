@@ -1,9 +1,9 @@
 """Interleavings of transactions that depend on each other in a cycle: the shortest one for each cycle anomaly.
 
 A step is (transaction, kind, log, option). Both logs are new partitions beside those of the traffic, and begin with a
-record of no transaction. `send` appends a record; `read` returns the committed records from the beginning. With an
-option, the broker breaks a rule in the step, or a slow consumer reads. The option of a send is the offset of its
-record. The option of a read is its end offset, or `dirty` if it also returns uncommitted records.
+record of no transaction. `send` appends a record; `read` returns the committed records from the beginning. A step with
+an option is one in which the broker breaks a rule, or the read of a slow consumer. The option of a send is the offset
+of its record. The option of a read is its end offset, or `dirty` if it also returns uncommitted records.
 """
 
 from collections.abc import Sequence

@@ -14,7 +14,10 @@ PlantAnomaly = Callable[[Episode], None]
 
 _OUTAGE_STEP_NS: Final = 4_000_000_000
 _OUTAGE_STEPS: Final = 40
-"""Failed produces, and the time between two of them. Their product exceeds the allowance of `unavailable`."""
+"""The number of produces that are not served; `_OUTAGE_STEP_NS` is the time between two of them.
+
+The product of the two exceeds the allowance of `unavailable`.
+"""
 
 
 def lost_write(e: Episode) -> None:

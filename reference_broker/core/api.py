@@ -16,9 +16,9 @@ from reference_broker.core.runtime import Runtime
 from reference_broker.protocol.messages import RequestHeader
 
 Handler = Callable[[Any, Request, Now], Any]
-"""Function from the part of the node that the table entry names, a request and the time to the response (kio's
-dataclass of the request's version) or a `RequestOutcome`. A handler of requests with many elements returns a generator
-of steps (`protocol.steps`) that has this result."""
+"""Function that takes the part of the node that the table entry names, a request, and the time. It returns the response
+(kio's dataclass of the request's version) or a `RequestOutcome`. A handler of requests with many elements returns a
+generator of steps (`protocol.steps`), whose return value is this result."""
 
 
 class Part(Enum):

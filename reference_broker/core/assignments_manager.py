@@ -26,7 +26,7 @@ _RETRY_MS = 100
 
 
 class AssignmentsManager:
-    """The log directories of one broker's replicas.
+    """Reporter of the log directory of one broker's replicas to the active controller.
 
     :param image: returns the metadata image.
     :param broker_epoch: returns this broker's epoch.
@@ -48,7 +48,7 @@ class AssignmentsManager:
         self._is_in_flight = False
 
     def on_metadata_update(self, delta: MetadataDelta, now: Now) -> None:
-        """Report the replicas for which the metadata has another directory."""
+        """Report the replicas for which the metadata has another directory, if the change may concern one of them."""
         changed = self._image().partitions_in(delta.partitions)
         is_new = delta.everything or self._identity.node_id in delta.brokers
         if is_new or any(self._is_misplaced(partition) for _, partition in changed):

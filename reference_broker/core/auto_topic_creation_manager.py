@@ -2,10 +2,11 @@
 
 Follows: kafka.server.AutoTopicCreationManager.
 
-The client receives UNKNOWN_TOPIC_OR_PARTITION at once, and retries. One CreateTopics request for a name is in flight at
-a time. Its response is ignored: the topic appears in the metadata, or the client's next request repeats the creation.
-The number of topics in flight is bounded. So a request for thousands of topics never blocks the node, and each retry of
-the client creates some of them. Kafka forwards all names, and its controller rejects more than 10,000 partitions.
+The client receives UNKNOWN_TOPIC_OR_PARTITION at once, and retries. For each name, at most one CreateTopics request is
+in flight. Its response is ignored: the topic appears in the metadata, or the client's next request repeats the
+creation. The number of topics in flight is bounded (`_IN_FLIGHT_MAX`), and further names are ignored. So a request for
+thousands of topics never blocks the node, and each retry of the client creates some of them. Kafka forwards all names,
+and its controller rejects more than 10,000 partitions.
 """
 
 from collections.abc import Iterable
@@ -38,7 +39,10 @@ class AutoTopicCreationManager:
         self._under_way: set[str] = set()
 
     def create(self, names: Iterable[str], now: Now) -> None:
-        """Create topics with the defaults of the broker's configuration, unless their creation is in flight."""
+        """Create topics with the defaults of the broker's configuration.
+
+        Names whose creation is in flight, and names above the limit of topics in flight, are ignored.
+        """
         unknown = (name for name in names if name not in self._under_way)
         missing = [*islice(unknown, _IN_FLIGHT_MAX - len(self._under_way))]
         if not missing:

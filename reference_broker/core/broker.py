@@ -150,7 +150,10 @@ class Broker:
     def send_to_controller(
         self, purpose: str, request: Any, then: ResponseHandler, *, timeout_ms: int, now: Now
     ) -> None:
-        """Send kio's request entity to the active controller. `then` receives null without a controller or response."""
+        """Send kio's request entity to the active controller.
+
+        `then` receives the response, or null if no controller is known or there is no response.
+        """
         endpoint = self._controller_endpoint()
         if endpoint is None:
             self.runtime.timers.set(now.monotonic_ms, lambda later: then(None, later))

@@ -4,21 +4,23 @@ Follows: kafka.server.BrokerLifecycleManager (KIP-631).
 
 | state                       | begins when                                    | heartbeat            |
 |-----------------------------|------------------------------------------------|----------------------|
-| STARTING                    | the process starts; it registers first         | want_fence           |
-| RECOVERY                    | its metadata has the broker's registration     |                      |
+| STARTING                    | a controller is known; the broker registers    | want_fence           |
+| RECOVERY                    | the broker has applied its own registration    |                      |
 | RUNNING                     | the controller has unfenced the broker         |                      |
-| PENDING_CONTROLLED_SHUTDOWN | a shutdown begins while it is RUNNING          | want_shut_down       |
-| SHUTTING_DOWN               | the controller permits it, or there is none    | none is sent         |
+| PENDING_CONTROLLED_SHUTDOWN | a shutdown begins while the broker is RUNNING  | want_shut_down       |
+| SHUTTING_DOWN               | the controlled shutdown has ended, or a        | none is sent         |
+|                             | shutdown begins that is not controlled         |                      |
 
 `TRANSITIONS` is that table. One request is in flight at a time. Heartbeats are sent every
-`broker.heartbeat.interval.ms`, but sooner while a change of state is expected, so that a start is fast.
+`broker.heartbeat.interval.ms`, but sooner in STARTING and PENDING_CONTROLLED_SHUTDOWN, so that a start and a shutdown
+are fast.
 
 - Every heartbeat contains the broker epoch from the registration's response. A broker does not register again while it
   runs: if it is unregistered, it receives STALE_BROKER_EPOCH until it is restarted.
-- While another broker is in controlled shutdown, this broker reports a new metadata offset at once, because the
-  shutdown waits for it. In Kafka, the next heartbeat reports it.
-- If a request is rejected or has no response, it is retried with exponential backoff. Each error of a registration is
-  logged once. It may be transient, such as an unexpired session of a killed broker.
+- When a broker has begun a controlled shutdown, the other brokers report their new metadata offset at once, because the
+  shutdown waits for it. In Kafka, their next heartbeats report it.
+- If a request is rejected or has no response, it is retried with exponential backoff. Each error of a registration but
+  NOT_CONTROLLER is logged once. An error may be transient: for example, the session of a killed broker has not expired.
 - A broker that is not registered within `initial.broker.registration.timeout.ms` stops its node.
 - A controlled shutdown takes at most `broker.session.timeout.ms`, because the broker would be fenced after that time
   anyway. If there is no quorum, the shutdown ends early (`begin_shutdown`). Kafka waits up to five minutes in both
@@ -166,7 +168,10 @@ class BrokerLifecycleManager:
         self._communicate(now)
 
     def begin_controlled_shutdown(self, stopped: Callable[[Now], None], now: Now) -> None:
-        """Begin a controlled shutdown if the broker is RUNNING; `stopped` is called at its end, perhaps at once."""
+        """Begin a shutdown: a controlled one if the broker is RUNNING and `controlled.shutdown.enable` is true.
+
+        `stopped` is called at the end of the controlled shutdown, or at once if the shutdown is not controlled.
+        """
         self._cancel_registration_timeout()
         self._stopped = stopped
         self._transition(Trigger.STOP)
@@ -184,7 +189,7 @@ class BrokerLifecycleManager:
             self._communicate(now)
 
     def begin_shutdown(self, now: Now) -> None:
-        """End the controlled shutdown: the controller permits it, or there is no quorum."""
+        """End the controlled shutdown: the controller permits it, it has timed out, or there is no quorum."""
         if self.state is BrokerState.PENDING_CONTROLLED_SHUTDOWN:
             self._transition(Trigger.SHOULD_SHUT_DOWN)
             self._end(now)

@@ -3,10 +3,10 @@
 Follows: org.apache.kafka.clients.NetworkClient.
 
 Rules of this file:
-- `then` is called once: with the response, or with null after a disconnection or timeout. It is never called inside
-  `send_request`, and not at all once the channel is dropped.
-- A request that times out disconnects its channel and fails all requests in flight on it, as in Kafka.
-- Responses must arrive in the order of the requests. A response that is out of order disconnects the channel.
+- `then` is called once: with the response, or with null after a disconnection, a timeout or an invalid response. It is
+  never called inside `send_request`, and not at all once the channel is dropped.
+- If a request times out, its channel is disconnected, and all requests in flight on this channel fail, as in Kafka.
+- Responses must arrive in the order of the requests. A response that is out of order or malformed has the same effect.
 """
 
 from collections import deque

@@ -5,8 +5,9 @@ Follows: org.apache.kafka.metadata.KafkaConfigSchema (KIP-226).
 Sources of a broker's property in order of precedence: dynamic for this broker, dynamic for all brokers, static (given
 at startup), default. Dynamic values are part of the cluster's metadata.
 
-The value of a topic's property is the topic's own if it is set, otherwise the broker's, otherwise the default.
-DescribeConfigs calls the broker's property a synonym of the topic's.
+The value of a topic's property is the topic's own if it is set. Otherwise it is the value of the corresponding broker
+property if that is set, and otherwise the default of the topic's property. DescribeConfigs calls the broker's property
+a synonym of the topic's.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -90,7 +91,7 @@ class BrokerConfiguration:
         return next(iter(self.synonyms(name)), ConfigEntry(name, None, ConfigSource.DEFAULT))
 
     def explicit_entry(self, names: Iterable[str]) -> ConfigEntry | None:
-        """Return the first of these synonyms that is set; null if all have their defaults."""
+        """Return the first of these synonyms that is set, by precedence of sources; null if all have their defaults."""
         names = list(names)
         return next(
             (

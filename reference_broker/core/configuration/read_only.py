@@ -2,8 +2,9 @@
 
 Follows: kafka.server.KafkaConfig, kafka.server.DynamicBrokerConfig.
 
-These are the names in `KafkaConfig` that are not in `DynamicBrokerConfig`. As in Kafka, dynamic changes of these
-properties are rejected; otherwise they would be accepted without effect.
+These are the names in `KafkaConfig` that are neither in `DynamicBrokerConfig` nor in `BROKER_CONFIG_KEYS`. As in Kafka,
+dynamic changes of these properties are rejected. If this list did not have them, such changes would be accepted without
+effect, like those of any unknown property.
 """
 
 UNUSED_READ_ONLY_CONFIGS = frozenset(

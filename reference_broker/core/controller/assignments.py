@@ -37,7 +37,10 @@ def check_assignment(image: MetadataImage, replicas: Sequence[int], replication_
 
 
 def new_partition(image: MetadataImage, topic_id: UUID, index: int, replicas: Sequence[int]) -> PartitionRecord:
-    """Return a new partition: the active replicas are in sync, and the first of them leads. One must be active."""
+    """Return a new partition: its active replicas are in sync, and the first of them leads.
+
+    At least one replica must be active.
+    """
     isr = tuple(filter(image.is_active, replicas))
     return PartitionRecord(
         partition_id=index,

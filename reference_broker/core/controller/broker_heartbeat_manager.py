@@ -11,11 +11,12 @@ Follows: org.apache.kafka.controller.BrokerHeartbeatManager (KIP-631, KIP-841).
 | unfenced               | to shut down   | it leads none                            | shut down now          |
 | in controlled shutdown |                | it leads none, and others have caught up | shut down now          |
 
-`TRANSITIONS` is that table. The others have caught up when every active broker has applied the records that moved the
-leaderships. A session lasts `broker.session.timeout.ms` from the last heartbeat; a fenced broker has none. A controller
-that becomes active starts a new session for every unfenced broker, since earlier heartbeats went to its predecessor.
+`TRANSITIONS` is that table. The others have caught up when every unfenced broker that is not in controlled shutdown has
+applied the records that moved the leaderships. A session lasts `broker.session.timeout.ms` from the last heartbeat; a
+fenced broker has none. A controller that becomes active starts a new session for every unfenced broker, since earlier
+heartbeats went to its predecessor.
 
-Difference from Kafka 4: a broker that was shut down cleanly keeps its session there until the timeout, and cannot
+Difference from Kafka 4: in Kafka 4, a broker that was shut down cleanly keeps its session until the timeout, and cannot
 register again before that. Here, as in Kafka 3, the session ends when the broker is fenced.
 """
 
@@ -145,7 +146,10 @@ class BrokerHeartbeatManager:
         session.metadata_offset = metadata_offset
 
     def maybe_update_controlled_shutdown_offset(self, broker_id: int, offset: int) -> None:
-        """Store the offset of the record that started a broker's controlled shutdown, unless one is stored."""
+        """Store the offset of the last record written when a controlled shutdown began, unless one is stored already.
+
+        The other brokers have caught up when they have applied the metadata up to this offset.
+        """
         session = self._sessions[broker_id]
         if session.controlled_shutdown_offset == _NEVER:
             session.controlled_shutdown_offset = offset

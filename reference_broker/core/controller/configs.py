@@ -7,8 +7,9 @@ all requested changes are made to a resource, or none. All resulting properties 
 values (INVALID_CONFIG), then whether the resource exists.
 
 The broker that forwards a request validates the values of broker properties, since limits may depend on its own
-configuration. The controller accepts any value. A record is written for a broker property even if its value stays the
-same, so that the broker reloads the file that the value names (KAFKA-14136).
+configuration. The controller accepts any value of a broker property that is not too long. A record is written for a
+broker property even if its value stays the same, so that the broker reloads the file that the value names
+(KAFKA-14136).
 """
 
 from collections import Counter
@@ -50,7 +51,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """A topic, a broker by its id, or, with an empty name, all brokers."""
+    """A topic, a broker (its id is the name), or all brokers (the name is empty)."""
 
     type: ResourceType
     name: str
