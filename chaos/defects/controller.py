@@ -2,7 +2,7 @@
 
 from chaos.defects.defect import Area
 from reference_broker.core.clock import Now
-from reference_broker.core.controller import partition_changes, reassignments
+from reference_broker.core.controller import partition_changes
 from reference_broker.core.controller.broker_heartbeat_manager import BrokerHeartbeatManager
 from reference_broker.core.controller.handlers import allocate_producer_ids
 from reference_broker.core.controller.partition_changes import _Target
@@ -16,8 +16,6 @@ from reference_broker.protocol.metadata_records import (
 _seeds = Area.CONTROLLER.seeds
 _next_block = allocate_producer_ids.next_block
 _place = _RackList.place
-_commit = Node._commit
-_reverted = reassignments._cancel_partition_reassignment
 
 
 @_seeds(BrokerHeartbeatManager, "stale_brokers", "no-busy-loop", "not-converged", "unavailable")

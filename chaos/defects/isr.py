@@ -5,7 +5,6 @@ from reference_broker.core.clock import Now
 from reference_broker.core.controller import isr as alter_partition
 from reference_broker.core.controller.isr import Proposal
 from reference_broker.core.metadata.image import MetadataImage
-from reference_broker.core.replication.alter_partition_manager import AlterPartitionManager
 from reference_broker.core.replication.isr import IsrPhase, IsrState
 from reference_broker.core.replication.partition import Partition
 from reference_broker.protocol.errors import ErrorCode
@@ -13,8 +12,6 @@ from reference_broker.protocol.errors import ErrorCode
 _JEPSEN_2013 = "https://aphyr.com/posts/293-jepsen-kafka"
 
 _seeds = Area.ISR.seeds
-_handle_alter_partition_response = AlterPartitionManager._handle_alter_partition_response
-_check = alter_partition._check
 _shrunk = IsrState.shrunk
 
 

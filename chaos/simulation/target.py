@@ -26,10 +26,6 @@ from reference_broker.simulation.cluster import (
     host_of,
 )
 
-SHUTDOWN_MAX_MS = 60_000
-START_MS = 1_000
-"""Start time of a process, similar to that of a real one, so that observers can notice that the node is down."""
-
 
 class Simulation:
     """A `Target` over a simulated cluster, with controls of links, processes, membership and log directories."""
