@@ -14,7 +14,7 @@ def ids() -> frozenset[str]:
 
 
 def select_requirements(wanted: Sequence[str], level: str) -> tuple[Requirement, ...]:
-    """Return the requirements of a level or higher that are named by id or area; without names, all of that level.
+    """Return the requirements that are named by id, or by area with at least a level; without names, all of that level.
 
     Raises:
         UsageError: a name is neither an id nor an area.
