@@ -361,7 +361,8 @@ class Control:
     def _note_ended(self, of_claimed: int | None = None) -> Mapping[int, str]:
         """Record which nodes ended by themselves. Return, for each ended process, the line of its log with the cause.
 
-        The state of a claimed node is left to the action that claimed it, except for the node `of_claimed`.
+        The state of a claimed node (during a restore, of every node) is left to the action that claimed it, except for
+        the node `of_claimed`.
         """
         ended = self._ended()
         for node in ended:

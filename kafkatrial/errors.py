@@ -151,7 +151,7 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def full_directory(error: OSError, run_dir: Path | None) -> Path | None:
-    """Return the directory of the file that an error names, or without a name the first directory in use that is full.
+    """Return the directory of the path that an error names, or without a path the first directory in use that is full.
 
     The directories in use are the run directory, the temporary one, the cache and the working directory. Return None if
     none of them is full.

@@ -184,9 +184,9 @@ class FuzzCommand:
 
 
 def exit_code_of(report: SessionReport, findings: list[FuzzFinding]) -> ExitCode:
-    """Return VIOLATION for a violation in the history or a finding that is one, OK without findings, else INCONCLUSIVE.
+    """Return VIOLATION if the history or a finding is a violation, else INCONCLUSIVE or OK.
 
-    An unknown verdict is INCONCLUSIVE as well.
+    INCONCLUSIVE means that the verdict is unknown, or that a late response was not reproduced.
     """
     verdict = report.judgement.verdict
     if verdict is Verdict.VIOLATION or any(finding.is_violation for finding in findings):

@@ -171,7 +171,7 @@ def _append(session: pytest.Session, items: list[pytest.Item], nodeid: str, more
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Select the requirements of the items that were not deselected for the child."""
+    """Pass the items that were not deselected to the run, which selects their requirements."""
     run = session.config.stash.get(_RUN, None)
     if run is not None:
         run.keep(session.items)

@@ -131,7 +131,7 @@ class Running:
             run_dir=self._run_dir,
             expectations=plan.expectations,
         )
-        write_results(self._collector.results, self._run_dir)  # so that a run killed before a verdict is unfinished
+        write_results(self._collector.results, self._run_dir)  # a run killed before a verdict counts as unfinished
         with RunProgress(self._console) as progress, closing(events):
             for event in events:
                 self._collector.handle(event)

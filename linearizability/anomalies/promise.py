@@ -195,7 +195,10 @@ class Periods:
 
 
 def topic_rules(settings: Settings, topic: str) -> TopicRules:
-    """Return the rules for a topic, from the most lenient settings that were in force."""
+    """Return the rules for a topic. Of several values that were in force, the most lenient one counts.
+
+    For `replication.factor` the highest value counts.
+    """
     policies = {
         part.strip() for setting in settings.in_force(topic, "cleanup.policy") for part in setting.value.split(",")
     }

@@ -36,7 +36,7 @@ REAL_TIME: Final = "-realtime"
 
 _STEPS_MIN: Final = 100_000
 _STEPS_PER_EDGE: Final = 8
-"""The search for G-single may visit STEPS_MIN edges, and this number for each edge of the component, per component."""
+"""The search for G-single may visit `_STEPS_MIN` edges, and this number for each edge of the component."""
 
 _WRITE_READS: Final = frozenset((Kind.COMMITTED_WRITE_READ, Kind.WRITE_READ))
 _DEPENDENCIES: Final = (

@@ -41,8 +41,8 @@ LOST_WRITE = Definition(
     name=NAME,
     text="A committed record that must be present is not returned by a read that covers its offset, or a read returns"
     " another record at its offset. Or, in a topic without retention, the leader of the newest epoch returns a"
-    " read_uncommitted end offset at or below the record's offset after healing; this shows no loss of an acknowledged"
-    " record that a read returned at that offset, if the read was sent after healing.",
+    " read_uncommitted end offset at or below the record's offset after healing. Such an end does not count for an"
+    " acknowledged record that a read returned at its offset, if that read was sent after healing too.",
     levels="A violation if the record was promised when the loss was shown, else permitted.",
     counted="records",
     evidence="the record's produce (or the lowest operation that read it), and the lowest read that misses it",

@@ -7,8 +7,8 @@ BROKER_NOT_AVAILABLE, KAFKA_STORAGE_ERROR). If it is known to have been sent onl
 its node is known and not struck by a fault, because its client tries no other node. A success is an acknowledged
 produce, an ok read that returned records, or a leader's response in `states`.
 
-Outages are measured within each period in which no fault begins or ends. The part of a produce before its period does
-not count. A node is struck while a fault names it, alone or as an end of a link (`1->2`). There are two exceptions. A
+Outages are measured within each period in which no fault begins or ends; a produce counts only from the begin of the
+period on. A node is struck while a fault names it, alone or as an end of a link (`1->2`). There are two exceptions. A
 `cut` that isolates one node in both directions, on every listener, from clients and all voters, strikes only that node.
 A fault that names no node, any other fault of client links, and a `configuration` (which lasts for the rest of the run)
 strike every node.
