@@ -2,9 +2,10 @@
 
 `broker` bypasses Typer, which takes 0.3 s to load: a third of the time that a test waits for a cluster.
 
-`python -m` puts the working directory first on the import path. It is removed before anything else is imported, since a
-user may have a `linearizability` or a `struct.py` there. What Python imports before this module still comes from there:
-a `types.py`, or a package `kafkatrial`. Neither the command `kafkatrial` nor `python -P -m kafkatrial` is affected.
+`python -m` puts the working directory first on the import path. This module removes that entry (except in a checkout)
+before it imports anything but `os` and `sys`, since a user may have a `linearizability` or a `struct.py` there. Modules
+that Python imports before this one still come from the working directory: a `types.py`, or a package `kafkatrial`.
+Neither the command `kafkatrial` nor `python -P -m kafkatrial` is affected.
 """
 
 import os
@@ -35,7 +36,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def exit_code(arguments: Sequence[str]) -> ExitCode:
-    """Run one command. Any error becomes one line on standard error."""
+    """Run one command and return its exit code. Any error becomes one line on standard error.
+
+    There is no line after an interruption, and none if the reader of standard output has ended.
+    """
     try:
         if arguments and arguments[0] == "broker":
             from kafkatrial.commands.broker import run_broker
@@ -55,14 +59,14 @@ def exit_code(arguments: Sequence[str]) -> ExitCode:
         out = output_directory(arguments)
         if full_directory(error, out) is not None:
             return report(error, out)
-        print_error(f"cannot write: {error.strerror}")  # most likely standard output, which has no name
+        print_error(f"cannot write: {error.strerror}")  # most likely to standard output, which has no file name
         return ExitCode.INTERNAL
     except Exception as error:  # noqa: BLE001  the one place where every error becomes a line
         return report(error)
 
 
 def output_directory(arguments: Sequence[str]) -> Path | None:
-    """Return the value of `--out`, which every command that writes a directory has; None without the option."""
+    """Return the value of `--out`, the option for the directory that a command writes; None without the option."""
     for option, value in zip(arguments, (*arguments[1:], ""), strict=True):
         name, has_value, own_value = option.partition("=")
         if name == "--out":

@@ -1,7 +1,8 @@
-"""Companions of the rounds of a chaos session: a history sent to a topic, a live view of the history.
+"""Companions of the rounds of a chaos session: they send the history to a topic, or show a live view of it.
 
-A companion is a context manager over a round's run directory, entered when the round begins and left when its history
-has ended. An error in a companion is reported, and affects neither this round nor those that follow.
+A companion is a context manager over a round's run directory. It is entered when the round starts, and left when the
+round has been judged or could not run. A known error of a companion (one with an exit code) is printed, and affects
+neither this round nor those that follow. Any other error ends the session.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,10 +26,10 @@ class Companions:
         self._run_dir: Path | None = None
         self._stack = ExitStack()
         self.failed = False
-        """Whether a companion has failed."""
+        """Whether any companion has failed."""
 
     def handle(self, event: Event) -> None:
-        """Start and end companions with rounds, except rounds that shrink a failure."""
+        """Enter the companions when a round starts, and leave them at its end. Runs that shrink failures have none."""
         match event:
             case RoundStarted():
                 self._run_dir = Path(event.run_dir)

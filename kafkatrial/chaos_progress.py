@@ -22,14 +22,14 @@ _STYLES = {Verdict.OK: "green", Verdict.UNKNOWN: "yellow", Verdict.VIOLATION: "b
 
 
 class ChaosProgress(LiveLine):
-    """A context manager that shows every event, with the results so far."""
+    """A context manager that prints a line for each fault, round and saved failure, and shows a live line."""
 
     def __init__(self, console: Console) -> None:
         super().__init__(console)
         self._noted = Text("")
 
     def handle(self, event: Event, results: ChaosResults) -> None:
-        """Print the event."""
+        """Print the event, or show it in the live line."""
         match event:
             case ChaosStarted():
                 self._print(_banner(event))
@@ -56,7 +56,7 @@ class ChaosProgress(LiveLine):
                 pass
 
     def note(self, progress: object) -> None:
-        """Show the live view of the current round, which is updated every few seconds."""
+        """Show a line of the live view of the current round, which calls this function every few seconds."""
         if self._is_shown:
             self._noted = Text(printable(progress), "dim")
         else:

@@ -14,7 +14,7 @@ from linearizability.judgement import Verdict
 
 @dataclass(slots=True)
 class ChaosResults:
-    """Results of all rounds so far. Rounds of shrinking are counted in `shrinking_runs` only."""
+    """Results of all rounds so far. Judged runs that shrink a failure are only counted, in `shrinking_runs`."""
 
     rounds: list[RoundJudged] = field(default_factory=list)
     not_run: list[RoundNotRun] = field(default_factory=list)
@@ -23,7 +23,7 @@ class ChaosResults:
     faults: Counter[str] = field(default_factory=Counter)
     """Number of faults that found a target, by kind of fault."""
     coverage: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """Number of rounds with both a kind of fault and a state."""
+    """Number of rounds in which a fault of the kind found a target and the state was reached, by kind and state."""
     lost: Counter[tuple[str, int]] = field(default_factory=Counter)
     """Number of lost records, by target and acks."""
     seed: int = 0

@@ -46,7 +46,7 @@ _TARGETS = ("reference", "apache-kafka")
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """The command line."""
+    """The options of the command line."""
 
     targets: tuple[str, ...]
     minutes: float | None
@@ -64,7 +64,7 @@ class Choices:
 
 
 def plan_chaos(choices: Choices) -> Plan:
-    """Check every choice before anything starts.
+    """Check every choice before anything starts, create the run directory, and return the plan.
 
     Raises:
         UsageError: a choice is wrong.
@@ -101,14 +101,14 @@ def plan_chaos(choices: Choices) -> Plan:
 
 
 def disk_named(name: str | None) -> DiskKind | None:
-    """Return a kind of disk. Raises `UsageError` if there is none of that name."""
+    """Return the kind of disk of that name; None without a name. Raises `UsageError` if there is no such kind."""
     if name is None or name in {*DiskKind}:
         return None if name is None else DiskKind(name)
     raise UsageError(f"--disk: there is no kind of disk {name!r}; there are {', '.join(DiskKind)}")
 
 
 def installed_targets() -> tuple[str, ...]:
-    """Return the clusters of processes that can start on this machine."""
+    """Return which of the targets `reference` and `apache-kafka` are installed on this machine."""
     kinds = {row.kind: row for row in target_kinds()}
     return tuple(name for name in _TARGETS if kinds[name].is_installed((*kinds[name].versions, "")[0]))
 
@@ -127,7 +127,7 @@ class ChaosRunner:
         self._results = ChaosResults()
 
     def run(self) -> ExitCode:
-        """Run to the end, or until an interruption, and print the result."""
+        """Run to the end, or until an interruption, print the result, and return the exit code."""
         results = self._results
         with interruptible(), ChaosProgress(self._console) as progress:
             companions = Companions((*self._companions, *([partial(_live_view, progress)] if self._is_live else ())))
@@ -163,7 +163,7 @@ class ChaosRunner:
 
 
 def _live_view(progress: ChaosProgress, run_dir: Path) -> AbstractContextManager[object]:
-    """Return a live view of a round, computed by Spark."""
+    """Create the run directory, and return a live view of the round, computed by Spark."""
     from reports.spark.live import LiveRun
     from reports.spark.session import LOG_NAME, spark_session
 
@@ -172,7 +172,12 @@ def _live_view(progress: ChaosProgress, run_dir: Path) -> AbstractContextManager
 
 
 def make_companions(choices: Choices) -> Sequence[Companion]:
-    """Return the companions of the rounds. Raises `UsageError` and `HistoryTopicError` before anything starts."""
+    """Return the companions of the rounds, after the history topic was created. Called before anything starts.
+
+    Raises:
+        UsageError: one of the two options of the history topic is missing.
+        HistoryTopicError: the cluster of the topic does not respond.
+    """
     if choices.history_topic is None:
         if choices.history_bootstrap is not None:
             raise UsageError("--history-bootstrap: name the topic with --history-topic")
@@ -190,7 +195,8 @@ def make_companions(choices: Choices) -> Sequence[Companion]:
 def run_again(directory: Path, targets: list[str] | None, disk: DiskKind | None = None) -> ExitCode:
     """Replay a saved failure, on its own target unless others are given.
 
-    Raises `SavedFailureError` and `TrialNotApplicableError`.
+    Return VIOLATION if the failure or another violation occurs on any target, else OK. Raises `SavedFailureError` and
+    `TrialNotApplicableError`.
     """
     failure = load_failure(directory)
     console = stdout_console(quiet=False)

@@ -35,7 +35,7 @@ def render_chaos(results: ChaosResults, plan: Plan) -> RenderableType:
 
 
 def options_of(plan: Plan) -> str:
-    """Return the options that generate the same rounds again: the seed, and the kinds of faults it applies to."""
+    """Return the options that generate the same rounds again: targets, seed, kinds of faults, load, disk and so on."""
     options = [f"--target {target}" for target in plan.targets] + [f"--seed {plan.seed}"]
     if plan.sought is not None:
         options.append(f"--find {plan.sought.name}")
@@ -71,7 +71,7 @@ def _figures(results: ChaosResults) -> RenderableType:
 
 
 def _coverage(results: ChaosResults) -> RenderableType:
-    """Return a table of faults by states: the number of rounds with both."""
+    """Return a table of kinds of faults by states. A cell is the number of rounds with both the fault and the state."""
     reached = [state for state in STATES if results.reached[state]]
     table = _table("Fault", "injected", *(str(number) for number in range(1, len(reached) + 1)))
     for kind, count in sorted(results.faults.items()):

@@ -21,7 +21,7 @@ from kafkatrial.environment import CONTROL_TOKEN
 
 _STOP_TIMEOUT_S = 30
 _REQUEST_TIMEOUT_S = 300
-"""Restarted JVMs take a while to serve."""
+"""Long enough for restarted JVMs to serve again."""
 
 
 class ClusterError(Exception):
@@ -70,7 +70,7 @@ class ClusterPartition:
 
 
 class KafkaCluster:
-    """A running cluster. A context manager: leaving it stops the cluster.
+    """A running cluster. As a context manager, it stops the cluster when the context is left.
 
     A node is given by its id or by its role: `controller`, `leader:TOPIC:PARTITION` or `follower:TOPIC:PARTITION`.
     """
@@ -139,16 +139,16 @@ class KafkaCluster:
         self._act(node, "kill")
 
     def shut_down(self, node: int | str) -> None:
-        """Shut a node down with SIGTERM: it hands over its partitions. Return when its process has ended."""
+        """Shut a node down with SIGTERM, so that it hands over its leaderships. Wait until its process has ended."""
         self._act(node, "shutdown")
 
     def restart(self, node: int) -> None:
-        """Start a node that is down, with the same disk; return once it serves."""
+        """Start a node that is down, with the same disk; wait until it serves."""
         self._act(node, "restart")
 
     @contextmanager
     def pause(self, node: int | str) -> Iterator[int]:
-        """Stop a node with SIGSTOP, yield its id, and continue it at the end unless it runs already."""
+        """Stop a node with SIGSTOP, yield its id, and resume it at the end unless its pause has already ended."""
         paused = self._act(node, "pause")
         try:
             yield paused

@@ -1,4 +1,4 @@
-"""Results of a run, folded from the events of the engine; every report is generated from them."""
+"""Collector of the results of a run from the events of the engine; every report is generated from these results."""
 
 from collections.abc import Sequence
 from dataclasses import replace

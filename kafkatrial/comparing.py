@@ -1,7 +1,7 @@
 """One comparison of two targets: from its options to its files.
 
-`comparison.json` has everything, `differences/<n>.py` the shortest script of each cause. However the comparison ends,
-they are written with all that was found.
+`comparison.json` contains all results, and `differences/<n>.py` the shortest script for each cause. These files are
+written with everything that was found, however the comparison ends.
 """
 
 import json
@@ -50,7 +50,7 @@ class ComparisonPlan:
     profile: Profile
     baseline: Path | None
     known: Mapping[str, str]
-    """Reasons of known differences."""
+    """Reasons of the known differences, by the id of their cause."""
     update_baseline: bool
 
 
@@ -91,11 +91,14 @@ def plan_comparison(
 
 
 def _targets(names: Sequence[str], nodes: int | None) -> tuple[Target, Target]:
-    """Return both targets, with the same number of nodes if both can have the smaller default."""
+    """Return both targets with `nodes` brokers each.
+
+    Without `nodes`, both get the smaller of their defaults, or keep their own if one of them cannot have that number.
+    """
     here, there = (target_of_requirements(name, nodes) for name in names)
     counts = (here.node_count, there.node_count)
     if nodes is None and counts[0] and counts[1] and counts[0] != counts[1]:
-        with suppress(UnknownTargetError):  # that number is not available: both keep their defaults
+        with suppress(UnknownTargetError):  # one target cannot have the smaller number: both keep their defaults
             here, there = (target_of_requirements(name, min(filter(None, counts))) for name in names)
     return here, there
 
@@ -125,10 +128,10 @@ def compare_targets(plan: ComparisonPlan, out: Path | None) -> ExitCode:
 
 
 class _Progress(LiveLine):
-    """The requirement whose scripts are running."""
+    """Live line with the target that is starting, or the requirement whose scripts are running."""
 
     def on_requirement(self, name: str) -> None:
-        """Show the requirement."""
+        """Show the name of the requirement, or another activity."""
         self._doing = Text(one_line(name))
 
 

@@ -1,8 +1,8 @@
-"""Control of a running cluster: faults of its nodes and links, and what is in force (`kafkatrial broker`).
+"""Control of a running cluster for `kafkatrial broker`: it injects and ends faults of nodes and links.
 
-`Control` holds the state and knows no HTTP (`control_server.py` serves it). Every method may be called from any thread.
-An action claims its node or link while it runs. A second action on the same node or link is
-a conflict. Methods that only read the state do not wait for actions.
+`Control` holds the state and does not depend on HTTP (`control_server.py` serves it). Every method may be called from
+any thread. An action claims its node or link while it runs. A second action on the same node or link is a conflict.
+Methods that only read the state do not wait for actions, but they wait for an election if a node is given by its role.
 """
 
 import re
@@ -20,7 +20,8 @@ CLIENT = "client"
 CONTROLLER = "controller"
 READY_TIMEOUT_S = 90.0
 ROLE_TIMEOUT_S = 30.0
-"""Timeout for an election: Kafka fences a killed leader when its session times out, after nine seconds."""
+"""Timeout for an election: Kafka fences a killed leader only when its session times out (`broker.session.timeout.ms`).
+"""
 TOPIC_TIMEOUT_S = 5.0
 """Timeout for brokers to apply the metadata of a new topic."""
 _POLL_S = 0.05
@@ -71,11 +72,14 @@ class NotFoundError(ControlError):
 
 
 class ConflictError(ControlError):
-    """The node or link is in another state, or another action on it is in progress."""
+    """The state of the node or link does not allow the action, or another action on it is in progress.
+
+    Also raised if no node has a requested role in time.
+    """
 
 
 class UnsupportedError(ControlError):
-    """The target cannot do this."""
+    """The target has no control for the action."""
 
 
 class StoppingError(ControlError):
@@ -140,7 +144,10 @@ class Control:
             return next(self._describe(node, ended) for node in self._target.nodes if node.id == node_id)
 
     def partition(self, topic: str, partition: int | str) -> dict[str, object]:
-        """Describe a partition by the metadata with the highest leader epoch; `leader` is None if it does not run."""
+        """Describe a partition by the metadata with the highest leader epoch.
+
+        `leader` is None if the metadata contains no leader, or one whose process has ended.
+        """
         from kafkatrial.roles import find_partition
 
         found = find_partition(self._reachable(), *_topic_partition(topic, str(partition)))
@@ -160,7 +167,8 @@ class Control:
 
         Args:
             reference: a node id, `controller` (the active one), `leader:TOPIC:PARTITION`, or
-                `follower:TOPIC:PARTITION` (the follower of the lowest id that is in the ISR). Waits for an election.
+                `follower:TOPIC:PARTITION` (of the followers in the ISR, the one with the lowest id). If no node has the
+                role, the call waits for an election.
         """
         text = str(reference)
         if _NODE_ID.fullmatch(text) and int(text) <= _NODE_ID_MAX:
@@ -218,7 +226,8 @@ class Control:
     def restore(self) -> dict[str, object]:
         """End every fault, restart every node that is down, and wait until the cluster is as it was when it started.
 
-        Waits for actions in progress. Returns at once if there was no action since the last call.
+        First waits for actions in progress. Then returns at once if no node is down and no action was attempted since
+        the last successful call.
         """
         with self._alone():
             with self._changed:
@@ -240,7 +249,7 @@ class Control:
         }
 
     def heal_all(self) -> None:
-        """Resume every node and heal every link."""
+        """Resume every paused node and heal every cut link."""
         with ExitStack() as healing, self._changed:
             for context in (*self._paused.values(), *self._cuts.values()):
                 healing.push(context)
@@ -250,7 +259,7 @@ class Control:
             self._cuts.clear()
 
     def stop(self) -> None:
-        """Make the command end."""
+        """Request that the command `kafkatrial broker` ends."""
         self.stop_requested.set()
 
     def close(self) -> None:
@@ -264,10 +273,11 @@ class Control:
 
     @contextmanager
     def _claim(self, key: int | Link, action: str) -> Iterator[None]:
-        """Claim a node or link for an action. An error after the cluster began to stop is reported as a stop.
+        """Claim a node or link for an action. If the action fails while the cluster is being stopped, report the stop.
 
         Raises:
-            ConflictError: another action on it is in progress.
+            ConflictError: another action on it, or a restore, is in progress.
+            StoppingError: the cluster is being stopped.
         """
         with self._changed:
             self._raise_if_closing()
@@ -300,7 +310,7 @@ class Control:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """Wait until no action is in progress, and claim all nodes and links."""
+        """Wait until no action is in progress, and claim all nodes and links. Raises `StoppingError`."""
         with self._changed:
             self._changed.wait_for(lambda: self._is_closing or not (self._restoring or self._claims))
             self._raise_if_closing()
@@ -349,9 +359,10 @@ class Control:
             return self._paused.pop(node, None)
 
     def _note_ended(self, of_claimed: int | None = None) -> Mapping[int, str]:
-        """Record which nodes ended by themselves; return the last line of the log of each process that has ended.
+        """Record which nodes ended by themselves. Return, for each ended process, the line of its log with the cause.
 
-        A claimed node is skipped: the action that claimed it sets its state.
+        The state of a claimed node (during a restore, of every node) is left to the action that claimed it, except for
+        the node `of_claimed`.
         """
         ended = self._ended()
         for node in ended:
@@ -410,7 +421,10 @@ class Control:
     # --- roles
 
     def _reachable(self) -> Sequence[Node]:
-        """Return the running nodes, each with an address that bypasses the cuttable links if the target has one."""
+        """Return the running nodes, with addresses that bypass the links that can be cut.
+
+        If the target has no such addresses, nodes whose link from clients is cut are left out.
+        """
         with self._changed:
             self._note_ended()
             running = [node for node in self._target.nodes if self._states[node.id] is NodeState.RUNNING]
@@ -419,7 +433,7 @@ class Control:
             return [node for node in running if (CLIENT, node.id) not in self._cuts]
 
     def _running_leader(self, leader: int | None) -> int | None:
-        """Return a leader unless its process has ended: until its session times out, metadata still contains it."""
+        """Return the leader unless its process has ended. Metadata names such a leader until its session times out."""
         with self._changed:
             self._note_ended()
             return leader if leader is not None and self._states.get(leader) not in _DOWN else None
@@ -447,7 +461,10 @@ class Control:
         return self._running_leader(find_controller(self._reachable()))
 
     def _await_role(self, find: Callable[[], int | None], missing: str) -> int:
-        """Wait until a function returns a node. A topic may be unknown until brokers have applied its metadata."""
+        """Wait until a function returns a node, at most for `ROLE_TIMEOUT_S`, then raise `ConflictError`.
+
+        An unknown topic is only awaited for `TOPIC_TIMEOUT_S`: the brokers may not have applied its metadata yet.
+        """
         began = time.monotonic()
         while True:
             try:

@@ -104,7 +104,7 @@ class ControlServer:
                 access_log=False,
                 proxy_headers=False,
                 server_header=False,
-                timeout_keep_alive=2 * math.ceil(REQUEST_TIMEOUT_S),  # `_Connection` closes it earlier
+                timeout_keep_alive=2 * math.ceil(REQUEST_TIMEOUT_S),  # `_Connection` closes an idle connection earlier
             )
         )
         self._thread = threading.Thread(target=self._server.run, args=([self._socket],), name="control", daemon=True)
@@ -236,7 +236,7 @@ def _path(scope: Scope) -> str:
 
 
 class _Gate:
-    """Middleware that reads the body of a request, and rejects requests from other hosts, pages and clients."""
+    """Middleware that reads the body of a request, and rejects requests from web pages or without the token."""
 
     def __init__(self, app: ASGIApp, token: str | None) -> None:
         self._app = app
@@ -280,7 +280,7 @@ class _Gate:
 
 
 async def _drain(headers: Headers, receive: Receive) -> bool:
-    """Read the body; return false at once if it is larger than `BODY_BYTES_MAX`.
+    """Read the body, and return whether it has at most `BODY_BYTES_MAX` bytes. A larger body is not read to its end.
 
     Raises:
         ClientDisconnect: the connection was closed before the whole body had arrived.

@@ -65,7 +65,7 @@ its nearest base class in this table."""
 
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 _NO_PATH = (errno.ENAMETOOLONG, errno.ELOOP)
-"""Error numbers for a path that is too long or a loop of links; a check for existence raises them, too."""
+"""Error numbers for a path that is too long or has a loop of symbolic links; even a check for existence raises them."""
 _OUT_OF_MEMORY = {"builtins.MemoryError", "duckdb.OutOfMemoryException", "_duckdb.OutOfMemoryException"}
 """Errors by package and name. PyArrow raises a subclass of MemoryError."""
 _NO_TEMPORARY_DIRECTORY = "No usable temporary directory"
@@ -88,7 +88,7 @@ def exit_code_of(error: BaseException) -> ExitCode | None:
 def report(error: Exception, run_dir: Path | None = None) -> ExitCode:
     """Print the error's one line, save the traceback of an unexpected one, and return the exit code."""
     if not isinstance(error, CommandError) and (lacking := what_is_lacking(error, run_dir)):
-        print_error(lacking)  # without memory, an intact history may look damaged
+        print_error(lacking)  # checked first: without memory, an intact history may look damaged
         return ExitCode.INTERNAL
     code = exit_code_of(error)
     if code is not None:
@@ -129,13 +129,16 @@ def what_is_lacking(error: BaseException, run_dir: Path | None = None) -> str | 
 
 
 def _missing_package(error: ModuleNotFoundError) -> str | None:
-    """Return the package of another project that is not installed; None if a module of ours is missing."""
+    """Return the name of the package that is not installed; None if the missing module is one of kafkatrial's."""
     name = error.name or ""
     return None if not name or "." in name or (directory() / name).exists() else name
 
 
 def require_memory() -> None:
-    """Raise CommandError if this process has too little memory to import NumPy, which would end with exit code 1."""
+    """Raise CommandError if this process may not use enough memory to import NumPy.
+
+    Otherwise that import would end the process with exit code 1.
+    """
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     if limit != resource.RLIM_INFINITY and limit < _MEMORY_MIN:
         raise CommandError(f"out of memory{_memory_limit()}: at least {_MEMORY_MIN >> 20} MiB are needed")
@@ -148,31 +151,38 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def full_directory(error: OSError, run_dir: Path | None) -> Path | None:
-    """Return the directory that an error names, else the first full one among those we write to; None if none is."""
+    """Return the directory of the path that an error names, or without a path the first directory in use that is full.
+
+    The directories in use are the run directory, the temporary one, the cache and the working directory. Return None if
+    none of them is full.
+    """
     if isinstance(error.filename, str):
         named = Path(error.filename).absolute()
         return named if named.is_dir() else named.parent
-    temporary = Path(os.environ.get("TMPDIR", "/tmp"))  # noqa: S108 - `tempfile` would pass over a full one
+    temporary = Path(os.environ.get("TMPDIR", "/tmp"))  # noqa: S108 - `tempfile` would skip a full directory
     places = [place.absolute() for place in (run_dir, temporary, cache_directory(), Path()) if place]
     existing = [next(each for each in (place, *place.parents) if each.exists()) for place in places]
     return next((place for place in existing if shutil.disk_usage(place).free < _NO_ROOM), None)
 
 
 def _memory_limit() -> str:
-    """Return a text with the limit of the address space of this process, empty if there is none."""
+    """Return a text with the limit of the address space of this process; empty if there is no limit."""
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     return "" if limit == resource.RLIM_INFINITY else f" (this process may use {limit >> 20:,} MiB, by ulimit -v)"
 
 
 def print_error(line: str) -> None:
-    """Print one line on standard error, with any text escaped. Nothing is printed if the reader has ended."""
+    """Print a text on standard error as one line, with unprintable characters escaped.
+
+    Nothing is printed if the reader has ended.
+    """
     if sys.stderr is not None:
         with suppress(BrokenPipeError):
             sys.stderr.write(f"kafkatrial: {one_line(line)}\n")
 
 
 def _save_traceback(error: Exception, run_dir: Path | None) -> str:
-    """Save the traceback to a file; return its place, or the reason why there is none."""
+    """Save the traceback to a file; return a phrase with its path, or with the reason why it is not saved."""
     text = "".join(traceback.format_exception(error))
     try:
         path = _traceback_path(run_dir)

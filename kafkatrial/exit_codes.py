@@ -17,7 +17,7 @@ class ExitCode(IntEnum):
     """Wrong usage, something not installed, or input that cannot be read: no run directory, a damaged history."""
     NOTHING_RAN = 5
     INCONCLUSIVE = 6
-    """Nothing worse than unknown."""
+    """Some verdict is unknown, and none is worse."""
     OUTPUT_CLOSED = 141
     """Standard output was a pipe whose reader has ended: the code that a shell shows for SIGPIPE."""
 

@@ -1,4 +1,4 @@
-"""Files of expectations: the one that a run reads for a target, and their update from a run."""
+"""Files of expected violations: selection of the file that a run reads for a target, and update of files from a run."""
 
 import re
 from collections.abc import Iterator, Sequence

@@ -26,7 +26,9 @@ _WORST_FIRST = (ExitCode.VIOLATION, ExitCode.OK, ExitCode.NOTHING_RAN)
 
 
 def show_finding(name: str, targets: tuple[str, ...], disk: DiskKind | None = None) -> ExitCode:
-    """Run a finding's round on each target; if a round does not show the finding, the exit code is VIOLATION.
+    """Run a finding's round on each target, or list the findings if the name is `list`.
+
+    Return VIOLATION if a round does not show the finding, NOTHING_RAN if no target supports its faults, else OK.
 
     Raises:
         UnknownFindingError: there is no such finding.

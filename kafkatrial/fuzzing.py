@@ -77,7 +77,7 @@ class FuzzPlan:
 
 
 def plan_fuzzing(choices: FuzzChoices) -> FuzzPlan:
-    """Check all options before anything starts.
+    """Check all options before anything starts, and create the run directory.
 
     Raises:
         UsageError: an option is invalid.
@@ -153,7 +153,7 @@ class FuzzCommand:
         self._reported = len(progress.findings)
 
     def _shrunk(self, number: int, finding: FuzzFinding) -> FuzzFinding:
-        """Return the finding with the fewest requests, and save it in place of the one of the session."""
+        """Reduce a finding to the fewest requests (unless the time for it is 0), save it in its file, and return it."""
         plan = self._plan
         path = self._path(number, finding)
         save(path, finding)
@@ -184,7 +184,10 @@ class FuzzCommand:
 
 
 def exit_code_of(report: SessionReport, findings: list[FuzzFinding]) -> ExitCode:
-    """Return VIOLATION if a node or record was lost, INCONCLUSIVE if that is unknown, else OK."""
+    """Return VIOLATION if the history or a finding is a violation, else INCONCLUSIVE or OK.
+
+    INCONCLUSIVE means that the verdict is unknown, or that a late response was not reproduced.
+    """
     verdict = report.judgement.verdict
     if verdict is Verdict.VIOLATION or any(finding.is_violation for finding in findings):
         return ExitCode.VIOLATION
@@ -194,7 +197,7 @@ def exit_code_of(report: SessionReport, findings: list[FuzzFinding]) -> ExitCode
 
 
 def replay_finding(file: Path, target: str | None, bounds: Bounds) -> ExitCode:
-    """Send the requests of a saved finding to a new cluster. Raises `NotAFindingError`.
+    """Send the requests of a saved finding to a new cluster. Raises `NotAFindingError` and `UnknownTargetError`.
 
     :param target: the target; None for the target of the finding.
     """

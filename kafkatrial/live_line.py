@@ -1,6 +1,6 @@
 """Live line of a command on a terminal: a spinner, the activity and the elapsed time; other lines scroll above it.
 
-In a file or a pipe there are only those other lines. Each is a whole sentence, so that a CI log needs no live line.
+In a file or a pipe only the other lines are printed. Each of them makes sense alone, so a CI log needs no live line.
 """
 
 from typing import Self
@@ -13,7 +13,7 @@ from rich.text import Text
 
 
 class LiveLine:
-    """A context manager that shows the line as long as it is open, on an interactive terminal only."""
+    """A context manager that shows the live line while its context is open, on an interactive terminal only."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -37,7 +37,7 @@ class LiveLine:
             self._print(activity)
 
     def _parts(self) -> tuple[Text, ...]:
-        """Return what stands between the spinner and the elapsed time."""
+        """Return the texts between the spinner and the elapsed time."""
         return (self._doing,)
 
     def __rich__(self) -> Table:

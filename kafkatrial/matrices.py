@@ -1,7 +1,7 @@
 """Files of `kafkatrial matrix`: one page, one Markdown file, and one badge for each target.
 
-Runs may come from several machines: their results.json is read, and `failures/<n>/steps.txt` where it was kept. All
-input is read before anything is written.
+Runs may come from several machines: only their results.json is needed, and `failures/<n>/steps.txt` is read if it was
+kept. All input is read before anything is written.
 """
 
 import os
@@ -53,7 +53,7 @@ def make_matrix(directories: Sequence[Path], out: Path | None = None, *, latest:
 
 
 def _results(run_dir: Path) -> Results:
-    """Read the results of a run, and the requests and responses of its violations where they were kept."""
+    """Read the results of a run, with the requests and responses of each failure whose file was kept."""
     results = read_results(run_dir)
     return replace(results, outcomes=tuple(replace(each, steps=_steps(run_dir, each)) for each in results.outcomes))
 
@@ -62,13 +62,13 @@ def _steps(run_dir: Path, finding: Finding) -> str:
     if not finding.failure_dir:
         return ""
     file = run_dir / "failures" / Path(finding.failure_dir).name / STEPS_FILE
-    with suppress(HistoryError):  # an artifact may have only results.json
+    with suppress(HistoryError):  # a copied run may have only results.json
         return read_bounded(file).decode(errors="replace").rstrip("\n")
     return ""
 
 
 def _runs_in(directories: Sequence[Path]) -> list[Path]:
-    """Return every run directory once: those that were given, and those inside them."""
+    """Return every run directory once: those that were given, and those inside the other given directories."""
     found: dict[Path, Path] = {}
     for directory in directories:
         if not directory.exists():
@@ -84,9 +84,9 @@ def _runs_in(directories: Sequence[Path]) -> list[Path]:
 
 
 def _below(directory: Path) -> Iterator[Path]:
-    """Yield the directories with results, without looking into these."""
+    """Yield each directory that contains results. Its own subdirectories are not searched."""
     for path, names, files in os.walk(directory):
-        if RESULTS_FILE in files or RESULTS_FILE in names:  # a directory of that name is an error, which reading shows
+        if RESULTS_FILE in files or RESULTS_FILE in names:  # `read_results` rejects a directory of that name
             names.clear()
             yield Path(path)
         names.sort()
@@ -98,7 +98,7 @@ def _command(directories: Sequence[Path], out: Path | None, *, latest: bool) -> 
 
 
 def _write(contents: dict[str, str], out: Path | None) -> Path:
-    """Write the files, each as a whole; return their directory."""
+    """Write each file atomically; return their directory."""
     place = make_report_directory(None, now=datetime.now(UTC)) if out is None else out
     try:
         place.mkdir(parents=True, exist_ok=True)

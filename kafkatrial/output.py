@@ -20,7 +20,7 @@ _STDIN, _STDOUT, _STDERR = range(3)
 
 
 def accept_any_text() -> None:
-    """Make both streams escape characters outside of their encoding instead of raising UnicodeEncodeError."""
+    """Escape characters that the encoding of standard output or error lacks, instead of raising UnicodeEncodeError."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
@@ -75,6 +75,6 @@ def flushed(code: ExitCode) -> ExitCode:
         code = ExitCode.INTERNAL
     else:
         return code
-    with suppress(OSError, ValueError):  # or the interpreter flushes again at its end and replaces the exit code
+    with suppress(OSError, ValueError):  # otherwise the interpreter flushes again at its end, and changes the exit code
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return code

@@ -1,7 +1,7 @@
 """Pictures of violations, one page each: for `kafkatrial check --picture`, and in a run's `failures/<n>/`.
 
-A page shows the first piece of evidence of one anomaly. The first violation's page has the requested name, the
-next one's `-2` behind it, and so on.
+A page shows the first piece of evidence of one anomaly. The page of the first violation has the requested name. In the
+names of further pages `-2`, `-3` and so on follow the stem.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -41,7 +41,10 @@ def picture_file(file: Path, found: FileJudgement) -> list[Path]:
 
 
 def picture_failures(results: Results, run_dir: Path) -> None:
-    """Put the pages of every failure that has a history into its directory. Raises as `picture_histories` does."""
+    """Write the pages of each failure that has a history into the failure's directory.
+
+    Raises what `picture_histories` raises.
+    """
     for finding in results.outcomes:
         if finding.failure_dir and finding.judgement is not None:
             anomalies = finding.judgement.anomalies
@@ -71,7 +74,10 @@ def _write(file: Path, pages: Iterable[str]) -> list[Path]:
 
 
 def _history_of(finding: Finding, run_dir: Path) -> History | None:
-    """Return the history of a failure: of the requirement itself, or of another one of its family."""
+    """Return a history of the target with all topics of a failure's evidence; None if there is none.
+
+    The history of the failed requirement comes first, then those of the other requirements.
+    """
     of_target = run_dir / "histories" / finding.target.replace(":", "-")
     own = of_target / finding.requirement.replace("/", "-")
     assert finding.judgement is not None

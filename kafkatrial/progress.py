@@ -40,7 +40,7 @@ class RunProgress(LiveLine):
                 self._requirement = event.requirement
                 self._doing, self._scripts = Text(event.requirement, "bold"), {}
                 self._count = f"[{event.index}/{event.total}]"
-            case ScriptRan() if event.requirement == self._requirement:  # others may be checked beside it
+            case ScriptRan() if event.requirement == self._requirement:  # others may be checked at the same time
                 self._scripts[event.target] = (event.done, event.planned)
             case RequirementJudged(finding):
                 count = Text("" if self._is_shown else f"{self._count} ")
@@ -54,7 +54,7 @@ class RunProgress(LiveLine):
 
 
 def banner(event: RunStarted) -> Text:
-    """Return the line with the seed and the choices of the run, printed at its start."""
+    """Return the lines with the seed and the options of the run, printed at its start."""
     return Text(
         f"seed {event.seed}, profile {event.profile}, {len(event.requirements)} requirements "
         f"on {', '.join(event.targets)}\nrun {event.run_dir}"

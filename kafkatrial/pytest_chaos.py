@@ -73,7 +73,7 @@ class ChaosCommandError(Exception):
 
 
 class ChaosItem(pytest.Item):
-    """`chaos::<finding>[target]`."""
+    """The item `chaos::<finding>[target]` or `chaos::generated-rounds[target]`."""
 
     def __init__(self, *, arguments: Sequence[str], **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -111,7 +111,7 @@ class _Ran:
 
 
 def _traceback_named_in(output: Sequence[str]) -> Iterator[str]:
-    """Yield the lines of a traceback that a command saved to a file: in CI the file is deleted with the machine."""
+    """Yield the lines of a traceback file that the output names, because in CI the file is deleted with the machine."""
     for line in output:
         if named := _TRACEBACK.search(line):
             with suppress(OSError):
@@ -140,7 +140,10 @@ def _run(*arguments: str) -> _Ran:
 
 
 def _guarded(command: Sequence[str], output: BinaryIO) -> "subprocess.Popen[bytes]":
-    """Start a command under the guard, which writes its pid first, and kills it when the guard's input is closed."""
+    """Start a command under the guard (`guard.py`).
+
+    The guard first writes the command's pid. It kills the command when the guard's standard input is closed.
+    """
     return subprocess.Popen(
         script_command(_GUARD, *command),
         stdin=subprocess.PIPE,
@@ -151,7 +154,7 @@ def _guarded(command: Sequence[str], output: BinaryIO) -> "subprocess.Popen[byte
 
 
 def _end(guard: "subprocess.Popen[bytes]", pid: int) -> None:
-    """Stop the command, so that it heals and stops its cluster."""
+    """Interrupt the command, and wait until it has healed and stopped its cluster, at most for `_STOP_TIMEOUT_S`."""
     with suppress(ProcessLookupError, subprocess.TimeoutExpired):
         if guard.poll() is None:
             os.killpg(pid, signal.SIGTERM)

@@ -55,7 +55,7 @@ class ConformanceRun:
                 )
 
     def keep(self, items: Sequence[pytest.Item]) -> None:
-        """Run only the requirements of these items."""
+        """Select the requirements of these items for the run."""
         selected = (item.requirement for item in items if isinstance(item, RequirementItem))
         self._wanted = list(dict.fromkeys(selected))
 
@@ -106,7 +106,10 @@ class ConformanceRun:
             self._changed.notify_all()
 
     def stop(self) -> None:
-        """End the child, if it still runs, so that it stops its clusters and writes its reports."""
+        """Wait until the child has stopped its clusters and written its reports.
+
+        If requirements have no verdict yet, the child is interrupted. It is killed after `_STOP_TIMEOUT_S`.
+        """
         if self._child is not None:
             complete = len({requirement for requirement, _ in self._verdicts}) == len(self._wanted)
             if not complete and self._child.poll() is None:
@@ -130,7 +133,7 @@ class ConformanceRun:
         self._unknown += 1
 
     def exit_status(self, status: int, failed: int) -> int:
-        """Return 6 if every failed item is unknown, else `status`."""
+        """Return INCONCLUSIVE (6) if tests failed, and every failed item is unknown; else `status`."""
         inconclusive = status == pytest.ExitCode.TESTS_FAILED and failed == self._unknown > 0
         return ExitCode.INCONCLUSIVE if inconclusive else status
 
@@ -165,7 +168,7 @@ class NotHeldError(Exception):
 
 
 class RequirementItem(pytest.Item):
-    """`conformance::<requirement id>[target]`."""
+    """The item `conformance::<requirement id>[target]`."""
 
     def __init__(self, *, run: ConformanceRun, requirement: str, target: str, **kwargs: Any) -> None:
         super().__init__(**kwargs)

@@ -147,7 +147,10 @@ def chosen_options(config: pytest.Config) -> list[str]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Append an item per requirement or finding and target that `-m` selects, before -m and -k deselect."""
+    """Append the items of the suites that `-m` selects, one per target and requirement or finding.
+
+    This hook runs before `-m` and `-k` deselect items.
+    """
     if _selects("chaos", config.getoption("markexpr", "")):
         from kafkatrial.pytest_chaos import ChaosSession
 
@@ -168,7 +171,7 @@ def _append(session: pytest.Session, items: list[pytest.Item], nodeid: str, more
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Pass the items that were not deselected to the child."""
+    """Pass the items that were not deselected to the run, which selects their requirements."""
     run = session.config.stash.get(_RUN, None)
     if run is not None:
         run.keep(session.items)

@@ -28,7 +28,9 @@ def use_client_settings(file: Path | None) -> None:
 
 
 def use_recipes(file: Path | None) -> None:
-    """Let this process and its children use the recipes of a file; without one, those of the working directory.
+    """Let this process and its children use the recipes of a file.
+
+    Without a file, they use that of KAFKATRIAL_TARGETS or, if it is not set, the recipes of the working directory.
 
     Raises:
         RecipeError: a recipe is invalid.

@@ -39,8 +39,8 @@ def report_runs(
 ) -> ExitCode:
     """Make a report of the runs in some directories, show its main figures, and return the worst verdict's exit code.
 
-    It is computed by DuckDB with `memory_mb`, or by Spark. Raises UsageError, HistoryError and the errors of an engine,
-    each in one line. After an error nothing is left behind, except Spark's log if Spark failed.
+    The report is computed by DuckDB with `memory_mb`, or by Spark. Raises CommandError, HistoryError and the errors of
+    an engine, each in one line. After an error nothing is left behind, except Spark's log if Spark failed.
     """
     run_dirs = _runs_in(directories)
     unfinished = [reason for directory in directories for reason in unfinished_reasons(directory)]

@@ -1,8 +1,8 @@
 """Roles of nodes: leader and ISR of a partition (Metadata), and the active controller (DescribeQuorum, KIP-595).
 
-Every given node is sent the same request, because a node that is cut off from the others has old metadata. The response
-with the highest leader epoch counts. In KRaft the controller in a Metadata response is any broker, hence
-DescribeQuorum.
+The same request is sent to every given node, because a node that is cut off from the others has old metadata. The
+response with the highest leader epoch counts. DescribeQuorum is used because in KRaft the controller id of a Metadata
+response is that of an arbitrary broker.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -64,7 +64,7 @@ def _partition_metadata(found: Any) -> PartitionMetadata:
 
 
 def _responses(nodes: Sequence[Node], request: Callable[[RawClient], T]) -> Iterator[T]:
-    """Send a request to all nodes at once; yield the responses of those that respond in time."""
+    """Send a request to all nodes at once. Yield the results of those that respond in time and without an error."""
 
     def send(node: Node) -> T | None:
         try:

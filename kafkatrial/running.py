@@ -1,8 +1,8 @@
 """One run from its settings to its reports.
 
-The engine yields events; each is folded into the results, shown, and, for the pytest plugin, written as a line of
-JSON. results.json is rewritten at every verdict, so that a killed run leaves its findings. However a run ends, its
-reports are written and its seed is printed last.
+The engine yields events. Each event is added to the results, shown, and, for the pytest plugin, written as a line of
+JSON. results.json is rewritten at every verdict, so that a killed run leaves its findings. If a run ends in any other
+way, its reports are written and its seed is printed last.
 """
 
 import json
@@ -101,7 +101,7 @@ class Running:
         self._console = stdout_console(quiet=events_fd is not None)
 
     def run(self) -> ExitCode:
-        """Run to the end, or until an error or an interruption, and draw the reports."""
+        """Run to the end, or until an error or an interruption, write the reports, and return the exit code."""
         failed: Exception | None = None
         with interruptible():
             try:
@@ -111,14 +111,14 @@ class Running:
             except BrokenPipeError as error:
                 if not is_reader_gone():
                     failed = error
-            except Exception as error:  # noqa: BLE001  reports are drawn first, then it becomes a line
+            except Exception as error:  # noqa: BLE001  the reports are written first; then the error is printed
                 failed = error
             self._keep_broker_logs()
             try:
                 return self._conclude(failed)
-            except BrokenPipeError as error:  # from printing the summary; the results are already saved
+            except BrokenPipeError as error:  # raised by printing the summary, when the results are already saved
                 return ExitCode.OUTPUT_CLOSED if is_reader_gone() else report(failed or error, self._run_dir)
-            except OSError as error:  # such as a full disk: an earlier failure is the better reason
+            except OSError as error:  # such as a full disk; an earlier failure explains more
                 return report(failed or error, self._run_dir)
 
     def _follow_engine(self) -> None:
@@ -131,7 +131,7 @@ class Running:
             run_dir=self._run_dir,
             expectations=plan.expectations,
         )
-        write_results(self._collector.results, self._run_dir)  # a run that is killed before a verdict is unfinished
+        write_results(self._collector.results, self._run_dir)  # a run killed before a verdict counts as unfinished
         with RunProgress(self._console) as progress, closing(events):
             for event in events:
                 self._collector.handle(event)
@@ -142,11 +142,11 @@ class Running:
 
     def _keep_broker_logs(self) -> None:
         for target in self._plan.targets:
-            with suppress(OSError):  # logs are a help, their loss is no error of the run
+            with suppress(OSError):  # the logs only help to debug, so a run does not fail without them
                 target.collect_logs(self._run_dir / "brokers" / target.name.replace(":", "-"))
 
     def _pass_on(self, event: Event) -> None:
-        """Write the event as a line of JSON; a verdict carries its finding as text for a person."""
+        """Write the event as a line of JSON. A verdict contains its finding as readable text."""
         if self._events is None:
             return
         line = event.as_json()
@@ -160,7 +160,7 @@ class Running:
     def _draw_failures(self, results: Results) -> None:
         try:
             picture_failures(results, self._run_dir)
-        except Exception as error:  # noqa: BLE001  a picture is a help, the lack of it is no error of the run
+        except Exception as error:  # noqa: BLE001  a picture only helps to debug, so a run does not fail without it
             print_error(f"a violation has no picture: {error}")
 
     def _conclude(self, failed: Exception | None) -> ExitCode:

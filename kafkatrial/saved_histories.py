@@ -37,7 +37,7 @@ EXIT_CODES = {
 
 @dataclass(frozen=True, slots=True)
 class Spark:
-    """Master, settings and log of Spark, from the command line."""
+    """Master and settings of Spark from the command line, and the path of its log."""
 
     master: str | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
@@ -53,10 +53,12 @@ def spark_settings(given: Sequence[str]) -> dict[str, str]:
 
 
 def histories_in(directory: Path) -> dict[str, Path]:
-    """Return the histories by name; the directory itself has the empty name.
+    """Return the histories in a directory by name; if the directory itself is a history, its name is empty.
+
+    The result is empty if the command was interrupted or killed before its first history.
 
     Raises:
-        UsageError: there is no history in it.
+        UsageError: the directory does not exist, or holds neither a history nor results.
     """
     if directory.exists() and not directory.is_dir():
         raise UsageError(f"{directory}: not a directory; name a directory with a {RUN_FILE}")
@@ -74,9 +76,9 @@ def histories_in(directory: Path) -> dict[str, Path]:
 
 
 def unfinished_reasons(directory: Path) -> tuple[str, ...]:
-    """Return the reasons why a command has not written all histories of its directory; empty if it has.
+    """Return the reasons why histories of a run or session are missing from its directory; empty if none is missing.
 
-    The reasons concern histories that were never started. `run.json` states whether a single history is complete.
+    A history that was started is not missing: its `run.json` states whether it is complete.
     """
     if (directory / RUN_FILE).exists():
         return ()
@@ -131,10 +133,10 @@ def judge_each(
     budget: Budget | None = None,
     spark: Spark | None = None,
 ) -> dict[str, Judgement]:
-    """Judge every history for anomalies, here or on Spark, with the same results; or by a model, within a budget.
+    """Judge every history: look for anomalies in this process or with Spark, or check a model within a budget.
 
     Raises:
-        HistoryError: one is damaged; if there are several, the message names it.
+        HistoryError: a history is damaged; if there are several, the message names it.
     """
     judgements: dict[str, Judgement] = {}
     with _judging(model, budget, spark) as judge:
@@ -170,7 +172,10 @@ def _judging(model: str | None, budget: Budget | None, spark: Spark | None) -> I
 
 
 def combine(judgements: Mapping[str, Judgement], unfinished: Sequence[str] = ()) -> Judgement:
-    """Return one judgement over several histories. A single one is unchanged, unless `unfinished` has reasons."""
+    """Return one judgement over several histories.
+
+    The judgement of a single history is returned unchanged, unless `unfinished` has reasons.
+    """
     if len(judgements) == 1 and not unfinished:
         return next(iter(judgements.values()))
     found: dict[tuple[str, Verdict], Anomaly] = {}

@@ -14,7 +14,9 @@ def ids() -> frozenset[str]:
 
 
 def select_requirements(wanted: Sequence[str], level: str) -> tuple[Requirement, ...]:
-    """Return the requirements of a level or higher that are named by id or area; without names, all of that level.
+    """Return the requirements named by id, and those named by area that have at least the level.
+
+    Without names, return all requirements that have at least the level.
 
     Raises:
         UsageError: a name is neither an id nor an area.

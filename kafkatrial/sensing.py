@@ -1,4 +1,4 @@
-"""One sensitivity measurement by seeded defects, from its command line to its reports."""
+"""One measurement of sensitivity with seeded defects, from its command line to its reports."""
 
 import json
 import os
@@ -33,7 +33,7 @@ JSON_NAME = "sensitivity.json"
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """The command line."""
+    """The options of the command line."""
 
     names: tuple[str, ...]
     seconds: float
@@ -50,7 +50,10 @@ def plan_sensitivity(choices: Choices) -> Plan:
 
 
 def select_defects(names: tuple[str, ...]) -> list[Defect]:
-    """Return defects by names or areas, in their order; all if none is named. Raises `UnknownDefectError`."""
+    """Return the defects with these names or areas, in registry order; without names, all.
+
+    Raises `UnknownDefectError`.
+    """
     areas = {area for area in Area if area.value in names}
     wanted = {defect(name).name for name in names if name not in {area.value for area in areas}}
     return [each for each in DEFECTS.values() if not names or each.area in areas or each.name in wanted]
@@ -93,7 +96,7 @@ class Sensing:
         )
 
     def run(self) -> ExitCode:
-        """Run to the end, or until an interruption, and print the result."""
+        """Run to the end, or until an interruption, write and print the result, and return the exit code."""
         results = self._results
         with interruptible():
             try:
@@ -128,7 +131,7 @@ class Sensing:
                 results.complete, results.seconds = event.complete, event.seconds
 
     def _alarm(self, *alarms: FalseAlarm) -> None:
-        """Add false alarms, each once: several defects may show the same one, and so may the clean broker."""
+        """Add false alarms, one per seed: trials of several defects or of the clean broker may show the same one."""
         known = {row.seed for row in self._results.false_alarms}
         rows = [FalseAlarmRow(**asdict(alarm)) for alarm in alarms]
         self._results.false_alarms += [row for row in rows if row.seed not in known]
@@ -148,7 +151,7 @@ def row_of(tried: DefectTried) -> DefectRow:
     saved = saved_counterexample(found.name)
     if tried.seed is not None:
         reproduce = f"kafkatrial simulate --seeds {tried.seed} --defect {found.name}"
-    elif tried.name:  # found by a requirement or by the saved trial: the same one runs first again
+    elif tried.name:  # detected by a requirement or by the saved trial, which this command runs first
         reproduce = f"kafkatrial sensitivity {'' if '/' in tried.name else '--known-first '}{found.name}"
     else:
         reproduce = ""

@@ -1,4 +1,7 @@
-"""Progress of `kafkatrial sensitivity`: one live line on a terminal, a line for each defect elsewhere."""
+"""Progress of `kafkatrial sensitivity`: a line for each defect and false alarm, and a live line on a terminal.
+
+Without a live line, every 250th trial on the clean broker prints a line as well.
+"""
 
 from rich.text import Text
 
@@ -15,7 +18,7 @@ class SensitivityProgress(LiveLine):
     """A context manager that shows every event, with the results so far."""
 
     def handle(self, event: Event, results: Sensitivity) -> None:
-        """Change the live line, and print above it."""
+        """Change the live line, and print the line of the event, if it has one, above it."""
         self._doing = Text(how_far(event, results))
         line = line_of(event, results)
         is_due = isinstance(event, CleanRan) and results.clean_scripts % _CLEAN_PERIOD == 0

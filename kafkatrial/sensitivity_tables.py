@@ -61,7 +61,7 @@ def _catchers(results: Sensitivity) -> RenderableType:
 
 
 def _again(row: DefectRow) -> RenderableType:
-    """Return the command that repeats a detection by a requirement; for the others the report has a program."""
+    """Return the command that repeats a detection without a seed: one by a requirement or by a saved trial."""
     return Text.assemble((f"{row.caught_by}  ", "bold"), row.reproduce)
 
 

@@ -1,8 +1,8 @@
 """Settings of a run: the command line overrides the environment, which overrides the file.
 
-An environment variable has the form `KAFKATRIAL_TARGET=reference,apache-kafka:4.3.1`. The file is `[tool.kafkatrial]`
-in the pyproject.toml of the current directory, with the names of the options. An unknown name is an error, because a
-misspelt setting that is ignored means a test that does not run.
+An environment variable has the form `KAFKATRIAL_TARGET=reference,apache-kafka:4.3.1`. The file is the pyproject.toml of
+the current directory; its table `[tool.kafkatrial]` uses the names of the options. An unknown name in that table is an
+error, because a misspelt setting that is ignored means a test that does not run.
 """
 
 import difflib
@@ -40,7 +40,8 @@ class RunSettings(BaseSettings):
     expectations: Path | None = None
     out: Path | None = None
     targets: Annotated[str | dict[str, dict[str, Any]] | None, NoDecode] = None
-    """Recipes of other brokers, or their file; `fixtures.targets.recipe_file` reads them for every command."""
+    """Recipes of other brokers, or the path of their file. A run ignores this value: for every command,
+    `fixtures.targets.recipe_file` reads the recipes."""
 
     @field_validator("target", mode="before")
     @classmethod

@@ -1,7 +1,7 @@
 """One simulation campaign from its command line to its reports.
 
-Each counterexample runs once more with a trace, and is saved: its program, its diagram, and its history as a run
-directory for `kafkatrial check`.
+Each counterexample is saved with its program. It then runs once more with a trace, which yields its diagram and its
+history, a run directory for `kafkatrial check`. A trial that does not end has neither.
 """
 
 import json
@@ -36,7 +36,7 @@ _SEEDS_MAX = 2**63
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """The command line. `failures_max` is None if all seeds run, however many fail."""
+    """The options of the command line. `failures_max` is None if all seeds run, however many fail."""
 
     seeds: str | None
     minutes: float | None
@@ -83,7 +83,7 @@ def _range(seeds: str | None, *, timed: bool) -> tuple[int, int | None]:
 
 
 def _check_can_be_saved_in(directory: Path) -> None:
-    """Raise UsageError if failures cannot be saved in a directory; detected later, a failure would be lost."""
+    """Raise UsageError if failures cannot be saved in a directory. Called first, so that no failure is lost."""
     existing = next(path for path in (directory, *directory.absolute().parents) if path.exists())
     if not existing.is_dir():
         raise UsageError(f"{directory}: a failure cannot be saved there: {existing} is not a directory")
@@ -105,7 +105,7 @@ class Simulating:
         self._saved = load_failures(self._failures)
 
     def run(self) -> ExitCode:
-        """Run to the end, or until an interruption, and print the result."""
+        """Run to the end, or until an interruption, print the result, and return the exit code."""
         with interruptible():
             try:
                 self._follow_campaign()

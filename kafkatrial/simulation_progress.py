@@ -1,4 +1,4 @@
-"""Progress of a simulation campaign: one live line on a terminal, a line every ten seconds elsewhere."""
+"""Progress of a simulation campaign: lines for failures, and a live line on a terminal or a line every ten seconds."""
 
 from rich.console import Console
 from rich.text import Text
@@ -56,12 +56,12 @@ class SimulationProgress(LiveLine):
 
 
 def total_of(event: CampaignStarted) -> int | None:
-    """Return the number of seeds; None if the time is the limit."""
+    """Return the number of seeds; None if there is no last seed, so that only the time limits them."""
     return None if event.last is None else event.last - event.first + 1
 
 
 def banner(event: CampaignStarted) -> Text:
-    """Return the selected options, and the whole trial of a single seed."""
+    """Return the selected options, and the whole trial if there is a single seed."""
     seeds = f"seeds {event.first}..{'' if event.last is None else event.last}"
     if event.last == event.first:
         seeds = f"seed {event.first}"
@@ -75,7 +75,7 @@ def banner(event: CampaignStarted) -> Text:
 
 
 def how_far(results: SimulationResults, total: int | None, elapsed_s: float) -> str:
-    """Return the progress: `312 of 1,000 seeds, 21.3 a second, 5,900 times real time`."""
+    """Return the progress: `312 of 1,000 seeds, 21.3 a second, 5,900 times real time on a core`."""
     of_total = "" if total is None else f" of {total:,}"
     failing = f", {len(results.failing)} failing" if results.failing else ""
     return (
@@ -95,7 +95,7 @@ def seed_line(event: SeedRan, *, digest: bool) -> Text:
 
 
 def replayed_line(event: FailureReplayed) -> Text:
-    """Return the result of a saved failure."""
+    """Return the line for a saved failure that ran again: whether it is fixed, or its violation."""
     line = Text(f"saved failure {event.directory} ({event.saved_name}): ")
     if event.standing is Standing.FIXED:
         return line.append(f"{event.standing}; delete the directory to forget it", "green")

@@ -16,7 +16,7 @@ from reports.console import plain_table
 
 
 def render_kinds() -> RenderableType:
-    """Return a table of the kinds of targets: name, whether it can start now, and otherwise what to do."""
+    """Return a table of the targets, the link mesh and FUSE disks: what each provides, and how to install it."""
     table = plain_table("Target", "Starts", "Nodes", "Installed")
     for kind in target_kinds():
         for version in kind.versions or ("",):

@@ -4,7 +4,7 @@ import platform
 from importlib.metadata import PackageNotFoundError, version
 
 _DEPENDENCIES = ("confluent-kafka", "kio", "hypothesis", "pyarrow")
-"""The clients, the protocol's schemas, the scripts that a seed generates, and the history's format."""
+"""Packages for the clients, the protocol's schemas, the scripts that a seed generates, and the history's format."""
 
 
 def own_version() -> str:

@@ -3,7 +3,7 @@
 A file that is built on this machine (a Go binary or a class archive) differs from one toolchain to the next. So its
 hash cannot be committed, whereas the hash of a downloaded jar can. The build records the SHA-256 of each file in
 `NAME.sha256` beside it, in the format of `sha256sum`. Before each use the files are compared with that record. A file
-that another user can change is rejected.
+is rejected if it is a symbolic link, belongs to another user, or can be written by every user.
 """
 
 import fcntl
@@ -89,7 +89,7 @@ def _files(directory: Path) -> Iterator[Path]:
 
 
 def _why_changeable(path: Path) -> str | None:
-    """Return how another user could change a file or directory; None if no user can, or if it does not exist."""
+    """Return how another user could change a file or directory; None if nothing was found, or if it does not exist."""
     if path.is_symlink():
         return f"{path} is a symbolic link"
     if not path.exists():

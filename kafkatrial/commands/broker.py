@@ -1,7 +1,7 @@
 """`kafkatrial broker`: a cluster with a control interface that injects faults.
 
-Tests start it in every run, and wait for its first line. So it has its own parser of options, and before that line it
-imports only what it needs.
+Tests start it in every run, and wait for its first line of output. So it has its own parser of options, and before it
+prints that line it imports only what it needs.
 """
 
 import argparse
@@ -51,7 +51,7 @@ class _Parser(argparse.ArgumentParser):
 def run_broker(arguments: Sequence[str]) -> ExitCode:
     """Run `kafkatrial broker` with these arguments."""
     options = _parser().parse_args(arguments)
-    with contextlib.suppress(KeyboardInterrupt):  # the usual end of a broker, which interrupts no work
+    with contextlib.suppress(KeyboardInterrupt):  # Ctrl-C is a usual way to end a broker, and interrupts no work
         _keep_up(options)
     return ExitCode.OK
 
@@ -68,9 +68,13 @@ def _keep_up(options: argparse.Namespace) -> None:
     target = parse_target(
         options.target, options.nodes, preferred=_PROPERTIES, work_dir=options.data, port=options.port
     )
+<<<<<<< HEAD
     if not isinstance(target, Cluster):
         raise UsageError(f"{options.target}: it has no nodes that can be stopped or cut off; use --target reference")
     # Half a second of imports, while the nodes start.
+=======
+    # The imports of the control server take half a second; they run while the nodes start.
+>>>>>>> d1001a40676bbc100ad2b4a6aa6fd3b81d1c1a60
     threading.Thread(target=import_module, args=("kafkatrial.control_server",), daemon=True).start()
     with interruptible(), target as cluster, ExitStack() as ending:
         from kafkatrial.control import Control
@@ -79,7 +83,7 @@ def _keep_up(options: argparse.Namespace) -> None:
         control = Control(cluster)
         server = ControlServer(control, token)
         ending.callback(server.close)
-        ending.callback(cluster.stop)  # also a node that a restart under way has just launched
+        ending.callback(cluster.stop)  # also stops a node that a restart in progress has just launched
         ending.callback(server.close)
         ending.callback(control.close)
         sys.stdout.write(f"{cluster.bootstrap_servers}\ncontrol {server.url}\n")
@@ -90,7 +94,7 @@ def _keep_up(options: argparse.Namespace) -> None:
 
 
 def _control_token(options: argparse.Namespace) -> str | None:
-    """Return the token from the command line, or else from the environment, which other users cannot read."""
+    """Return the token from the command line, else from the environment (which other users cannot read), else None."""
     token: str | None = options.control_token
     where = "--control-token"
     if token is None:

@@ -16,7 +16,7 @@ EXAMPLES = (
     "kafkatrial chaos --again .kafkatrial/chaos/failures/DIR",
 )
 _SAVED_ROUND_OPTIONS = frozenset({"target", "recipes", "packets", "disk"})
-"""Options that apply to a saved round as well."""
+"""Options that may be combined with one that selects a saved round (`--again`, `--show`)."""
 
 
 def chaos(  # noqa: PLR0917  a parameter is an option
@@ -128,7 +128,7 @@ def chaos(  # noqa: PLR0917  a parameter is an option
 
 
 def _reject_other_options(context: typer.Context, name: str) -> None:
-    """Raise UsageError if an option that selects a saved round is combined with options for new rounds."""
+    """Raise UsageError if the option `name`, which selects a saved round, is combined with options for new rounds."""
     given = {
         parameter.name: parameter.opts[0]
         for parameter in context.command.params

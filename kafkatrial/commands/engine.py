@@ -10,7 +10,7 @@ from kafkatrial.errors import UsageError
 
 
 class Engine(StrEnum):
-    """Engine that computes. Both return the same results."""
+    """Engine that computes the results, which are the same for both."""
 
     LOCAL = "local"
     SPARK = "spark"

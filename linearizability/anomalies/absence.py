@@ -94,7 +94,7 @@ def compacted_from_ns(log: PartitionLog) -> Int64s:
     sent_ns = np.where(sent, records.invoke_ns, _ALWAYS_NS)
     never_there = records.aborted | (failed & ~records.read)
     covers_ns = np.where(never_there, NEVER_NS, sent_ns)[keyed]
-    # Each record occurs twice: its highest copy covers records of the key below it; its lowest copy may be covered.
+    # Each record occurs twice: its highest copy covers lower records of the key, and its lowest copy may be covered.
     offset = np.concatenate([_highest_offset(log)[keyed], _known(records.offset)[keyed]])
     may_be_covered = np.repeat([False, True], len(keyed))
     key = np.tile(records.key[keyed].astype(np.int64), 2)
@@ -108,7 +108,7 @@ def compacted_from_ns(log: PartitionLog) -> Int64s:
 
 
 def _highest_offset(log: PartitionLog) -> Int64s:
-    """Return, per record, the highest known offset of a copy of it; above every offset where none is known."""
+    """Return, per record, the highest known offset of a copy of it; NEVER_NS (above every offset) where unknown."""
     records, reads = log.records, log.rows.reads
     highest = np.maximum(records.offset, records.acknowledged_offset)
     np.maximum.at(highest, log.read_ids, reads.offset)

@@ -38,5 +38,5 @@ def acknowledgements(log: PartitionLog) -> Acknowledgements:
 
 
 def no_offsets(count: int) -> Int64s:
-    """Return NO_OFFSET for each of some items."""
+    """Return an array of `count` times NO_OFFSET."""
     return np.full(count, NO_OFFSET, np.int64)

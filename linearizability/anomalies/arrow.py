@@ -59,7 +59,8 @@ Place = tuple[str, str | None, int]
 """A topic partition as rows name it: PLACE_FIELDS."""
 
 _FEW_PLACES: Final = 1_024
-"""Up to this number of possible places, an array with an element for each is used, even for fewer rows; else a sort."""
+"""Places are numbered by an array with an element per possible place if there are at most this many, or at most as many
+as rows; otherwise by a sort."""
 _OUTCOMES: Final = {"ok": OK, "fail": FAIL, "info": INFO}
 _ISOLATIONS: Final = {"read_uncommitted": READ_UNCOMMITTED, "read_committed": READ_COMMITTED}
 _NOT_SERVED_ERRORS: Final = pa.array(
@@ -131,7 +132,7 @@ def record_columns(table: pa.Table, operation: Int32s, key: Int32s) -> RecordCol
 
 
 def position_columns(table: pa.Table, operation: Int32s) -> PositionColumns:
-    """Convert rows of `positions`, given the indexes of their operations. A row with an unknown begin is no read."""
+    """Convert rows of `positions`, given the indexes of their operations. A row without `before` counts as no read."""
     return PositionColumns(
         operation=operation,
         before=numbers(table["before"], NO_OFFSET),
@@ -218,7 +219,7 @@ class KeyCodes:
         """Replace the provisional codes of whole columns by final ones, in place, after every key has been seen."""
         if not self._dictionaries:
             return
-        # Large strings: together they may exceed 2 GiB, the limit of string offsets.
+        # Large strings, because all keys together may exceed 2 GiB, the limit of the offsets of a string array.
         keys = pa.chunked_array(self._dictionaries).cast(pa.large_string()).combine_chunks()
         final = pc.dictionary_encode(keys, memory_pool=pa.system_memory_pool()).indices.to_numpy()
         for codes in columns:
@@ -227,7 +228,7 @@ class KeyCodes:
 
 
 def wanted_keys(table: pa.Table, compacted: Callable[[str], bool]) -> npt.NDArray[np.bool_]:
-    """Whether a check reads the key of each row of `records`: it is a tombstone, or its topic is compacted."""
+    """Whether a check reads the key of each row of `records`: the row is a tombstone, or its topic is compacted."""
     topics = pc.unique(table["topic"]).to_pylist()
     keyed = pa.array([topic for topic in topics if compacted(topic)], pa.string())
     return _flags(pc.or_(pc.is_null(table["value"]), pc.is_in(table["topic"], value_set=keyed)))

@@ -58,7 +58,7 @@ class Context:
     moves_ns: Mapping[int, Int64s] = field(default_factory=dict)
     """Per process, sorted, the times of its assignments and seeks."""
     producers_opened: Mapping[int, Int64s] = field(default_factory=dict)
-    """Per process, sorted, the op_ids of its init_producer_id: what it sends afterwards comes from another producer."""
+    """Per process, sorted, the op_ids of its init_producer_id. Each of them begins another producer of the process."""
     derives_positions: bool = False
     """Whether the table `positions` is absent, so that a read's coverage is derived from what it returned."""
     clients: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
@@ -97,7 +97,7 @@ class Context:
         return healed_after_ns(self.settings.faults)
 
     def resolve(self, topic: str, topic_id: str | None) -> str | None:
-        """Return the id that a row's topic id stands for."""
+        """Return the id that a row's topic id stands for; None if that is unknown."""
         ids = self.topic_ids.get(topic, ())
         return ids[0] if topic_id is None and len(ids) == 1 else topic_id
 
@@ -111,8 +111,8 @@ class Context:
     def deleted_from_ns(self, topic: str, topic_id: str | None, first_ns: int) -> int:
         """Return the earliest time at which a topic may have been deleted; NEVER_NS if it cannot have been.
 
-        `first_ns` is the time of its log's first operation. A deletion by name alone applies to every incarnation that
-        was in use before the deletion completed.
+        `first_ns` is the time of the first operation on the topic's log. A deletion by name alone applies to every
+        incarnation that was in use before the deletion completed.
         """
         return min(
             (

@@ -25,7 +25,7 @@ from linearizability.history.positions import Reads, derive_befores
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """Disjoint ranges of each read, sorted by (operation, before)."""
+    """The disjoint ranges of offsets that each read covers, sorted by (operation, before)."""
 
     operation: Indexes
     before: Int64s
@@ -55,7 +55,7 @@ class Coverage:
 
 
 def coverage_of(log: LogColumns, moves_ns: Mapping[int, Int64s] | None) -> Coverage:
-    """Return the coverage of a log's reads; `moves_ns` is given where positions are to be derived."""
+    """Return the coverage of a log's reads, from recorded positions or, if `moves_ns` is given, from derived ones."""
     if moves_ns is None:
         return _recorded(log.positions, len(log.operations))
     return _derived(log.operations, log.reads, moves_ns)

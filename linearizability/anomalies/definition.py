@@ -19,7 +19,7 @@ class Definition:
     text: str
     """The behaviour that a history with the anomaly shows."""
     levels: str
-    """When it is a violation, permitted or unknown."""
+    """The conditions under which it is a violation, permitted or unknown."""
     counted: str
     """The items that are counted."""
     evidence: str
@@ -74,7 +74,7 @@ def _evidence(log: PartitionLog, offset: int, shown: Shown) -> Evidence:
 
 
 def place(log: PartitionLog, offset: int) -> str:
-    """Return a topic partition and an offset for a text."""
+    """Return the topic partition and offset as a text; without an offset, only the partition."""
     where = f"{log.rows.topic}-{log.rows.partition}"
     return where if offset == NO_OFFSET else f"{where} at offset {offset}"
 

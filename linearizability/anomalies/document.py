@@ -12,10 +12,10 @@ from linearizability.anomalies.cycles import classes, edges, graph
 
 _INTRODUCTION = """# Anomalies
 
-What `kafkatrial check` looks for in a history, one section each. The verdict of an anomaly is *violation*; *permitted*,
-which is counted and shown but never fails a check; or *unknown*. The definitions are independent of each other: one
-record may show several anomalies. This page is generated from the modules of `linearizability/anomalies`
-(`python -m linearizability.anomalies.document`).
+This page has a section for each anomaly that `kafkatrial check` looks for in a history. The verdict of an anomaly is
+*violation*, *permitted* or *unknown*. A permitted anomaly is counted and shown, but never fails a check. The
+definitions are independent of each other: one record may show several anomalies. This page is generated from the
+modules of `linearizability/anomalies` (`python -m linearizability.anomalies.document`).
 
 A *partition* is a topic id (the name where there is none) and a partition number. A *record* is a value or, for a
 tombstone, a key at an offset. Its *offset* is the lowest at which it was read, otherwise the acknowledged one. It is

@@ -8,7 +8,7 @@ from linearizability.anomalies.log import PartitionLog
 
 
 def known_end_offsets(log: PartitionLog) -> Flags:
-    """Whether each row of `states` has such an end offset."""
+    """Whether each row of `states` has an end offset that checks rely on."""
     states = log.rows.states
     known = (states.end_offset != NO_OFFSET) & (states.leader_epoch != NO_EPOCH)
     counting: Flags = known & (states.received_ns < log.deleted_from_ns)

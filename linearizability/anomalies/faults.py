@@ -1,8 +1,9 @@
 """The faults of a run as the promise table distinguishes them: which of them lost content, and on which nodes.
 
-Content is lost by `power` (unless every message was flushed), by `wipe`, and by disk faults except those that only
-fail or delay requests (EIO, ENOSPC, slow). A disk fault whose argument names no kind is assumed to have lost content.
-If that assumption is wrong, a violation is reported as permitted. The opposite assumption would cause false alarms.
+Content is lost by `power` (unless every message was flushed), by `wipe`, by disk faults except those that only fail or
+delay requests (EIO, ENOSPC, slow), and by other faults whose kind names a loss (such as truncate or corrupt). A disk
+fault whose argument names no kind is assumed to have lost content. If that assumption is wrong, a violation is reported
+as permitted. The opposite assumption would cause false alarms.
 """
 
 import re
@@ -38,7 +39,7 @@ class Fault:
 
     @property
     def is_configuration(self) -> bool:
-        """Whether it changed a setting rather than broke something."""
+        """Whether it changed a setting, and did not break anything."""
         return self.kind == "configuration"
 
     @property
@@ -53,7 +54,7 @@ class Fault:
 
     @property
     def is_power(self) -> bool:
-        """Whether the fault lost data that was not flushed."""
+        """Whether the fault is a power cut, which loses data that was not flushed."""
         return self.kind == "power"
 
     @property
@@ -68,7 +69,10 @@ class Fault:
 
     @property
     def restarts_a_node(self) -> bool:
-        """Whether a node may have been restarted: after a signal, a power cut, or a disk fault."""
+        """Whether a node may have been restarted.
+
+        That holds for kinds such as kill, power and upgrade, and for disk faults unless they only delay requests.
+        """
         if self.kind.startswith("disk"):
             return not _SLOW.search(self.argument or "")
         return self.may_shrink_isr and bool(_RESTARTING.search(self.kind))

@@ -2,7 +2,7 @@
 
 Every engine uses it: the local one with all rows of a run, a distributed one with those of a bucket of topic
 partitions. Rows are read once, batch by batch, into compact arrays (about 50 bytes a record), which are then grouped by
-topic partition; each topic partition is a shard.
+topic partition. A shard consists of the logs of one topic name and partition, one log per topic id.
 """
 
 from collections import defaultdict
@@ -104,7 +104,7 @@ class _Records(_Placed):
     def __init__(self, source: Source, op_ids: Int64s, compacted: Callable[[str], bool]) -> None:
         super().__init__()
         count = source.count("records")
-        # Both have room for all rows, because pages that are never written to take no memory.
+        # Each has room for all rows, because pages that are never written to take no memory.
         self.sends, self.reads = _Filled(_record_room(count), count), _Filled(_record_room(count), count)
         keys = KeyCodes()
         for table in source.batches("records", SHARD_FIELDS["records"]):
@@ -173,7 +173,7 @@ SmallRows = TypeVar("SmallRows", StateColumns, OffsetColumns, InputColumns, Assi
 
 
 class _ByPlace(Generic[SmallRows]):
-    """Rows of a small table by place; rows without a partition are left out."""
+    """Rows of a small table by place; rows without a topic or a partition are left out."""
 
     def __init__(self, source: Source, name: str, columns: Callable[[pa.Table], SmallRows]) -> None:
         table = pa.concat_tables(source.batches(name, SHARD_FIELDS[name]))
@@ -191,7 +191,7 @@ class _ByPlace(Generic[SmallRows]):
 
 
 class ShardRows:
-    """All rows of a run, grouped by shard; `op_ids`: the ids of their operations, ascending."""
+    """All rows of a source, grouped by shard; `op_ids`: the ids of their operations, ascending."""
 
     def __init__(self, source: Source, op_ids: Int64s, compacted: Callable[[str], bool]) -> None:
         records, positions = _Records(source, op_ids, compacted), _Positions(source, op_ids)
@@ -226,7 +226,7 @@ class ShardRows:
             yield judge_shard(shard, context)
 
     def shards(self, operations: OperationColumns, context: Context) -> Iterator[list[LogColumns]]:
-        """Yield the logs of each topic name and partition, in that order."""
+        """Yield the shards, sorted by topic name and partition: for each the list of its logs."""
         small = (self._states.places, self._offsets.places, self._inputs.places, self._assignments.places)
         places = {*self._record_places, *self._position_places}.union(*small)
         logs: dict[tuple[str, int], dict[str | None, list[Place]]] = defaultdict(lambda: defaultdict(list))
@@ -276,7 +276,7 @@ def _reindexed(rows: Indexed, used: npt.NDArray[np.int32]) -> Indexed:
 
 
 class _Grouped(Generic[Rows]):
-    """Rows by the code of their place. If all belong to one place, they are not copied."""
+    """Rows by the code of their place. If all rows belong to one place, they are not copied."""
 
     def __init__(self, rows: Rows, codes: npt.NDArray[np.int32]) -> None:
         self._rows: Rows = rows

@@ -8,8 +8,8 @@ transaction is not known to be committed.
 Choices. A commit inside a transaction takes effect with the transaction, but Kafka responds to EndTxn before the
 markers are written. So the commit counts as ended only for a fetch that waits for the markers (read_committed, which
 requires stable offsets, KIP-447). A partition is not judged if its topic was deleted or its rows may belong to several
-incarnations. A group is not judged if some of its offsets were deleted on request or `offsets.retention.minutes` was
-below Kafka's default of 7 days.
+incarnations. A group is not judged if some of its offsets may have been deleted on request, if
+`offsets.retention.minutes` was below Kafka's default of 7 days, or if it has a commit of unknown offset.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -43,7 +43,7 @@ class Stale:
 
     group: str
     commit: int
-    """The newest acknowledged commit that had ended before the first of them."""
+    """The newest acknowledged commit that had ended before the first of these fetches."""
     committed: int
     first: int
     second: int
@@ -75,7 +75,7 @@ def judged_groups(log: PartitionLog) -> list[str]:
 
 
 def stale_findings(log: PartitionLog, name: str, found: Callable[[Stale], str], *, lost: bool) -> Iterable[Anomaly]:
-    """Return findings per group and partition, at the offset that should have been found.
+    """Return the findings, with counts of groups and partitions, each at the offset that should have been found.
 
     :param found: describes what the first fetch found.
     """
@@ -104,7 +104,7 @@ def level(log: PartitionLog) -> Verdict:
 
 
 def stale_fetches(log: PartitionLog, *, lost: bool) -> Iterator[Stale]:
-    """Yield, per group, the first two fetches that found no offset (`lost`) or a superseded one, if there are two."""
+    """Yield, per group with at least two fetches that found no offset (`lost`) or a superseded one, the first two."""
     for group in judged_groups(log):
         rows = log.rows.offsets.take(log.rows.offsets.group == group)
         commits, fetches = _commits(log, rows.take(rows.is_commit)), _fetches(log, rows.take(~rows.is_commit))
@@ -157,7 +157,7 @@ def _acknowledged(commits: _Commits, *, waits: bool) -> _Commits:
 
 
 def _is_stale(log: PartitionLog, commits: _Commits, fetches: OffsetColumns, *, waits: bool, lost: bool) -> Flags:
-    """Whether each fetch is stale.
+    """Whether each fetch found no offset (`lost`) or a superseded one, although a commit had ended before it.
 
     :param waits: whether the fetches wait for open transactions (read_committed); it is the same for all of them.
     """

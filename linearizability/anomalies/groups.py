@@ -1,7 +1,7 @@
 """Consumer groups as the operations of a run show them: departures, fencing, deleted offsets and share groups.
 
-They are reduced from batches of `operations`, and traces of processes also from `assignments`. They have few rows and
-are part of every shard's context.
+They are reduced from batches of `operations`; the times when a process was last seen come from `assignments` as well.
+They have few rows and are part of every shard's context.
 """
 
 from collections.abc import Iterable, Mapping

@@ -30,7 +30,7 @@ TIMES_MS: Final = {
     "controller.quorum.fetch.timeout.ms": 2_000,
     "replica.lag.time.max.ms": 30_000,
 }
-"""The properties that determine these times, with Kafka's defaults."""
+"""The properties that determine the allowance, with Kafka's defaults."""
 
 SPARE_NS: Final = 30_000_000_000
 BEGINNING_NS: Final = -(2**63)
@@ -99,7 +99,7 @@ class Schedule:
 
     @property
     def whole(self) -> Iterator[Period]:
-        """The periods without faults."""
+        """The periods in which no fault affects a node; elections do not count."""
         return (period for period in self.periods if period.struck == NOTHING)
 
     def is_unchanged(self, requested_ns: int, received_ns: int) -> bool:
@@ -141,5 +141,5 @@ def _isolated(fault: Fault) -> Struck:
 
 
 def _end(text: str) -> Nodes:
-    """Return the node at one end of a link; no node for the clients, None if the text cannot be parsed."""
+    """Return the node at one end of a link; an empty set for the clients, None if the text cannot be parsed."""
     return frozenset() if _CLIENTS.fullmatch(text.strip()) else nodes_named(text)

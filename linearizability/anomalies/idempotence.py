@@ -9,8 +9,8 @@ then bumps its producer epoch, as Java's producer and librdkafka do, appends the
 A further copy of a record is permitted if all `CONDITIONS` hold, and the produce was idempotent, outside of a
 transaction, and could be retried by its client. The restart must overlap the produce, and begin before the copy was
 read. It must be the restart of the leader in the copy's leader epoch; if the history does not show that leader, the
-restart of any replica counts. A producer epoch of 0 was never bumped; an epoch that the history does not show may have
-been.
+restart of any replica counts. A producer epoch of 0 was never bumped. If the history does not show the epoch, it may
+have been bumped.
 """
 
 from collections.abc import Iterator
@@ -137,7 +137,7 @@ def _may_differ(one: _Copy, other: _Copy) -> bool:
 
 
 def _leaders(log: PartitionLog) -> dict[int, frozenset[int]]:
-    """Return the nodes that led according to the history, by leader epoch. Several are the anomaly `two-leaders`."""
+    """Return the nodes that led according to the history, by leader epoch: one, unless the log has `two-leaders`."""
     states, sends = log.rows.states, log.rows.sends
     node = log.rows.operations.node[sends.operation]
     epochs = np.concatenate([states.leader_epoch[states.from_leader], sends.leader_epoch])

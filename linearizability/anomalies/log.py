@@ -1,10 +1,14 @@
 """Log of one topic partition of one topic id, with its rows merged into records: the input of every check.
 
-A record is a value; a tombstone, which has no value, is a key at an offset. Some tombstones cannot be matched with a
-read: one that was sent but not acknowledged; one acknowledged with less than acks=all (another tombstone of its key may
-stand at that offset later); several of one key acknowledged at one offset; and any in a log that could have lost its
-end, because a lost one may have had the same key and offset. If a broken history sends a value twice, the first send by
-(op_id, seq) counts.
+A record is identified by its value, or a tombstone, which has no value, by its key and offset. A sent tombstone cannot
+be matched with a read in four cases:
+
+- It was not acknowledged.
+- It was acknowledged with less than acks=all, because another tombstone of its key may stand at that offset later.
+- Several tombstones of its key were acknowledged at its offset.
+- The log could have lost content, because a lost tombstone may have had the same key and offset.
+
+If a broken history sends a value twice, the first send by (op_id, seq) counts.
 """
 
 from collections.abc import Callable
@@ -60,7 +64,7 @@ class Records:
     acks_all: Flags
     """Committed, and acknowledged with acks=all."""
     acknowledged_end_ns: Int64s
-    """The end of the promise made by that acknowledgement; NOT_PROMISED where there was none."""
+    """The end of the promise made by an acknowledgement with acks=all; NOT_PROMISED where there was none."""
     read_end_ns: Int64s
     """The end of the promise made by its first read; NOT_PROMISED where there was none."""
     value: Int64s
@@ -172,10 +176,10 @@ class PartitionLog:
     def settled_reads(self) -> Flags:
         """Whether, per read row, the record was certainly at that offset at the end of the run.
 
-        It was if the promise of that read never ended. It also was if the read was invoked after healing, and no record
-        of a later epoch was read at or below its offset. Without the second condition, the read may be from a leader
-        that does not know yet that it was deposed: even after healing, such a leader serves a log that will be
-        truncated.
+        That is certain if the promise of that read never ended. It is also certain if the read was invoked after
+        healing, and no record of a later epoch was read at or below the record's offset. If there is such a record, the
+        read may be from a leader that does not know yet that it was deposed: even after healing, such a leader serves a
+        log that will be truncated.
         """
         operations, reads = self.rows.operations, self.rows.reads
         kept = self.promise.read.end_ns(operations.complete_ns) == NEVER_NS
@@ -200,7 +204,7 @@ class PartitionLog:
 
 
 def _superseded(reads: RecordColumns) -> Flags:
-    """Whether a record of a higher epoch was read at the same offset or below: one log cannot have both."""
+    """Whether, per read row, a record of a higher epoch was read at its offset or below: one log cannot have both."""
     placed = np.flatnonzero((reads.offset != NO_OFFSET) & (reads.leader_epoch != NO_EPOCH))
     placed = placed[np.argsort(reads.offset[placed])]
     offsets, epochs = reads.offset[placed], reads.leader_epoch[placed]
@@ -211,7 +215,7 @@ def _superseded(reads: RecordColumns) -> Flags:
 
 
 def _without_doubtful_tombstones(rows: LogColumns, *, keeps_content: bool) -> RecordColumns:
-    """Return the sends, without the offsets of tombstones that a read at that offset need not have returned."""
+    """Return the sends, without the offsets of those tombstones that cannot be matched with a read at their offset."""
     sends = rows.sends
     tombstones = np.flatnonzero(
         ~sends.valued & (sends.offset != NO_OFFSET) & (rows.operations.outcome[sends.operation] == OK)

@@ -1,9 +1,9 @@
 """Evidence that committed records are gone: pairs of a record and a read (or an end offset) that should show it.
 
-`lost-write`, `unseen` and `offset-mismatch` share this evidence. A read is evidence about an acknowledged record if it
-completed after the send of the record was invoked. It is evidence about any other committed record if it was invoked
-after the first read of the record had completed. A loss breaks a promise if it was shown before the promise ended; a
-loss shown later is permitted.
+`lost-write`, `unseen`, `offset-mismatch`, `poll-skip` and `torn-transaction` share this evidence. A read is evidence
+about an acknowledged record if it completed after the send of the record was invoked. It is evidence about any other
+committed record if it was invoked after the first read of the record had completed. A loss breaks a promise if it was
+shown before the promise ended; a loss shown later is permitted.
 
 A record is paired with reads only if fewer reads returned it than covered its offset, or if another record has the same
 offset. In a valid history there are few such records. Pairs are formed in chunks. Once a record is shown to be lost
@@ -87,7 +87,7 @@ def unreturned(log: PartitionLog, eligible: Flags, done: Callable[[], Flags] | N
 
 
 def _suspects(log: PartitionLog, eligible: Flags) -> Indexes:
-    """Return the eligible records that some read may not have returned, by offset."""
+    """Return the eligible records that some read may not have returned, sorted by offset."""
     suspects = np.flatnonzero(eligible & (log.once(_has_deficit) | log.once(_shares_offset)))
     return suspects[np.argsort(log.records.offset[suspects], kind="stable")]
 
@@ -245,7 +245,10 @@ def witnesses(log: PartitionLog, record: int, offset: int) -> tuple[Indexes, Fla
 
 
 def _from_end_offsets(log: PartitionLog, eligible: Flags, found: Losses) -> None:
-    """Find records at or above an end offset that the leader of the newest epoch returned after healing."""
+    """Find records at or above an end offset that the leader of the newest epoch returned after healing.
+
+    A topic with retention is not judged by end offsets.
+    """
     records, states = log.records, log.rows.states
     healed = log.context.healed_after_ns
     after_healing = np.ones(len(states), np.bool_) if healed is None else states.requested_ns > healed

@@ -16,14 +16,14 @@ from linearizability.anomalies.log import PartitionLog
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """One element per pair of successive reads of one consumer, in no particular order."""
+    """One element per pair of successive polls of one consumer, or of successive records of one poll, in any order."""
 
     earlier: Indexes
     later: Indexes
     left: Int64s
-    """The position at which the earlier read ended."""
+    """The position after the earlier poll or record."""
     reached: Int64s
-    """The position at which the later one began."""
+    """The position at which the later poll began, or the offset of the later record."""
 
     def take(self, rows: Indexes | Flags) -> "Steps":
         """Return some of the steps."""
@@ -31,7 +31,7 @@ class Steps:
 
 
 def steps_between(log: PartitionLog) -> Steps:
-    """Return the steps from the end of each read of a consumer to the begin of its next."""
+    """Return the steps from the end of each poll of a consumer to the begin of its next poll."""
     operation, begin, end, is_read = _read_ranges(log) if log.context.derives_positions else _recorded_ranges(log)
     process = log.rows.operations.process[operation]
     order = np.argsort(process, kind="stable")
@@ -42,7 +42,7 @@ def steps_between(log: PartitionLog) -> Steps:
 
 
 def _recorded_ranges(log: PartitionLog) -> tuple[Indexes, Int64s, Int64s, Flags]:
-    """Return begin and end of each poll by its rows of `positions`, and whether these are contiguous, by op_id.
+    """Return, per poll by op_id, its begin and end by its rows of `positions`, and whether these are contiguous reads.
 
     Rows of a table have no order: if a poll has a seek or reset, or its rows are not contiguous, its path is unknown.
     """
@@ -89,7 +89,7 @@ def steps_inside(log: PartitionLog) -> Steps:
 
 
 def _moved_between(log: PartitionLog, earlier: Indexes, later: Indexes) -> Flags:
-    """Whether a process moved between the invocation of one of its reads and the return of another."""
+    """Whether a process had an event after which it may read from elsewhere, during or between two of its polls."""
     operations = log.rows.operations
     begin_ns, complete_ns = operations.invoke_ns[earlier], operations.complete_ns[later]
     end_ns = np.where(complete_ns == NEVER_NS, operations.invoke_ns[later], complete_ns)

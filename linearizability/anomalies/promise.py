@@ -46,7 +46,7 @@ class Stake:
 
     :ivar acks: what committed it: 0, 1, ALL, or READ.
     :ivar lossy_replicas: how many replicas have lost content since the ISR was last full.
-    :ivar unclean_election: an unclean election was permitted or requested, and a replica has had a fault.
+    :ivar unclean_election: an unclean election was permitted or requested, and any node has had a fault.
     :ivar last_in_sync_is_lossy: the last in-sync replica has lost content, in a cluster without eligible leader
         replicas. A history does not show that. The simulation detects it, and records an unclean election.
     """
@@ -90,12 +90,13 @@ RULES: Final = (
         "`acks=1`",
         lambda stake: stake.acks == 1,
         False,
-        "Only the leader has it. When another replica leads before it has fetched the record, the record is truncated;"
-        " so is what a deposed leader acknowledges. Once it was read, the rules of a record that was read apply.",
+        "Only the leader is certain to have the record. If another replica becomes leader before it has fetched the"
+        " record, the record is truncated; so is a record that a deposed leader acknowledges. Once a record was read,"
+        " the rules for a record that was read apply.",
         _PRODUCER_ACKS,
     ),
     Rule(
-        "`unclean.leader.election.enable`, or an unclean election requested, and any fault of a replica",
+        "an unclean election is enabled (`unclean.leader.election.enable`) or was requested, and any node had a fault",
         lambda stake: stake.unclean_election,
         False,
         "A replica that was out of sync may lead, and what it lacks is truncated everywhere.",
@@ -105,17 +106,17 @@ RULES: Final = (
         "the last in-sync replica has lost content, without eligible leader replicas",
         lambda stake: stake.last_in_sync_is_lossy,
         False,
-        "It leads again, whatever it lost: the controller does not know. With KIP-966 a replica whose shutdown was not"
-        " clean leaves the ISR and the eligible leader replicas when its broker registers again. A history shows this"
-        " by an `election` fault with the argument `unclean`.",
+        "The replica becomes leader again, because the controller does not know that it has lost content. With KIP-966"
+        " a replica whose shutdown was not clean leaves the ISR and the eligible leader replicas when its broker"
+        " registers again. A history shows this case by an `election` fault with the argument `unclean`.",
         _KIP_966,
     ),
     Rule(
-        "`min.insync.replicas` or more replicas have lost content since the ISR was last full (of a record that was"
+        "`min.insync.replicas` or more replicas have lost content since the ISR was last full (for a record that was"
         " read: one or more)",
         lambda stake: stake.lossy_replicas >= stake.replicas_certain,
         False,
-        "No more replicas need to have had the record. A power cut takes what was not flushed, and by default Kafka"
+        "Possibly no other replica had the record. A power cut loses data that was not flushed, and by default Kafka"
         " leaves flushing to the operating system: it relies on replication, and on faults that are independent.",
         _REPLICATED_LOG,
     ),
@@ -132,7 +133,7 @@ RULES: Final = (
 
 
 def rule_of(stake: Stake) -> Rule:
-    """Return the rule that decides over a record."""
+    """Return the rule that decides whether a record is kept."""
     return next(rule for rule in RULES if rule.fits(stake))
 
 
@@ -194,7 +195,10 @@ class Periods:
 
 
 def topic_rules(settings: Settings, topic: str) -> TopicRules:
-    """Return the rules for a topic, from the most lenient settings that were in force."""
+    """Return the rules for a topic. Of several values that were in force, the most lenient one counts.
+
+    For `replication.factor` the highest value counts.
+    """
     policies = {
         part.strip() for setting in settings.in_force(topic, "cleanup.policy") for part in setting.value.split(",")
     }

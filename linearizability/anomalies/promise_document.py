@@ -38,7 +38,8 @@ _FAULTS: Final[dict[str, tuple[int, int, bool]]] = {
     "one wiped": (0, 1, False),
     "the last in-sync one wiped": (0, 1, True),
 }
-"""By name: replicas without power, replicas that lost content otherwise, and whether the last in-sync one is lossy."""
+"""By name: the numbers of replicas that lost power and of those that lost content otherwise, and whether the last
+in-sync replica lost content."""
 
 _IDEMPOTENCE: Final = """
 ## What idempotence does not cover

@@ -1,7 +1,7 @@
-"""Summary of a run: the data about all of it that the judgement of a shard needs, reduced batch by batch to stay small.
+"""Summary of a run: the data about the whole run that the judgement of a shard needs, reduced batch by batch.
 
 `summarise` reduces a batch of a table, `merge_summaries` merges any number of summaries in any order, and `context_of`
-builds the `Context` from the whole. Engines differ only in where they call them.
+builds the `Context` from the summary of the whole run. Engines differ only in where they call these functions.
 """
 
 from collections import defaultdict
@@ -47,12 +47,12 @@ _NONE_TRANSACTIONAL: Final = TRANSACTIONAL_ROWS.empty_table()
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A part of a run, or all of it."""
+    """Summary of a part of a run, or of all of it."""
 
     operations: int = 0
     records: int = 0
     reads: int = 0
-    """Records that were read."""
+    """Number of rows of `records` with the direction `read`."""
     positions: int = 0
     topic_ids: frozenset[tuple[str, str]] = frozenset()
     transaction_rows: pa.Table = field(default_factory=lambda: _NO_TRANSACTION)
@@ -111,7 +111,7 @@ def settings_of(run: RunInfo, faults: pa.Table) -> Settings:
 
 
 def context_of(run: RunInfo, settings: Settings, summary: Summary) -> Context:
-    """Return the context of a run's shards; reads have not yet decided transactions of unknown outcome."""
+    """Return the context of a run's shards. Transactions whose outcome depends on reads are still undecided."""
     ids: dict[str, list[str]] = defaultdict(list)
     for topic, topic_id in sorted(summary.topic_ids):
         ids[topic].append(topic_id)
@@ -140,7 +140,7 @@ def _by_process(pairs: Iterable[tuple[int, int]]) -> dict[int, Int64s]:
 
 
 def judgement_of(run: RunInfo, summary: Summary, findings: Iterable[Anomaly]) -> Judgement:
-    """Return the judgement on a run; at best unknown if its end or every read is missing."""
+    """Return the judgement on a run: at best unknown if the run is unfinished, or has no operations or no reads."""
     reasons = list(run.unfinished_reasons)
     if not summary.operations and not summary.records:
         reasons.append("the history has no operations")

@@ -2,9 +2,11 @@
 
 A transaction is the operations of a process with one `txn_seq`.
 
-- *Committed*: a commit is `ok`, or is `info` and a read_committed read returned one of its records, in any partition.
+- *Committed*: a commit is `ok`; or a commit is `info`, and a read_committed read returned a record of the transaction,
+  in any partition.
 - *Aborted*: an abort is `ok`; or no commit is ok or info, and an abort was requested (with any outcome), a commit
-  failed, or a later init_producer_id of the transactional id was invoked (an op_id above that of its first operation).
+  failed, or an init_producer_id of the transactional id was invoked after the first operation of the transaction (by
+  op_id).
 - *Open* until its commit completed. If the commit is `info`, it is open until the first read_committed read of one of
   its records completed. In all other cases it is open until the end of the run.
 
@@ -38,7 +40,7 @@ TRANSACTION_ROWS: Final = pa.schema(
         pa.field("complete_ns", pa.int64()),
     ]
 )
-"""Operations of transactions by (process, txn_seq, f, outcome): any txn_id, lowest op_id, invoke_ns and complete_ns."""
+"""Operations of transactions: a row per (process, txn_seq, f, outcome), with the lowest value of each other column."""
 
 FENCING_ROWS: Final = pa.schema([pa.field("txn_id", pa.string()), pa.field("last_op_id", pa.int64())])
 """Per transactional id, the highest op_id of an init_producer_id."""
@@ -80,7 +82,7 @@ class Transactions:
     def with_first_reads(self, first_read_ns: Mapping[int, int]) -> "Transactions":
         """Return the transactions, with undecided ones decided by `first_read_ns`.
 
-        It has, by index, when a read_committed read first returned a record of the transaction.
+        :param first_read_ns: by index of a transaction, when a read_committed read first returned one of its records.
         """
         committed, open_until = self.committed.copy(), self.open_until_ns.copy()
         for index, read_ns in first_read_ns.items():

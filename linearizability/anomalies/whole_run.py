@@ -1,8 +1,8 @@
 """Anomalies that span topic partitions: their definition, and the facts from which they are judged.
 
 No engine holds a whole run at once. Each shard is reduced to *facts*, an Arrow table with few rows per transaction or
-none; the definition then judges the concatenated tables of all shards, in any order, and the context once. Facts name
-operations by op_id, because a shard's indexes have no meaning outside it.
+none. The definition is then applied once, to the context and the tables of all shards, concatenated in any order. Facts
+name operations by op_id, because a shard's indexes have no meaning outside it.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -10,8 +10,9 @@
 Each class has a realtime variant, with process and real-time edges in addition. A transaction *continues in real time*
 in a component if a process or real-time edge leads from it to another transaction of the component. A component has the
 realtime variant of a class if some transaction continues in real time in it, but did not in its component of the class
-above in the table. Then every cycle through such an edge also has an edge of a kind that the class above does not have.
-A component with read-write edges is G-single if such a cycle has exactly one read-write edge, else G2.
+above in the table (for G-single and G2: in its component of G1c). Then every cycle through such an edge also has an
+edge of a kind that the class above does not have. A component with read-write edges is G-single if such a cycle has
+exactly one read-write edge, else G2.
 
 All of this takes linear time except G-single, which searches for a way back from many edges. That search has a budget
 of steps in each component. If the budget is used up before a cycle is found, G-single is unknown.
@@ -35,7 +36,7 @@ REAL_TIME: Final = "-realtime"
 
 _STEPS_MIN: Final = 100_000
 _STEPS_PER_EDGE: Final = 8
-"""The budget of a component for G-single: the number of visited edges."""
+"""The search for G-single may visit `_STEPS_MIN` edges, and this number for each edge of the component."""
 
 _WRITE_READS: Final = frozenset((Kind.COMMITTED_WRITE_READ, Kind.WRITE_READ))
 _DEPENDENCIES: Final = (
@@ -45,13 +46,13 @@ _DEPENDENCIES: Final = (
 )
 """The edges of G0, of G1c, and of G-single and G2."""
 _OWN: Final = (_DEPENDENCIES[0], _WRITE_READS, frozenset((Kind.READ_WRITE,)))
-"""The kinds of edges that each of these three has and the one before does not have."""
+"""For each of these three, the kinds of edges that the one before it does not have."""
 _TIMED: Final = frozenset((Kind.PROCESS, Kind.REAL_TIME))
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A component of a class, by its shortest cycle `cycle` and the first transaction `start` of that cycle.
+    """A component of a class, with a shortest cycle `cycle` and the first transaction `start` of that cycle.
 
     If the budget was used up, `cycle` is None, and `start` is the lowest transaction that a read-write or timed edge
     leaves.
@@ -70,7 +71,7 @@ class _Level:
     number: int
     plain: Components
     timed: Indexes
-    """Per node, with process and real-time edges."""
+    """Per node, its component if process and real-time edges are added."""
 
 
 def classify(graph: Graph) -> tuple[Graph, list[Found]]:
@@ -128,13 +129,13 @@ def _with_real_time(graph: Graph, explicit: Components, kinds: Iterable[Kind]) -
 
 
 def _lowest(component: Indexes, nodes: Indexes) -> Indexes:
-    """Return the lowest of some nodes in each component."""
+    """Return, per component that has any of the given nodes, the lowest of them."""
     nodes = np.sort(nodes)
     return nodes[np.unique(component[nodes], return_index=True)[1]]
 
 
 def _own_cycles(graph: Graph, name: str, level: _Level) -> Iterator[Found]:
-    """Yield each component with an edge of the class's own kinds: a shortest cycle from their lowest source."""
+    """Yield each component with edges of the class's own kinds, by a shortest cycle from the lowest source of these."""
     component_of, own = level.plain.by_node, _OWN[level.number]
     starts = graph.source[np.flatnonzero(graph.inside(component_of, _flags(own)))]
     inside = Inside(graph, component_of, _flags(_DEPENDENCIES[level.number]), real_time=False)
@@ -143,7 +144,11 @@ def _own_cycles(graph: Graph, name: str, level: _Level) -> Iterator[Found]:
 
 
 def _write_reads(graph: Graph, level: _Level) -> Iterator[Found]:
-    """Yield G1c: a violation for each component that read_committed reads form alone."""
+    """Yield the components of G1c.
+
+    Each component of the graph that has only read_committed reads as edges is a violation. The components of the class
+    are permitted, and left out if they contain a violation.
+    """
     component_of, flags = level.plain.by_node, _flags((Kind.COMMITTED_WRITE_READ,))
     edges = np.flatnonzero(graph.inside(component_of, flags))
     promised = components(len(graph), graph.source[edges], graph.target[edges]).by_node
@@ -184,7 +189,10 @@ class _Starts:
 
 
 def _singles(graph: Graph, component_of: Indexes, inside: Inside, starts: _Starts, sought: Sought) -> Iterator[Found]:
-    """Yield, per component, G-single from the lowest node with such a cycle, or unknown, or G2."""
+    """Yield each component as G-single, as unknown if the budget ran out, or as G2.
+
+    The cycle of G-single starts at the lowest node that the search finds on such a cycle.
+    """
     suffix = REAL_TIME if Kind.REAL_TIME in sought.first else ""
     edges = np.bincount(component_of[graph.source], minlength=int(component_of.max()) + 1)
     certain = dict(zip(component_of[starts.sure].tolist(), starts.sure.tolist(), strict=True))
@@ -229,7 +237,7 @@ def _in_real_time(graph: Graph, levels: Sequence[_Level]) -> Iterator[Found]:
 
 
 def _continues_in_real_time(graph: Graph, component_of: Indexes) -> Flags:
-    """Whether real time or process order leads from each node to another one of its component."""
+    """Whether, per node, a real-time or process edge leads to another node of its component."""
     latest: Int64s = np.full(int(component_of.max(initial=-1)) + 1, np.iinfo(np.int64).min)
     np.maximum.at(latest, component_of, graph.begin_ns)
     continues: Flags = graph.end_ns < latest[component_of]
@@ -238,7 +246,7 @@ def _continues_in_real_time(graph: Graph, component_of: Indexes) -> Flags:
 
 
 def _missed_the_past(graph: Graph, component_of: Indexes, fresh: Flags) -> Indexes:
-    """Return the `fresh` writers that some transaction missed, although it began after the writer had ended.
+    """Return the `fresh` writers whose write some transaction did not read, although it began after the writer's end.
 
     A read-write edge leads from that transaction to the writer, so these nodes are certainly on a cycle of G-single.
     """

@@ -1,11 +1,12 @@
 """Strongly connected components, optionally with edges of real time, in linear time (except for sorting).
 
-`components` is Tarjan's algorithm without recursion. Real time is added to its result without edges. Let
-M(x) be the lowest end among all that x leads to by edges, x included, and B(x) the highest begin among all that lead to
-x. If M(x) < begin(x), x leads to a node that ended before x began, which is a cycle. It spans the time from M(x) to
-begin(x). Cycles whose spans overlap are in one component, since real time leads from each to the other. So each union
-of overlapping spans is one component, and these are all components with real time. x belongs to the union (lo, hi)
-exactly if lo < B(x) and M(x) < hi: real time leads from it to x and from x to it.
+`components` is Tarjan's algorithm without recursion. Real time is added to its result without edges. Let M(x) be the
+lowest end of all nodes that edges lead to from x, and B(x) the highest begin of all nodes from which edges lead to x; x
+counts as one of these nodes. If M(x) < begin(x), edges lead from x to a node that ended before x began, so the two are
+on a cycle. The cycle spans the time from M(x) to begin(x). Cycles whose spans overlap are in one component, since real
+time leads from each to the other. So each union of overlapping spans is one component, and these are all components
+with real time. A node x belongs to the union (lo, hi) exactly if lo < B(x) and M(x) < hi, because then real time leads
+from the union to x and from x to the union.
 """
 
 from dataclasses import dataclass
@@ -27,7 +28,7 @@ class Components:
 
 
 def components(count: int, source: Indexes, target: Indexes) -> Components:
-    """Return the strongly connected components of nodes 0 … count - 1; the edges are sorted by source."""
+    """Return the strongly connected components of the nodes 0 … count - 1. The edges must be sorted by source."""
     if not len(source):
         return Components(np.arange(count))
     begins = np.searchsorted(source, np.arange(count + 1))
@@ -105,7 +106,7 @@ def _reaches(
     between = np.flatnonzero(upper != lower)
     upper, lower = upper[between], lower[between]
     lowest, highest = ends.tolist(), begins.tolist()
-    upwards = np.argsort(upper, kind="stable")  # what a component leads to comes before it
+    upwards = np.argsort(upper, kind="stable")  # the components that a component leads to come before it
     for above, below in zip(upper[upwards].tolist(), lower[upwards].tolist(), strict=True):
         if lowest[below] < lowest[above]:  # noqa: PLR1730
             lowest[above] = lowest[below]

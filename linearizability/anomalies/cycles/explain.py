@@ -16,7 +16,10 @@ _STEPS_SHOWN: Final = 6
 
 
 def evidence_of(cycles: Sequence[Cycle], graph: Graph, transactions: Transactions) -> list[Evidence]:
-    """Return the evidence of each cycle without its text: two operations per edge, and the first record of an edge."""
+    """Return the evidence of each cycle, without its text.
+
+    It has two operations per edge, and the record of the first edge that has one.
+    """
     rows_used = [step.row for cycle in cycles for step in cycle if step.row >= 0]
     facts = dict(zip(rows_used, graph.facts.take(pa.array(rows_used, pa.int64())).to_pylist(), strict=True))
     first = transactions.first_op_id[graph.transaction].tolist()

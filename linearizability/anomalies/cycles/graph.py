@@ -5,8 +5,8 @@ is the lowest op_id. A transaction lasts from the invocation of its first operat
 That is when its commit returned; if the outcome of the commit is unknown, it is when a read_committed read had returned
 one of its records. *Real time* orders two transactions if one ended before the other began. There may be quadratically
 many such pairs, so they are not edges here: their consequences are computed from the times. *Process* order leads from
-a transaction to the first one of its process that began after its commit was requested, unless real time orders the two
-already.
+a transaction to the first transaction of the same process that began after its commit was requested, unless real time
+orders the two already.
 """
 
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ _NO_ROW: Final = -1
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """Nodes, and edges sorted by (source, target, kind), one of each."""
+    """Nodes, and edges sorted by (source, target, kind), at most one for each of these triples."""
 
     transaction: Indexes
     """Per node, its index into the run's `Transactions`."""
@@ -109,7 +109,10 @@ def _places(facts: pa.Table) -> list[Int64s]:
 def _process_order(
     transactions: Transactions, nodes: Indexes, begin_ns: Int64s, end_ns: Int64s
 ) -> tuple[Indexes, Indexes]:
-    """Return nodes and their successors in process order, where a successor began before its node had surely ended."""
+    """Return the edges of process order: nodes, and the successor of each.
+
+    Edges that real time implies are left out, so each successor began no later than its node was known to be committed.
+    """
     process, requested_ns = transactions.process[nodes], transactions.commit_begun_ns[nodes]
     order = np.lexsort((np.arange(len(nodes)), begin_ns, process))
     codes = np.unique(process, return_inverse=True)[1].reshape(-1)

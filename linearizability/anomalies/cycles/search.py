@@ -64,7 +64,7 @@ class Inside:
             self._members = component[self._by_end]
 
     def shortest(self, start: int, sought: Sought, steps: Steps | None = None) -> Cycle | None:
-        """Return the shortest such cycle that leaves `start`; None if there is none or the steps ran out."""
+        """Return the shortest cycle from `start` that meets the conditions; None if none does or the steps ran out."""
         search = _Search(self, self._graph, start, sought, steps or Steps(2**62))
         return search.run()
 
@@ -115,7 +115,7 @@ class _Search:
         return None
 
     def _closes(self) -> Step | None:
-        """Return the lowest first step to a state of the last layer."""
+        """Return the lowest first step of the cycle to a state of the last layer; None if there is no such step."""
         after_ns = int(self._graph.end_ns[self._start])
         by_time = Kind.REAL_TIME in self._sought.first
         nodes = [node for node, used in self._layers[-1] if used == self._counted]
@@ -166,7 +166,7 @@ class _Search:
         return [(node, used) for node in self._by_end[first:last].tolist()]
 
     def _walk(self, step: Step) -> list[Step]:
-        """Return the lowest way back to the start after a first step."""
+        """Return the steps of the cycle: the given first step, then the lowest path back to the start."""
         steps, used = [step], self._counted
         for depth in range(self._depth[step.target, used] - 1, -1, -1):
             step, used = self._forward(steps[-1].target, used, depth)
@@ -174,7 +174,7 @@ class _Search:
         return steps
 
     def _forward(self, node: int, used: int, depth: int) -> tuple[Step, int]:
-        """Return the lowest step to a state of a depth."""
+        """Return the lowest step from a state to one at a depth, and the number of read-write edges of that state."""
         options: list[tuple[int, int, int, int]] = []
         for target, kind, row in self._inside.leaving(node):
             left = used - 1 if kind == Kind.READ_WRITE and self._sought.read_writes is not None else used

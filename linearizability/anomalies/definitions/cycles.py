@@ -72,24 +72,24 @@ _NOT_PROMISED: Final = "Permitted: Kafka does not promise that transactions take
 _BUDGET: Final = " Unknown where the budget of the search ran out before it could distinguish this from `{}`."
 
 CYCLES: Final = (
-    _definition(G0, "Write-write edges form a cycle.", _PERMITTED, "lies on one"),
+    _definition(G0, "Write-write edges form a cycle.", _PERMITTED, "lies on a cycle"),
     _definition(
         G1C,
         "Write-write and write-read edges form a cycle that has a write-read edge.",
-        "A violation for each component that read_committed reads form alone; else permitted.",
-        "a write-read edge leaves",
+        "A violation for each component of the graph that has only read_committed reads as edges; else permitted.",
+        "is the source of a write-read edge",
     ),
     _definition(
         G_SINGLE,
         "A cycle of write-write and write-read edges with exactly one read-write edge.",
         _PERMITTED + _BUDGET.format(G2),
-        "a read-write edge leaves on such a cycle",
+        "is the source of the read-write edge of such a cycle",
     ),
     _definition(
         G2,
         "Cycles of write-write, write-read and read-write edges, all of them with at least two read-write edges.",
         _PERMITTED,
-        "a read-write edge leaves",
+        "is the source of a read-write edge",
     ),
     _definition(
         G0 + REAL_TIME,
@@ -99,13 +99,13 @@ CYCLES: Final = (
     ),
     _definition(
         G1C + REAL_TIME,
-        f"Real-time edges form a cycle with write-read edges, but none without them (`{G0}{REAL_TIME}`).",
+        f"Real-time edges form a cycle with write-read edges, but no cycle without them (`{G0}{REAL_TIME}`).",
         _NOT_PROMISED,
         "continues in real time, but not on a cycle without write-read edges",
     ),
     _definition(
         G_SINGLE + REAL_TIME,
-        "Real-time edges form a cycle with exactly one read-write edge, but none without it.",
+        "Real-time edges form a cycle with exactly one read-write edge, but no cycle without read-write edges.",
         _NOT_PROMISED + _BUDGET.format(G2 + REAL_TIME),
         "continues in real time on such a cycle",
     ),

@@ -1,8 +1,8 @@
 """`double-ownership`: two members own one partition in one generation (KIP-345, KIP-848).
 
-A member owns a partition from the event that assigned it until the next event of its process for that partition, or
-until the process leaves or gets a fencing error. If none of these is known, it owns the partition until the last
-operation or event of its process; if that is the assignment, only at that moment.
+A member owns a partition from the event that assigned it until its process loses the partition (a `revoked` or `lost`
+event), leaves the group, or gets a fencing error. If none of these is known, it owns the partition until the last
+operation or event of its process. If that is the assignment itself, it owns the partition only at that moment.
 
 Choices: ownerships that only touch at one moment do not overlap. A second member of the same process is no second
 owner, nor is a member with the same instance id, which replaces the old member without notice. Events without a group
@@ -30,7 +30,7 @@ NAME = "double-ownership"
 
 @dataclass(frozen=True, slots=True)
 class Ownership:
-    """The time during which a member owned the partition; of length 0 if the history does not show its end."""
+    """The time during which a member owned the partition; empty if its assignment is the last trace of its process."""
 
     begin_ns: int
     end_ns: int

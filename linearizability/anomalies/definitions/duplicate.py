@@ -3,9 +3,9 @@
 Choice: idempotence prevents duplicates only as long as the log keeps its content. An offset counts towards a violation
 if the record that was read there certainly stayed: the promise of that read never ended, or the record was read there
 after healing and no record of a later epoch is at or below its offset. Two cases are permitted. In the first, an
-unclean election removed the record after it was read, and its producer wrote it again. In the second, a restarted
-leader did not recognise the batch (`idempotence`): the batch was in flight when a broker stopped, and its client sent
-it again under another producer epoch. A producer snapshot has only the last batch of each producer.
+unclean election removed the record after it was read, and its producer wrote it again. In the second, the batch was in
+flight when a broker stopped, and its client sent it again under another producer epoch. The restarted leader did not
+recognise the batch, because a producer snapshot has only the last batch of each producer (`idempotence`).
 """
 
 from collections.abc import Iterable
@@ -42,7 +42,7 @@ def find(log: PartitionLog) -> Iterable[Anomaly]:
 
 
 def _offsets_read(log: PartitionLog, rows: Flags) -> Int64s:
-    """Return, per record, the number of offsets at which the given rows read it; tombstones count once."""
+    """Return, per record, the number of offsets at which the given rows read it; for a tombstone at most one."""
     records, reads = log.records, log.rows.reads
     # Offsets are compared only for rows that read a record elsewhere than at its lowest offset.
     at_lowest = reads.offset == records.offset[log.read_ids]
@@ -68,8 +68,8 @@ def _show(log: PartitionLog, record: int) -> Shown:
 DUPLICATE = Definition(
     name=NAME,
     text="One value was read at two offsets of a partition.",
-    levels="A violation if its producer was idempotent and the record certainly was at two offsets at the same time."
-    " Else permitted, as is a record that was in flight at a restart and whose retry idempotence does not cover.",
+    levels="A violation if its producer was idempotent and the record certainly was at two offsets at the same time;"
+    " else permitted. Also permitted if it was in flight at a restart and idempotence does not cover its retry.",
     counted="records",
     evidence="the lowest reads of it at its two lowest offsets",
     find=find,

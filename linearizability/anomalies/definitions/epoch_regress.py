@@ -28,11 +28,11 @@ class _Sightings:
     epoch: Int32s
     operation: Indexes
     end_ns: Int64s
-    """When the promise for what was read ended; between sightings with equal ends, no record may be removed."""
+    """When the promise for the record ended. Between sightings with equal ends, no record may be removed."""
 
 
 def find(log: PartitionLog) -> Iterable[Anomaly]:
-    """Return the findings, with counts of offsets. Of each pair, the higher one is counted."""
+    """Return the findings, with counts of offsets. Of each pair of offsets, the higher one is counted."""
     if log.ambiguous:
         return
     seen = _sightings(log)
@@ -64,7 +64,7 @@ def _sightings(log: PartitionLog) -> _Sightings:
 
 
 def _fallen(seen: _Sightings, among: Flags) -> Flags:
-    """Whether each of some sightings has one of a newer epoch at a lower offset."""
+    """Whether each sighting in `among` has another in `among` that is of a newer epoch at a lower offset."""
     fallen = np.zeros(len(among), np.bool_)
     rows = np.flatnonzero(among)
     if len(rows):
@@ -94,6 +94,6 @@ EPOCH_REGRESS = Definition(
     text="The leader epochs of a partition's read records decrease as offsets increase.",
     levels="A violation if what the earlier read returned was still promised at the later one; else permitted.",
     counted="offsets: the higher one, in the older epoch",
-    evidence="the lowest read of a lower offset in a newer epoch, and the lowest of the offset itself",
+    evidence="the lowest read of a lower offset in a newer epoch, and the lowest read of the offset itself",
     find=find,
 )

@@ -31,11 +31,11 @@ def find(log: PartitionLog) -> Iterable[Anomaly]:
 
 
 def _after_newer(log: PartitionLog, acked: Acknowledgements) -> Flags:
-    """Whether each write was invoked after another node had acknowledged one in a newer epoch. Nodes are few."""
+    """Whether each write was invoked after another node had acknowledged one in a newer epoch."""
     operations = log.rows.operations
     complete_ns, invoke_ns = operations.complete_ns[acked.operation], operations.invoke_ns[acked.operation]
     after = np.zeros(len(acked.operation), np.bool_)
-    for node in np.unique(acked.node):
+    for node in np.unique(acked.node):  # there are few nodes
         own = np.flatnonzero(acked.node == node)
         own = own[np.argsort(complete_ns[own], kind="stable")]
         newest = np.append(np.int32(-1), np.maximum.accumulate(acked.epoch[own]))

@@ -40,8 +40,9 @@ def _show(log: PartitionLog, verdict: Verdict, record: int) -> Shown:
 LOST_WRITE = Definition(
     name=NAME,
     text="A committed record that must be present is not returned by a read that covers its offset, or a read returns"
-    " another record at its offset. Or it was acknowledged, the leader of the newest epoch returns a read_uncommitted"
-    " end offset at or below its offset after healing, and no read that was sent after healing returned it there.",
+    " another record at its offset. Or, in a topic without retention, the leader of the newest epoch returns a"
+    " read_uncommitted end offset at or below the record's offset after healing. Such an end does not count for an"
+    " acknowledged record that a read returned at its offset, if that read was sent after healing too.",
     levels="A violation if the record was promised when the loss was shown, else permitted.",
     counted="records",
     evidence="the record's produce (or the lowest operation that read it), and the lowest read that misses it",

@@ -5,9 +5,10 @@ Each period without a fault of a node, a link or a setting is judged separately.
 - ISR: a period after a fault is a finding if no response in it showed a full ISR, and the response to a request that
   was sent after the allowance showed an incomplete one. Topics whose replicas may have been moved or removed on request
   are not judged.
-- Replicas: the last `read_replica` of each node's disk is compared, between the highest log start and the lowest end. A
-  read counts if it was invoked before any fault, after the allowance, or after a full ISR had been returned in that
-  period: a node that has just restarted may have a suffix that it will truncate.
+- Replicas: the last `read_replica` of each node's disk is compared with those of the other nodes, between the highest
+  log start and the lowest end. A read counts only if it was invoked before any fault, after the allowance, or after a
+  full ISR had been returned in that period, because a node that has just restarted may have a suffix that it will
+  truncate.
 
 The allowance after each start and end of a fault is thirty seconds plus twice the sum of `broker.session.timeout.ms`,
 `controller.quorum.election.backoff.max.ms`, `controller.quorum.election.timeout.ms`,
@@ -83,7 +84,7 @@ def _lacks(log: PartitionLog) -> Iterator[_Lack]:
 
 
 def _all_replicas(log: PartitionLog) -> Iterator[_Replicas]:
-    """Yield, per period, the last read of each node's disk that counts."""
+    """Yield, per period, the common part of the nodes' disks, from the last read of each disk that counts."""
     operations = log.rows.operations
     reads: Indexes = np.flatnonzero(operations.reads_disk & (operations.node != NO_NODE))
     invoke_ns, complete_ns = operations.invoke_ns[reads], operations.complete_ns[reads]
@@ -96,7 +97,7 @@ def _all_replicas(log: PartitionLog) -> Iterator[_Replicas]:
 
 
 def _common_part(log: PartitionLog, reads: Indexes) -> Iterator[_Replicas]:
-    """Yield the common part of the reads of two or more nodes; nothing if the range of one is unknown."""
+    """Yield the common part of the reads of two or more nodes; nothing for fewer, or if the range of any is unknown."""
     positions = log.rows.positions.take(log.rows.positions.is_read)
     positions = positions.take(np.isin(positions.operation, reads))
     if len(reads) < 2 or not np.array_equal(np.sort(positions.operation), reads):
@@ -111,7 +112,7 @@ def _common_part(log: PartitionLog, reads: Indexes) -> Iterator[_Replicas]:
 
 
 def _settled_ns(log: PartitionLog, period: Period) -> int:
-    """Return when the replicas must be equal in a period."""
+    """Return the time in a period after which the replicas must be equal."""
     if period.begin_ns == BEGINNING_NS:
         return BEGINNING_NS
     states = log.rows.states
@@ -149,7 +150,7 @@ def _several(group: Indexes, values: Int64s, count: int) -> Flags:
 
 
 def _is_last_of_key(rows: RecordColumns, group: Indexes, count: int) -> Flags:
-    """Whether each offset has, in some replica, a record that is the last of its key in all and no tombstone."""
+    """Whether some replica has, at each offset, a record that is no tombstone and is the last of its key in all."""
     order = np.lexsort((group, rows.key))
     ends = np.append(np.diff(rows.key[order]) != 0, True) if len(order) else np.zeros(0, np.bool_)
     last_group = np.full(int(rows.key.max(initial=-1)) + 2, -1)

@@ -1,7 +1,7 @@
 """`poll-regress`: a consumer's position goes back, or it receives a record again, without a seek or rebalance.
 
 Choice: if the promise for the records of the earlier poll ended before the later poll (after an unclean election or a
-loss of content), the log itself may have been truncated. Then the consumer may go back with it, which is permitted.
+loss of content), the log itself may have been truncated. Then the position of the consumer may validly go back too.
 """
 
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""`producer-order`: a producer's records stand in the log in another order than it sent them.
+"""`producer-order`: a producer's records stand in the log in another order than the one in which it sent them.
 
 A producer is (process, producer id, epoch) where it is idempotent, else the process. It sends in the order of (op_id,
 seq). Of two records out of order the one sent later is counted.
@@ -31,7 +31,7 @@ _ID_UNKNOWN: Final = -1
 
 
 class _Sent:
-    """The records that were sent and whose offset is known, by producer, in the order they were sent."""
+    """The sent records whose offset is known, grouped by producer, in the order in which each producer sent them."""
 
     def __init__(self, log: PartitionLog) -> None:
         records, operations = log.records, log.rows.operations
@@ -60,7 +60,10 @@ class _Sent:
 
 
 def _opened(log: PartitionLog, operation: Int32s) -> Int64s:
-    """Return the number of producers that the process had opened before, where the producer id is unknown, else 0."""
+    """Return, per idempotent operation with an unknown producer id, how many producers its process had opened before.
+
+    All other operations get 0.
+    """
     operations = log.rows.operations
     opened = np.zeros(len(operation), np.int64)
     unknown = operations.idempotent[operation] & (operations.producer_id[operation] == _ID_UNKNOWN)
@@ -100,7 +103,7 @@ def _settled(log: PartitionLog) -> Flags:
 
 
 def _below_highest(sent: _Sent, among: Flags) -> Flags:
-    """Whether an earlier record of the same producer, one of `among`, stands above."""
+    """Whether, per record, an earlier record of the same producer that is in `among` stands above it."""
     offsets, rank = np.unique(sent.offset, return_inverse=True)
     rank = np.where(among, rank + 1, 0)
     highest = np.maximum.accumulate(sent.producer * (len(offsets) + 1) + rank) - sent.producer * (len(offsets) + 1)
@@ -112,7 +115,7 @@ def _below_highest(sent: _Sent, among: Flags) -> Flags:
 
 
 def _below_acknowledged(log: PartitionLog, sent: _Sent, among: Flags) -> Flags:
-    """Whether a record of the same producer, one of `among`, was ok before this one was invoked and stands above it."""
+    """Whether, per record, one of its producer in `among` stands above it, and was ok before its send was invoked."""
     operations = log.rows.operations
     offsets, rank = np.unique(sent.offset, return_inverse=True)
     width = len(offsets) + 1

@@ -1,8 +1,8 @@
 """`read-above-watermark`: a consumer received a record above the high watermark, and the record was removed.
 
-A record below the high watermark is on every in-sync replica, so a record that was read stays. It is shown to be
-removed if a later read returned another value at its offset, or if a leader of the same or a newer epoch later returned
-an end at or below it. A read of unknown epoch is compared with end offsets of the newest epoch only.
+Consumers may only receive records below the high watermark. Every in-sync replica has such a record, so it stays. The
+record was removed if a later read returned another value at its offset, or if a leader of the same or a newer epoch
+later returned an end at or below it. A read of unknown epoch is compared with end offsets of the newest epoch only.
 """
 
 from collections.abc import Iterable
@@ -41,7 +41,7 @@ def find(log: PartitionLog) -> Iterable[Anomaly]:
 
 
 def _findings(log: PartitionLog, verdict: Verdict, rows: Indexes) -> Iterable[Anomaly]:
-    """Return one finding per record, by the lowest of its read rows."""
+    """Return the findings of one verdict. Each record is counted once, at the lowest of its read rows."""
     reads, ids = log.rows.reads, log.read_ids
     order = rows[np.lexsort((reads.operation[rows], reads.offset[rows], ids[rows]))]
     first = order[np.flatnonzero(np.diff(ids[order], prepend=-1))]
@@ -54,7 +54,7 @@ def _another_read_ns(log: PartitionLog, rows: Indexes, complete_ns: Int64s) -> I
     order = np.lexsort((complete_ns, offset))
     offset, ids, at_ns = offset[order], ids[order], complete_ns[order]
     changes = np.flatnonzero((np.diff(offset) != 0) | (np.diff(ids) != 0))
-    # What was read at the same moment counts too: look from the first row of that moment on.
+    # Another record that was read at the same moment counts too, so the search begins at the first row of that moment.
     fresh = np.flatnonzero((np.diff(offset, prepend=offset[0] - 1) != 0) | (np.diff(at_ns, prepend=-1) != 0))
     start = fresh[np.searchsorted(fresh, np.arange(len(order)), side="right") - 1]
     bounded = np.append(changes + 1, len(order))
@@ -70,7 +70,10 @@ def _another_read_ns(log: PartitionLog, rows: Indexes, complete_ns: Int64s) -> I
 
 
 def _left_out_ns(log: PartitionLog, rows: Indexes, complete_ns: Int64s) -> Int64s:
-    """Return, per read row, when a leader of its or a newer epoch first returned an end at or below it afterwards."""
+    """Return, per read row, when a leader of the same or a newer epoch first returned an end at or below its offset.
+
+    Only requests that were sent after the read completed count. The time is NEVER_NS if there is no such response.
+    """
     reads, states = log.rows.reads, log.rows.states
     left_out_ns = np.full(len(rows), NEVER_NS, np.int64)
     known_ends = np.flatnonzero(log.once(known_end_offsets))
@@ -84,7 +87,10 @@ def _left_out_ns(log: PartitionLog, rows: Indexes, complete_ns: Int64s) -> Int64
 
 
 def _first_below(log: PartitionLog, rows: Indexes, offset: Int64s, complete_ns: Int64s) -> Int64s:
-    """Return when an end at or below an offset was first returned to a request sent after a time, NEVER_NS if never."""
+    """Return, per offset and `complete_ns`, when an end at or below the offset was first returned to a later request.
+
+    The time is NEVER_NS if there is no such response.
+    """
     states = log.rows.states
     rows = rows[np.argsort(states.requested_ns[rows], kind="stable")]
     sent_ns, ends = states.requested_ns[rows], states.end_offset[rows]

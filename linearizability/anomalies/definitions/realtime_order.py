@@ -1,4 +1,4 @@
-"""`realtime-order`: a record written after another was acknowledged stands below it in the log."""
+"""`realtime-order`: a record stands in the log below another that was acknowledged before the record was sent."""
 
 from collections.abc import Iterable
 from functools import partial
@@ -16,9 +16,9 @@ NAME = "realtime-order"
 
 
 def find(log: PartitionLog) -> Iterable[Anomaly]:
-    """Return the findings, with counts of records. Of each pair, the later one is counted.
+    """Return the findings, with counts of records. Of each pair of records, the later one is counted.
 
-    It is a violation if the first record was still promised when the later one was known to be in the log.
+    A pair is a violation if the first record was still promised when the later one was known to be in the log.
     """
     if log.ambiguous:
         return
@@ -30,7 +30,7 @@ def find(log: PartitionLog) -> Iterable[Anomaly]:
     if out_of_order.any():
         end_ns = records.promise_end_ns
         promised = out_of_order & (end_ns != NOT_PROMISED)
-        # Ends are as few as faults that lost content; every pair is found at the end of its first record's promise.
+        # There are only as many ends as faults that end promises. A pair is found at the end of its first record.
         for end in np.unique(end_ns[earlier & (end_ns != NOT_PROMISED)]):
             standing = promised & before_end(records.known_from_ns, np.broadcast_to(end, end_ns.shape))
             violation |= _below(log, earlier & (end_ns >= end), standing)
@@ -39,7 +39,7 @@ def find(log: PartitionLog) -> Iterable[Anomaly]:
 
 
 def _below(log: PartitionLog, earlier: Flags, later: Flags) -> Flags:
-    """Whether each record is a `later` one that was invoked after an `earlier` one above it was acknowledged."""
+    """Whether each record is in `later`, and one in `earlier` that was acknowledged before its send stands above it."""
     records = log.records
     first, second = np.flatnonzero(earlier), np.flatnonzero(later)
     first = first[np.argsort(records.acknowledged_ns[first], kind="stable")]

@@ -2,9 +2,9 @@
 
 Choices. A transaction processed an input under exactly-once for a group if it is committed, sent an output made from
 the input, and committed a higher offset of that group in the input's partition. Two groups are two applications. The
-record was validly processed again if a commit may have moved the group back to the record or below it, and began after
-the first of the transactions had begun to commit offsets. Groups and partitions that `group_offsets` does not judge are
-not judged here. Reprocessing is permitted if the input's partition or `__consumer_offsets` could have lost content.
+record was validly processed again if a commit began after the first of the transactions had begun to commit offsets,
+and may have moved the group back to the record or below it. Groups and partitions that `group_offsets` does not judge
+are not judged here. Reprocessing is permitted if the input's partition or `__consumer_offsets` could have lost content.
 """
 
 from collections.abc import Iterable
@@ -63,7 +63,7 @@ def _processed_again(log: PartitionLog, group: str) -> tuple[Int64s, Indexes]:
 
 
 def _taken_back(log: PartitionLog, commits: OffsetColumns, offsets: Int64s, after_ns: Int64s) -> Flags:
-    """Whether, per input, a commit that began after a time has an offset at or below it."""
+    """Whether, per input, a commit that began after the input's `after_ns` has an offset at or below the input."""
     begin_ns = log.rows.operations.invoke_ns[commits.operation]
     order = np.argsort(begin_ns)
     lowest = np.append(np.minimum.accumulate(commits.offset[order][::-1])[::-1], NEVER_NS)

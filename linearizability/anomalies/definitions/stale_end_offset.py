@@ -1,4 +1,4 @@
-"""`stale-end-offset`: a leader returns an end offset below a record acknowledged in its epoch or an earlier one.
+"""`stale-end-offset`: a leader returns an end offset at or below a record acknowledged in its epoch or an earlier one.
 
 A deposed leader may return stale ends in its older epoch. The epoch of a record is that of the batch in which it was
 read, else that of its acknowledgement; if neither is known, the newest epoch of the history.
@@ -30,7 +30,7 @@ def find(log: PartitionLog) -> Iterable[Anomaly]:
     acknowledged = acknowledged[np.argsort(records.acknowledged_ns[acknowledged], kind="stable")]
     stale = _misses_one(log, known_ends, acknowledged)
     violation = np.zeros(len(states), np.bool_)
-    # Ends are as few as faults that lost content; each record is found at the end of its promise.
+    # There are only as many ends as faults that end promises. Each record is found at the end of its promise.
     end_ns = records.acknowledged_end_ns
     for end in np.unique(end_ns[acknowledged]) if stale.any() else ():
         if end != NOT_PROMISED:
@@ -42,9 +42,9 @@ def find(log: PartitionLog) -> Iterable[Anomaly]:
 
 
 def _misses_one(log: PartitionLog, rows: Indexes, acknowledged: Indexes) -> Flags:
-    """Whether each state is one of `rows` and its end is not above one of these records.
+    """Whether each state is in `rows`, and its end is at or below a record of the same or an older leader epoch.
 
-    :param acknowledged: records, by the time of their acknowledgement.
+    :param acknowledged: the records that count, by the time of their acknowledgement, which must precede the request.
     """
     records, states = log.records, log.rows.states
     epoch = log.once(record_epochs)[acknowledged]
@@ -59,7 +59,7 @@ def _misses_one(log: PartitionLog, rows: Indexes, acknowledged: Indexes) -> Flag
 
 
 def record_epochs(log: PartitionLog) -> Int32s:
-    """Return the leader epoch of each record, as this module's header defines it."""
+    """Return the leader epoch of each record, as this module's docstring defines it."""
     records, sends, reads = log.records, log.rows.sends, log.rows.reads
     epoch = np.full(len(records), NO_EPOCH, np.int32)
     sent = records.send >= 0

@@ -85,7 +85,7 @@ def _is_covered(log: PartitionLog) -> Flags:
 
 
 def _missing(log: PartitionLog, candidates: Flags) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield, per transaction, the columns of _SCHEMA for its lowest missing record, if any."""
+    """Yield, per transaction with missing records, the columns of _SCHEMA for the lowest one (promised ones first)."""
     records = log.records
     shown, promised = np.zeros(len(records), np.bool_), np.zeros(len(records), np.bool_)
 

@@ -4,29 +4,38 @@ An *outage* is a time in which produces to a partition were not served, with at 
 and the start of the next, and no operation on the partition succeeded. A produce was not served if it is not ok, and
 its error is one for a missing leader or a missing response (REQUEST_TIMED_OUT, NETWORK_EXCEPTION, LEADER_NOT_AVAILABLE,
 BROKER_NOT_AVAILABLE, KAFKA_STORAGE_ERROR). If it is known to have been sent only once (`attempts`), it counts only if
-the responding node is not struck by a fault, because its client tries no other node. A success is an acknowledged
+its node is known and not struck by a fault, because its client tries no other node. A success is an acknowledged
 produce, an ok read that returned records, or a leader's response in `states`.
 
+<<<<<<< HEAD
 Outages are measured within each period in which no fault begins or ends, from its start. A node is struck while a fault
 names it, alone or as an end of a link (`1->2`). There are two exceptions. A `cut` that isolates one node in both
 directions, on every listener, from clients and all voters, strikes only that node. A fault that names no node, any
 other fault of client links, and a `configuration` (which lasts for the rest of the run) strike every node.
+=======
+Outages are measured within each period in which no fault begins or ends; a produce counts only from the begin of the
+period on. A node is struck while a fault names it, alone or as an end of a link (`1->2`). There are two exceptions. A
+`cut` that isolates one node in both directions, on every listener, from clients and all voters, strikes only that node.
+A fault that names no node, any other fault of client links, and a `configuration` (which lasts for the rest of the run)
+strike every node.
+>>>>>>> d1001a40676bbc100ad2b4a6aa6fd3b81d1c1a60
 
 An outage is judged only if the partition must be available. While nodes are struck, two conditions must hold:
 
 - A majority of the voters that `describe_quorum` last returned is not struck.
-- At least `min.insync.replicas` members of the last *stable* ISR have not been struck by any fault since then.
-  An ISR is stable if no fault began or ended from the allowance before its request until its response.
+- At least `min.insync.replicas` members of the last *stable* ISR have not been struck by any fault since the request
+  that returned this ISR. An ISR is stable if no fault began or ended from the allowance before its request until its
+  response.
 
-While no node is struck, an ISR of that size must have been returned at some time, or `replication.factor` must be that
-high.
+While no node is struck, `replication.factor` must be at least `min.insync.replicas`. If `replication.factor` is
+unknown, the largest ISR ever returned is compared instead.
 
 The allowance after each start and end of a fault is thirty seconds plus twice the sum of `broker.session.timeout.ms`,
 `controller.quorum.election.backoff.max.ms`, `controller.quorum.election.timeout.ms`,
 `controller.quorum.fetch.timeout.ms` and `replica.lag.time.max.ms`, each at the highest value in force.
 
-Choices. If any of this is unknown, if content was lost before, or if the topic was deleted, the partition is not
-judged.
+Choices. The partition is not judged if any of this is unknown, or if any fault of the run may have lost its content.
+Produces that ended after a deletion of the topic may have begun do not count.
 """
 
 from collections.abc import Iterable, Iterator
@@ -60,9 +69,9 @@ _OUTAGES: Final = pa.schema(
         pa.field("period_ns", pa.int64()),
     ]
 )
-"""Outages longer than the allowance: the op_ids of the produce that began first and the one that ended last; begin and
-end; the nodes that faults struck, and the nodes that must include the voters for that (`healing.Struck`); the begin of
-the period of the outage."""
+"""Outages longer than the allowance. `first` and `last` are the op_ids of the produce that began first and of the one
+that ended last. `struck` are the nodes that faults struck, provided that all voters are among `if_voters_among`
+(`healing.Struck`). `period_ns` is the begin of the outage's period."""
 _VOTERS: Final = pa.schema([pa.field("received_ns", pa.int64()), pa.field("voters", pa.list_(pa.int32()))])
 
 
@@ -94,7 +103,10 @@ def _texts(nodes: Nodes) -> list[str] | None:
 
 
 def _survived(log: PartitionLog, period: Period) -> Struck | None:
-    """Return the nodes struck since the ISR was last known, if enough in-sync replicas are left for acks=all."""
+    """Return the nodes that were struck since the last stable ISR; NOTHING if no node is struck in the period.
+
+    Return None if the nodes or the ISR are unknown, or if too few in-sync replicas are left for acks=all.
+    """
     schedule, states = log.context.schedule, log.rows.states
     needed = max([1, *log.context.settings.numbers(log.rows.topic, "min.insync.replicas")])
     if not period.struck.nodes:
@@ -138,7 +150,7 @@ def _outages(log: PartitionLog, produces: Int32s, period: Period) -> Iterator[di
 
 
 def _pauses(since: Indexes, begin_ns: Int64s, complete_ns: Int64s) -> Flags:
-    """Whether an outage ends (by a success or a pause) after each produce, in the order of their begins."""
+    """Whether an outage ends (by a success or a pause) after each produce but the last, in the order of begins."""
     ended_ns = complete_ns.copy()
     for success in np.unique(since):
         own = since == success
@@ -148,7 +160,7 @@ def _pauses(since: Indexes, begin_ns: Int64s, complete_ns: Int64s) -> Flags:
 
 
 def _served_ns(log: PartitionLog) -> Int64s:
-    """Return when operations on the partition succeeded, ascending."""
+    """Return the times at which operations on the partition succeeded, ascending."""
     operations, states = log.rows.operations, log.rows.states
     used = np.unique(np.concatenate([log.rows.sends.operation, log.rows.reads.operation]))
     good = used[(operations.outcome[used] == OK) & ~operations.reads_disk[used]]
@@ -199,8 +211,8 @@ UNAVAILABLE = RunDefinition(
     text="A partition was not available for longer than the allowance (thirty seconds plus twice the sum of the"
     " timeouts in force), although no fault began or ended in that time, and faults struck neither a majority of the"
     " voters of the metadata quorum nor too many of the in-sync replicas for `min.insync.replicas`.",
-    levels="A violation. Not judged if a node is struck by a fault and `states` has no voters or no ISR, and after"
-    " content was lost or a setting changed.",
+    levels="A violation. Not judged if a node is struck by a fault and `states` has no voters or no ISR, if any fault"
+    " may have lost content, and after a setting changed.",
     counted="outages, by partition",
     evidence="the produce that began first, and the one that ended last",
     find=find,

@@ -38,7 +38,7 @@ def find(log: PartitionLog) -> Iterable[Anomaly]:
 
 
 def _groups(log: PartitionLog, values: Int64s) -> Iterable[Indexes]:
-    """Return the responses that contain one of the three offsets, grouped by leader epoch and node."""
+    """Return the leader's responses that contain the offset in `values`, grouped by leader epoch and node."""
     states = log.rows.states
     rows = np.flatnonzero(states.from_leader & (values != NO_OFFSET))
     if not len(rows):

@@ -1,4 +1,4 @@
-"""`zombie-producer`: a fenced producer wrote (KIP-98 fences by epoch, KIP-360 and KIP-890 bump it).
+"""`zombie-producer`: a fenced producer wrote (KIP-98 fences by epoch; KIP-360 and KIP-890 bump the epoch).
 
 Choices. Of one producer id the higher epoch is newer. Another id is newer if it was returned by an init_producer_id
 that was invoked after the first id had been in use; the numbers themselves have no order, because brokers allocate ids
@@ -31,12 +31,12 @@ _NEVER_ALLOCATED: Final = -(2**63)
 
 @dataclass(frozen=True, slots=True)
 class _Uses:
-    """Operations that are ok and whose producer id and epoch are known, by transactional id."""
+    """Operations that are ok and have a transactional id and a known producer id and epoch."""
 
     txn: Indexes
     """Number of the transactional id."""
     producer: Indexes
-    """Number of the producer id of that transactional id, ascending with `txn`."""
+    """Number of the pair of transactional id and producer id, in the order of these pairs."""
     epoch: Int64s
     invoke_ns: Int64s
     complete_ns: Int64s
@@ -93,7 +93,7 @@ def _uses(rows: pa.Table) -> _Uses:
 
 
 def _newer_epoch_was_used(uses: _Uses) -> Flags:
-    """Whether, per use, one with the same id and a higher epoch had completed before it was invoked."""
+    """Whether, per use, one of the same producer id with a higher epoch had completed before it was invoked."""
     count = len(uses.txn)
     is_invocation = np.repeat([True, False], count)
     time_ns = np.concatenate([uses.invoke_ns, uses.complete_ns])
@@ -110,7 +110,7 @@ def _newer_epoch_was_used(uses: _Uses) -> Flags:
 
 
 def _successors_known_ns(uses: _Uses) -> Int64s:
-    """Return, per producer id, when the first id that replaced it for certain was known to be in use, else NEVER_NS."""
+    """Return, per producer id, when an id that certainly replaced it was first known to be in use, else NEVER_NS."""
     count = int(uses.producer.max()) + 1
     known_ns, allocated_ns = np.full(count, NEVER_NS, np.int64), np.full(count, NEVER_NS, np.int64)
     np.minimum.at(known_ns, uses.producer, uses.complete_ns)
