@@ -158,7 +158,7 @@ class _Process:
             self._shell.close_all()
 
     def _changed(self) -> None:
-        """Open the listeners, report readiness or end, by the node's state. Called after every event."""
+        """Open the listeners, report readiness or end the process, depending on the state. Called after every event."""
         if self._node.is_stopped:
             self._end()
         elif self._serving is None and self._node.is_serving:
