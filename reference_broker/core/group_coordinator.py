@@ -160,7 +160,7 @@ class GroupCoordinator:
             settled(ErrorCode.none, now)
 
     def await_stable(self, groups: Iterable[GroupOffsets], settled: Stable, now: Now) -> None:
-        """Wait until everything that is appended to these partitions is committed, or until the timeout.
+        """Wait until all records that these partitions have now are committed, or until the timeout.
 
         `settled` then receives the error of each partition, possibly at once.
         """

@@ -215,7 +215,7 @@ class Node:
 
     @property
     def has_caught_up(self) -> bool:
-        """Whether the broker has received the metadata, first up to the high watermark that this node knew."""
+        """Whether the broker receives the metadata: it is registered, and this node has caught up with the log."""
         return self._has_caught_up
 
     @property

@@ -97,7 +97,8 @@ class Elections:
     def remove_from_isrs(self, broker_id: int) -> list[PartitionChangeRecord]:
         """Return the changes that remove a broker from every ISR, and that elect other leaders where it led.
 
-        A broker that is the last member of an ISR stays in it, and the partition has no leader.
+        If the broker is the last member of an ISR, it stays in the ISR and the partition has no leader, unless another
+        leader is elected uncleanly.
         """
         partitions = (partition for partition in self.image.partitions() if broker_id in partition.isr)
         changes = (
@@ -142,7 +143,7 @@ class Elections:
     # Requests and timers
 
     def elect_leader(self, topic: str, index: int, election_type: ElectionType) -> PartitionChangeRecord:
-        """Return the change that elects a requested leader. Raises `ControllerError`, as for ELECTION_NOT_NEEDED."""
+        """Return the change of a requested election. Raises `ControllerError`, for example ELECTION_NOT_NEEDED."""
         partition = self.image.partition(topic, index)
         if partition is None:
             message = (

@@ -13,7 +13,7 @@ The checks of one partition, in the order of `validateAlterPartitionData`:
 | the sender is not the leader                                                | INVALID_REQUEST(42)              |
 | the partition epoch is older than the controller's                          | INVALID_UPDATE_VERSION(95)       |
 | the ISR is empty, has duplicates or non-replicas, or lacks the leader       | INVALID_REQUEST(42)              |
-| RECOVERING with several ISR members, or although the leader is RECOVERED    | INVALID_REQUEST(42)              |
+| RECOVERING is proposed with several ISR members, or for a RECOVERED leader  | INVALID_REQUEST(42)              |
 | a member is unregistered, fenced, shutting down or has another broker epoch | INELIGIBLE_REPLICA(107)          |
 
 A change that completes a reassignment may change the leader. It is applied, and the response is

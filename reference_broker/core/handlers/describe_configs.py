@@ -4,8 +4,8 @@ Follows: kafka.server.ConfigHelper (KIP-133, KIP-226, KIP-569).
 
 - For a topic, the response has all of Kafka's topic properties. A value is the topic's own (source 1), the broker's
   (2-4) or the default (5). Invalid name: INVALID_TOPIC_EXCEPTION(17). Unknown topic: UNKNOWN_TOPIC_OR_PARTITION(3).
-- For the id of this broker, it has the properties that this broker uses, and all that were set dynamically. Another
-  broker's id: INVALID_REQUEST(42). For the empty id, it has the dynamic defaults of all brokers.
+- For the id of this broker, the response has the properties that this broker uses, and all that were set dynamically.
+  Another broker's id: INVALID_REQUEST(42). For the empty id, the response has the dynamic defaults of all brokers.
 - The value of a property that this broker does not know is omitted, since it may be a secret.
 - Synonyms on request: every source that has a value, the effective one first. Version 3 adds types (KIP-569).
 - A resource that occurs again in the request: INVALID_REQUEST(42). Kafka describes it again.

@@ -2,8 +2,8 @@
 
 Follows: kafka.server.KafkaApis (KIP-430, KIP-516, KIP-590).
 
-- The response lists the brokers that have the client's listener and are not fenced, with their endpoints on it. The
-  controller id is the id of a broker that forwards requests to the controller.
+- The response lists the brokers that have the client's listener and are not fenced, with their endpoints on this
+  listener. The controller id is the id of a broker that forwards requests to the controller.
 - All topics are selected by an empty list in version 0, and by null in later versions.
 - Unknown name: UNKNOWN_TOPIC_OR_PARTITION(3); the topic is created if `auto.create.topics.enable` and the request (from
   version 4) permit it. Invalid name: INVALID_TOPIC_EXCEPTION(17).

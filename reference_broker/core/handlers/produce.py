@@ -13,7 +13,8 @@ Follows: kafka.server.ReplicaManager (KIP-32, KIP-98, KIP-110, KIP-135, KIP-467,
 - Unknown topic name or partition: UNKNOWN_TOPIC_OR_PARTITION(3). From version 13 topics have ids; unknown id:
   UNKNOWN_TOPIC_ID(100) (KIP-516). Another broker leads: NOT_LEADER_OR_FOLLOWER(6), from version 10 with the leader and
   its endpoint (KIP-951).
-- A client may write to internal topics only with the client id of Kafka's admin client: INVALID_TOPIC_EXCEPTION(17).
+- Only a client with the client id of Kafka's admin client may write to internal topics. Any other client id:
+  INVALID_TOPIC_EXCEPTION(17).
 - A transactional batch in a request without a transactional id: TRANSACTIONAL_ID_AUTHORIZATION_FAILED(53) for all
   partitions of the request.
 

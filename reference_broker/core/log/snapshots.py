@@ -33,7 +33,7 @@ class ProducerSnapshots:
     def take(self, producers: ProducerStateManager, offset: int, log_start_offset: int) -> list[str]:
         """Write a snapshot at an offset above the log start, unless one exists there.
 
-        Return a list of the written path, which the caller must flush, or an empty list.
+        Return the written path in a list, so that the caller flushes it, or an empty list.
         """
         if offset <= log_start_offset or self._disk.exists(self._path(offset)):
             return []

@@ -4,8 +4,8 @@ Follows: org.apache.kafka.storage.internals.log.UnifiedLog.
 
 Rules of this file:
 - `append` validates a client's batch and assigns its offset; `append_as_follower` appends a leader's batches byte for
-  byte. Both call `append_placed`, which the quorum calls directly. Offsets increase, and a batch never changes
-  afterwards. Offsets from `log_start_offset` to `log_end_offset` can be read.
+  byte. Both call `append_placed`; the quorum calls it directly. Offsets increase, and an appended batch never
+  changes. Offsets from `log_start_offset` to `log_end_offset` can be read.
 - Records below `recovery_point` survive a crash. When the log is opened after a crash, later batches are verified, and
   the log is truncated before the first incomplete or corrupt batch (`loading`).
 - Segments, indexes, epochs and producer state are consistent after every call: a rejected batch changes none of them.

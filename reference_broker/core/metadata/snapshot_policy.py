@@ -8,12 +8,13 @@ Follows: org.apache.kafka.image.publisher.SnapshotGenerator (KIP-630).
 | `metadata.log.max.snapshot.interval.ms`           | the last snapshot is older when the high watermark advances;  |
 |                                                   | 0: never                                                      |
 
-After that, the oldest snapshot and the log before the second one are deleted:
+After a snapshot is written, the oldest snapshot and the log before the second oldest are deleted, as long as one of
+these conditions holds:
 
-| property                                          | deletion is repeated                                          |
+| property                                          | condition                                                     |
 |---------------------------------------------------|---------------------------------------------------------------|
-| `metadata.max.retention.bytes`                    | while log and snapshots are larger in total; negative: never  |
-| `metadata.max.retention.ms`                       | while the oldest snapshot is older; negative: never           |
+| `metadata.max.retention.bytes`                    | log and snapshots are larger in total; negative: never        |
+| `metadata.max.retention.ms`                       | the oldest snapshot is older; negative: never                 |
 
 Every node writes its own snapshots of the applied records, and keeps at least the newest. A snapshot's batches have at
 most 1,024 records, as in Kafka.

@@ -2,9 +2,10 @@
 
 Follows: org.apache.kafka.raft.VoterSet (KIP-595, KIP-853).
 
-A voter is identified by its node id, and by its directory id if the set has that. A node that restarts with an empty
-disk has another directory id. In a set with directory ids it is then no longer a voter, because it could vote twice in
-an epoch. The voters of `controller.quorum.voters` have no directory ids, so such a node remains a voter, as in Kafka.
+A voter is identified by its node id, and by its directory id if the set contains that id. A node that restarts with an
+empty disk has another directory id. In a set with directory ids it is then no longer a voter, because it could vote
+twice in an epoch. The voters of `controller.quorum.voters` have no directory ids, so such a node remains a voter, as in
+Kafka.
 """
 
 from collections.abc import Iterable
