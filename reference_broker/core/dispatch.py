@@ -49,7 +49,7 @@ def serve(
 ) -> None:
     """Call the handler of a request, whose response may be deferred. Raises `MalformedRequestError`.
 
-    :param envelope: the Envelope request that contains this one; null if a client has sent it to this node.
+    :param envelope: the Envelope request that contains this one; null if this one was sent to this node directly.
     """
     api = (CONTROLLER_APIS if connection.is_controller else BROKER_APIS).get(header.api_key)
     if api is None or not api.min_version <= header.api_version <= api.max_version:

@@ -58,7 +58,7 @@ from reference_broker.protocol.steps import Steps
 
 _RAFT = "raft"
 _RESIGNATION_MAX_MS = 1_000
-"""Time for which a stopping leader of the quorum waits for another leader; an election takes a fraction of it."""
+"""Time for which a stopping voter waits until another node leads; an election takes a fraction of this time."""
 
 _NO_QUORUM_MAX_MS = 1_500
 """Time for which a stopping broker waits for a quorum; an election takes less time."""

@@ -227,6 +227,6 @@ class LogTruncated(PartitionEvent):
 
 @dataclass(frozen=True, slots=True)
 class LogFullyTruncated(PartitionEvent):
-    """A removal of all records of a follower, because the leader's log starts above the end of its log."""
+    """A removal of all records of a follower, because the leader's log starts above the end of the follower's."""
 
     log_start_offset: int

@@ -144,7 +144,7 @@ class _Compiler:
 
 
 class _Function:
-    """One function of the generated source: the writer of one class."""
+    """One function of the generated source, which writes one class, or a part of it, which writes one field."""
 
     def __init__(self, compiler: _Compiler, entity_type: Any) -> None:
         self._compiler = compiler

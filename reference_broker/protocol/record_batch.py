@@ -199,10 +199,10 @@ def _summaries(header: BatchHeader, data: bytes | bytearray) -> Iterator[RecordS
 def count_records(batch: Bytes, end: int) -> Steps[int]:
     """Return the number of records of an uncompressed batch, by their lengths only.
 
-    Every append runs this loop, so it decodes the usual lengths of one and two bytes inline.
+    The append of an uncompressed batch runs this loop, so it decodes the usual lengths of one and two bytes inline.
 
     :param end: end position of the batch.
-    :raises BatchError: the last record does not end at this position.
+    :raises BatchError: a length is invalid, or the last record does not end at this position.
     """
     data, position, count, pause = batch, HEADER_SIZE_BYTES, 0, 0
     try:
