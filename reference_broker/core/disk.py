@@ -3,9 +3,9 @@
 The server implements the port with real files, the simulation with a disk that injects faults.
 
 Rules of an implementation:
-- Paths are relative to the log directory and separated by `/`, without one at the end of a directory.
-- Nothing is durable before `flush` (content) and `flush_directory` (names), except for `replace`. Flushing many files
-  in one call costs little more than flushing one.
+- Paths are relative to the log directory. Their parts are separated by `/`; a directory's path does not end with `/`.
+- `flush` makes the content of files durable, and `flush_directory` the names. Before that, only the result of `replace`
+  is durable. Flushing many files in one call costs little more than flushing one.
 - A failure is an `OSError`, and means that the log directory is lost: the core never tries to repair it.
 """
 
@@ -18,11 +18,11 @@ class Disk(Protocol):
 
     @property
     def opened_per_event(self) -> int:
-        """Maximum number of new logs that one event creates, because each needs several flushes."""
+        """Maximum number of new logs that one event creates. It is limited because each log needs several flushes."""
         ...
 
     def exists(self, path: str) -> bool:
-        """Whether a file or directory is there."""
+        """Whether a file or directory exists."""
         ...
 
     def list(self, directory: str) -> list[str]:
@@ -75,7 +75,7 @@ class Disk(Protocol):
 
 
 class FileTable(MutableMapping[str, bytearray]):
-    """Files by path, stored by directory, so that listing one of thousands of logs is cheap."""
+    """Files by path. They are grouped by directory, so that it is cheap to list one of thousands of directories."""
 
     def __init__(self, files: Mapping[str, bytearray]) -> None:
         self.by_directory: dict[str, dict[str, bytearray]] = {}
@@ -125,7 +125,7 @@ class MemoryDisk:
         self._files = FileTable(files)
 
     def exists(self, path: str) -> bool:
-        """Whether a file or directory is there."""
+        """Whether a file or directory exists."""
         return path in self._files or path in self._directories
 
     def list(self, directory: str) -> list[str]:

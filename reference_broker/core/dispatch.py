@@ -26,7 +26,7 @@ because a node has one thread where Kafka has several."""
 
 
 def handle(node: ServingNode, connection: Connection, frame: bytes, now: Now) -> None:
-    """Handle a request. Responses and requests to other nodes are among the node's effects."""
+    """Handle a request. The node's effects then contain responses, and requests to other nodes."""
     try:
         header = read_header(frame)
         apis = CONTROLLER_APIS if connection.is_controller else BROKER_APIS
@@ -49,7 +49,7 @@ def serve(
 ) -> None:
     """Call the handler of a request, whose response may be deferred. Raises `MalformedRequestError`.
 
-    :param envelope: the Envelope request that contains it.
+    :param envelope: the Envelope request that contains this one; null if this one was sent to this node directly.
     """
     api = (CONTROLLER_APIS if connection.is_controller else BROKER_APIS).get(header.api_key)
     if api is None or not api.min_version <= header.api_version <= api.max_version:

@@ -19,7 +19,7 @@ from reference_broker.protocol.errors import ErrorCode
 
 
 def wrap(request: Request) -> Any:
-    """Return an Envelope request, kio's entity, that contains a request."""
+    """Return kio's entity of an Envelope request that contains a request."""
     from kio.schema.envelope.v0.request import EnvelopeRequest
 
     return EnvelopeRequest(
@@ -31,7 +31,7 @@ def wrap(request: Request) -> Any:
 
 @cache
 def _anonymous() -> bytes:
-    """Return a serialized principal: a version, then the message (`DefaultKafkaPrincipalBuilder.serialize`)."""
+    """Return `User:ANONYMOUS` as version and message, in the form of `DefaultKafkaPrincipalBuilder.serialize`."""
     from kio.schema.default_principal_data.v0.data import DefaultPrincipalData
 
     message: Any = DefaultPrincipalData
@@ -40,9 +40,11 @@ def _anonymous() -> bytes:
 
 
 def in_envelope(envelope: Request, response: Any, data: bytes) -> Any:
-    """Return the Envelope response for a response. NOT_CONTROLLER becomes the envelope's error, and the broker retries.
+    """Return the Envelope response that contains a response.
 
-    :param data: the encoded response, its length first.
+    If an error code in the response is NOT_CONTROLLER, it becomes the envelope's error, and the broker retries.
+
+    :param data: the encoded response, with its length prefix.
     """
     if ErrorCode.not_controller in _error_codes(response):
         return envelope.replies.EnvelopeResponse(error_code=ErrorCode.not_controller, response_data=None)
@@ -61,7 +63,7 @@ def _error_codes(entity: Any) -> Iterator[ErrorCode]:
 
 @cache
 def _fields_with_errors(entity_type: Any) -> tuple[list[str], list[str]]:
-    """Return the fields that are error codes, and the arrays whose elements contain some."""
+    """Return the fields that are error codes, and the arrays whose elements contain error codes."""
     codes, arrays = [], []
     for name, hint in get_type_hints(entity_type).items():
         inner = without_null(hint)

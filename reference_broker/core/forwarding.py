@@ -29,7 +29,10 @@ def handle(broker: Broker, request: Request, now: Now) -> RequestOutcome:
 
 
 def forward(broker: Broker, request: Request, on_response: Callable[[bytes], None], now: Now) -> RequestOutcome:
-    """Forward a request, and pass the controller's response, with its header, to `on_response`."""
+    """Forward a request, and pass the controller's response, with its header, to `on_response`.
+
+    If the request cannot be forwarded, `on_response` is not called, and the client receives an error.
+    """
     _Forwarded(broker, request, on_response, now.monotonic_ms + _FORWARDING_TIMEOUT_MS).attempt(now)
     return RequestOutcome.DEFERRED
 

@@ -6,8 +6,8 @@ A group's partition is the hash of its name modulo the number of partitions. If 
 partition, the error is NOT_COORDINATOR(16). While the partition's log is being loaded, it is
 COORDINATOR_LOAD_IN_PROGRESS(14).
 
-A commit is appended with acks=all; the response is sent when it is committed. Errors of the partition are returned as
-errors of the coordinator, which clients retry (`_COORDINATOR_ERRORS`).
+A commit is appended with acks=all, and the response is sent when the records are committed. Errors of the partition are
+mapped to errors of the coordinator, most of which clients retry (`_COORDINATOR_ERRORS`).
 """
 
 import sys
@@ -33,7 +33,7 @@ from reference_broker.protocol.records import KeyValue, encode_batch
 Settled = Callable[[ErrorCode, Now], None]
 """Takes the error of a commit."""
 Stable = Callable[[Mapping[int, ErrorCode], Now], None]
-"""Takes the error of each partition of the topic."""
+"""Takes the error of each partition that was awaited, by its index in `__consumer_offsets`."""
 
 _COORDINATOR_ERRORS: Mapping[ErrorCode, ErrorCode] = MappingProxyType(
     {
@@ -47,10 +47,11 @@ _COORDINATOR_ERRORS: Mapping[ErrorCode, ErrorCode] = MappingProxyType(
         ErrorCode.not_enough_replicas_after_append: ErrorCode.none,
     }
 )
-"""The client's error for an error of the partition. The last error maps to `none`: the records are committed."""
+"""The error that the client receives, by the partition's error. The last one maps to `none`, because the records are
+committed."""
 
 _TOMBSTONES_PER_EVENT = 1_000
-"""Maximum number of offsets of deleted topics that one event deletes, in some 10 ms."""
+"""Maximum number of offsets of deleted topics that one event deletes. This takes about 10 ms."""
 
 _POWERS_OF_31 = [31**exponent & 0xFFFFFFFF for exponent in reversed(range(256))]
 _UTF_16 = f"utf-16-{sys.byteorder[0]}e"
@@ -106,7 +107,7 @@ class GroupCoordinator:
         self._led.pop(partition.index, None)
 
     def _load(self, offsets: GroupOffsets, now: Now) -> None:
-        """Load the log in steps, so that other requests do not wait."""
+        """Load the next piece of the log, and schedule the rest, so that other requests do not wait."""
         if self._led.get(offsets.partition.index) is offsets:
             offsets.load_more()
             if not offsets.is_loaded:
@@ -159,7 +160,10 @@ class GroupCoordinator:
             settled(ErrorCode.none, now)
 
     def await_stable(self, groups: Iterable[GroupOffsets], settled: Stable, now: Now) -> None:
-        """Wait until all appended commits of these groups are committed."""
+        """Wait until all records that these partitions have now are committed, or until the timeout.
+
+        `settled` then receives the error of each partition, possibly at once.
+        """
         required = {offsets.partition.key: offsets.partition.log.log_end_offset for offsets in groups}
 
         def on_committed(errors: Mapping[tuple[str, int], ErrorCode], then: Now) -> None:

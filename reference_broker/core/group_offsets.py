@@ -3,11 +3,11 @@
 Follows: org.apache.kafka.coordinator.group.OffsetMetadataManager.
 
 Rules of this file:
-- The state is the result of the partition's records. It is loaded from the log in pieces when the leadership begins,
-  and dropped when the leadership ends. So the next leader has the same state.
+- The state results only from the partition's records, so the next leader has the same state. It is loaded from the log
+  in pieces when the leadership begins, and dropped when the leadership ends.
 - An offset becomes visible when its record is committed, because a new leader might not have the record before that.
-  Offsets in records above the high watermark are kept separately. Each read, and each append, applies those that
-  are now below the high watermark. Kafka uses timelines (`TimelineHashMap`).
+  Offsets in records above the high watermark are kept separately. Each append, and each read of a group's offsets,
+  applies those that are now below the high watermark. Kafka uses timelines (`TimelineHashMap`).
 - A group exists if it has an offset. Members are not supported yet.
 """
 
@@ -19,7 +19,7 @@ from reference_broker.protocol.group_records import OffsetCommitKey, OffsetCommi
 from reference_broker.protocol.records import decode_batches
 
 Commit = tuple[OffsetCommitKey, OffsetCommitValue | None]
-"""A committed offset of a group and a partition; null is a tombstone."""
+"""Group and partition, and their committed offset; null is a tombstone, which deletes the offset."""
 
 _LOAD_SIZE_BYTES = 64 * 1024
 
@@ -54,16 +54,16 @@ class GroupOffsets:
     # Offsets
 
     def exists(self, group: str) -> bool:
-        """Whether the group has an offset."""
+        """Whether the group has a committed offset, or a record that is not committed yet."""
         return bool(self.committed(group)) or any(commit[0].group == group for _, commit in self._uncommitted)
 
     @property
     def groups(self) -> Collection[str]:
-        """The groups with a committed offset."""
+        """The groups with a committed offset. Records that were committed since the last read are not considered."""
         return self._committed.keys()
 
     def committed(self, group: str) -> Mapping[tuple[str, int], OffsetCommitValue]:
-        """Return all offsets of a group."""
+        """Return the committed offsets of a group, by topic and partition."""
         self._take_over_committed()
         return self._committed.get(group, {})
 
@@ -76,7 +76,7 @@ class GroupOffsets:
                     yield OffsetCommitKey(group=group, topic=topic, partition=index)
 
     def appended(self, end_offset: int, commits: Iterable[Commit]) -> None:
-        """Add appended commits below this offset, and apply those that are committed."""
+        """Add appended commits whose records end at `end_offset`, and apply those that are committed."""
         self._uncommitted.extend((end_offset, commit) for commit in commits)
         self._take_over_committed()
 
@@ -94,7 +94,7 @@ class GroupOffsets:
 
 
 def _commits(batches: bytes, from_offset: int) -> Iterator[tuple[int, Commit | None]]:
-    """Yield the offset after each record, and its commit; null for the other records of the topic."""
+    """Yield the offset after each record from `from_offset` on, and its commit, or null for another record type."""
     for offset, record in decode_batches(batches):
         if offset >= from_offset:
             yield offset + 1, None if record.key is None else decode_offset_commit(record.key, record.value)

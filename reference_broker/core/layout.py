@@ -6,7 +6,7 @@ Follows: kafka.server.KafkaConfig (KIP-500, KIP-595).
 |------------------------------|-------------------------------------------------|
 | `process.roles`              | `broker,controller`                             |
 | `listeners`                  | `CLIENT://127.0.0.1:9092,CONTROLLER://…`        |
-| `advertised.listeners`       | as `listeners`, which is the default            |
+| `advertised.listeners`       | as `listeners`, whose value is the default      |
 | `inter.broker.listener.name` | `REPLICATION`                                   |
 | `controller.listener.names`  | `CONTROLLER`                                    |
 | `controller.quorum.voters`   | `1@b1.kafka.test:9093,2@b2.kafka.test:9093`     |
@@ -29,8 +29,8 @@ CONTROLLER_LISTENER = "CONTROLLER"
 class Layout:
     """Roles, listeners and voters of a node.
 
-    :param listeners: the endpoints that it binds.
-    :param advertised: the endpoints in metadata responses, without the controller's.
+    :param listeners: the endpoints that the node binds.
+    :param advertised: the endpoints in metadata responses, without the controller's; empty if the node is not a broker.
     """
 
     is_broker: bool

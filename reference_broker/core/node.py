@@ -12,10 +12,11 @@ an argument. Effects are collected (`take_effects`), because one event may compl
 Rules of this file:
 - A node decides nothing. It passes the output of one part to the others, in order, until no output is left.
 - A controller is active when its node leads and every committed record is applied (KIP-595), that is, when the high
-  watermark is above the start of its epoch.
-- As in Kafka, a broker receives the metadata when this node has applied the log up to the high watermark that it knows,
-  and every change after that. It applies a change before the controller responds to the request that caused the change.
-- Voters are nodes with the controller's role; a broker alone follows the log as an observer.
+  watermark is above the start offset of the leader's epoch.
+- A broker first receives the metadata when it is registered and this node has applied the log up to the high watermark
+  that the node knows. After that it receives every change. It applies a change before the controller responds to the
+  request that caused the change.
+- Nodes with the controller's role are voters; a node that is only a broker follows the log as an observer.
 """
 
 import sys
@@ -57,7 +58,7 @@ from reference_broker.protocol.steps import Steps
 
 _RAFT = "raft"
 _RESIGNATION_MAX_MS = 1_000
-"""Time for which a stopping leader of the quorum waits for another leader; an election takes a fraction of it."""
+"""Time for which a stopping voter waits until another node leads; an election takes a fraction of this time."""
 
 _NO_QUORUM_MAX_MS = 1_500
 """Time for which a stopping broker waits for a quorum; an election takes less time."""
@@ -65,7 +66,7 @@ _WATCH_MS = 100
 
 
 class Node:
-    """A node, restored from its disk as the last stop or crash left it.
+    """A node, restored from the state that the last run left on its disk.
 
     :param properties: this node's properties in Kafka's format; `layout` is parsed from them.
     :param new_uuid: generates topic ids and other UUIDs.
@@ -151,7 +152,7 @@ class Node:
         self._settle(now)
 
     def shut_down(self, now: Now) -> None:
-        """Begin a controlled shutdown, until `is_stopped`. Its duration is bounded."""
+        """Begin a controlled shutdown, which is complete when `is_stopped` is true. Its duration is bounded."""
         if self.broker is None:
             self._leave_quorum(now)
         else:
@@ -214,7 +215,7 @@ class Node:
 
     @property
     def has_caught_up(self) -> bool:
-        """Whether the broker has received all metadata up to the high watermark that this node knew."""
+        """Whether the broker receives the metadata: it is registered, and this node has caught up with the log."""
         return self._has_caught_up
 
     @property
@@ -378,7 +379,7 @@ class Node:
         if self._has_caught_up:
             self.broker.on_metadata_update(delta, now)
         elif self._is_caught_up and self.broker.epoch != UNKNOWN_EPOCH:
-            # Until the registration of this incarnation is committed, the image has the previous one's leaderships.
+            # Until this incarnation's registration is committed, the image has the leaderships of the previous one.
             # This broker must not resume them: a power cut may have removed records that other replicas have.
             self._has_caught_up = True
             self.broker.on_metadata_update(MetadataDelta(everything=True), now)

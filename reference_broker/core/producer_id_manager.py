@@ -41,7 +41,7 @@ class ProducerIdManager:
         return len(self._block)
 
     def generate_producer_id(self, callback: ProducerIdCallback, now: Now) -> None:
-        """Call `callback` with a new id, perhaps at once."""
+        """Call `callback` with a new id, perhaps at once, or with null if no block is allocated."""
         self._waiting.append(callback)
         if self._block:
             self._serve(now)

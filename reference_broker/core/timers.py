@@ -13,7 +13,7 @@ from reference_broker.core.clock import Now
 
 Action = Callable[[Now], None]
 _CANCELLED_MIN = 256
-"""Minimum number of cancelled timers for which the heap is rebuilt."""
+"""The heap is rebuilt only if it has more cancelled timers than this."""
 
 
 @dataclass(slots=True, eq=False)
@@ -57,7 +57,7 @@ class Timers:
                 self._cancelled = 0
 
     def set_periodic(self, first_ms: int, period_ms: int, action: Action) -> None:
-        """Schedule an action, and again one period after each run."""
+        """Schedule an action for the first time, and then again one period after each run."""
 
         def fire(now: Now) -> None:
             self.set(now.monotonic_ms + period_ms, fire)
@@ -74,9 +74,9 @@ class Timers:
     def fire(self, now: Now, actions_max: int = sys.maxsize) -> None:
         """Run the actions that are due. Timers that these actions set wait for the next call, even if they are due.
 
-        So other events are processed between the steps of long work.
+        So other events can be processed between the steps of long work.
 
-        :param actions_max: maximum number of actions to run; the others wait for the next call, too.
+        :param actions_max: maximum number of actions to run; the others wait for the next call too.
         """
         set_meanwhile = next(self._sequence)
         run = 0

@@ -5,7 +5,8 @@ The observer is given at construction, through `Runtime`.
 Rules of this file:
 - An event is a value that describes an action of the core. The core never reads it, and no observer may modify it.
 - A tracer is called during the event, while an input is processed; an exception in it ends that processing.
-- An event that refers to an object of the core, for an observer that needs its state, is defined beside that object.
+- An observer may need the state of an object of the core. An event that refers to such an object is defined in the
+  module of that object.
 """
 
 from collections.abc import Callable, Hashable, Sequence
@@ -226,6 +227,6 @@ class LogTruncated(PartitionEvent):
 
 @dataclass(frozen=True, slots=True)
 class LogFullyTruncated(PartitionEvent):
-    """A removal of all records of a follower, because the leader's log starts above the end of its log."""
+    """A removal of all records of a follower, because the leader's log starts above the end of the follower's."""
 
     log_start_offset: int

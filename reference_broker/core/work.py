@@ -2,7 +2,7 @@
 
 Rules of this file:
 - The first step runs at once; most requests have only one step.
-- The remaining steps run one per event. One request is completed after the other, which limits the memory.
+- The remaining steps run one per event. All steps of one request run before those of the next, which limits the memory.
 - State may change between two steps. So work uses immutable values, and its result is checked against the new state.
 """
 
@@ -37,7 +37,7 @@ class Work:
     """The unfinished work of a node.
 
     :param timers: schedule the next step.
-    :param fail: called with a request whose work raised an exception, before the exception is raised.
+    :param fail: called with the request if a step after the first one raises an exception, which is then raised again.
     """
 
     def __init__(self, timers: Timers, fail: Callable[[Request], None]) -> None:

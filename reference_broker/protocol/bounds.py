@@ -5,12 +5,12 @@ kio's reader differs from Kafka's in these points, which a walk over the bytes c
 - kio allocates memory for the claimed length of an array, and a length of 2^31 ends the process. As Kafka's readers do,
   the walk rejects an array with more elements than bytes are left, a string or tagged field that is longer than the
   bytes that are left, and a string of more than 32,767 bytes.
-- kio reads any number of elements. The walk allows `ELEMENTS_MAX` per request, because a node decodes a request, and
+- kio reads any number of elements. The walk allows `ELEMENTS_MAX` per message, because a node decodes a request, and
   encodes its response, in one step of its only thread. Kafka has several threads for requests. It limits only the bytes
   of a request (`socket.request.max.bytes`), and the records that one request to the controller may write (10,000).
 - kio rejects unknown tagged fields, which a newer client may send and a server must skip (KIP-482). The walk records
   where they are, and `bounds_checker` removes them.
-- kio reads null in a field that is not nullable. The walk rejects it, as Kafka's readers do.
+- kio accepts null in a field that is not nullable. The walk rejects it, as Kafka's readers do.
 
 A walk consists of nested functions, compiled once per message class from kio's dataclasses. It creates no values.
 """
@@ -26,14 +26,15 @@ from reference_broker.protocol.errors import MalformedRequestError
 Cut = tuple[int, int, bytes]
 """Start and end of a range of bytes, and its replacement, which is usually empty."""
 ELEMENTS_MAX = 10_000
-"""Limit of the elements of all arrays of a request: Kafka's limit of the records that a request to the controller may
-write (`QuorumController.MAX_RECORDS_PER_USER_OP`). Work of more than 50 ms is done in steps (`protocol.steps`)."""
+"""Limit of the number of array elements and tagged fields in a message. It is the number of records that a request to
+Kafka's controller may write (`QuorumController.MAX_RECORDS_PER_USER_OP`). Work of more than 50 ms is done in steps
+(`protocol.steps`)."""
 STRING_MAX_BYTES = 0x7FFF
 """Limit of a string in Kafka's readers, in flexible versions too."""
 
 
 class Cuts(list[Cut]):
-    """The cuts that a walk has found, and the number of array elements that it has visited."""
+    """The cuts that a walk has found, and the number of array elements and tagged fields that it has visited."""
 
     def __init__(self, elements: int = 0) -> None:
         super().__init__()
@@ -72,9 +73,10 @@ _NO_TAGGED_FIELDS = b"\x00"
 
 
 def bounds_checker(message_type: Any) -> Callable[[bytes, int], tuple[bytes, int]]:
-    """Return a function from a frame and the position of a message to bytes and a position that kio can read.
+    """Return a function that validates the message at a position of a frame, and returns bytes and a position for kio.
 
-    It returns its arguments unless the message has unknown tagged fields.
+    The function returns its arguments unless the message has unknown tagged fields, which it removes. It raises
+    `MalformedRequestError`.
     """
     walk = _entity_walk(message_type)
 
@@ -234,7 +236,10 @@ def _array_walk(element: Walk, read_length: Callable[[bytes, int], tuple[int, in
 
 
 def _length_reader(flexible: bool, legacy: struct.Struct, nullable: bool) -> Callable[[bytes, int], tuple[int, int]]:
-    """Return a reader of lengths: a varint of length + 1 in flexible versions, else a signed integer; 0 for null."""
+    """Return a reader of lengths, which returns 0 for null.
+
+    A length is a varint of length + 1 in flexible versions, otherwise a signed integer.
+    """
 
     def read_compact(frame: bytes, position: int) -> tuple[int, int]:
         length, position = _read_varint(frame, position)

@@ -96,7 +96,7 @@ def _epoch_ms(moment: datetime | None) -> int:
 class SharedArray(tuple[Any, ...]):  # noqa: SLOT001 - a tuple cannot have slots that hold a value
     """An array that several elements of a message contain, with its encoding.
 
-    :ivar encoded: the bytes of the array, null until it is encoded. One array belongs to one version of one API.
+    :ivar encoded: the bytes of the array; null until it is encoded. They are valid only for one version of one API.
     """
 
     encoded: bytes | None = None
@@ -144,7 +144,7 @@ class _Compiler:
 
 
 class _Function:
-    """One function of the source."""
+    """One function of the generated source, which writes one class, or a part of it, which writes one field."""
 
     def __init__(self, compiler: _Compiler, entity_type: Any) -> None:
         self._compiler = compiler

@@ -1,4 +1,4 @@
-"""Length prefix of requests: splits a stream of bytes into frames, each a size of four bytes and the message.
+"""Framing of requests: splits a stream of bytes into frames, which have a length prefix of four bytes.
 
 Follows: org.apache.kafka.common.network.NetworkReceive.
 

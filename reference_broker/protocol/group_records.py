@@ -3,11 +3,11 @@
 Follows: org.apache.kafka.coordinator.group.GroupCoordinatorRecordSerde.
 
 The schemas are `common/message/OffsetCommit{Key,Value}.json` in the `kafka-group-coordinator` jar of Kafka 4.3. A key
-starts with its record type (1, in very old logs 0), a value with its version, each an int16. A null value (tombstone)
-deletes the offset.
+starts with its record type, an int16 (1, in very old logs 0). A value starts with its version, an int16. A null value
+(tombstone) deletes the offset.
 
-Values are written in version 3. Other versions are read: 0 to 2 have no leader epoch, and 1 has a trailing expiry
-timestamp that is ignored; 4 has a topic id as a tagged field.
+Values are written in version 3. Other versions can be read too. Versions 0 to 2 have no leader epoch. Version 1 has an
+expiry timestamp at its end, and version 4 a topic id as a tagged field; both are ignored.
 """
 
 import struct

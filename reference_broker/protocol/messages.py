@@ -3,8 +3,8 @@
 Rules of this file:
 - Codecs are created lazily: classes are imported when the first request of a version arrives. A broker with one modern
   client loads a dozen of kio's eight hundred modules.
-- A handler serves all versions of its API. It reads fields that some versions lack by `getattr(request, field,
-  default)`, and builds its response with `Replies`, which omits fields that the version lacks.
+- A handler serves all versions of its API. It uses `getattr(body, field, default)` for fields that some versions lack,
+  and builds its response with `Replies`, which omits fields that the version lacks.
 - Unknown tagged fields are skipped (KIP-482). The response of ApiVersions always has header version 0 (KIP-511), as
   defined in kio's schema.
 """
@@ -51,7 +51,7 @@ def read_header(frame: bytes) -> RequestHeader:
 
 
 def _read_client_id(frame: bytes, *, flexible: bool) -> tuple[str | None, int]:
-    """Decode the rest of the header: client id, never compact (KIP-511), and tagged fields. Return the end as well."""
+    """Return the client id, which is never compact (KIP-511), and the end of the header after its tagged fields."""
     position = _FIXED_HEADER.size + _CLIENT_ID_SIZE.size
     if len(frame) < position:
         raise MalformedRequestError("the request ends inside its header")

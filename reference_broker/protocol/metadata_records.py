@@ -4,8 +4,8 @@ Follows: org.apache.kafka.metadata.MetadataRecordSerde (KIP-631).
 
 The schemas are `common/metadata/*.json` in the `kafka-metadata` jar of Kafka 4.3.1; a test compares every field. A
 record is written in its newest version, as `metadata.version` 4.3-IV0 requires. Older versions are read, with defaults
-for fields that they lack: `since` in a field's metadata is the first version that has it. A tagged field may be absent
-in every version.
+for fields that they lack: `since` in a field's metadata is the first version that has the field. Tagged fields are
+optional in every version.
 
 The value of a metadata record has the frame version (1), the record's API key and its version as unsigned varints, and
 then the body. Its key is null. Kafka's `kafka-dump-log --cluster-metadata-decoder` prints the records.
@@ -138,7 +138,7 @@ class PartitionRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigRecord:
-    """New value of a property of a topic (type 2) or a broker (type 4), which is removed if the value is null."""
+    """New value of a property of a topic (type 2) or a broker (type 4). Null removes the property."""
 
     __type__: ClassVar = EntityType.data
     __version__: ClassVar[int] = 0
@@ -177,7 +177,7 @@ class PartitionChangeRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FenceBrokerRecord:
-    """Fencing of a broker, since metadata version 3.3-IV2 replaced by `BrokerRegistrationChangeRecord`."""
+    """Fencing of a broker. `BrokerRegistrationChangeRecord` replaces it since metadata version 3.3-IV2."""
 
     __type__: ClassVar = EntityType.data
     __version__: ClassVar[int] = 0
@@ -189,7 +189,7 @@ class FenceBrokerRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnfenceBrokerRecord:
-    """Unfencing of a broker, since metadata version 3.3-IV2 replaced by `BrokerRegistrationChangeRecord`."""
+    """Unfencing of a broker. `BrokerRegistrationChangeRecord` replaces it since metadata version 3.3-IV2."""
 
     __type__: ClassVar = EntityType.data
     __version__: ClassVar[int] = 0
@@ -336,7 +336,7 @@ def decode_metadata_record(value: bytes) -> MetadataRecord | None:
 
 @cache
 def _reader(record_type: Any, version: int) -> Callable[[bytes, int], Any]:
-    """Return the reader of a version's bodies as records of the newest version."""
+    """Return a function that reads the body of a record in this version, and returns a record in the newest version."""
     fields = dataclasses.fields(record_type)
     present = [entry for entry in fields if entry.metadata.get("since", 0) <= version]
     if len(present) == len(fields):

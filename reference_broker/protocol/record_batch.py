@@ -10,8 +10,8 @@ A batch is a header of 61 bytes, then the records, which may be compressed toget
 Rules of this file:
 - The checksum (CRC-32C) covers the bytes from the attributes on. Base offset and leader epoch precede it, so a broker
   assigns them without a new checksum. A broker that sets a timestamp must compute the checksum again.
-- Records are decoded only if the protocol requires it: to check keys on a compacted topic, to look up a timestamp, and
-  to count the records.
+- A client's records are decoded only if the protocol requires it: to check the keys or the timestamps of a batch that
+  is appended, and to look up a timestamp. To count records, only their lengths are read.
 """
 
 import struct
@@ -199,10 +199,10 @@ def _summaries(header: BatchHeader, data: bytes | bytearray) -> Iterator[RecordS
 def count_records(batch: Bytes, end: int) -> Steps[int]:
     """Return the number of records of an uncompressed batch, by their lengths only.
 
-    Every append runs this loop, so it decodes the usual lengths of one and two bytes inline.
+    The append of an uncompressed batch runs this loop, so it decodes the usual lengths of one and two bytes inline.
 
     :param end: end position of the batch.
-    :raises BatchError: the last record does not end at this position.
+    :raises BatchError: a length is invalid, or the last record does not end at this position.
     """
     data, position, count, pause = batch, HEADER_SIZE_BYTES, 0, 0
     try:
@@ -299,12 +299,12 @@ def _gzip_parts(data: bytes) -> Iterator[bytes]:
 
 
 _SNAPPY_RATIO_MAX = 32
-"""The densest element of snappy takes three bytes and copies 64."""
+"""Upper limit of the compression ratio: the densest element of snappy takes three bytes and copies 64."""
 SNAPPY_JAVA_MAGIC = b"\x82SNAPPY\x00"
 
 
 def _arrow_parts(codec: Codec, data: bytes) -> Iterator[bytes]:
-    """Decompress with Arrow, which is imported here only, because the import takes 50 MB."""
+    """Decompress with Arrow, which is imported only for a batch that needs it, because the import takes 50 MB."""
     import io
 
     import pyarrow as pa

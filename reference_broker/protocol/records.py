@@ -2,11 +2,11 @@
 
 Follows: org.apache.kafka.common.record.internal.DefaultRecord.
 
-Batches of clients are not decoded here: `record_batch` reads only their headers. A record is
+In batches of other topics, no keys and values are decoded (`record_batch`). A record has the form
 
     length | attributes 1 | timestamp delta | offset delta | key length | key | value length | value | headers count
 
-with lengths and deltas as zigzag varints; a length of -1 means null.
+where lengths, deltas and the headers count are zigzag varints. A length of -1 means null.
 """
 
 from collections.abc import Iterator, Sequence

@@ -2,7 +2,8 @@
 
 In an idle cluster a follower sends the same Fetch request twice a second and receives the same response; heartbeats are
 repeated, too. Entities are immutable and can be shared. The caches hold many short messages and a few long ones of all
-versions. They are used only for these two APIs: otherwise a node would keep the records of the last Produce requests.
+versions. They are used only for Fetch and BrokerHeartbeat: otherwise a node would keep the records of the last Produce
+requests.
 """
 
 from collections import deque
@@ -18,7 +19,7 @@ REPEATING_APIS = frozenset({1, 63})
 _CACHE_SIZE = 8
 _SHORT_CACHE_SIZE = 128
 _SHORT_MAX_BYTES, _SIZE_MAX_BYTES = 512, 128 * 1024
-"""Longer messages contain records."""
+"""Maximum sizes of a short and of a long message. Even longer messages contain records, and are not cached."""
 
 
 @lru_cache(_SHORT_CACHE_SIZE)

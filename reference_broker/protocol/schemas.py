@@ -1,8 +1,8 @@
 """kio's modules of requests and responses, by API key and version, imported at first use.
 
 The import of a module takes 1 to 4 ms, because it creates dataclasses. A node needs few of these modules at its start,
-so lazy imports save a seventh of the CPU time until it is ready. The modules have the type `Any`, because kio declares
-number types that are plain integers at run time.
+so lazy imports save a seventh of the CPU time until the node is ready. The modules have the type `Any`, because kio
+declares number types that do not accept `int`, although the values are plain integers at run time.
 """
 
 from functools import cache

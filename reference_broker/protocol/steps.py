@@ -1,6 +1,6 @@
 """Long computations in bounded steps: a generator that yields after each step and returns the result.
 
-A step takes a few milliseconds at most. A node runs one step per event and handles other requests in between
+A step usually takes a few milliseconds. A node runs one step per event and handles other requests in between
 (`core.work`); Kafka uses several request handler threads.
 """
 
@@ -17,9 +17,9 @@ ELEMENTS_PER_STEP = 256
 
 
 class Pace:
-    """Counter for the pauses of a loop over the elements of a request: `if pace.is_due(): yield`, before each element.
+    """Counter for a loop over the elements of a request, which executes `if pace.is_due(): yield` before each element.
 
-    :ivar elements: number of elements in the present step; a loop adds to it if an element takes longer than others.
+    :ivar elements: number of elements in the present step. The loop adds to it for an element that takes longer.
     """
 
     def __init__(self) -> None:

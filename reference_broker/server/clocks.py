@@ -57,7 +57,7 @@ class ShiftedClocks(Clocks):
         return Now((time.time_ns() + gained_ns + ahead_ns) // _NS_PER_MS, (now_ns + gained_ns) // _NS_PER_MS)
 
     def to_machine_s(self, monotonic_ms: int) -> float:
-        """Convert a time of the node's monotonic clock, if the rate does not change until that time."""
+        """Convert a time of the node's monotonic clock to the machine's, in seconds, as if the rate did not change."""
         since_ns, rate_ppm, gained_ns, _ = self._setting()
         left_ns = monotonic_ms * _NS_PER_MS - since_ns - gained_ns
         return (since_ns + left_ns * _PPM / (_PPM + rate_ppm)) / 1e9

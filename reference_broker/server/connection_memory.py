@@ -29,7 +29,7 @@ class Holder(Protocol):
 class ConnectionMemory:
     """Limit of the memory of all connections.
 
-    :param request_max_bytes: `socket.request.max.bytes`; a request of this size is always within the limit.
+    :param request_max_bytes: `socket.request.max.bytes`; one request of this size does not exceed the limit.
     """
 
     def __init__(self, request_max_bytes: int) -> None:

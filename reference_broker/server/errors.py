@@ -1,7 +1,7 @@
 """Errors that end a node's process: a message of one line, and exit codes."""
 
 EXIT_BROKER_FAILED = 3
-"""A port, the data directory or a disk failed."""
+"""The broker cannot start or continue, for example because of a port, the data directory or a disk."""
 EXIT_USAGE = 4
 
 

@@ -1,8 +1,8 @@
 """Implementation of the core's `Disk` port on a file system. No other module of the broker writes files.
 
 Rules of this file:
-- Descriptors stay open, because every request touches a log. Above a bound the least recently used one is closed, so
-  that a broker with thousands of segments does not exceed its limit of open files.
+- Descriptors stay open, because every request touches a log. If more than a limit are open, the least recently used one
+  is closed, so that a broker with thousands of segments does not exceed the system's limit of open files.
 - `replace` is durable by POSIX rules: write a temporary file, fsync it, rename it, fsync the directory.
 - Several files are flushed in parallel, so that one commit of the file system's journal serves them all.
 - Paths are relative to the log directory and cannot leave it.
@@ -31,7 +31,10 @@ class FileDisk:
 
     @property
     def opened_per_event(self) -> int:
-        """Maximum number of new logs that one event creates. Each takes over 10 ms if three nodes create logs."""
+        """Maximum number of new logs that one event creates.
+
+        If three nodes create logs at the same time, each log takes over 10 ms.
+        """
         return 2
 
     def exists(self, path: str) -> bool:

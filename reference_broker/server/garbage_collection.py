@@ -16,7 +16,7 @@ import gc
 _YOUNG_COLLECTIONS = 10
 """Collections of the second generation, of some 7,000 objects each, before their survivors are collected and frozen."""
 COMPLETE_EVERY = 32
-"""Every nth collection visits all objects. In that time, some two million more objects are created than freed."""
+"""Every nth collection visits all objects. Until then, some two million more objects are created than freed."""
 _NEVER = 2**31 - 1
 
 

@@ -9,7 +9,7 @@ from reference_broker.server.errors import ServerError
 
 
 def resolve(host: str, hosts_file: Path | None) -> str:
-    """Return the address of a name from the file, or the name. Raises `ServerError` if the file cannot be read."""
+    """Return the address of a name in the file, or the name if the file does not have it. Raises `ServerError`."""
     if hosts_file is None:
         return host
     try:

@@ -16,9 +16,9 @@ from reference_broker.protocol.errors import MalformedRequestError
 from reference_broker.protocol.framing import FrameBuffer
 
 _BUFFERED_MAX_BYTES = 1024 * 1024
-"""Limit of the buffered bytes above which reading pauses while a request is in progress."""
+"""Number of buffered bytes above which reading pauses while they wait to be handled."""
 _TURN_S = 0.002
-"""Limit of the time for pipelined requests of one connection before other connections are served."""
+"""Time for which pipelined requests of one connection are handled before other connections are served."""
 _UNKNOWN_PEER = "0.0.0.0", 0  # noqa: S104 - not an address to listen on: the peer has closed the connection already
 
 

@@ -2,9 +2,9 @@
 
 Follows: kafka.network.SocketServer.
 
-All ports are bound before any file is read or written, so that a port in use has no side effect. The controller's
-listener accepts connections as soon as the node is created, the other listeners when the node has the cluster's
-metadata.
+All ports are bound before the data directory is opened, so that a port in use has no side effect. The controller's
+listener accepts connections as soon as the node is created. The other listeners accept connections when the node has
+the cluster's metadata.
 """
 
 import asyncio

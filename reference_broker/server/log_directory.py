@@ -3,8 +3,8 @@
 Follows: org.apache.kafka.metadata.properties.MetaProperties (KIP-858).
 
 - `.lock` is locked while a broker runs, so that two brokers never write to one log.
-- `meta.properties` holds the ids of cluster, node and directory (version 1). A directory of another node,
-  cluster or version is rejected and not overwritten.
+- `meta.properties` holds the ids of cluster, node and directory (version 1). A directory of another node or version is
+  rejected and not overwritten; so is one of another cluster, if a cluster id is given.
 """
 
 import fcntl
@@ -26,7 +26,8 @@ class LogDirectory:
 
     `cluster_id` and `directory_id` come from `meta.properties`, which the first start writes.
 
-    :raises ServerError: the directory is locked by another broker, belongs to another node, or cannot be used.
+    :raises ServerError: the directory is locked by another broker, belongs to another node or cluster, or cannot be
+        used.
     """
 
     def __init__(self, path: Path, node_id: int, cluster_id: str | None) -> None:

@@ -4,8 +4,8 @@ Follows: kafka.server.KafkaRaftServer.
 
 SIGTERM, SIGINT, or the end of standard input with `--exit-with-stdin`, start a clean shutdown: the broker and the
 controller resign their leaderships, and the logs are closed. The time of a shutdown is bounded, so that no node waits
-for an unavailable quorum, and a second signal ends the process at once. After any other end of the process, the next
-start recovers the directory.
+for an unavailable quorum. After a second signal, the logs are closed and the process ends without waiting. After any
+other end of the process, the next start recovers the directory.
 """
 
 import asyncio
@@ -158,7 +158,7 @@ class _Process:
             self._shell.close_all()
 
     def _changed(self) -> None:
-        """Open the listeners, report readiness or end, by the node's state. Called after every event."""
+        """Open the listeners, report readiness or end the process, depending on the state. Called after every event."""
         if self._node.is_stopped:
             self._end()
         elif self._serving is None and self._node.is_serving:
@@ -186,7 +186,7 @@ class _Process:
             self._stop()
 
     def _signalled(self) -> None:
-        """Stop the node, or end it at once on the second signal. The end of standard input is not a signal."""
+        """Stop the node, or close it at once on the second signal. The end of standard input is not a signal."""
         if self._is_signalled:
             self._end()
         else:

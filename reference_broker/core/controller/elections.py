@@ -7,9 +7,9 @@ Follows: org.apache.kafka.controller.ReplicationControlManager (KIP-460, KIP-841
 | a broker is fenced or shuts down      | those that have it in the ISR   | from the ISR, without this broker          |
 | a broker is unfenced                  | those without a leader          | from the ISR, with this broker             |
 | ElectLeaders, preferred               | those in the request            | the first replica, if it is in the ISR     |
-| ElectLeaders, unclean                 | those in the request            | any replica, if no ISR member can lead     |
+| ElectLeaders, unclean                 | requested, without a leader     | any replica, if no ISR member can lead     |
 | `leader.imbalance.check.interval…`    | not led by the first replica    | the first replica, if it is in the ISR     |
-| `unclean.leader.election.enable` set, | those without a leader          | any replica                                |
+| `unclean.leader.election.enable` set, | those without a leader          | any replica, if no ISR member can lead     |
 |  and every `unclean.…interval.ms`     |                                 |                                            |
 
 If `unclean.leader.election.enable` is true for the topic, the first two events may elect uncleanly too. A broker may
@@ -33,7 +33,9 @@ from reference_broker.protocol.metadata_records import NO_LEADER, PartitionChang
 
 UNCLEAN_ELECTION = "unclean.leader.election.enable"
 _LOST = UUID(int=2)
-"""Reserved id of a lost directory (KIP-858). The others are `UNASSIGNED`, and MIGRATING, which kio reads as null."""
+"""Reserved id of a lost directory (KIP-858).
+
+The other reserved ids are `UNASSIGNED` and MIGRATING; kio reads MIGRATING as null."""
 
 
 class ElectionType(IntEnum):
@@ -71,7 +73,7 @@ class Elections:
     ) -> Candidates:
         """Return the brokers that may lead a partition.
 
-        :param broker_to_remove: a broker that may not lead, because it is about to be fenced.
+        :param broker_to_remove: a broker that may not lead, because it will be fenced or unregistered, or shuts down.
         :param broker_to_add: a fenced broker that may lead, because it is about to be unfenced.
         """
 
@@ -93,7 +95,11 @@ class Elections:
     # Changes of a broker's state
 
     def remove_from_isrs(self, broker_id: int) -> list[PartitionChangeRecord]:
-        """Remove a broker from every ISR, and elect other leaders of its partitions."""
+        """Return the changes that remove a broker from every ISR, and that elect other leaders where it led.
+
+        If the broker is the last member of an ISR, it stays in the ISR and the partition has no leader, unless another
+        leader is elected uncleanly.
+        """
         partitions = (partition for partition in self.image.partitions() if broker_id in partition.isr)
         changes = (
             self._change(partition, RequestedChange(isr=_except(partition.isr, broker_id)), broker_to_remove=broker_id)
@@ -102,7 +108,7 @@ class Elections:
         return [change for change in changes if change is not None]
 
     def elect_leaderless(self, broker_id: int) -> list[PartitionChangeRecord]:
-        """Elect leaders of partitions that have none, now that this broker can lead."""
+        """Return the changes that elect leaders of partitions without a leader, as if this broker were unfenced."""
         changes = (
             self._change(partition, RequestedChange(), broker_to_add=broker_id) for partition in self._leaderless()
         )
@@ -137,7 +143,7 @@ class Elections:
     # Requests and timers
 
     def elect_leader(self, topic: str, index: int, election_type: ElectionType) -> PartitionChangeRecord:
-        """Elect a leader on request. Raises `ControllerError`, such as ELECTION_NOT_NEEDED."""
+        """Return the change of a requested election. Raises `ControllerError`, for example ELECTION_NOT_NEEDED."""
         partition = self.image.partition(topic, index)
         if partition is None:
             message = (
@@ -160,12 +166,15 @@ class Elections:
         return change
 
     def maybe_balance_partition_leaders(self) -> list[PartitionChangeRecord]:
-        """Elect each preferred replica that can lead its partition and does not (`auto.leader.rebalance.enable`)."""
+        """Return the changes that move leaderships to preferred replicas (`auto.leader.rebalance.enable`).
+
+        A partition whose preferred replica cannot lead keeps its leader.
+        """
         imbalanced = (part for part in self.image.partitions() if part.leader != part.replicas[0])
         return self._all(imbalanced, Election.PREFERRED)
 
     def maybe_elect_unclean_leaders(self) -> list[PartitionChangeRecord]:
-        """Elect any available replica of partitions without a leader if their topics permit it."""
+        """Return the changes that elect any available replica where there is no leader, if the topic permits it."""
         permitted = (
             part for part in self._leaderless() if self.unclean_leader_election_enabled_for_topic(self._topic(part))
         )

@@ -1,6 +1,7 @@
-"""Error responses to requests of the controller, as `AbstractRequest.getErrorResponse` makes them.
+"""Error responses of the controller, as `AbstractRequest.getErrorResponse` makes them.
 
-Most responses have a top-level error code. In the other responses, each requested element has the error.
+Most responses have a top-level error code. In the other responses, each requested element has the error. Responses to
+ElectLeaders and AlterPartitionReassignments have both.
 """
 
 from collections.abc import Callable

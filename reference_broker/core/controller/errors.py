@@ -4,7 +4,7 @@ from reference_broker.protocol.errors import ErrorCode
 
 
 class ControllerError(Exception):
-    """A rejected request; code and message become part of the response."""
+    """A rejection of a request; the response contains its code and message."""
 
     def __init__(self, code: ErrorCode, message: str | None = None) -> None:
         super().__init__(code, message)

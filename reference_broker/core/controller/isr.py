@@ -13,7 +13,7 @@ The checks of one partition, in the order of `validateAlterPartitionData`:
 | the sender is not the leader                                                | INVALID_REQUEST(42)              |
 | the partition epoch is older than the controller's                          | INVALID_UPDATE_VERSION(95)       |
 | the ISR is empty, has duplicates or non-replicas, or lacks the leader       | INVALID_REQUEST(42)              |
-| the state is RECOVERING, with several ISR members or after RECOVERED        | INVALID_REQUEST(42)              |
+| RECOVERING is proposed with several ISR members, or for a RECOVERED leader  | INVALID_REQUEST(42)              |
 | a member is unregistered, fenced, shutting down or has another broker epoch | INELIGIBLE_REPLICA(107)          |
 
 A change that completes a reassignment may change the leader. It is applied, and the response is
@@ -59,7 +59,11 @@ class Proposal:
 
 @dataclass(frozen=True, slots=True)
 class AlterPartitionResult:
-    """Result of a proposal: an error, or the partition after the change and the record of the change."""
+    """Result of a proposal.
+
+    :param partition: the partition after the change; null with an error.
+    :param change: the record of the change; null if nothing changes. NEW_LEADER_ELECTED has a change too.
+    """
 
     code: ErrorCode
     partition: PartitionRecord | None = None
@@ -67,7 +71,7 @@ class AlterPartitionResult:
 
 
 def parse_proposals(broker_id: int, partitions: Any) -> Iterator[tuple[int, Proposal]]:
-    """Yield partition index and proposal of each of kio's PartitionData."""
+    """Yield the partition index and the proposal of each element, which is kio's PartitionData."""
     for data in partitions:
         if hasattr(data, "new_isr_with_epochs"):
             isr = tuple((member.broker_id, member.broker_epoch) for member in data.new_isr_with_epochs)
@@ -80,7 +84,7 @@ def parse_proposals(broker_id: int, partitions: Any) -> Iterator[tuple[int, Prop
 
 
 def alter_partition(topic: TopicImage, index: int, proposal: Proposal, elections: Elections) -> AlterPartitionResult:
-    """Validate and apply a proposal for a partition of an existing topic."""
+    """Validate a proposal for a partition of an existing topic, and return the change that applies it."""
     partition = topic.partitions.get(index)
     if partition is None:
         return AlterPartitionResult(ErrorCode.unknown_topic_or_partition)

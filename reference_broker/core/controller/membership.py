@@ -2,8 +2,9 @@
 
 Follows: org.apache.kafka.controller.ReplicationControlManager (KIP-631, KIP-841).
 
-A broker that is fenced leaves every ISR and loses every leadership in the same batch of records, so it is never
-visible as both fenced and leading. The last member of an ISR stays in it, and the partition has no leader.
+A broker that is fenced loses every leadership in the same batch of records, so it is never visible as both fenced and
+leading. It also leaves every ISR that has other members. If it is the last member, it stays in the ISR, unless another
+leader is elected uncleanly.
 """
 
 from reference_broker.core.controller.elections import Elections

@@ -8,7 +8,8 @@ changes. In this order:
 1. A reassignment whose target replicas are all in sync is completed: removing and adding replicas become empty.
 2. A leader is elected. The present leader stays if it is in the requested ISR and acceptable; otherwise the first
    acceptable member of the ISR is elected, in replica order. `PREFERRED` tries the first replica before all others.
-   `UNCLEAN` elects any acceptable replica if the ISR has none: the ISR is then this replica alone, in recovery.
+   If no member of the ISR is acceptable, `UNCLEAN` elects any acceptable replica. The ISR then has only this replica,
+   and the recovery state is RECOVERING.
 3. The ISR becomes the requested ISR, unless that is empty. While a partition has no leader, the last member of the ISR
    stays in it, since only this member has all committed records. This is Kafka's behaviour without KIP-966. In a log
    that Kafka has written with KIP-966, the ISR may be empty; the eligible leader replicas then take its place.
@@ -69,7 +70,7 @@ class RequestedChange:
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """Properties of the brokers that matter for a change.
+    """Properties of the brokers on which a change depends.
 
     :param is_acceptable: whether a broker may lead the partition.
     :param directory: directory of a new replica on a broker.
@@ -127,7 +128,10 @@ def _target(partition: PartitionRecord, requested: RequestedChange) -> _Target:
 
 
 def _with_reassignment_completed(target: _Target) -> _Target:
-    """Return the target after the reassignment if all remaining replicas are in sync, otherwise the target itself."""
+    """Return the target without the reassignment, if the reassignment is complete: all remaining replicas are in sync.
+
+    Otherwise return the target as it is.
+    """
     isr = tuple(replica for replica in target.isr if replica not in target.removing)
     replicas = tuple(replica for replica in target.replicas if replica not in target.removing)
     is_complete = (target.removing or target.adding) and isr and replicas and set(replicas) <= set(isr)
@@ -137,7 +141,7 @@ def _with_reassignment_completed(target: _Target) -> _Target:
 def _elect(
     partition: PartitionRecord, target: _Target, election: Election, is_acceptable: Callable[[int], bool]
 ) -> tuple[int, bool]:
-    """Return the leader, and whether it is outside the ISR."""
+    """Return the leader or `NO_LEADER`, and whether the leader is outside the ISR."""
     in_order = (partition.leader, *target.replicas)
     if election is Election.PREFERRED:
         in_order = (target.replicas[0], *in_order)

@@ -7,7 +7,7 @@ fenced ones. Two rules always hold: no broker has two replicas of a partition, a
 is not fenced.
 
 Each partition is one round. Within a round, racks take turns, and so do the brokers within a rack. Each round starts
-with the next rack, and in each rack with the next broker. When the number of rounds has reached that of the unfenced
+with the next rack, and in each rack with the next broker. After every n rounds, where n is the number of unfenced
 brokers, all orders are shuffled, so that the stripes do not repeat.
 """
 
@@ -45,7 +45,10 @@ def usable_brokers(image: MetadataImage) -> list[UsableBroker]:
 
 
 def log_directory(image: MetadataImage, node_id: int) -> UUID | None:
-    """Return the directory of a new replica: the broker's only one, or UNASSIGNED if it has several (KIP-858)."""
+    """Return the directory of a new replica: the broker's only one, or UNASSIGNED if it has several (KIP-858).
+
+    The result is null if the broker is unknown or has registered no directory.
+    """
     broker = image.brokers.get(node_id)
     if broker is None or not broker.log_dirs:
         return None

@@ -2,11 +2,11 @@
 
 Follows: org.apache.kafka.controller.PartitionReassignmentReplicas (KIP-455, KIP-860).
 
-During a reassignment `replicas` is the target followed by the replicas to remove. `partition_change` completes it once
-the target is in sync, which may be at once if replicas are only removed or reordered.
+During a reassignment `replicas` is the target followed by the replicas to remove. `partition_change` completes the
+reassignment when all replicas of the target are in sync: perhaps at once, if replicas are only removed or reordered.
 
 A new reassignment may replace an ongoing one. The replicas that the old one added are then removed, unless the new
-target contains them. Cancelling a reassignment removes the replicas that it added. If the ISR has only such replicas,
+target contains them. A cancellation removes the replicas that the reassignment added. If the ISR has no other members,
 the first of the old replicas becomes the leader. This is an unclean election, which must be enabled
 (`ReplicationControlManager`, `PartitionReassignmentRevert`).
 """
@@ -33,7 +33,8 @@ class Reassignment:
     """The requested reassignment of one partition.
 
     :param replicas: the target; null cancels the ongoing reassignment.
-    :param keep_replication_factor: whether the target must have as many replicas as the partition has now (KIP-860).
+    :param keep_replication_factor: whether the target must have as many replicas as the partition has without those
+        that an ongoing reassignment removes (KIP-860).
     """
 
     topic: str
@@ -70,7 +71,10 @@ def alter_partition_reassignment(elections: Elections, requested: Reassignment) 
 def list_partition_reassignments(
     image: MetadataImage, requested: Sequence[tuple[str, Sequence[int]]] | None
 ) -> Iterator[tuple[str, list[PartitionRecord]]]:
-    """Yield the partitions in reassignment by topic, all or the requested ones. Unknown partitions are ignored."""
+    """Yield each topic that has partitions in reassignment, with these partitions. Unknown partitions are ignored.
+
+    :param requested: topics and partition indexes; null for all.
+    """
     if requested is None:
         requested = [(topic.name, list(topic.partitions)) for topic in image.topics.values()]
     for name, indexes in requested:
@@ -106,7 +110,7 @@ def _cancel_partition_reassignment(
 
 
 def _check_replication_factor(partition: PartitionRecord, target: int) -> None:
-    """Compare with the replication factor after the ongoing reassignment."""
+    """Compare the target's size with the replication factor, without the replicas that are being removed."""
     current = len(partition.replicas) - len(partition.removing_replicas)
     if target != current:
         message = f"The replication factor is changed from {current} to {target}"

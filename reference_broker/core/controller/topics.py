@@ -29,7 +29,7 @@ USE_DEFAULT = -1
 
 @dataclass(frozen=True, slots=True)
 class NewTopic:
-    """A requested topic. `assignments` are replicas by partition index if the client places them."""
+    """A requested topic. `assignments` has indexes and replicas; it is empty if the controller places them."""
 
     name: str
     num_partitions: int = USE_DEFAULT

@@ -63,11 +63,14 @@ class ClusterView:
         self._alive = frozenset(view.node_id for view in self._brokers.values() if not view.fenced)
 
     def brokers(self, *, with_fenced: bool = False) -> list[BrokerView]:
-        """Return every broker that has the listener, in order of ids."""
+        """Return the brokers that have the listener, in order of ids; fenced ones only if `with_fenced` is true."""
         return [view for view in self._brokers.values() if with_fenced or not view.fenced]
 
     def controller(self, own_id: int) -> int:
-        """Return a broker that forwards to the controller: this broker if it is listed, otherwise any (KIP-590)."""
+        """Return the id of a broker that forwards to the controller (KIP-590); -1 if no broker is listed.
+
+        This is the present broker if it is listed, otherwise the one with the lowest id.
+        """
         return own_id if own_id in self._alive else min(self._alive, default=-1)
 
     def partition(self, record: PartitionRecord) -> PartitionView:

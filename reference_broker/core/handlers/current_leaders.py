@@ -19,7 +19,7 @@ class CurrentLeaders:
         self._mentioned: set[int] = set()
 
     def current_leader(self, topic: str, index: int) -> Any:
-        """Return leader and epoch of a partition, from the local replica or else from the metadata."""
+        """Return leader and epoch of a partition, from the local replica or else from the metadata; -1 if unknown."""
         partition = self._broker.replicas.get(topic, index) or self._broker.image.partition(topic, index)
         leader = NO_LEADER if partition is None else partition.leader
         self._mentioned.add(leader)

@@ -43,7 +43,7 @@ class _Result:
 
 
 def handle(broker: Broker, request: Request, now: Now) -> Steps[Any]:
-    """Delete records, and respond when all live replicas have done so."""
+    """Delete records, and respond when all live replicas have deleted them, or at the timeout."""
     results = []
     pace = Pace()
     for topic in request.body.topics:

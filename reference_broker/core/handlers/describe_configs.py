@@ -2,10 +2,10 @@
 
 Follows: kafka.server.ConfigHelper (KIP-133, KIP-226, KIP-569).
 
-- A topic has all of Kafka's properties: its own (source 1), the broker's (2-4) or the default (5). Invalid name:
-  INVALID_TOPIC_EXCEPTION(17). Unknown topic: UNKNOWN_TOPIC_OR_PARTITION(3).
-- This broker, by its id, has the properties that it uses, and all that were set dynamically. Another broker's id:
-  INVALID_REQUEST(42). The empty id selects the dynamic properties of all brokers.
+- For a topic, the response has all of Kafka's topic properties. A value is the topic's own (source 1), the broker's
+  (2-4) or the default (5). Invalid name: INVALID_TOPIC_EXCEPTION(17). Unknown topic: UNKNOWN_TOPIC_OR_PARTITION(3).
+- For the id of this broker, the response has the properties that this broker uses, and all that were set dynamically.
+  Another broker's id: INVALID_REQUEST(42). For the empty id, the response has the dynamic defaults of all brokers.
 - The value of a property that this broker does not know is omitted, since it may be a secret.
 - Synonyms on request: every source that has a value, the effective one first. Version 3 adds types (KIP-569).
 - A resource that occurs again in the request: INVALID_REQUEST(42). Kafka describes it again.
@@ -117,7 +117,7 @@ def _topic(broker: Broker, resource: Any, topic_configs: TopicConfigs) -> tuple[
 def _topic_configs(
     broker: Broker, request: Request, overrides: tuple[tuple[str, str], ...], names: frozenset[str]
 ) -> tuple[Any, ...]:
-    """Return the properties of all topics with these overrides."""
+    """Return the properties with these names, or all. They are the same for all topics with these overrides."""
     configuration = broker.configuration.topic(dict(overrides))
     return SharedArray(
         _entry(
@@ -156,7 +156,7 @@ def _cluster_wide(broker: Broker, request: Request, resource: Any) -> Iterable[A
 
 
 def _requested(requested: Collection[str], names: Iterable[str]) -> Iterable[str]:
-    """Return those of these names that are requested, or all if no names are requested; ignore unknown names."""
+    """Return the elements of `names` that are requested; if no names are requested, return all."""
     wanted = set(requested)
     return [name for name in names if not wanted or name in wanted]
 

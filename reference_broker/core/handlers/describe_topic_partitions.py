@@ -4,8 +4,8 @@ Follows: kafka.server.handlers.DescribeTopicPartitionsRequestHandler (KIP-966).
 
 - Topics are sorted by name; an empty list selects all. Unknown topic: UNKNOWN_TOPIC_OR_PARTITION(3). Invalid name:
   INVALID_TOPIC_EXCEPTION(17).
-- A page has at most `response_partition_limit` partitions, and never more than `max.request.partition.size.limit`,
-  2000. If there are more, the response has a cursor, from which the next request continues.
+- A page has at most `response_partition_limit` partitions, but at least one and at most 2000, which is the default of
+  `max.request.partition.size.limit`. If there are more, the next request continues from the cursor in the response.
 - A cursor for a topic that is not in the request, or with a negative partition: INVALID_REQUEST(42) for each topic.
 """
 

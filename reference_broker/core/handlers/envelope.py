@@ -3,7 +3,7 @@
 Follows: kafka.server.EnvelopeUtils (KIP-590).
 
 - A node that is not the active controller: NOT_CONTROLLER(41); the broker then sends the request again.
-- An embedded request of an API that cannot be forwarded: INVALID_REQUEST(42).
+- An embedded request that is malformed, or whose API cannot be forwarded: INVALID_REQUEST(42).
 - The Envelope response contains the embedded response. NOT_CONTROLLER in the embedded response becomes the error of the
   Envelope response.
 """

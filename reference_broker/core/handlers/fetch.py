@@ -8,11 +8,14 @@ Follows: kafka.server.DelayedFetch, kafka.server.ReplicaManager (KIP-74, KIP-320
   reader makes progress (KIP-74). Partitions are served in the order of the request. An offset inside a batch returns
   that whole batch.
 - Consumers read up to the high watermark, with read_committed up to the last stable offset; followers read everything.
-- Offset below the log start or above the log end: OFFSET_OUT_OF_RANGE(1) with watermarks of -1.
-- The leader epoch of the request is checked (KIP-320). If the last fetched epoch ended at another offset in this log,
-  the response has that offset (diverging epoch, KIP-595) and no records. From version 13 topics have ids (KIP-516).
-- Another broker leads: NOT_LEADER_OR_FOLLOWER(6), from version 16 with the leader and its endpoint (KIP-951). From
-  version 11 a consumer may read from a follower, but no preferred read replica is returned (KIP-392).
+- Offset below the log start or above the log end, or a last fetched epoch above this log's: OFFSET_OUT_OF_RANGE(1) with
+  watermarks of -1.
+- The leader epoch of the request is checked (KIP-320). If this log does not have the last fetched epoch, or the epoch
+  ended before the fetch offset, the response has the diverging epoch with its end offset, and no records (KIP-595).
+- From version 13 topics have ids (KIP-516).
+- Another broker leads: NOT_LEADER_OR_FOLLOWER(6). From version 16 this error and FENCED_LEADER_EPOCH(74) include the
+  leader and its endpoint (KIP-951). From version 11 a consumer may read from a follower, but no preferred read replica
+  is returned (KIP-392).
 - A partition that occurs more than once is read once.
 - A follower is identified by replica id and broker epoch. A broker that has no replica of the partition receives
   UNKNOWN_LEADER_EPOCH(75), or NOT_LEADER_OR_FOLLOWER if its request has no leader epoch. A previous incarnation of a
@@ -113,7 +116,10 @@ class _PartitionStatus(NamedTuple):
 
     @property
     def is_urgent(self) -> bool:
-        """Whether the response is sent at once; as in Kafka, also if the fetch offset is above the visible end."""
+        """Whether the response is sent at once, because of an error, a diverging epoch or the fetch offset.
+
+        As in Kafka, a fetch offset above the end of the visible records does not wait.
+        """
         above = self.end_offset < int(self.requested.fetch_offset)
         return above or self.error is not ErrorCode.none or self.diverging is not None
 
@@ -173,7 +179,10 @@ class DelayedFetch:
         return self.request.connection
 
     def try_complete(self, now: Now, changed_key: Hashable | None) -> bool:
-        """Complete the fetch if possible. All partitions are read only if the changed one may complete the fetch."""
+        """Complete the fetch if possible, and always at the deadline. Return whether it is completed.
+
+        If the changed partition alone shows that nothing new can be read, no partition is read.
+        """
         if changed_key is not None and not self._may_complete(changed_key, now):
             return False
         statuses = _check_partitions(self.broker, self.request, self.reader, now)
@@ -194,7 +203,7 @@ class DelayedFetch:
 
 
 class _ResponseBuilder:
-    """Builder of a response; `size_bytes` counts the records that it has read."""
+    """Builder of a response; `size_bytes` is the size of the records that it has read."""
 
     def __init__(self, broker: Broker, request: Request, statuses: Iterable[_PartitionStatus]) -> None:
         self._new = request.replies

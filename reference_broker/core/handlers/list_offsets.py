@@ -3,15 +3,16 @@
 Follows: kafka.server.ReplicaManager (KIP-79, KIP-207, KIP-320, KIP-405, KIP-734, KIP-1005, KIP-1023).
 
 - A timestamp ≥ 0: the offset of the first record with this or a later timestamp; -1 if there is none (KIP-79).
-- -1: the high watermark, with read_committed the last stable offset. -2: the log start. From version 7 -3: the record
-  with the largest timestamp (KIP-734). From 8 -4: the local log start (KIP-405). From 9 -5: the end of the tiered log
-  (KIP-1005). From 11 -6: the first offset not uploaded yet (KIP-1023). There is no tiered storage here, so -5 and -6
-  return offset -1. A special timestamp in a version before its introduction: UNSUPPORTED_VERSION(35).
+- -1: the high watermark; with read_committed the last stable offset; for followers the log end offset. -2: the log
+  start. -3 (from version 7): the record with the largest timestamp (KIP-734). -4 (from version 8): the local log start
+  (KIP-405). -5 (from version 9): the end of the tiered log (KIP-1005). -6 (from version 11): the first offset that is
+  not uploaded yet (KIP-1023). There is no tiered storage here, so -5 and -6 return offset -1. Any other negative
+  timestamp, or one of these in an earlier version: UNSUPPORTED_VERSION(35).
 - A new leader does not know yet which records of earlier epochs are committed. Until its high watermark has reached the
-  start of its epoch, consumers get OFFSET_NOT_AVAILABLE(78), before version 5 LEADER_NOT_AVAILABLE(5), instead of the
-  latest offset (KIP-207). Followers get the log end offset.
-- A partition twice in the request: INVALID_REQUEST(42). The leader epoch of the request is checked (KIP-320), and the
-  leadership of this broker: NOT_LEADER_OR_FOLLOWER(6).
+  start of its epoch, consumers get an error instead of the latest offset, and instead of "none" for a timestamp:
+  OFFSET_NOT_AVAILABLE(78), before version 5 LEADER_NOT_AVAILABLE(5) (KIP-207).
+- A partition that occurs twice in the request: INVALID_REQUEST(42). The leader epoch of the request is checked
+  (KIP-320). This broker does not lead: NOT_LEADER_OR_FOLLOWER(6), except for replica id -2, the debugging consumer.
 """
 
 from collections import Counter
@@ -38,7 +39,7 @@ _ByTime = dict[_Key, TimestampAndOffset | None]
 
 
 def handle(broker: Broker, request: Request, now: Now) -> Any:
-    """Look up timestamps in steps, then return all offsets."""
+    """Look up timestamps in steps, and then return the requested offsets."""
 
     def found(by_time: _ByTime, _: Now) -> None:
         broker.runtime.respond(request, _response(broker, request, by_time))
@@ -60,7 +61,7 @@ def _look_up_all(broker: Broker, request: Request) -> Steps[_ByTime]:
 
 
 def _look_up(broker: Broker, key: _Key, timestamp: int) -> Steps[TimestampAndOffset | None]:
-    """Return the record for a timestamp; null also if the replica is removed during the lookup."""
+    """Return the record for a timestamp; null if there is none, or if the replica is removed during the lookup."""
     partition = broker.replicas.get(*key)
     if partition is None:
         return None

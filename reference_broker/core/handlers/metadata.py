@@ -2,17 +2,18 @@
 
 Follows: kafka.server.KafkaApis (KIP-430, KIP-516, KIP-590).
 
-- Brokers have their endpoints on the client's listener; fenced ones are not listed. The controller id is the
-  id of a broker that forwards requests to the controller.
+- The response lists the brokers that have the client's listener and are not fenced, with their endpoints on this
+  listener. The controller id is the id of a broker that forwards requests to the controller.
 - All topics are selected by an empty list in version 0, and by null in later versions.
 - Unknown name: UNKNOWN_TOPIC_OR_PARTITION(3); the topic is created if `auto.create.topics.enable` and the request (from
   version 4) permit it. Invalid name: INVALID_TOPIC_EXCEPTION(17).
 - A topic that is requested twice is returned once, as in Kafka.
-- From version 12 topics can have ids. Unknown id: UNKNOWN_TOPIC_ID(100) without a name (KIP-516). Ids and null names in
-  versions 10 and 11 are INVALID_REQUEST(42), as Kafka never supported them there.
-- A partition without a leader: LEADER_NOT_AVAILABLE(5). A leader without the listener: from version 6
-  LISTENER_NOT_FOUND(72). Version 0 omits replicas on brokers that are not listed; it then returns
-  REPLICA_NOT_AVAILABLE(9).
+- From version 12 topics can have ids. If one of them has an id, the topics with only a name are ignored. Unknown id:
+  UNKNOWN_TOPIC_ID(100) without a name (KIP-516). Kafka never supported ids and null names in versions 10 and 11: all
+  topics of such a request have INVALID_REQUEST(42).
+- A partition without a leader: LEADER_NOT_AVAILABLE(5). A leader without the listener: LISTENER_NOT_FOUND(72), before
+  version 6 LEADER_NOT_AVAILABLE(5). Version 0 omits replicas on brokers that are not listed. The partition then has
+  REPLICA_NOT_AVAILABLE(9), unless it has another error.
 - Authorized operations are all operations, since there is no authorizer (KIP-430).
 """
 

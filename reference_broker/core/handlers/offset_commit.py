@@ -3,12 +3,12 @@
 Follows: org.apache.kafka.coordinator.group.OffsetMetadataManager (KIP-848).
 
 - An offset takes effect once its record is committed in `__consumer_offsets`.
-- Unknown partition: UNKNOWN_TOPIC_OR_PARTITION(3), from version 10 by topic id UNKNOWN_TOPIC_ID(100). All other
-  partitions have the error of the coordinator: NOT_COORDINATOR(16), COORDINATOR_LOAD_IN_PROGRESS(14), or an error of
-  the append (`group_coordinator`).
+- Unknown topic name or partition: UNKNOWN_TOPIC_OR_PARTITION(3). From version 10 topics have ids; unknown id:
+  UNKNOWN_TOPIC_ID(100). All other partitions have the same error, if there is one: NOT_COORDINATOR(16),
+  COORDINATOR_LOAD_IN_PROGRESS(14), or an error of the append (`group_coordinator`).
 - Groups have no members here, so the only valid commits are those without a generation (-1), from simple consumers and
-  administrators. With a generation: UNKNOWN_MEMBER_ID(25) if the group has offsets; if the group does not exist,
-  GROUP_ID_NOT_FOUND(69) from version 9, ILLEGAL_GENERATION(22) before.
+  administrators. With a generation the error is UNKNOWN_MEMBER_ID(25) if the group has offsets. If it has none, the
+  error is GROUP_ID_NOT_FOUND(69), before version 9 ILLEGAL_GENERATION(22).
 - Metadata longer than `offset.metadata.max.bytes`: OFFSET_METADATA_TOO_LARGE(12) for that partition alone.
 
 Gaps: offsets never expire (`offsets.retention.minutes`).
@@ -54,7 +54,7 @@ def handle(broker: Broker, request: Request, now: Now) -> Any:
 
 
 def _known_partitions(broker: Broker, request: Request) -> tuple[list[tuple[str, Any]], dict[int, ErrorCode]]:
-    """Return the elements of existing partitions with their topics, and the errors of the others by `id()`."""
+    """Return the elements of existing partitions with their topics, and the errors of the other elements by `id()`."""
     known, errors = [], {}
     for topic in request.body.topics:
         found = find_topic(broker, topic)

@@ -3,10 +3,11 @@
 Follows: org.apache.kafka.coordinator.group.OffsetMetadataManager (KIP-447, KIP-709, KIP-848).
 
 - For a partition without an offset, the response has offset -1, empty metadata and no error, even if the group or the
-  topic is unknown.
+  topic name is unknown.
 - From version 2 null topics select all offsets of the group. From version 8 a request can have several groups
   (KIP-709). In version 10 topics have ids; unknown id: UNKNOWN_TOPIC_ID(100) (KIP-848).
-- `require_stable` (KIP-447, from version 7): the response waits until all written offsets are committed.
+- `require_stable` (KIP-447, from version 7): the response waits until all offsets that were written before the request
+  are committed.
 - A group that occurs again in the request: INVALID_REQUEST(42). Kafka fetches its offsets again.
 - A group with another coordinator: NOT_COORDINATOR(16). A group whose offsets are being loaded:
   COORDINATOR_LOAD_IN_PROGRESS(14). From version 8 the group has the error, in versions 2 to 7 the whole response, in
@@ -52,7 +53,7 @@ def handle(broker: Broker, request: Request, now: Now) -> Any:
 
 
 def _requested_groups(request: Request) -> Any:
-    """Return the elements with `group_id` and `topics`; in older versions that is the request itself."""
+    """Return the elements that have `group_id` and `topics`. Before version 8 this is only the request body."""
     return request.body.groups if request.api_version >= _SEVERAL_GROUPS_VERSION else (request.body,)
 
 
@@ -142,7 +143,7 @@ def _partition(request: Request, index: int, committed: OffsetCommitValue | None
 
 
 def _new(request: Request, element: str) -> Callable[..., Any]:
-    """Return kio's class; from version 8 its name is in the plural."""
+    """Return kio's class of an element of the response. From version 8 the class name is in the plural."""
     make: Callable[..., Any] = getattr(
         request.replies, f"OffsetFetchResponse{element}{'s' if request.api_version >= 8 else ''}"
     )

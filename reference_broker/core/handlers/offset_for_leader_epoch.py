@@ -3,9 +3,10 @@
 Follows: kafka.server.ReplicaManager (KIP-101, KIP-279, KIP-320).
 
 - The response has the largest epoch that is not above the requested one, and the offset after its last record. For the
-  current epoch this is the log end offset. If the requested epoch is newer than all epochs, both are -1.
-- The client's leader epoch is checked first: FENCED_LEADER_EPOCH(74), UNKNOWN_LEADER_EPOCH(75). Then the leadership of
-  this broker: NOT_LEADER_OR_FOLLOWER(6).
+  latest epoch this is the log end offset. If the requested epoch is newer than all epochs, epoch and offset are -1. If
+  it is older than all epochs, the response has the requested epoch, and the start offset of the oldest one.
+- The client's leader epoch is checked first: FENCED_LEADER_EPOCH(74), UNKNOWN_LEADER_EPOCH(75). If it is valid but this
+  broker does not lead: NOT_LEADER_OR_FOLLOWER(6).
 """
 
 from typing import Any

@@ -5,14 +5,16 @@ Follows: kafka.server.ReplicaManager (KIP-32, KIP-98, KIP-110, KIP-135, KIP-467,
 - A request with `acks=0` has no response; an error closes the connection, so that the producer refreshes its metadata.
   With `acks=1` the response is sent after the append by the leader, with -1 (all) after the records are committed. Any
   other value: INVALID_REQUIRED_ACKS(21).
-- With acks=all, an ISR below `min.insync.replicas` is NOT_ENOUGH_REPLICAS(19), before the append. Errors after the
-  append are in `replication.delayed_produce`; as in Kafka, the response then has the offsets too.
+- With acks=all, the batch is not appended if the ISR is below `min.insync.replicas`: NOT_ENOUGH_REPLICAS(19). Errors
+  after the append are listed in `replication.delayed_produce`. As in Kafka, the response then has the offsets too.
 - Each partition gets one batch of magic 2, which the log validates (KIP-98, KIP-32, KIP-135). From version 8 the
   response lists the invalid records (KIP-467).
 - zstd is supported from version 7; before: UNSUPPORTED_COMPRESSION_TYPE(76) (KIP-110).
-- Unknown partition: UNKNOWN_TOPIC_OR_PARTITION(3), from version 13 by topic id UNKNOWN_TOPIC_ID(100) (KIP-516). Another
-  broker leads: NOT_LEADER_OR_FOLLOWER(6), from version 10 with the leader and its endpoint (KIP-951).
-- Only the broker and Kafka's admin client may write to internal topics: INVALID_TOPIC_EXCEPTION(17).
+- Unknown topic name or partition: UNKNOWN_TOPIC_OR_PARTITION(3). From version 13 topics have ids; unknown id:
+  UNKNOWN_TOPIC_ID(100) (KIP-516). Another broker leads: NOT_LEADER_OR_FOLLOWER(6), from version 10 with the leader and
+  its endpoint (KIP-951).
+- Only a client with the client id of Kafka's admin client may write to internal topics. Any other client id:
+  INVALID_TOPIC_EXCEPTION(17).
 - A transactional batch in a request without a transactional id: TRANSACTIONAL_ID_AUTHORIZATION_FAILED(53) for all
   partitions of the request.
 
@@ -84,7 +86,7 @@ def handle(broker: Broker, request: Request, now: Now) -> Any:
 
 
 def _complete(broker: Broker, request: Request, results: list[_Result], now: Now) -> Any:
-    """Return the offsets of the records, now or once they are committed."""
+    """Return the response, or `DEFERRED` if it waits for the commit of the records. acks=0 has no response."""
     acks = request.body.acks
     if acks == 0:
         failed = any(result.error is not ErrorCode.none for result in results)

@@ -10,8 +10,8 @@ Follows: kafka.server.ControllerApis (KIP-595, KIP-630, KIP-853, KIP-996, KIP-11
 | EndQuorumEpoch    | 54  | 1       |
 | FetchSnapshot     | 59  | 1       |
 
-`quorum.raft_client` handles them. A request for a partition other than `__cluster_metadata-0` is INVALID_REQUEST(42) as
-a whole.
+The module `quorum.raft_client` handles these requests. A request for a partition other than `__cluster_metadata-0` gets
+INVALID_REQUEST(42) as its top-level error.
 """
 
 from typing import Any
@@ -50,7 +50,7 @@ def fetch_snapshot(node: ServingNode, request: Request, now: Now) -> Any:
 
 
 def _handle(node: ServingNode, request: Request, now: Now, response: Any, **empty: Any) -> Any:
-    """Pass the request to the quorum, whose response is an effect."""
+    """Pass the request to the Raft client, which returns the response as an effect."""
     try:
         quorum_request = request_from_kio(request.body)
     except UnknownPartitionError:

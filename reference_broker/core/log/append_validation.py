@@ -6,12 +6,13 @@ Follows: org.apache.kafka.storage.internals.log.LogValidator (KIP-467).
 2. Its base offset is 0.                                                             INVALID_RECORD
 3. It is not larger than `max.message.bytes`.                                        MESSAGE_TOO_LARGE
 4. Its checksum is correct.                                                          CORRUPT_MESSAGE
-5. Its counts agree, and it is no control batch. If it has a producer id, it has a
-   base sequence.                                                                    INVALID_RECORD
+5. Its record count fits its last offset delta, and it is not a control batch. If it
+   has a producer id, it has a base sequence.                                        INVALID_RECORD
 6. Its codec exists (an unknown codec is an internal error in Kafka too).            UNKNOWN_SERVER_ERROR
    It has the number of records that its header gives.                               INVALID_RECORD
    If it must be decompressed, the result is at most 32 times `max.message.bytes`,
-   and at most the larger of `max.message.bytes` and 32 MiB.                         MESSAGE_TOO_LARGE
+   and at most the larger of `max.message.bytes` and 32 MiB. For a topic with
+   `compression.type=uncompressed` it is at most `max.message.bytes`.                MESSAGE_TOO_LARGE
 7. Every record has a key if the topic is compacted.                                 INVALID_RECORD, per record
 8. With CreateTime every timestamp is within the topic's bounds (KIP-937); with
    LogAppendTime the producer has not set that timestamp type itself.                INVALID_TIMESTAMP, per record
@@ -19,8 +20,8 @@ Follows: org.apache.kafka.storage.internals.log.LogValidator (KIP-467).
 10. Recompressed for the topic (`compression.type`), it still passes rules 3 and 9.  MESSAGE_TOO_LARGE, …
 
 The sequence of an idempotent producer is checked afterwards (`producer_state_manager`). Records are decoded for rule 7,
-and for rule 8 if the base and max timestamps of the header do not show that all records are valid. For rule 6, only the
-lengths of the records are read, and only if the records are not compressed.
+and for rule 8 if the base and max timestamps of the header do not show that all records are valid. If the records are
+not decoded, rule 6 counts them by their lengths if they are not compressed, and otherwise trusts the header.
 
 Validation depends only on the batch and the topic's configuration, not on the log. It runs in steps (`Steps`), because
 a small batch may have large decompressed records, and a large batch has many records. Kafka does not limit the
@@ -218,7 +219,7 @@ def _check_records(header: BatchHeader, data: bytes | bytearray, config: LogConf
 
 
 def _has_doubtful_timestamp(header: BatchHeader, config: LogConfig, now_ms: int) -> bool:
-    """Whether the header's timestamps do not show that all records are valid, so that each record must be read."""
+    """Whether each timestamp must be read, because the header does not show that all timestamps are valid."""
     if config.uses_log_append_time or header.timestamp_type is TimestampType.LOG_APPEND_TIME:
         return header.timestamp_type is TimestampType.LOG_APPEND_TIME
     if config.message_timestamp_before_max_ms < NEVER:

@@ -9,7 +9,8 @@ org.apache.kafka.storage.internals.checkpoint.CleanShutdownFileHandler.
     orders 0 1500
     orders 1 1498
 
-A malformed file is treated as missing: its content can be restored from the log, more slowly.
+A malformed file is treated as missing. Without recovery points and leader epochs, the broker reads all segments, which
+takes longer. Without their files, log start offsets and high watermarks begin at their lowest possible values.
 
 `.kafka_cleanshutdown` (`CleanShutdownFileHandler`) is JSON with the broker's epoch. It is the last file that a node
 writes, and the next run reads and deletes it at its start. So the file does not exist after a crash.

@@ -14,7 +14,7 @@ UNLIMITED = -1
 
 @dataclass(frozen=True, slots=True)
 class LogConfig:
-    """Configuration of a log. Names are those of Kafka's topic properties, with underscores for dots."""
+    """Configuration of a log. Names are those of Kafka's topic and broker properties, with underscores for dots."""
 
     segment_bytes: int = 1024 * 1024 * 1024
     segment_ms: int = 7 * DAY_MS

@@ -9,7 +9,7 @@ Rules of this file:
 - An index is derived from its `.log`. A reader compares each entry that it uses with the batch at that position, and
   rebuilds the index if they differ.
 - Entries stay on disk. Only their number and the last entry are in memory, which is enough for reads at the end of the
-  log; other lookups take a dozen small reads. So a log of a thousand segments opens without reading an index.
+  log; other lookups take a dozen small reads. So to open a segment, only the last entry of each index is read.
 - Kafka preallocates the index of an active segment and trims it on closing. Here the file contains only entries.
 """
 

@@ -32,7 +32,7 @@ class LeaderEpochFileCache:
 
     @property
     def latest(self) -> int:
-        """The latest epoch; -1 in an empty log."""
+        """The latest epoch; -1 if there are no entries."""
         return self._entries[-1][0] if self._entries else UNDEFINED_EPOCH
 
     @property
@@ -41,7 +41,7 @@ class LeaderEpochFileCache:
         return tuple(self._entries)
 
     def assign(self, epoch: int, start_offset: int) -> None:
-        """Add an entry for a new epoch; an older or known epoch is ignored."""
+        """Add an entry for a new epoch, in place of entries from `start_offset` on. Ignore an older or known epoch."""
         if epoch > self.latest:
             self._replace([entry for entry in self._entries if entry[1] < start_offset] + [(epoch, start_offset)])
 
@@ -71,7 +71,7 @@ class LeaderEpochFileCache:
         return found, self._entries[following][1]
 
     def epoch_for_offset(self, offset: int) -> int:
-        """Return the epoch of the record at an offset."""
+        """Return the epoch of the record at an offset; -1 for an offset below the first entry."""
         following = bisect_right(self._entries, offset, key=lambda entry: entry[1])
         return self._entries[following - 1][0] if following else UNDEFINED_EPOCH
 

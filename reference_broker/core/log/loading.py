@@ -1,4 +1,4 @@
-"""Loading of a log: by file sizes after a clean shutdown, with recovery of its batches after a crash.
+"""Loading of a log: without verification after a clean shutdown, with recovery of its batches after a crash.
 
 Follows: org.apache.kafka.storage.internals.log.LogLoader.
 

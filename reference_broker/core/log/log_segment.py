@@ -5,8 +5,8 @@ Follows: org.apache.kafka.storage.internals.log.LogSegment.
 Rules of this file:
 - As in Kafka, a batch is indexed when more than `index.interval.bytes` were written since the last indexed one, and
   the time index gets a last entry when the segment is closed.
-- A batch is located by the index and then header by header. Records are read only for a lookup by timestamp. The memory
-  that a segment uses does not depend on its size.
+- A batch is located by the index and then header by header, without reading records. The memory that a segment uses
+  does not depend on its size.
 - An index that is missing, truncated, or inconsistent with the `.log` is rebuilt when that is detected.
 """
 
@@ -31,8 +31,8 @@ TIME_INDEX_SUFFIX = ".timeindex"
 class LogSegment:
     """Consecutive batches. Only the last segment of a log is appended to.
 
-    The constructor does not read the file: `end_offset` is given by the caller (the base offset of the next segment),
-    or determined by `load_tail` or `recover`.
+    The constructor does not read the `.log` file. The caller passes the base offset of the next segment as
+    `end_offset`; the end offset of the last segment is determined by `load_tail` or `recover`.
     """
 
     __slots__ = (
@@ -96,7 +96,7 @@ class LogSegment:
     # Opening
 
     def load_tail(self) -> None:
-        """Determine the end offset of a cleanly closed segment by a scan from its last indexed batch."""
+        """Determine the end offset by a scan from the last indexed batch, and remove an incomplete batch at the end."""
         if not self._confirms_position(self._offset_index.last):
             self._rebuild_indexes()
         last = self._offset_index.last
@@ -127,7 +127,10 @@ class LogSegment:
         return cut_bytes
 
     def sanity_check(self) -> None:
-        """Rebuild both indexes if one is missing or malformed, as Kafka does, or if the offset index lacks entries."""
+        """Rebuild both indexes if one is missing or malformed, as Kafka does.
+
+        They are also rebuilt if the offset index is empty although the segment has a batch that must be indexed.
+        """
         indexes = (self._offset_index, self._time_index)
         lost = not all(self._disk.exists(index.path) and index.is_whole for index in indexes)
         if lost or (not self._offset_index and self._has_indexable_batch()):
@@ -144,7 +147,8 @@ class LogSegment:
     def _rebuild_indexes(self) -> None:
         """Rebuild the indexes from the headers, without reading records.
 
-        They are flushed here, because a later flush of the log begins at the recovery point, which may be above them.
+        The indexes are flushed here, because a later flush of the log begins at the recovery point, which may be above
+        this segment.
         """
         self._clear_indexes()
         for position, header in self._file.headers():
@@ -208,7 +212,10 @@ class LogSegment:
         )
 
     def time_waited_for_roll_ms(self, now_ms: int, timestamp_ms: int) -> int:
-        """Return the age of the segment for `segment.ms`, by the timestamps of the records if they have any.
+        """Return the age of the segment for `segment.ms`.
+
+        It is the time from the max timestamp of the first batch to that of the next one. If the first batch has no
+        timestamp, it is the time since this object was created.
 
         :param timestamp_ms: timestamp of the next batch.
         """

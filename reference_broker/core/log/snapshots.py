@@ -31,7 +31,10 @@ class ProducerSnapshots:
         return sorted(int(stem) for stem in stems if stem.isdigit())
 
     def take(self, producers: ProducerStateManager, offset: int, log_start_offset: int) -> list[str]:
-        """Write a snapshot at an offset, unless one exists there; return its path, which the caller must flush."""
+        """Write a snapshot at an offset above the log start, unless one exists there.
+
+        Return the written path in a list, so that the caller flushes it, or an empty list.
+        """
         if offset <= log_start_offset or self._disk.exists(self._path(offset)):
             return []
         self._disk.write(self._path(offset), producers.snapshot())

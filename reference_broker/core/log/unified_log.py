@@ -4,8 +4,8 @@ Follows: org.apache.kafka.storage.internals.log.UnifiedLog.
 
 Rules of this file:
 - `append` validates a client's batch and assigns its offset; `append_as_follower` appends a leader's batches byte for
-  byte. Both call `append_placed`, which the quorum calls directly. Offsets increase, and a batch never changes
-  afterwards. Offsets from `log_start_offset` to `log_end_offset` can be read.
+  byte. Both call `append_placed`; the quorum calls it directly. Offsets increase, and an appended batch never
+  changes. Offsets from `log_start_offset` to `log_end_offset` can be read.
 - Records below `recovery_point` survive a crash. When the log is opened after a crash, later batches are verified, and
   the log is truncated before the first incomplete or corrupt batch (`loading`).
 - Segments, indexes, epochs and producer state are consistent after every call: a rejected batch changes none of them.
@@ -142,8 +142,8 @@ class UnifiedLog:
         """Take the snapshots that `LogLoader.recoverSegment` takes: at the end of each segment that was recovered.
 
         The last one is at the log end. It contains only the last batch of each producer, so after a crash only that
-        batch is recognised as a duplicate, whether or not a segment was rolled before. Older snapshots above the first
-        recovered segment's base offset are deleted, because the batches that they cover may be lost.
+        batch is recognised as a duplicate, whether or not a segment was rolled before. Existing snapshots above the
+        base offset of the first recovered segment are deleted, because the batches that they cover may be lost.
         """
         self._snapshots.delete_above(self._segments[self._segment_number(recovery_point)].base_offset)
         self._rebuild_producer_state(now_ms)
@@ -203,7 +203,7 @@ class UnifiedLog:
 
     @property
     def gapless_from_offset(self) -> int:
-        """The first offset from which there are no gaps; a power cut may have restored deleted segments before it."""
+        """The offset from which no segments are missing. A power cut may have restored deleted segments before it."""
         parts = [later.base_offset for one, later in pairwise(self._segments) if one.end_offset != later.base_offset]
         return max(parts, default=self.log_start_offset)
 
@@ -248,7 +248,7 @@ class UnifiedLog:
     def _first_record(
         self, header: BatchHeader, records: bytes, timestamp_ms: int, from_offset: int
     ) -> Steps[TimestampAndOffset | None]:
-        """Decompress a batch, and return its first record that matches; null if there is none or it is corrupt."""
+        """Decompress a batch, and return its first record that matches; null if none does or the batch is corrupt."""
         with suppress(BatchError):
             data = yield from decompress(header, records, decompressed_max_bytes(self.config))
             for index, record in enumerate(iterate_records(header, data), 1):
@@ -417,7 +417,7 @@ class UnifiedLog:
     def apply_retention(self, now_ms: int, high_watermark: int) -> bool:
         """Advance the log start offset past the segments that are expired by retention time or size.
 
-        :returns: whether there are segments below the log start offset, for `delete_below_start`. The log start offset
+        :returns: whether `delete_below_start` can delete segments below the log start offset. The log start offset
             must be durable before these segments are deleted. Otherwise a power cut might restore the old log start
             offset with only some of the files, and the log would have gaps.
         """
@@ -439,7 +439,7 @@ class UnifiedLog:
         self._snapshots.delete_below(self._segments[0].base_offset)
 
     def truncate_to(self, offset: int, now_ms: int) -> None:
-        """Remove all records from `offset` on, because the log diverges from the leader's.
+        """Remove the batch that contains `offset` and all later ones, because the log diverges from the leader's.
 
         The truncation is durable on return. Otherwise a power cut might restore the records, but not their epochs.
         Epochs that start at the log end are removed even if no record is removed, because they have no records and
@@ -478,7 +478,7 @@ class UnifiedLog:
 
 
 def close_logs(disk: Disk, logs: Iterable[UnifiedLog]) -> None:
-    """Close logs, with one flush for all: thousands of them cost little more than one."""
+    """Close logs. All are flushed together, so that closing thousands of logs costs little more than closing one."""
     logs = tuple(logs)
     disk.flush(*[path for log in logs for path in log.finish()])
     disk.flush_directory(*[log.directory for log in logs])

@@ -7,7 +7,7 @@ from reference_broker.protocol.metadata_records import FeatureLevelRecord, Metad
 
 METADATA_VERSION = "metadata.version"
 METADATA_VERSION_MIN, METADATA_VERSION_MAX = 7, 30
-"""Feature levels of 3.3-IV3, the minimum of Kafka 4, and of 4.3-IV0."""
+"""Feature levels of 3.3-IV3, which is also the minimum in Kafka 4, and of 4.3-IV0."""
 SUPPORTED_FEATURES = {
     METADATA_VERSION: (METADATA_VERSION_MIN, METADATA_VERSION_MAX),
     "eligible.leader.replicas.version": (0, 1),

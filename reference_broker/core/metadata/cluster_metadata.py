@@ -3,7 +3,7 @@
 Follows: org.apache.kafka.image.loader.MetadataLoader (KIP-500).
 
 Rules of this module:
-- Only committed records are applied, those below the quorum's high watermark: changes of the image are never undone.
+- Only committed records are applied: those below the quorum's high watermark. So no change of the image is ever undone.
 - If a committed record cannot be applied, the node must stop (`MetadataFaultError`).
 - Thousands of records are decoded in steps, and are applied together after the last step.
 - A snapshot replaces the image; references to an older image or its parts must not be kept across events.
@@ -28,8 +28,9 @@ class MetadataFaultError(Exception):
 class ClusterMetadata:
     """The committed image, loaded from the newest snapshot and the log.
 
-    `offset` and `timestamp_ms` are those of the last applied record, -1 for none; `applied_bytes` is the size of
-    the log applied since the last snapshot.
+    `offset` is that of the last applied record, and `timestamp_ms` the max timestamp of the last applied batch; -1 for
+    none. A snapshot sets the offset, but not the timestamp. `applied_bytes` is the size of the log that was applied
+    since the last snapshot.
     """
 
     def __init__(self, log: QuorumLog) -> None:

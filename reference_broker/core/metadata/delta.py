@@ -30,7 +30,7 @@ class MetadataDelta:
     :param deleted_topics: ids of deleted topics.
     :param configs: type and name of resources with changed properties.
     :param brokers: ids of brokers with changed registrations.
-    :param everything: whether a snapshot replaced the whole image; the others are then empty.
+    :param everything: whether a snapshot replaced the whole image; the other fields are then empty.
     """
 
     partitions: Mapping[UUID, Collection[int]] = field(default_factory=dict)
@@ -41,7 +41,7 @@ class MetadataDelta:
 
     @classmethod
     def of(cls, records: Iterable[MetadataRecord]) -> "MetadataDelta":
-        """Return the changes by these records."""
+        """Return the keys of the parts that these records change."""
         partitions: defaultdict[UUID, dict[int, None]] = defaultdict(dict)
         deleted_topics, configs, brokers = set(), set(), set()
         for record in records:

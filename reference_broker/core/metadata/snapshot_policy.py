@@ -5,13 +5,16 @@ Follows: org.apache.kafka.image.publisher.SnapshotGenerator (KIP-630).
 | property                                          | a snapshot is written when                                    |
 |---------------------------------------------------|---------------------------------------------------------------|
 | `metadata.log.max.record.bytes.between.snapshots` | this many bytes were committed since the last snapshot        |
-| `metadata.log.max.snapshot.interval.ms`           | the last snapshot is older, and records were committed; 0:    |
-|                                                   | never                                                         |
+| `metadata.log.max.snapshot.interval.ms`           | the last snapshot is older when the high watermark advances;  |
+|                                                   | 0: never                                                      |
 
-| property                                          | the oldest snapshot and the log before the next are deleted   |
+After a snapshot is written, the oldest snapshot and the log before the second oldest are deleted, as long as one of
+these conditions holds:
+
+| property                                          | condition                                                     |
 |---------------------------------------------------|---------------------------------------------------------------|
-| `metadata.max.retention.bytes`                    | while log and snapshots are larger in total; negative: never  |
-| `metadata.max.retention.ms`                       | while the oldest snapshot is older; negative: never           |
+| `metadata.max.retention.bytes`                    | log and snapshots are larger in total; negative: never        |
+| `metadata.max.retention.ms`                       | the oldest snapshot is older; negative: never                 |
 
 Every node writes its own snapshots of the applied records, and keeps at least the newest. A snapshot's batches have at
 most 1,024 records, as in Kafka.
@@ -70,7 +73,7 @@ class SnapshotPolicy:
             log.delete_before_snapshot(successor, now.wall_ms)
 
     def _is_expired(self, now: Now) -> bool:
-        """Whether the oldest snapshot exceeds the retention."""
+        """Whether log and snapshots exceed the retention size, or the oldest snapshot the retention time."""
         log = self._quorum.log
         age_ms = now.wall_ms - log.snapshots.earliest_timestamp_ms()
         return 0 <= self._retention_bytes < log.size_bytes or 0 <= self._retention_ms < age_ms

@@ -2,7 +2,7 @@
 
 Follows: org.apache.kafka.common.record.internal.ControlRecordUtils (KIP-595, KIP-630).
 
-The key is version and type, two int16. The value is kio's message.
+The key consists of a version and a type, each an int16. The value is the message in kio's encoding.
 """
 
 import io

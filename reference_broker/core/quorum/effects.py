@@ -8,7 +8,7 @@ from reference_broker.core.quorum.messages import OffsetAndEpoch, Request, Respo
 
 @dataclass(frozen=True, slots=True)
 class SendRequest:
-    """A request to send to a voter. The caller passes its id back with the response or the failure."""
+    """A request to send to a voter. The caller passes `request_id` back with the response or the failure."""
 
     request_id: int
     voter_id: int

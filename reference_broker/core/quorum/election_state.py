@@ -32,7 +32,7 @@ class QuorumStateFileError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class ElectionState:
-    """An epoch, its leader if known, and the vote in it. Raises `ValueError` for numbers that are not int32."""
+    """An epoch, its leader if known, and the vote in it. Raises `ValueError` for an invalid epoch or id."""
 
     epoch: int = 0
     leader_id: int = NO_LEADER

@@ -111,7 +111,7 @@ TRANSITIONS = {
 
 
 def next_role(role: QuorumRole, trigger: Trigger) -> QuorumRole:
-    """Return the state that follows. Raises `QuorumStateError` if the table has none."""
+    """Return the state after a transition. Raises `QuorumStateError` if the table does not have it."""
     try:
         return TRANSITIONS[role, trigger]
     except KeyError:
@@ -340,7 +340,7 @@ class QuorumState:
             raise InconsistentMessageError(f"this node, {leader_id}, does not lead epoch {epoch}")
 
     def transition_to_unattached(self, trigger: Trigger, epoch: int, leader_id: int, now: Now) -> None:
-        """Become Unattached in an epoch. An election timeout that is already running continues."""
+        """Become Unattached in an epoch. A running election timeout continues, unless a pre-vote was rejected."""
         state = self.state
         match state:
             case Leader() | Follower():
@@ -436,7 +436,9 @@ class QuorumState:
         return state.leader_id == NO_LEADER and is_log_up_to_date
 
     def add_voted_state(self, candidate: ReplicaKey, now: Now) -> None:
-        """Store the vote of this epoch durably, and restart the election timeout.
+        """Store the vote of this epoch durably, and restart the election timeout and a pre-vote in progress.
+
+        If this node has already voted in the epoch, nothing changes.
 
         This is Kafka's `unattachedAddVotedState` and `prospectiveAddVotedState`.
         """

@@ -8,10 +8,10 @@ and their transitions are in `quorum_state`; this module implements the actions 
 
 | state       | sends                                                  | until                                         |
 |-------------|--------------------------------------------------------|-----------------------------------------------|
-| Unattached  | Fetch to one voter after another, to learn the leader  | the election timeout; observers: indefinitely |
+| Unattached  | Fetch to a random voter, to learn the leader           | the election timeout; observers: indefinitely |
 | Prospective | Vote with `pre_vote` to all voters                     | the election timeout                          |
 | Candidate   | Vote to all voters                                     | the election timeout                          |
-| Follower    | Fetch or FetchSnapshot to the leader; Fetch to another | the fetch timeout                             |
+| Follower    | Fetch or FetchSnapshot to the leader; to a random      | the fetch timeout                             |
 |             | voter after a failed request to the leader             |                                               |
 | Leader      | BeginQuorumEpoch to voters that do not fetch           | check-quorum: no majority has fetched         |
 | Resigned    | EndQuorumEpoch to voters that have not acknowledged it | the election timeout                          |
@@ -29,9 +29,9 @@ Rules of this file:
 - Time and randomness are arguments. Equal inputs on equal disks give equal effects.
 - State is durable before an effect depends on it: a vote before the response that grants it, a leader's records before
   they count towards the high watermark, a follower's records before the next fetch.
-- The epoch of a response is handled first. A response of an older epoch has no effect. A newer epoch, or an error about
-  the epoch, changes the state, and the rest of the response is ignored. A response to a request of an earlier state is
-  dropped (`request_manager`).
+- The epoch of a response is handled first. A response of an older epoch, or with UNKNOWN_LEADER_EPOCH, has no effect.
+  If the epoch is newer, or the error is FENCED_LEADER_EPOCH or NOT_LEADER_OR_FOLLOWER, the node adopts epoch and
+  leader, and ignores the rest. A response to a request of an earlier state is dropped (`request_manager`).
 - A fetch without records waits until records are appended, the high watermark advances (KIP-1166), its maximum wait
   expires, or the state changes. Its fetch offset is recorded when it arrives.
 - A node that shuts down starts no election. It completes an election in progress, and waits for another leader.
@@ -193,7 +193,7 @@ class KafkaRaftClient:
 
     @property
     def is_caught_up(self) -> bool:
-        """Whether the log reaches the latest high watermark that the leader has reported."""
+        """Whether the log reaches the latest high watermark from a leader; false if none has been received."""
         return self.high_watermark == self._leader_high_watermark != UNKNOWN_HIGH_WATERMARK
 
     @property
@@ -293,7 +293,7 @@ class KafkaRaftClient:
         self.poll(now)
 
     def shut_down(self, now: Now) -> None:
-        """Resign, and start no election from now on, until `may_stop`."""
+        """Resign if this node leads, and start no more elections. The node can stop when `may_stop` is true."""
         self.is_shutting_down = True
         self.resign(now)
 

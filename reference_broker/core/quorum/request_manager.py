@@ -3,8 +3,9 @@
 Follows: org.apache.kafka.raft.RequestManager (KIP-595).
 
 Rules of this file:
-- A request fails if there is no response within the request timeout; a later response is ignored.
-- After a failed request, no request is sent to that voter until the retry backoff has passed.
+- A request times out if there is no response within the request timeout. A later response is ignored, and the next
+  request may be sent to the voter at once.
+- After any other failed request, no request is sent to that voter until the retry backoff has passed.
 - A transition removes all requests (`reset`), so that no response to a request of an earlier state is handled.
 """
 
@@ -65,13 +66,13 @@ class RequestManager:
         return min([connection.deadline_ms for connection in self._by_voter.values()], default=None)
 
     def on_request_sent(self, voter_id: int, request: Request, now_ms: int) -> int:
-        """Record a request. Return its id, which is used once."""
+        """Record a request, and return its unique id."""
         self._next_id += 1
         self._by_voter[voter_id] = _ConnectionState(now_ms + self._config.request_timeout_ms, self._next_id, request)
         return self._next_id
 
     def complete(self, request_id: int) -> tuple[int, Request] | None:
-        """Return voter and request of a response and make the voter ready; null if the request is not in flight."""
+        """Return the voter and request of an id, and make the voter ready; null if the request is not in flight."""
         for voter_id, connection in self._by_voter.items():
             if connection.request_id == request_id and connection.request is not None:
                 del self._by_voter[voter_id]

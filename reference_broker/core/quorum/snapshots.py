@@ -2,8 +2,8 @@
 
 Follows: org.apache.kafka.snapshot.FileRawSnapshotWriter, org.apache.kafka.snapshot.FileRawSnapshotReader (KIP-630).
 
-A snapshot replaces all records below its end offset, and has the epoch of the last of them. It consists of batches with
-separate offsets from 0: a header, the records of the state, and a footer.
+A snapshot replaces all records below its end offset, and has the epoch of the last of them. It consists of batches: a
+header, the records of the state, and a footer. Their offsets are not those of the log, but begin at 0.
 
 Rules of this file:
 - A snapshot in the directory is complete and durable. A fetched one is assembled in memory first.

@@ -2,8 +2,10 @@
 
 Follows: org.apache.kafka.raft.VoterSet (KIP-595, KIP-853).
 
-A voter is identified by node id and directory id. A node that restarts with an empty disk has another directory id, and
-is no longer a voter: it could otherwise vote twice in an epoch.
+A voter is identified by its node id, and by its directory id if the set contains that id. A node that restarts with an
+empty disk has another directory id. In a set with directory ids it is then no longer a voter, because it could vote
+twice in an epoch. The voters of `controller.quorum.voters` have no directory ids, so such a node remains a voter, as in
+Kafka.
 """
 
 from collections.abc import Iterable
@@ -19,7 +21,7 @@ class ReplicaKey(NamedTuple):
     directory_id: UUID | None = None
 
     def matches(self, other: "ReplicaKey") -> bool:
-        """Whether the other key has this id, and this directory id unless that is null."""
+        """Whether the other key has the same id, and the same directory id if the directory id of this key is known."""
         return self.id == other.id and self.directory_id in {None, other.directory_id}
 
 
@@ -58,7 +60,7 @@ class VoterSet:
         return self._by_id.get(node_id)
 
     def others(self, node_id: int) -> tuple[int, ...]:
-        """Return the ids of all voters but one."""
+        """Return the ids of all voters except this one."""
         return tuple(voter_id for voter_id in self._by_id if voter_id != node_id)
 
     def key_of(self, node_id: int) -> ReplicaKey:

@@ -11,8 +11,8 @@ Follows: org.apache.kafka.raft.RaftUtil.
 | FetchSnapshot    | 1       | KIP-853                                            |
 
 Rules of this file:
-- The only topic partition is `__cluster_metadata-0`. Another one, or more than one, raises `UnknownPartitionError`; the
-  handler of the request returns the error of its API.
+- The only topic partition is `__cluster_metadata-0`. A message with another partition, or with more than one, raises
+  `UnknownPartitionError`. A request is then rejected with INVALID_REQUEST; a response counts as a failed request.
 - Records and snapshots are not decoded.
 - Endpoints of the leader are those of the voter set, which is the same on all nodes.
 """

@@ -1,6 +1,7 @@
 """Common parts of the quorum's messages: the topic partition and the leader's endpoint.
 
-kio's modules have type `Any` here, because its number types, which are plain numbers at run time, do not accept `int`.
+kio's modules have type `Any` here, because kio declares number types that do not accept `int`, although the values are
+plain numbers at run time.
 """
 
 from typing import Any

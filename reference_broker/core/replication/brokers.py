@@ -34,9 +34,10 @@ class Brokers:
         return None if broker is None or broker.fenced else broker.broker_epoch
 
     def may_join_isr(self, node_id: int, fetch_epoch: int | None) -> bool:
-        """Whether a broker is unfenced, not in controlled shutdown (KIP-841), and registered with this epoch (KIP-903).
+        """Whether a broker is unfenced, not in controlled shutdown (KIP-841), and has fetched with its epoch (KIP-903).
 
-        :param fetch_epoch: the broker epoch of the broker's last fetch; null before its first fetch, -1 if unknown.
+        :param fetch_epoch: the broker epoch of the broker's last fetch; null before its first fetch. -1 is unknown,
+            and is not compared.
         """
         broker = self._image().brokers.get(node_id)
         if broker is None or broker.fenced or broker.in_controlled_shutdown or fetch_epoch is None:

@@ -2,7 +2,8 @@
 
 Follows: org.apache.kafka.server.purgatory.DelayedProduce.
 
-Records of one or several partitions wait together, each until the high watermark has passed them. A partition fails if
+Records of one or several partitions wait together. A partition is complete when its high watermark has reached the end
+of its records. It fails if
 
 - this broker no longer leads it, or no longer has it:              NOT_LEADER_OR_FOLLOWER, UNKNOWN_TOPIC_OR_PARTITION;
 - its records are committed by an ISR below `min.insync.replicas`:  NOT_ENOUGH_REPLICAS_AFTER_APPEND;
@@ -20,7 +21,7 @@ from reference_broker.protocol.errors import ErrorCode
 
 Key = tuple[str, int]
 Settled = Callable[[Mapping[Key, ErrorCode], Now], None]
-"""Takes the error of each partition."""
+"""Takes the error of each partition; `none` if its records are committed."""
 
 
 class DelayedProduce:
@@ -40,7 +41,7 @@ class DelayedProduce:
     ) -> None:
         self.connection = connection
         self.errors: dict[Key, ErrorCode] = {}
-        """Errors of the partitions that no longer wait."""
+        """The error of each partition that no longer waits; `none` if its records are committed."""
         self._required = dict(required)
         self._find = find
         self._settled = settled

@@ -8,7 +8,7 @@ from reference_broker.core.configuration.configuration import BrokerConfiguratio
 
 @dataclass(frozen=True, slots=True)
 class FetchSettings:
-    """Settings with Kafka's names, without `replica.fetch`; `node_id` is this broker's id."""
+    """Values of the properties `replica.fetch.*` and `replica.socket.timeout.ms`. `node_id` is this broker's id."""
 
     node_id: int
     max_wait: timedelta

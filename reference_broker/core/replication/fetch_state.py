@@ -5,9 +5,9 @@ Follows: org.apache.kafka.server.PartitionFetchState (KIP-595).
 | state      | meaning                                                    | ends with                                 |
 |------------|------------------------------------------------------------|-------------------------------------------|
 | FETCHING   | part of the next fetch                                     | an error                                  |
-| TRUNCATING | offset out of range: a ListOffsets request is in flight    | the leader's response                     |
-| DELAYED    | a retriable error                                          | `replica.fetch.backoff.ms`, then FETCHING |
-| FAILED     | fenced, or a fatal error: nothing is fetched               | a new leader epoch                        |
+| TRUNCATING | offset out of range: a ListOffsets request is in flight    | the leader's response, or a failure       |
+| DELAYED    | after any other error, until the next attempt              | `replica.fetch.backoff.ms`, then FETCHING |
+| FAILED     | FENCED_LEADER_EPOCH: nothing is fetched                    | a new leader epoch                        |
 
 A log that diverges from the leader's is truncated at the diverging epoch of the fetch response, at once and without a
 separate state.
@@ -46,7 +46,7 @@ class PartitionFetchState:
     """One partition of one fetcher, for one leader epoch.
 
     :param leader_epoch: the epoch of the fetch requests, which a leader in another epoch rejects.
-    :param had_records_ms: monotonic time at which the leader last had records for it.
+    :param had_records_ms: monotonic time at which the leader last returned records of the partition.
     """
 
     partition: Partition

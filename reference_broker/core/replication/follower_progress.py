@@ -19,7 +19,7 @@ NEVER_MS = -(2**62)
 class FollowerProgress:
     """Progress of one follower. Offsets are -1 before its first fetch in this leadership; times are monotonic.
 
-    :param end_offset: the follower's last fetch offset; it has all records below.
+    :param end_offset: the follower's last fetch offset; the follower has all records below this offset.
     :param broker_epoch: the broker epoch in its last fetch (KIP-903); null before the first fetch, -1 if unknown.
     """
 

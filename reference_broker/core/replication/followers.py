@@ -26,7 +26,7 @@ class ReplicaContext:
 
 
 class Followers:
-    """The other replicas of a partition that this broker leads; empty while it does not."""
+    """The other replicas of a partition that this broker leads; empty while it does not lead the partition."""
 
     __slots__ = ("_context", "_progress")
 
@@ -44,7 +44,7 @@ class Followers:
         return self._progress[node_id]
 
     def assign(self, replicas: Iterable[int]) -> None:
-        """Set the replicas of the partition."""
+        """Set the replicas of the partition, and keep the progress of followers that remain."""
         others = (node for node in replicas if node != self._context.node_id)
         self._progress = {node: self._progress.get(node) or FollowerProgress() for node in others}
 
@@ -92,7 +92,7 @@ class Followers:
         return self._context.brokers.may_join_isr(node, self._progress[node].broker_epoch)
 
     def with_broker_epochs(self, isr: frozenset[int]) -> list[tuple[int, int]]:
-        """Return an ISR with broker epochs (KIP-903); -1 before the first fetch."""
+        """Return the members of an ISR with their broker epochs (KIP-903); the epoch is -1 before the first fetch."""
         return [(node, self._broker_epoch(node)) for node in sorted(isr)]
 
     def _broker_epoch(self, node: int) -> int:

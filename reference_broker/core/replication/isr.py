@@ -4,11 +4,11 @@ Follows: kafka.cluster.Partition (KIP-497, KIP-841, KIP-903).
 
 Only the controller changes an ISR. A leader proposes (AlterPartition), and assumes the larger ISR until the response:
 
-| state          | the ISR is     | the high watermark waits for (maximal ISR)           |
-|----------------|----------------|------------------------------------------------------|
-| COMMITTED      | as committed   | the ISR                                              |
-| PENDING_EXPAND | last committed | the ISR and the replica to add                       |
-| PENDING_SHRINK | last committed | the ISR, including the replicas to remove            |
+| state          | proposal in flight      | the high watermark waits for (maximal ISR)             |
+|----------------|-------------------------|--------------------------------------------------------|
+| COMMITTED      | none                    | the committed ISR                                      |
+| PENDING_EXPAND | to add a replica        | the committed ISR and the replica to add               |
+| PENDING_SHRINK | to remove replicas      | the committed ISR, including the replicas to remove    |
 
 One proposal is in flight at a time. It ends with the controller's response, or with newer metadata, which always wins.
 """

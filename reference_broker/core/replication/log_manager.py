@@ -7,8 +7,9 @@ used for a later topic of the same name (KIP-516). Once the metadata is known, s
 that were removed from this broker while it was down.
 
 Three checkpoint files hold the recovery point, the log start offset and the high watermark of each log. They are
-written periodically and at a clean shutdown. The clean shutdown file, written last, shows that no log needs recovery.
-Logs are opened once the metadata is known; the checkpoints of unopened logs are kept as they were read.
+written periodically, when logs are deleted, and at a clean shutdown. The clean shutdown file, written last, shows that
+no log needs recovery. Logs are opened once the metadata is known; the checkpoints of unopened logs are kept as they
+were read.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -84,7 +85,10 @@ class LogManager:
         return bool(found) and found[-1] != format_uuid(topic_id).encode()
 
     def delete_strays(self, left: Collection[Partition]) -> None:
-        """Delete the logs of replicas that were removed while this broker was down; `left` are all its replicas."""
+        """Delete the logs of replicas that were removed while this broker was down.
+
+        :param left: all present replicas of this broker.
+        """
         here = {partition.key for partition in left}
         known = {*self._on_disk(), *self._recovery_points, *self._high_watermarks}
         if strays := sorted(known - here):
@@ -101,6 +105,8 @@ class LogManager:
         """Delete the checkpoint entries of logs, so that they are never used for a later topic of the same name.
 
         The directories are deleted afterwards by `delete_directories`, or before a log of that name is opened.
+
+        :param left: the replicas that this broker keeps.
         """
         if not self._recovery_points.keys().isdisjoint(gone):
             _remove_offsets(gone, self._recovery_points, self._log_starts)

@@ -5,7 +5,8 @@ Follows: kafka.server.AbstractFetcherThread, kafka.server.ReplicaFetcherThread (
 A state machine without IO, driven by metadata (`add_partition`, `remove_partition`) and the leader's responses:
 - A Fetch contains every partition in phase FETCHING, without a session; a partition that had records moves to the end,
   so that a full response does not always serve the same partitions.
-- A response is used for a partition only if its leader epoch and fetch offset are still those of the request.
+- A response is used for a partition only if the partition's leader epoch and log end offset are still those of the
+  request.
 - The table `PHASE_AFTER_ERROR` gives the phase after an error. After FENCED_LEADER_EPOCH this broker waits for newer
   metadata; after UNKNOWN_LEADER_EPOCH it retries until the leader has newer metadata.
 - A disconnection delays all partitions of the request.
@@ -44,7 +45,7 @@ class ReplicaFetcher:
     """The partitions that this broker replicates from one leader.
 
     :param broker_epoch: returns this broker's epoch, which the leader compares with the metadata (KIP-903).
-    :param rebalance: called after a response and before the next request, when partitions may be added and removed.
+    :param rebalance: called after each response, before the next request; it may add and remove partitions.
     """
 
     def __init__(
@@ -95,7 +96,7 @@ class ReplicaFetcher:
         return self._states.pop(key, None)
 
     def add_fetch_state(self, state: PartitionFetchState) -> None:
-        """Take over a partition of another fetcher. That fetcher ignores it in the response to a request in flight."""
+        """Take over a partition of another fetcher, which ignores it in a response that has yet to arrive."""
         self._states[state.partition.key] = state
         self._request = None
 
@@ -112,7 +113,7 @@ class ReplicaFetcher:
         ]
 
     def phase(self, key: tuple[str, int]) -> FetchPhase | None:
-        """Return the phase of a partition; null for one that is not followed."""
+        """Return the phase of a partition; null if this fetcher does not replicate it."""
         state = self._states.get(key)
         return None if state is None else state.phase
 

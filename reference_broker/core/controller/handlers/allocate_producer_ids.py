@@ -2,7 +2,8 @@
 
 Follows: org.apache.kafka.controller.ProducerIdControlManager (KIP-730).
 
-No id is allocated twice. A broker that is not registered, or not with this epoch, gets STALE_BROKER_EPOCH(77).
+No id is allocated twice. A broker that is not registered, or is registered with another epoch, gets
+STALE_BROKER_EPOCH(77).
 """
 
 from typing import Any

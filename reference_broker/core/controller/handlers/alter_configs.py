@@ -36,7 +36,10 @@ def handle(controller: Controller, request: Request) -> Steps[Decision]:
 def alter(
     controller: Controller, request: Request, make_response: Callable[..., Any], values: Values
 ) -> Steps[Decision]:
-    """Return the records that set each resource to the values computed by `values`, and the response."""
+    """Return the records that set the values returned by `values` on each resource, and the response.
+
+    With `validate_only`, or for a resource with an error, there are no records.
+    """
     elements = {(element.resource_type, element.resource_name): element for element in request.body.resources}
     count = Counter((element.resource_type, element.resource_name) for element in request.body.resources)
     records: list[ConfigRecord] = []

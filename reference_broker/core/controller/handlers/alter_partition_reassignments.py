@@ -2,8 +2,8 @@
 
 Follows: org.apache.kafka.controller.ReplicationControlManager (KIP-455, KIP-860).
 
-- Errors of single partitions: UNKNOWN_TOPIC_OR_PARTITION(3), INVALID_REPLICA_ASSIGNMENT(39), and for null replicas,
-  which cancel a reassignment, NO_REASSIGNMENT_IN_PROGRESS(85).
+- Errors of single partitions: UNKNOWN_TOPIC_OR_PARTITION(3), INVALID_REPLICA_ASSIGNMENT(39).
+- Null replicas cancel the reassignment. If there is none, the error is NO_REASSIGNMENT_IN_PROGRESS(85).
 - Version 1 can forbid a change of the replication factor: INVALID_REPLICATION_FACTOR(38) (KIP-860).
 """
 

@@ -2,9 +2,10 @@
 
 Follows: org.apache.kafka.controller.BrokerHeartbeatManager (KIP-631).
 
-- A broker that is not registered, or not with this epoch, gets STALE_BROKER_EPOCH(77) and has to register again.
-- `current_metadata_offset` is the offset up to which the broker has applied the metadata. A broker is unfenced once
-  this includes its own registration. In a controlled shutdown, a broker may stop once all active brokers have applied
+- A broker that is not registered, or is registered with another epoch, gets STALE_BROKER_EPOCH(77), and must register
+  again.
+- `current_metadata_offset` is the offset up to which the broker has applied the metadata. A broker is unfenced once it
+  has applied its own registration. In a controlled shutdown, a broker may stop once all active brokers have applied
   the records that moved its leaderships to other brokers.
 
 Gaps: `offline_log_dirs` (KIP-858) and `cordoned_log_dirs` (KIP-1066) are ignored; this broker has one directory, and

@@ -2,8 +2,8 @@
 
 Follows: org.apache.kafka.controller.ReplicationControlManager (KIP-455).
 
-The response has all of them, or those of the requested partitions. Partitions that are unknown or not in reassignment
-are omitted.
+The response has all ongoing reassignments, or those of the requested partitions. Partitions that are unknown or not in
+reassignment are omitted.
 """
 
 from typing import Any
