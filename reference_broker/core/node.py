@@ -290,6 +290,7 @@ class Node:
             case effects.SnapshotInstalled():
                 self._loading = None
                 self.metadata.rebuild()
+                self._snapshots.handle_load_snapshot(now)
                 self._publish(MetadataDelta(everything=True), now)
             case effects.HighWatermarkAdvanced():
                 self._commit(now)

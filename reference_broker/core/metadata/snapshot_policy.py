@@ -46,11 +46,18 @@ class SnapshotPolicy:
         self._last_ms = now.monotonic_ms
 
     def handle_commit(self, now: Now) -> None:
-        """Write a snapshot and delete expired ones, if a snapshot is due after a commit."""
-        is_due = 0 < self._max_interval_ms <= now.monotonic_ms - self._last_ms
-        if self._metadata.applied_bytes >= self._max_bytes or is_due:
+        """Write a snapshot and delete expired ones, if a snapshot is due after a commit.
+
+        None is due if no record follows the last snapshot, which may be the leader's and have just been installed.
+        """
+        is_late = 0 < self._max_interval_ms <= now.monotonic_ms - self._last_ms
+        if self._metadata.applied_bytes >= self._max_bytes or (is_late and self._metadata.applied_bytes):
             self._write_snapshot(now)
             self._delete_old(now)
+
+    def handle_load_snapshot(self, now: Now) -> None:
+        """Restart the interval, because the metadata is that of a new snapshot of the leader."""
+        self._last_ms = now.monotonic_ms
 
     def _write_snapshot(self, now: Now) -> None:
         metadata = self._metadata

@@ -62,8 +62,10 @@ def test_only_the_newest_snapshot_is_retained_without_retention_bytes():
     assert len(snapshots(cluster, 1)) == 1
 
 
-def test_node_that_was_down_for_long_fetches_the_snapshot_of_the_leader():
-    cluster = ready(Cluster(3, **FEW_BYTES, metadata_max_retention_bytes="0"))
+@pytest.mark.parametrize("interval_ms", [0, 1, 100], ids="snapshots every {} ms".format)
+def test_node_that_was_down_for_long_fetches_the_snapshot_of_the_leader(interval_ms):
+    interval = {"metadata_log_max_snapshot_interval_ms": str(interval_ms)}
+    cluster = ready(Cluster(3, **FEW_BYTES, **interval, metadata_max_retention_bytes="0"))
     away = next(node_id for node_id in cluster.nodes if node_id != cluster.active_controller)
     cluster.kill(away)
     names = [f"topic-{number}" for number in range(20)]
