@@ -108,11 +108,11 @@ class ConformanceRun:
     def stop(self) -> None:
         """Wait until the child has stopped its clusters and written its reports.
 
-        If requirements have no verdict yet, the child is interrupted. It is killed after `_STOP_TIMEOUT_S`.
+        If a verdict is missing, the child is interrupted. It is killed after `_STOP_TIMEOUT_S`.
         """
         if self._child is not None:
-            complete = len({requirement for requirement, _ in self._verdicts}) == len(self._wanted)
-            if not complete and self._child.poll() is None:
+            is_complete = len(self._verdicts) == len(self._wanted) * len(self._plan["targets"])
+            if not is_complete and self._child.poll() is None:
                 self._child.send_signal(signal.SIGTERM)
             try:
                 self._child.wait(_STOP_TIMEOUT_S)

@@ -55,6 +55,7 @@ _CLUSTER_SETTINGS: Final[dict[str, tuple[str, ...]]] = {
     "log.flush.offset.checkpoint.interval.ms": ("500", "5000"),
     "replica.high.watermark.checkpoint.interval.ms": ("200", "5000"),
     "metadata.log.max.record.bytes.between.snapshots": ("500", "3000"),
+    "metadata.log.max.snapshot.interval.ms": ("200", "2000"),
     "log.retention.check.interval.ms": ("300", "2000"),
     "auto.leader.rebalance.enable": ("true",),
     "leader.imbalance.check.interval.seconds": ("2", "5"),
