@@ -37,7 +37,7 @@ def shares_a_cluster(requirement: Requirement) -> bool:
 
 
 def doubted(alone: Finding, doubt: str) -> Finding:
-    """Return the finding of a check alone; unknown if it is ok, but the check beside others contradicts it."""
+    """Return the finding of a check alone, but unknown if it is ok and the check beside others contradicts it."""
     if not doubt or alone.verdict is not Verdict.OK:
         return alone
     reason = f"not reproduced alone; while other requirements were checked, {doubt}"
@@ -56,7 +56,7 @@ class Result:
 
     @property
     def is_final(self) -> bool:
-        """Whether no check alone is necessary."""
+        """Whether the requirement need not be checked again alone."""
         return bool(self.findings) and all(finding.verdict in _FINAL for finding in self.findings.values())
 
 
@@ -92,7 +92,7 @@ class SideBySide:
             return next(self._pending, None)
 
     def _result(self, requirement: Requirement, context: CheckContext) -> Result:
-        """Return the result of a check that neither shrinks nor starts a target again; the check alone does that."""
+        """Check a requirement without shrinking and without starting a target again: only a check alone does that."""
         if self._target_is_down.is_set():
             return Result()
         attempt = replace(context, shrink_seconds=0.0, revive=lambda _: False, basic_failures={})

@@ -18,7 +18,7 @@ _LEGAL_SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?
 
 
 def api_versions(_cluster: object, step: ApiVersions) -> Expectation:
-    """Return the version ranges; for an unknown version in a response of version 0 (KIP-511)."""
+    """Return the version ranges, in a response of version 0 if the version is unknown (KIP-511), or INVALID_REQUEST."""
     if step.version >= API_VERSIONS_NEWEST:
         return {"error": "UNSUPPORTED_VERSION", "api_versions_listed": True, "ranges_in_order": True}
     software = (step.software_name, step.software_version)

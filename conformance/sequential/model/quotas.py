@@ -20,5 +20,5 @@ def describe_client_quotas(cluster: ModelCluster, step: DescribeClientQuotas) ->
 
 
 def as_client(cluster: ModelCluster, client: str, served: Expectation) -> Expectation:
-    """Return the same response as to any other client. A client with a quota is throttled: scripts exceed quotas."""
+    """Return the response to any client, and whether it is throttled: one with a quota is, as scripts exceed quotas."""
     return {**served, "throttled": bool(cluster.quotas.get(client))}
