@@ -387,7 +387,10 @@ def interference_with(target: Target) -> str:
 
 
 def attributed(finding: Finding, interference: str) -> Finding:
-    """Return the finding. If links failed, a violation or an unknown finding becomes unknown with this as its cause."""
+    """Return the finding.
+
+    If links failed, a violation or an unknown finding is replaced by an unknown one that names the failures as cause.
+    """
     if finding.verdict not in {Verdict.VIOLATION, Verdict.UNKNOWN} or not interference:
         return finding
     return Finding(Verdict.UNKNOWN, f"{interference}; meanwhile: {finding.reason}", scripts=finding.scripts)

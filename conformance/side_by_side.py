@@ -5,7 +5,7 @@ and break nothing. Another check could still cause a deviation: if its script br
 Therefore only *ok* and *not applicable* are final. After any other result, the engine checks the requirement again,
 alone, with the same scripts. A violation in this second check is shrunk and attributed as usual.
 
-- A target that does not respond ends the checks that have not begun: they run alone, too.
+- After a target has not responded, the remaining requirements are not checked here: they are checked alone, too.
 - A violation, or the end of a broker, that is not reproduced alone makes the verdict *unknown*: either kafkatrial's
   scripts disturb each other, or the broker fails only under concurrent requests.
 """

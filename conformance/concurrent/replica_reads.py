@@ -1,8 +1,8 @@
 """Reads of the replicas on disk after a script: each replica is recorded as an operation that reads its log.
 
-So the checkers compare the replicas: a missing record is a lost write, two records at one offset are a divergence. All
-replicas of a partition are read from the highest of their log start offsets, and as soon as they have the same end
-offset, or when `EQUAL_TIMEOUT_S` has passed.
+So the checkers compare the replicas: a missing record is a lost write, two records at one offset are a divergence. The
+replicas of a partition are read when all have the same end offset, or after `EQUAL_TIMEOUT_S`. Each is read from the
+highest log start offset of them.
 """
 
 from collections.abc import Iterable, Mapping

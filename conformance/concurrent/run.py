@@ -118,7 +118,7 @@ class HistoryRun:
     # --- before
 
     def raw_client(self, node: int | None = None) -> RecordedClient:
-        """Return a client with a new process number, whose requests go to a node (null: the first one)."""
+        """Return a client with a new process number, whose requests go to a node (null: the lowest id)."""
         return RecordedClient(self.target, self._recorder, next(self._processes), topic_ids=self._topic_ids, node=node)
 
     def note_topic(self, name: str) -> None:

@@ -19,7 +19,8 @@ from fixtures.clients.record_batch import Compression, Record, RecordBatch, enco
 BOMB_SIZES = (8 * 1024 * 1024, 64 * 1024 * 1024, 256 * 1024 * 1024)
 """Sizes in bytes to which a bomb decompresses."""
 BOMB_BYTES_MAX = 900_000
-"""Below Kafka's default of `max.message.bytes` (1 MiB): a batch above that is rejected before it is decompressed."""
+"""Maximum size of a compressed bomb. It is below Kafka's default of `max.message.bytes` (1 MiB): a batch above that is
+rejected before it is decompressed."""
 _ZEROS = bytes(1024 * 1024)
 _GZIP_HEADER = b"\x1f\x8b\x08" + bytes(6) + b"\xff"
 _INT32_MAX = 2**31 - 1

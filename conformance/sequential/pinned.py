@@ -41,7 +41,7 @@ _PRODUCING: Final = (Produce, Pipelined, LongPoll)
 
 
 def without_automatic_creation(script: Script) -> Script:
-    """Return the script, with version 4 for older Metadata requests that name a topic which it does not create."""
+    """Return the script with version 4 for older Metadata requests, unless the script creates all topics they name."""
     created = {step.topic for step in script.steps if isinstance(step, CreateTopic)}
     return Script(tuple(_forbidding(step, created) for step in script.steps))
 

@@ -30,7 +30,7 @@ class Begin(AsPython):
 class Heal(AsPython):
     """End of all faults of a node; null: end of all faults of links. If the node was down, wait until it listens.
 
-    The node is named as it was when the faults began.
+    The node has the same name as in `Begin`.
     """
 
     node: Node | None = None

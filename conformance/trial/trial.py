@@ -116,7 +116,7 @@ class Trial(AsPython):
     """One trial.
 
     :param seed: seed of all randomness in virtual time: delays, elections, the bytes that survive a power cut.
-    :param topics: roles of replicas, and faults of a partition, refer to partition 0 of the first topic.
+    :param topics: the topics. Roles of replicas, and faults of a partition, refer to partition 0 of the first topic.
     :param healed_ms: time for which workloads continue after the cluster has recovered.
     :param waits_for_recovery: whether the schedule on a started cluster is paused, when no fault is in force, until the
         cluster has recovered from the last one.

@@ -20,5 +20,5 @@ def describe_client_quotas(cluster: ModelCluster, step: DescribeClientQuotas) ->
 
 
 def as_client(cluster: ModelCluster, client: str, served: Expectation) -> Expectation:
-    """Return the response to any client, and whether it is throttled: one with a quota is, as scripts exceed quotas."""
+    """Return the same response as without a client id, and `throttled`: scripts always exceed the quota of a client."""
     return {**served, "throttled": bool(cluster.quotas.get(client))}

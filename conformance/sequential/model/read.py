@@ -55,7 +55,7 @@ def fetch(cluster: ModelCluster, step: Fetch) -> Expectation:
 
 
 def _first_of(all_batches: tuple[object, ...]) -> Satisfies:
-    """Expect the items of the first batches: one item per returned batch, however many batches are returned."""
+    """Expect one item per returned batch. Any number of batches may be returned, beginning with the first."""
     return Satisfies(f"{all_batches}, or fewer", lambda found: found == all_batches[: len(found)])
 
 
