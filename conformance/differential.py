@@ -1,9 +1,9 @@
-"""Comparison of two targets: the scripts of sequential requirements on both, and the causes of different responses.
+"""Comparison of two targets: it runs the scripts of sequential requirements on both, and groups differences by cause.
 
-No model decides: the responses of one target are compared with those of the other. A cause is a request, a field of
-its response and a kind of difference; for errors and lost connections also the two values. For each cause, the result
-has the shortest script that still shows it. If this script shows another difference earlier, the earlier difference is
-the likely reason (`Difference.after`).
+No model is involved: the responses of one target are compared with those of the other. A cause consists of a request, a
+field of its response and a kind of difference; for errors, lost connections and brokers that go down also of the two
+values. For each cause, the result has the shortest script found that still shows the cause. If this script shows
+another difference earlier, the earlier difference is the likely reason (`Difference.after`).
 
 | rank | meaning |
 |---|---|
@@ -41,7 +41,7 @@ from fixtures.clients.raw import UnsupportedApi
 from fixtures.targets.target import Target, reasons_for_lacking
 
 _BROKER: Final = "broker"
-"""Field of a difference in which a broker goes down."""
+"""The `field` of a cause if a broker goes down."""
 _ERRORS: Final = frozenset({"error", "errors"})
 
 
@@ -90,7 +90,7 @@ class Difference:
     after: tuple[str, ...] = ()
     """Ids of other causes that occur earlier in the shortest script, except cosmetic ones."""
     is_flaky: bool = False
-    """Whether the difference did not recur when the script ran again."""
+    """Whether the difference did not recur when the shrunk script ran again."""
 
 
 @dataclass(slots=True)
@@ -126,7 +126,7 @@ def causes_of(
 
 
 def _fields(here: Mapping[str, object], there: Mapping[str, object]) -> Iterator[tuple[str, str, str, str]]:
-    """Yield name, severity and both values of each field that differs; only the errors, if these differ."""
+    """Yield name, severity and both values of each field that differs. If errors differ, yield only these."""
     found = []
     for difference in responses_compared.differences("", [here], [there]):
         name = difference.here.partition(" ")[0]
@@ -145,7 +145,7 @@ def _rank(name: str, severity: str, values: tuple[str, str]) -> Rank:
 
 
 def request_name(step: Step) -> str:
-    """Return the name of a step's request."""
+    """Return the name of a step's request: the API of a raw request, otherwise the class of the (inner) step."""
     inner = getattr(step, "step", None)
     if isinstance(inner, Step):
         return request_name(inner)
@@ -167,7 +167,7 @@ class Comparer:
     result: Comparison = field(default_factory=Comparison)
 
     def run(self, requirements: Iterable[Requirement]) -> Iterator[str]:
-        """Compare the targets by the scripts of each sequential requirement; yield its id before it begins.
+        """Compare the targets by the scripts of each sequential requirement. Yield each id before its scripts run.
 
         Raises `TargetError` if a broker that went down does not start again.
         """
@@ -252,7 +252,7 @@ class _Requirement:
             self.comparer.result.unknown[self.requirement.id] = str(error)
 
     def _differences(self, script: Script) -> dict[Cause, Shown]:
-        """Run a script on both targets; return what differs. A target that it takes down is started again."""
+        """Run a script on both targets; return the differences. A target that goes down is started again."""
         responses = [self._responses(script, number) for number in range(2)]
         ended = [not isinstance(each, tuple) for each in responses]
         if any(ended):

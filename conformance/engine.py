@@ -9,8 +9,9 @@ are pure functions; the module's IO is the targets and the run directory. It doe
 - A check runs in a separate thread, so that its progress is reported while it works.
 - A target that has died is started again before the next requirement; if that fails, its remaining verdicts are
   *unknown*.
-- A verdict is *unknown*, too, if its check raised an error (a bug of kafkatrial). The error is raised again after the
-  other requirements have been checked.
+- If a check raises an error that is a bug of kafkatrial, the verdict is *unknown*, too, and the error is raised again
+  after the other requirements have been checked. `HistoryError` and `OSError` end the run at once.
+- If a check raises `TargetError`, the verdict is *unknown* if links of its targets have failed; else the run ends.
 - KeyboardInterrupt ends the run: the targets are stopped, and the last event marks the run as not complete.
 """
 
@@ -77,10 +78,10 @@ def run_requirements(
     :param targets: not yet started.
     :param seed: seed of the run. Each requirement has a seed derived from it, so that a requirement that runs alone
         has the same scripts.
-    :param expectations: known violations; an expected one that does not happen is reported as such.
+    :param expectations: known violations. If such a requirement is ok, its finding has this as the reason.
 
-    Raises `TargetError` if a target does not start; those already started are stopped. If checks failed with an error,
-    the first error is raised at the end.
+    Raises `TargetError` if a target does not start; the targets that were started are stopped. If checks raised errors
+    that are bugs of kafkatrial, the first of them is raised at the end.
     """
     remove_local_constants()
     run = _Run(tuple(targets), tuple(requirements), seed, profile, run_dir, expectations or {})
@@ -110,7 +111,7 @@ def run_requirements(
 
 
 def seed_of(run_seed: int, requirement_id: str) -> int:
-    """Return the seed of one requirement in a run, independent of the other requirements."""
+    """Return the seed of a requirement, or of a family of requirements, in a run. It does not depend on the others."""
     digest = hashlib.sha256(f"{run_seed} {requirement_id}".encode()).digest()
     return int.from_bytes(digest[:8], "big")
 
@@ -118,7 +119,8 @@ def seed_of(run_seed: int, requirement_id: str) -> int:
 def reproduce_command(nodes: Mapping[str, int], seed: int, profile: str, requirement_id: str) -> str:
     """Return the command line that reproduces a violation.
 
-    `nodes` has the number of nodes of each target that is needed; if they differ, the targets' defaults are used.
+    :param nodes: number of nodes of each target that is needed. If the targets that kafkatrial starts have different
+        numbers, the command has no option `--nodes`.
     """
     words = ["kafkatrial", "run", *targets_option(), *client_settings_option()]
     for target in nodes:
@@ -134,7 +136,7 @@ def reproduce_command(nodes: Mapping[str, int], seed: int, profile: str, require
 
 @dataclass(slots=True)
 class _Run:
-    """State of a run: targets that are down, and the number of saved violations."""
+    """A run: its parameters and its state."""
 
     targets: tuple[Target, ...]
     requirements: tuple[Requirement, ...]
@@ -148,7 +150,7 @@ class _Run:
     interference: dict[str, str] = field(default_factory=dict)
     """Failures on the links of a target before it was started again, by the name of the target."""
     basic_failures: dict[BasicFailure, str] = field(default_factory=dict)
-    """The requirement that reported the failure of a plain request."""
+    """The requirement that reported each failure of a plain request."""
     errors: list[Exception] = field(default_factory=list)
     """Errors that checks raised: bugs of kafkatrial."""
     judged: set[str] = field(default_factory=set)
@@ -221,7 +223,10 @@ class _Run:
             self.revive(target)
 
     def _shares_the_cluster(self, requirement: Requirement) -> bool:
-        """Whether to check a requirement beside others. An expected violation would need a second check, alone."""
+        """Whether to check a requirement beside others.
+
+        A requirement with an expected violation is only checked alone: after a violation, that is necessary anyway.
+        """
         expected = any(requirement.id in self.expectations.get(target.name, {}) for target in self.targets)
         return shares_a_cluster(requirement) and bool(self._applicable(requirement)) and not expected
 
@@ -377,19 +382,22 @@ class _Run:
 
 
 def interference_with(target: Target) -> str:
-    """Return the failures on the links to a target since the last call that its brokers did not cause."""
+    """Return the failures on a target's links since the last call, except those that its brokers caused."""
     return target.interference if isinstance(target, Interfering) else ""
 
 
 def attributed(finding: Finding, interference: str) -> Finding:
-    """Return a finding that is not ok as unknown, with the cause, if a failure on the links may have caused it."""
+    """Return the finding.
+
+    If links failed, a violation or an unknown finding is replaced by an unknown one that names the failures as cause.
+    """
     if finding.verdict not in {Verdict.VIOLATION, Verdict.UNKNOWN} or not interference:
         return finding
     return Finding(Verdict.UNKNOWN, f"{interference}; meanwhile: {finding.reason}", scripts=finding.scripts)
 
 
 def reason_of(finding: Finding, known: ExpectedViolation | None) -> str:
-    """Return the finding's reason; for an expected violation also its known reason, or that it did not happen."""
+    """Return the finding's reason; for an expected violation also the known reason, or that the requirement holds."""
     if known is None:
         return finding.reason
     if finding.verdict is Verdict.OK:

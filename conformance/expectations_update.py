@@ -3,7 +3,7 @@
 - A violation that the file does not have is added, with its cause as the reason, marked `TODO`. A flaky one is not
   added: an entry whose violation does not occur in a run fails that run.
 - An entry is removed if its requirement is ok now, or no longer exists.
-- Every other entry keeps its text, comments included. Requirements that the run has not judged do not change.
+- Every other entry keeps its text, comments included. So do the entries of requirements that the run has not judged.
 - Entries are in the order of their ids, so that the same findings give the same file.
 """
 
@@ -90,14 +90,14 @@ def _block(entry: ExpectedViolation) -> str:
 
 
 def _toml(text: str) -> str:
-    """Return a basic string of TOML. Only DEL is written differently in JSON."""
+    """Return a basic string of TOML: the JSON string, in which DEL is escaped, too."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _split(text: str, entries: Mapping[str, ExpectedViolation]) -> tuple[str, dict[str, str]]:
     """Return what precedes the first entry, and the text of each entry with the comments above it.
 
-    Entries of another form, such as an array in one line, are rewritten as tables.
+    If one of the entries has another form, such as an array in one line, all entries are rewritten as tables.
     """
     starts = [found.start() for found in _HEAD.finditer(text)]
     chunks = _chunks(text, starts)

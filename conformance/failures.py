@@ -1,9 +1,9 @@
-"""Directories of violations: `failures/<n>/` with the files that reproduce one.
+"""Directories of violations: `failures/<n>/` has the files that reproduce violation n.
 
 - `finding.json`: the `Finding`, as the event `requirement-judged` has it.
 - `repro.py`: the shrunk script as a program.
-- `steps.txt`: each of its requests with the decoded response, if it is a script of single requests.
-- `trial.json`: the same script as a saved trial, if it is concurrent; `kafkatrial replay` runs it on any target.
+- `steps.txt`: for a script of single requests, each request with its decoded response.
+- `trial.json`: for a concurrent script, the same script as a saved trial, which `kafkatrial replay` runs on any target.
 - `README.md`: the promise, the observation, and the command that reproduces it.
 """
 
@@ -69,6 +69,6 @@ def _readme(requirement: Requirement, found: Finding) -> str:
 
 
 def _environment() -> str:
-    """Return the environment variables by which the program finds the files that the options of this run name."""
+    """Return assignments of the variables that name the files of targets and client settings, as this run has them."""
     files = {name: os.environ[name] for name in (TARGETS_VARIABLE, SETTINGS_VARIABLE) if os.environ.get(name)}
     return "".join(f"{name}={shlex.quote(file)} " for name, file in files.items())

@@ -12,7 +12,7 @@ def responds(target: Target, timeout_s: float = _PROBE_TIMEOUT_S) -> bool:
 
 
 def is_responsive(target: Target, node: Node, timeout_s: float) -> bool:
-    """Whether the node responds to ApiVersions on a new connection; a proxy may accept one for a dead broker."""
+    """Whether the node responds to ApiVersions; a connection is not enough, as a proxy accepts it for a dead broker."""
     with RawClient(node.host, node.port, timeout_s=timeout_s, transport=target.transport) as client:
         try:
             return bool(client.api_versions)

@@ -1,4 +1,4 @@
-"""Common parts of the printed programs of both kinds of script: the target and the exit code."""
+"""Common parts of the programs printed for sequential and for concurrent scripts: the target and the exit code."""
 
 from typing import Final
 
@@ -14,9 +14,10 @@ _USAGE: Final = 4
 
 
 def target_of_program(chosen: str, *, written_for: str, nodes: int) -> Target:
-    """Return the target, not started; with the script's number of nodes if it is the target of the script.
+    """Return the chosen target, not started. Raises `TargetError`.
 
-    Raises `TargetError`.
+    :param nodes: number of nodes if the program was written for this target and its nodes are started for a run. Any
+        other target has its default.
     """
     same_size = chosen == written_for and starts_nodes(chosen)
     try:

@@ -1,6 +1,6 @@
-"""All requirements, by area, hostile input last.
+"""All requirements in the order of their areas. The area with hostile input (`negotiation`) is the last one.
 
-This is the order in which they run, but those that share a cluster (`conformance.side_by_side`) run before all others.
+Requirements run in this order, but those that share a cluster (`conformance.side_by_side`) run before all others.
 """
 
 from collections.abc import Collection
@@ -91,7 +91,8 @@ _STRENGTH: Final = {Level.MUST: 2, Level.SHOULD: 1, Level.MAY: 0}
 def select(wanted: Collection[str], level: Level = Level.SHOULD) -> tuple[Requirement, ...]:
     """Return the requirements with one of the ids or areas (all, if none is named) that are at least of the level.
 
-    A requirement named by its id is selected whatever its level. Raises `KeyError` for a name that is neither.
+    A requirement named by its id is selected whatever its level. Raises `KeyError` for a name that is neither an id nor
+    an area.
     """
     known = {requirement.id for requirement in REQUIREMENTS} | {requirement.area for requirement in REQUIREMENTS}
     if unknown := set(wanted) - known:

@@ -11,7 +11,7 @@ from hypothesis.internal.conjecture import providers
 
 
 def search_settings(scripts_max: int, *phases: Phase) -> settings:
-    """Return settings without database, output and deadline: the engine has its own."""
+    """Return settings without a database and output, and without a deadline for single scripts."""
     return settings(
         max_examples=scripts_max,
         phases=phases,

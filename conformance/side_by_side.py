@@ -5,7 +5,7 @@ and break nothing. Another check could still cause a deviation: if its script br
 Therefore only *ok* and *not applicable* are final. After any other result, the engine checks the requirement again,
 alone, with the same scripts. A violation in this second check is shrunk and attributed as usual.
 
-- A target that does not respond ends the checks that have not begun: they run alone, too.
+- After a target has not responded, the remaining requirements are not checked here: they are checked alone, too.
 - A violation, or the end of a broker, that is not reproduced alone makes the verdict *unknown*: either kafkatrial's
   scripts disturb each other, or the broker fails only under concurrent requests.
 """
@@ -37,7 +37,7 @@ def shares_a_cluster(requirement: Requirement) -> bool:
 
 
 def doubted(alone: Finding, doubt: str) -> Finding:
-    """Return the finding of a check alone; unknown if it is ok, but the check beside others contradicts it."""
+    """Return the finding of a check alone, but unknown if it is ok and the check beside others contradicts it."""
     if not doubt or alone.verdict is not Verdict.OK:
         return alone
     reason = f"not reproduced alone; while other requirements were checked, {doubt}"
@@ -56,7 +56,7 @@ class Result:
 
     @property
     def is_final(self) -> bool:
-        """Whether no check alone is necessary."""
+        """Whether the requirement need not be checked again alone."""
         return bool(self.findings) and all(finding.verdict in _FINAL for finding in self.findings.values())
 
 
@@ -92,7 +92,7 @@ class SideBySide:
             return next(self._pending, None)
 
     def _result(self, requirement: Requirement, context: CheckContext) -> Result:
-        """Return the result of a check that neither shrinks nor starts a target again; the check alone does that."""
+        """Check a requirement without shrinking and without starting a target again: only a check alone does that."""
         if self._target_is_down.is_set():
             return Result()
         attempt = replace(context, shrink_seconds=0.0, revive=lambda _: False, basic_failures={})

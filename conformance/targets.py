@@ -11,7 +11,7 @@ FREQUENT_CLEANUP: Final[Mapping[str, str]] = {
     "log.initial.task.delay.ms": "300",
     "log.retention.check.interval.ms": "300",
 }
-"""Settings with which retention and compaction can be awaited. Kafka's own take minutes."""
+"""Settings with which scripts can await retention and compaction. Kafka's defaults are up to five minutes."""
 
 
 def starts_nodes(name: str) -> bool:

@@ -55,7 +55,7 @@ def from_json(wanted: Any, given: Json, at: str = "trial") -> Any:
 
 
 def _alternative(types: tuple[Any, ...], given: Json, at: str) -> Any:
-    """Return a value of one of several types. Where an object or array fits only one, the error inside is raised."""
+    """Return a value of one of several types. If an object or array fits only one of them, raise its inner error."""
     dataclasses = tuple(filter(is_dataclass, types))
     if dataclasses and isinstance(given, Mapping):
         return _dataclass(dataclasses, given, at)

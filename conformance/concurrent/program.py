@@ -1,4 +1,4 @@
-"""Source of a program that runs the trial of a requirement, to be read, changed and started by its user."""
+"""Source of a Python program that runs one trial of a requirement. Its user can read, change and run the program."""
 
 from conformance.trial.source import imports_of, printed
 from conformance.trial.trial import Trial
@@ -22,6 +22,9 @@ if __name__ == "__main__":
 
 
 def program_of(trial: Trial, target: str) -> str:
-    """Return the source of a program that runs and judges a trial and exits with 0 (ok), 1 (violation) or 6."""
+    """Return the source of a program that runs a trial and judges its history.
+
+    The program exits with 0 (ok), 1 (violation) or 6 (unknown), or with 3 or 4 if there is no verdict.
+    """
     source = printed(trial, used=len("trial = "))
     return _PROGRAM.format(trial=trial, imports=imports_of(trial), source=source, target=target)

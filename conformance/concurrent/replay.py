@@ -16,9 +16,10 @@ from linearizability.printable import one_line
 
 
 def judged_trial(trial: Trial, target: Target, run_dir: Path) -> HistoryVerdict:
-    """Start a target, run a trial, stop the target, and judge the history, also by the checks of a requirement.
+    """Start a target, run a trial, stop the target, and judge the history.
 
-    Raises `TargetError` and `ScriptNotRunError`.
+    If the trial names a requirement, the history checks of this requirement are applied, too. Raises `TargetError` and
+    `ScriptNotRunError`.
     """
     with target:
         history_checks = HISTORY_CHECKS[trial.requirement](target) if trial.requirement else ()
@@ -28,9 +29,10 @@ def judged_trial(trial: Trial, target: Target, run_dir: Path) -> HistoryVerdict:
 
 
 def run_program(trial: Trial, target_name: str) -> int:
-    """Start a target, run the trial, print the verdict as JSON, and return its exit code.
+    """Start a target, run the trial, print the verdict as JSON, and return the exit code of the verdict.
 
-    The program's command line may name another target. The first line on stderr names the directory of the history.
+    If the trial cannot run, print the reason to stderr instead, and return the exit code of the error. The program's
+    command line may name another target. The first line on stderr names the directory of the history.
     """
     chosen = (sys.argv[1:] or [target_name])[0]
     run_dir = Path(tempfile.mkdtemp(prefix="kafkatrial-")) / "run"

@@ -1,7 +1,8 @@
-"""Reads of the replicas on disk after a script: each is recorded as an operation that reads the whole log.
+"""Reads of the replicas on disk after a script: each replica is recorded as an operation that reads its log.
 
-So the checkers compare the replicas: a missing record is a lost write, two records at one offset are a divergence.
-Replicas are read once they have the same end, shortly after the last acknowledgement.
+So the checkers compare the replicas: a missing record is a lost write, two records at one offset are a divergence. The
+replicas of a partition are read when all have the same end offset, or after `EQUAL_TIMEOUT_S`. Each is read from the
+highest log start offset of them.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,7 +15,7 @@ from fixtures.targets.stored_batches import segment_files
 from fixtures.targets.target import Capability
 
 EQUAL_TIMEOUT_S = 10.0
-"""Timeout until all replicas have the same end: longer than `replica.fetch.wait.max.ms`."""
+"""Timeout for all replicas to have the same end offset: longer than `replica.fetch.wait.max.ms`."""
 _POLL_INTERVAL_S = 0.2
 
 

@@ -22,7 +22,7 @@ class RequirementRow:
     needs: frozenset[Capability] = field(default=frozenset())
     nodes_min: int = 1
     since: str | None = None
-    """First Apache Kafka version it holds for."""
+    """First Apache Kafka version for which the requirement holds."""
 
     @property
     def family(self) -> Family:
@@ -46,7 +46,7 @@ class RequirementRow:
 
 
 def always(*history_checks: HistoryCheck) -> HistoryChecks:
-    """Return the same history checks for every target."""
+    """Return a function that returns these history checks for every target."""
 
     def checks(_: Target) -> Sequence[HistoryCheck]:
         return history_checks

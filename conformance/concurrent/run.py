@@ -41,11 +41,11 @@ READY_TIMEOUT_S = 30.0
 DRAIN_TIMEOUT_S = 30.0
 _RETRY_BACKOFF_S = 0.1
 _NOT_CONTROLLER = "NOT_CONTROLLER"
-"""Before KRaft, the response of a broker that is not the controller."""
+"""Before KRaft, the error of CreateTopics from a broker that is not the controller."""
 
 
 class Injection(Protocol):
-    """Scheduled faults of one phase. The phase lasts until the call returns, with all of them healed."""
+    """Faults of one phase. The phase does not end before `__call__` returns, when all of these faults are healed."""
 
     def await_hold(self) -> None:
         """Return once the faults at the start of the phase are in force."""
@@ -95,7 +95,7 @@ class HistoryRun:
                 self.target.delete_topics(list(dict.fromkeys([*self._topics, *created])))
 
     def run(self, trial: Trial) -> str:
-        """Run one trial of a requirement on a topic of a new name, and return that name. Raises `ScriptNotRunError`."""
+        """Run one trial of a requirement on a new topic, and return the topic's name. Raises `ScriptNotRunError`."""
         topic = f"script-{next(self._numbers)}-{self.target.transport.monotonic_ns()}"
         self.note_topic(topic)
         with self.raw_client() as admin:
@@ -118,7 +118,7 @@ class HistoryRun:
     # --- before
 
     def raw_client(self, node: int | None = None) -> RecordedClient:
-        """Return a client with a new process number, whose requests go to a node (null: the first one)."""
+        """Return a client with a new process number, whose requests go to a node (null: the lowest id)."""
         return RecordedClient(self.target, self._recorder, next(self._processes), topic_ids=self._topic_ids, node=node)
 
     def note_topic(self, name: str) -> None:
@@ -213,8 +213,8 @@ class HistoryRun:
 def run_phase(phase: Phase, actors: Sequence[Actor], injections: Sequence[Injection], stage: Stage) -> None:
     """Run all actors concurrently until every writer has done its steps and every injection is healed.
 
-    Faults at the start of the phase are in force before the first step of a writer. The phase ends as soon as an actor
-    or an injection fails, and the first error is raised.
+    Faults at the start of the phase are in force before the first step of a writer. If an actor or an injection fails,
+    the actors stop after their current step, and the injections run to their end. Then the first error is raised.
     """
     over = stage.event()
     errors: list[Exception] = []
@@ -246,7 +246,7 @@ def _run_until_error(action: Callable[[], None], errors: list[Exception], over: 
 
 
 def _join(tasks: Sequence[Task], errors: list[Exception]) -> None:
-    """Wait until all tasks are done, and collect the errors of the stage."""
+    """Wait until all tasks are done, and collect the errors that the stage raises for them."""
     for task in tasks:
         try:
             task.result()
@@ -270,7 +270,7 @@ def _controller(admin: RecordedClient) -> int:
 
 
 def _find_topics(context: TrialContext) -> None:
-    """Send every node a Metadata request for the topics that were created while the script ran."""
+    """Send every node a Metadata request for the topics whose creation was requested while the script ran."""
     for node in context.target.nodes if context.other_topics else ():
         with context.raw_client(node.id) as client:
             client.metadata(context.other_topics)
@@ -279,7 +279,10 @@ def _find_topics(context: TrialContext) -> None:
 def _await_offset(
     leader: RecordedClient, context: TrialContext, partition: int, timestamp: int, deadline: float
 ) -> int:
-    """Return an offset from a leader that may be newly elected; 0 after the deadline, so that nothing is read."""
+    """Return the offset that ListOffsets returns for a timestamp.
+
+    Errors are retried, because the leader may be newly elected. After the deadline, 0 is returned.
+    """
     transport = context.target.transport
     while (offset := leader.list_offsets(context.topic, partition, timestamp).offset) is None:
         if transport.monotonic() >= deadline:
@@ -295,7 +298,7 @@ def await_full_isr(
     transport: Transport,
     timeout_s: float = READY_TIMEOUT_S,
 ) -> Mapping[int, Replicas] | None:
-    """Return the replicas by partition once each has a leader and a full ISR; None after the timeout."""
+    """Return the replicas by partition when each partition has a leader and a full ISR; None after the timeout."""
     deadline = transport.monotonic() + timeout_s
     while transport.monotonic() < deadline:
         replicas = dict(_full_isrs(admin, topic, settings))

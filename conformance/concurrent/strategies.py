@@ -1,7 +1,7 @@
 """Hypothesis strategies for concurrent scripts.
 
-Small by default, since each script costs real time on a real cluster: some dozens to some hundreds of records, pauses
-of milliseconds. All shrink towards one client that sends one record.
+By default the scripts are small, because each of them takes real time on a real cluster: a client sends some dozens to
+some hundreds of records, with pauses of milliseconds. All strategies shrink towards one client that sends one record.
 """
 
 from hypothesis import strategies as st
@@ -31,9 +31,10 @@ def steps(
 def pipelined_producers(
     partitions: int, *, idempotent: SearchStrategy[bool], faulty: bool = False
 ) -> SearchStrategy[PipelinedProducer]:
-    """Return a strategy for producers with five requests in flight and various batch settings.
+    """Return a strategy for producers with at most five requests in flight and various batch settings.
 
-    Before a faulty phase they are connected and flushed, so that a fault cuts a connection that is in use.
+    :param faulty: whether the trial has a faulty phase. The steady phase then ends with a flush. So the producers are
+        connected before the faulty phase, and a fault cuts a connection that is in use.
     """
     return st.builds(
         PipelinedProducer,
@@ -62,7 +63,7 @@ def one_shot_producers(partitions: int, *, acks: SearchStrategy[int] | None = No
 
 
 def consumers() -> SearchStrategy[Tail]:
-    """Return a strategy for consumers that poll from one to 500 records at a time."""
+    """Return a strategy for consumers that poll at most 1, 20 or 500 records at a time."""
     return st.builds(
         Tail,
         isolation=st.sampled_from(("read_uncommitted", "read_committed")),

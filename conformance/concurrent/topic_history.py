@@ -59,11 +59,14 @@ class Fault:
 
 @dataclass(frozen=True)
 class TopicHistory:
-    """The rows of one topic in a run's history, between its first and its last operation."""
+    """Rows of a run's history that concern one topic.
+
+    Operations and faults are those between the first and the last operation on the topic; states begin with the first.
+    """
 
     name: str
     operations: Sequence[Row]
-    """Operations on this topic or on no topic, in the order of their ids."""
+    """Operations on this topic, on topics whose names begin with its name, or on no topic, in the order of the ids."""
     records: Sequence[Row]
     views: Sequence[PartitionView]
     """Views of all partitions, in the order of their requests."""
@@ -92,7 +95,7 @@ class TopicHistory:
         return any(fault.node == node and fault.covers(at_ns) for fault in self.faults_of_kind(*_DOWN_KINDS))
 
     def before(self, at_ns: int, partition: int = 0) -> PartitionView | None:
-        """Return the last view that was received before a time."""
+        """Return the view with the latest request among those that were received before a time."""
         return next((view for view in reversed(self.partition(partition)) if view.received_ns < at_ns), None)
 
     def after(self, at_ns: int, until_ns: int = NEVER_NS, partition: int = 0) -> Sequence[PartitionView]:
@@ -115,7 +118,7 @@ class TopicHistory:
 
     @cached_property
     def replicas(self) -> Mapping[int, Sequence[Mapping[int, Row]]]:
-        """The replicas on disk at the end: by partition, each node's records by offset."""
+        """The replicas on disk at the end: by partition, one mapping from offset to record for each replica."""
         found: dict[int, list[Mapping[int, Row]]] = {}
         for row in self.calls("read_replica"):
             log = {record["offset"]: record for record in self.reads.get(row["op_id"], ())}
@@ -124,7 +127,7 @@ class TopicHistory:
 
 
 def topic_histories(history: History) -> Iterator[TopicHistory]:
-    """Yield the history of each topic to which records were sent."""
+    """Yield the history of each topic with records, ordered by name."""
     operations = rows_of(history, "operations")
     records = rows_of(history, "records")
     states = sorted(rows_of(history, "states"), key=lambda row: row["asked_ns"])

@@ -48,7 +48,7 @@ class TrialContext:
     node_failed: Event = field(default_factory=THREADS.event)
     """Set when the nemesis has killed or paused a node, or has ended."""
     nemesis_done: Event = field(default_factory=THREADS.event)
-    """Set when the nemesis has made its last move and everything is healed."""
+    """Set when the nemesis has made its last move and healed everything, or has failed."""
     other_topics: list[str] = field(default_factory=list)
     """Topics whose creation was requested while the script ran."""
     keeps_timestamps: bool = True
@@ -84,11 +84,11 @@ class TrialContext:
         return name
 
     def records(self, count: int, size: int = SIZE_MIN) -> list[Record]:
-        """Return `count` records with ten different keys."""
+        """Return `count` records with keys from `k0` to `k9`."""
         return [self._record(value, f"k{value % 10}", size) for value in islice(self.values, count)]
 
     def keyed_record(self, keys: int) -> Record:
-        """Return a record with one of a few keys; every seventh one is a tombstone."""
+        """Return a record with one of `keys` keys. Every seventh value is replaced by a tombstone."""
         value = next(self.values)
         return self._record(None if value % _TOMBSTONE_EVERY == 0 else value, f"keyed-{value % keys}", SIZE_MIN)
 
@@ -97,5 +97,5 @@ class TrialContext:
         return to_record(value, key=key, timestamp_ms=now_ms, size=size, timestamp_kept=self.keeps_timestamps)
 
     def while_nemesis_runs(self, step: Trickle) -> Iterator[int]:
-        """Count the records of a trickle until the nemesis is done."""
+        """Yield the numbers of a trickle's records from 0 on, until the nemesis is done or `records_max` is reached."""
         return takewhile(lambda _: not self.nemesis_done.is_set(), range(step.records_max))

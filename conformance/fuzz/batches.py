@@ -17,9 +17,10 @@ from conformance.fuzz.wire import varint
 from fixtures.clients.record_batch import Compression, Record, RecordBatch, encode_batch
 
 BOMB_SIZES = (8 * 1024 * 1024, 64 * 1024 * 1024, 256 * 1024 * 1024)
-"""Bytes that a bomb decompresses to."""
+"""Sizes in bytes to which a bomb decompresses."""
 BOMB_BYTES_MAX = 900_000
-"""A larger batch is above Kafka's default of `max.message.bytes`, and rejected before it is decompressed."""
+"""Maximum size of a compressed bomb. It is below Kafka's default of `max.message.bytes` (1 MiB): a batch above that is
+rejected before it is decompressed."""
 _ZEROS = bytes(1024 * 1024)
 _GZIP_HEADER = b"\x1f\x8b\x08" + bytes(6) + b"\xff"
 _INT32_MAX = 2**31 - 1
@@ -84,7 +85,7 @@ def _record(rng: random.Random) -> Record:
 
 
 def _with_broken_records(batch: bytes, rng: random.Random) -> bytes:
-    """Overwrite bytes after the checksum and make it valid again, so that only a reader of the batch detects it."""
+    """Overwrite bytes after the checksum and recompute the checksum: only a reader of the batch detects the damage."""
     broken = bytearray(batch)
     for _ in range(rng.randrange(1, 6)):
         broken[rng.randrange(21, len(broken))] = rng.choice((0, 1, 0x7F, 0x80, 0xFF))
@@ -139,7 +140,7 @@ def _compressed(compression: Compression, head: bytes, zeros: int, tail: bytes) 
 
 
 def _gzipped(pieces: Sequence[bytes]) -> bytes:
-    """Compress with a full flush after each piece, so that the output of a repeated piece is reused."""
+    """Compress with a full flush after each piece, so that the compressed form of a repeated piece can be reused."""
     flushed: dict[int, bytes] = {}
     checksum = 0
     for piece in pieces:

@@ -25,7 +25,7 @@ _LISTENERS: Final = {Port.CLIENT: None, Port.REPLICATION: Listener.REPLICATION, 
 _PARTITIONS: Final = 2
 _SEND_TIMEOUT_S: Final = 0.5
 _AWAITED_MAX: Final = 4
-"""Requests on one connection without a byte of response, after which it is closed."""
+"""Number of requests without a received byte after which a connection is closed."""
 _CONNECTIONS: Final = 2
 """Number of connections to each listener."""
 _RESET: Final = struct.pack("ii", 1, 0)
@@ -54,7 +54,7 @@ def make_topics(run: HistoryRun) -> TrialContext:
 
 
 def discover(target: FuzzTarget) -> World:
-    """Query the metadata, the advertised versions and the directory ids of a cluster with these topics."""
+    """Query metadata, advertised versions and directory ids of a cluster that has the topics of `make_topics`."""
     first = target.nodes[0]
     with RawClient(first.host, first.port) as client:
         metadata = client.request(requests.metadata(client.schema_for(ApiKey.METADATA), [*TOPICS, WITNESS]))
@@ -103,7 +103,7 @@ class FuzzConnections:
         self._open: dict[tuple[int, Port, int], _Connection] = {}
 
     def send(self, request: FuzzRequest) -> None:
-        """Send a request without waiting for the response; do nothing if the node accepts no connection."""
+        """Send a request without waiting for the response. Drop it if no connection can be opened or the send fails."""
         place = (request.node, request.port, self._rng.randrange(_CONNECTIONS))
         with suppress(OSError):
             if place in self._open and not self._open[place].is_usable():
@@ -116,7 +116,7 @@ class FuzzConnections:
             self._open.pop(place).close()
 
     def close(self) -> None:
-        """Close all of them."""
+        """Close all connections."""
         for connection in self._open.values():
             connection.close()
         self._open.clear()

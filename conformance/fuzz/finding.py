@@ -28,7 +28,7 @@ class Symptom(StrEnum):
     MEMORY = "memory"
     TRACEBACK = "traceback"
     NO_CONTROLLER = "no-controller"
-    """No leader of the quorum creates a topic."""
+    """No topic is created before the timeout: the quorum has no leader, or its leader does not respond."""
 
 
 class NotAFindingError(Exception):
@@ -39,7 +39,7 @@ class NotAFindingError(Exception):
 class Observed:
     """A symptom that was observed.
 
-    :ivar began_s: latest time at which it can have begun, on the monotonic clock.
+    :ivar began_s: time on the monotonic clock: start of the late probe, or time of the observation.
     """
 
     symptom: Symptom
@@ -49,7 +49,7 @@ class Observed:
 
     @property
     def signature(self) -> tuple[Symptom, str]:
-        """Key that is equal for symptoms of the same defect of the broker."""
+        """Key by which repeated symptoms are recognised: the symptom, and for a traceback also its text."""
         return self.symptom, self.text if self.symptom is Symptom.TRACEBACK else ""
 
 
@@ -57,9 +57,9 @@ class Observed:
 class FuzzFinding:
     """A symptom and the requests that cause it.
 
-    :ivar requests: the fewest requests that are known to cause it; before shrinking, all that were sent shortly
-        before it.
-    :ivar is_confirmed: whether the requests reproduced it on a new cluster; None if that was not tried.
+    :ivar requests: the smallest known set of requests that causes the symptom; before shrinking, all that were sent
+        shortly before it.
+    :ivar is_confirmed: whether the requests reproduced the symptom on a new cluster; None if that was not tried.
     :ivar world: metadata of the cluster that the requests were generated for.
     """
 
@@ -78,7 +78,7 @@ class FuzzFinding:
 
 
 def save(path: Path, finding: FuzzFinding) -> None:
-    """Write the file."""
+    """Write a finding to a file."""
     data = {
         "format": _FORMAT,
         "target": finding.target,
@@ -94,7 +94,7 @@ def save(path: Path, finding: FuzzFinding) -> None:
 
 
 def load(path: Path) -> FuzzFinding:
-    """Read the file. Raises `NotAFindingError`."""
+    """Read a finding from a file. Raises `NotAFindingError`."""
     try:
         data: Mapping[str, Any] = json.loads(read_bounded(path))
         if data["format"] != _FORMAT:

@@ -19,7 +19,7 @@ _TRACEBACK: Final = "Traceback (most recent call last)"
 class Limits:
     """The bounds of a node.
 
-    :ivar response_s: limit for responses on other connections.
+    :ivar response_s: limit for the response time of probes, which use separate connections.
     :ivar memory_bytes: limit of resident memory.
     """
 
@@ -50,7 +50,10 @@ class Health:
         """The largest resident memory of any node."""
 
     def observe(self, late: Sequence[Sample] = ()) -> Iterator[Observed]:
-        """Yield the new symptoms, the most severe first."""
+        """Yield the new symptoms: ended nodes, then memory and tracebacks of each node, then late responses.
+
+        :param late: the late samples of the prober since the last call.
+        """
         now_s = time.monotonic()
         ended = self._target.processes.ended()
         for gone in sorted(set(ended) - self._ended):
@@ -98,7 +101,7 @@ class Health:
 
 
 def _error_of(lines: Sequence[str]) -> str:
-    """Return the exception of a traceback and the frame that raised it, the last one above the exception."""
+    """Return the exception of a traceback with the last frame above it; only the frame if no exception was printed."""
     raised = ""
     for line in lines:
         if line.startswith("  File "):

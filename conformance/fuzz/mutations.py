@@ -1,4 +1,4 @@
-"""Mutations of a well-formed request: of one part, of its bytes, of its header, of its size."""
+"""Mutations of a well-formed request: of one part or of the bytes of its body, of its header, or of its size."""
 
 import random
 from collections.abc import Callable, Sequence
@@ -12,7 +12,7 @@ Mutation = Callable[[random.Random, list[Part]], str]
 """Changes the parts in place; returns a description, which is empty if there was nothing to change."""
 
 ELEMENTS_BYTES_MAX: Final = 1024 * 1024
-"""The size to which a repeated element may grow."""
+"""Maximum size of the elements of an array after they were repeated; larger arrays do not grow."""
 _LENGTHS: Final = (-2, -1, 0, 1, 127, 128, 32767, 32768, 65535, 100_000_000, 2**31 - 2, 2**31 - 1)
 _REPEATS: Final = (10, 10, 10, 100, 100, 1000, 10_000)
 _VARINTS: Final = (
@@ -29,7 +29,7 @@ _VERSIONS: Final = (-1, 0, 1, 20, 127, 32767, -32768)
 
 
 def change_length(rng: random.Random, parts: list[Part]) -> str:
-    """Replace a length or count by one that its content does not have."""
+    """Replace a length or count by one that is usually wrong, or a compact one by an unusual or malformed varint."""
     place = _place(rng, parts, {PartRole.COUNT, PartRole.LENGTH})
     if place is None:
         return ""
@@ -103,7 +103,10 @@ def cut_or_copy(rng: random.Random, parts: list[Part]) -> str:
 
 
 def add_tags(rng: random.Random, parts: list[Part]) -> str:
-    """Add unknown tagged fields, many of them, or a tag section with a wrong count or size (KIP-482)."""
+    """Replace a section of tagged fields (KIP-482).
+
+    The new section has one unknown field, 10,000 unknown fields, the same tag twice, or a wrong size or count.
+    """
     place = _place(rng, parts, {PartRole.TAGS})
     if place is None:
         return ""
@@ -135,7 +138,10 @@ BODY_MUTATIONS: Final[Sequence[Mutation]] = (
 
 
 def mutated_header(rng: random.Random, frame: bytes) -> tuple[bytes, str]:
-    """Replace the API key, version, correlation id or client id, or truncate the frame within its header."""
+    """Replace the API key, the version, the correlation id or the length of the client id, or truncate the frame.
+
+    A truncated frame ends at the latest after the length of the client id. Returns the frame and a description.
+    """
     api_key, version, correlation_id = HEADER.unpack_from(frame)
     match rng.choice(("key", "version", "correlation", "client id", "cut")):
         case "key":
@@ -167,7 +173,7 @@ def _place(rng: random.Random, parts: Sequence[Part], roles: set[PartRole]) -> i
 
 
 def _end_of(parts: Sequence[Part], place: int) -> int:
-    """Return the index after the elements of an array: the parts below its path, or with its path for primitives."""
+    """Return the index after an array's elements: paths of structs are below its path, those of primitives equal it."""
     path = parts[place].path
     for index in range(place + 1, len(parts)):
         part = parts[index]

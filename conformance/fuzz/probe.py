@@ -2,7 +2,8 @@
 
 The two requests are sent in turn. The result is the time that the node itself took, however busy this machine was. So
 the time for which the threads of the prober and of the node were ready to run, but had no processor, is subtracted
-(`schedstat` of Linux). On a kernel that does not count this time, nothing is subtracted.
+(`schedstat` of Linux). For a node with more than `_THREADS_MAX` threads, only the prober's time is subtracted. On a
+kernel that does not count this time, nothing is subtracted.
 
 The probes of a session run in a separate process, because the fuzzer holds its interpreter lock for milliseconds.
 """
@@ -24,7 +25,7 @@ from fixtures.clients.raw import RawClient, RawClientError, ResponseTimeout
 from linearizability.isolated_python import isolate_children
 
 HANG_S: Final = 10.0
-"""A node that does not respond for this long hangs."""
+"""Response time from which on a node counts as hanging; also the timeout of a probe."""
 PERIOD_S: Final = 0.05
 _THREADS_MAX: Final = 8
 """With more threads than this, the sum of their delays does not show how long a response was delayed."""
@@ -47,8 +48,8 @@ class Sample:
     """One probe.
 
     :ivar began_s: start time on the monotonic clock of this machine.
-    :ivar took_s: until the response, or until the time-out.
-    :ivar starved_s: the part of it for which the prober or the node waited for a processor.
+    :ivar took_s: time until the response or the time-out; 0 after another error.
+    :ivar starved_s: sum of the times for which threads of the prober and of the node waited for a processor meanwhile.
     :ivar error: the reason for a missing response; empty if there was one.
     """
 
@@ -64,7 +65,7 @@ class Sample:
         return max(0.0, self.took_s - self.starved_s)
 
     def is_late(self, bound_s: float) -> bool:
-        """Whether the node took longer than the bound, on a machine that let it run for most of that time."""
+        """Whether the node's own time exceeds both the bound and the time spent waiting for a processor."""
         return self.own_s > max(bound_s, self.starved_s)
 
 
@@ -103,7 +104,10 @@ class Probe:
             self._client.request(requests.metadata(request_schema(ApiKey.METADATA, 9), []))
 
     def _starved_s(self) -> float:
-        """Return the time that this thread and the node's threads have waited for a processor since they started."""
+        """Return the time that this thread and the node's threads have waited for a processor since they started.
+
+        The node's threads are left out if there are more than `_THREADS_MAX`.
+        """
         own = Path(f"/proc/self/task/{threading.get_native_id()}/schedstat")
         tasks = list(Path(f"/proc/{self._node.pid}/task").glob("*/schedstat"))
         return _run_delay_s(own) + (sum(map(_run_delay_s, tasks)) if len(tasks) <= _THREADS_MAX else 0.0)
@@ -150,7 +154,7 @@ class Probing:
         self._results.close()
 
     def late(self) -> list[Sample]:
-        """Return the samples above the bound since the last call."""
+        """Return the late samples since the last call, and add the statistics of all samples to `responses`."""
         samples: list[Sample] = []
         while self._results.poll():
             responses, newest = self._results.recv()

@@ -1,15 +1,17 @@
-"""Filter of requests that a correct cluster would carry out with damage, such as removing its own brokers.
+"""Filter of requests that damage a cluster which carries them out correctly, such as the removal of its brokers.
 
 Kafka trusts a peer on a replication or controller listener. If such a peer uses the id and epoch of a broker, Kafka
 carries out its requests, so their damage shows no defect. Therefore, after all mutations, every frame is decoded as a
 broker decodes it, and is not sent if it
 
 - changes the witness topic, its records or its configuration;
-- names a broker of the cluster where brokers register, send heartbeats, are unregistered or change the quorum's voters;
-- fetches as a follower in the name of a broker, which advances a high watermark past records without replicas;
-- alters the configuration of brokers, or elects an unclean leader of everything;
-- exhausts the epochs of the quorum: a vote for a voter, or a voter as leader, in an epoch near the maximum;
-- creates more partitions than a small cluster holds and fewer than Kafka rejects, or topics without limit;
+- acts for a node of the cluster: registers or unregisters it, sends its heartbeats, alters partitions, assigns replicas
+  to directories or allocates producer ids in its name, or changes it as a voter of the quorum;
+- fetches as a follower with the id of a broker: this advances the high watermark past records that the broker lacks;
+- alters the configuration of brokers, or requests an unclean election of all partitions or of the witness topic;
+- exhausts the epochs of the quorum: it names a voter as candidate or leader in an epoch near the maximum;
+- creates more than `PARTITIONS_MAX` partitions, unless there are more than Kafka accepts in a request;
+- creates a topic with a valid name that is not one of `NEW_TOPICS`, so that the number of topics stays limited;
 - deletes the topics that the other requests name.
 
 Requests that are known to end a node of Apache Kafka are not sent to Apache Kafka either (`_KNOWN`, docs/findings.md).
@@ -28,10 +30,11 @@ Rule = Callable[[Mapping[str, Any], World], bool]
 """Whether a decoded request may be sent."""
 
 PARTITIONS_MAX: Final = 32
-"""Partitions that one request may create."""
+"""Maximum number of partitions that CreateTopics creates, or that a topic has after CreatePartitions."""
 PARTITIONS_REJECTED: Final = 10_000
 """Above this, Kafka creates none (`ReplicationControlManager.MAX_PARTITIONS_PER_BATCH`)."""
 EPOCHS_LEFT_MIN: Final = 1_000_000
+"""Number of epochs that a request in the name of a voter must leave below the maximum."""
 _INT32_MAX: Final = 2**31 - 1
 _LEGAL_NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _ENVELOPE: Final = 58
@@ -41,7 +44,7 @@ _NODE_NAMES: Final = ("broker_id", "voter_id", "controller_id")
 
 
 def is_permitted(frame: bytes, world: World) -> bool:
-    """Whether a frame, without its size, may be sent. A frame that cannot be decoded changes nothing, so it may."""
+    """Whether a frame (without its size) may be sent. Frames that cannot be decoded are sent: they change nothing."""
     api_key = int.from_bytes(frame[:2], "big", signed=True)
     rules = (*_RULES.get(api_key, ()), *_KNOWN.get(world.kind, {}).get(api_key, ()))
     if not rules and api_key != _ENVELOPE:
@@ -62,7 +65,7 @@ def _spares_witness(request: Mapping[str, Any], world: World) -> bool:
 
 
 def _deletes_only_new_topics(request: Mapping[str, Any], world: World) -> bool:
-    """Whether a request leaves the topics that requests name; without them, the first check rejects most requests."""
+    """Whether a request deletes no topic that requests name. Without these, most requests are rejected early."""
     kept = {*TOPICS, *world.topic_ids.values()}
     return not any(leaf in kept for _, leaf in _leaves(request) if isinstance(leaf, str | UUID))
 
@@ -90,7 +93,7 @@ def _elects_cleanly(request: Mapping[str, Any], world: World) -> bool:
 
 
 def _leaves_epochs(request: Mapping[str, Any], world: World) -> bool:
-    """Whether a vote for a voter, or a voter as leader, leaves epochs for later elections."""
+    """Whether a request that names a voter as candidate or leader leaves enough epochs for later elections."""
     leaves = list(_leaves(request))
     names_voter = any(
         name in {"leader_id", "replica_id", "candidate_id"} and leaf in world.nodes for name, leaf in leaves
@@ -114,7 +117,7 @@ def _is_few(partitions: int) -> bool:
 
 
 def _names_a_partition(request: Mapping[str, Any], world: World) -> bool:
-    """Whether a request has a partition: `KafkaRaftClient.handleFetchSnapshotRequest` reads the first one unchecked."""
+    """Whether a request has a first partition, which `KafkaRaftClient.handleFetchSnapshotRequest` reads unchecked."""
     return bool(request["topics"]) and bool(request["topics"][0]["partitions"])
 
 

@@ -1,8 +1,8 @@
 """One fuzzing session: requests from a seed to every listener, while clients write to a topic that no request changes.
 
 Every node must keep running, respond on other connections within the bound, keep its memory within the bound and log no
-traceback. At the end the quorum must create a topic, and every record that was acknowledged, before and during the
-session, is read back and judged with the whole history.
+traceback. At the end the quorum must create a topic. Then every acknowledged record of the clients is read back, and
+the whole history is judged.
 """
 
 import random
@@ -199,7 +199,7 @@ class Fuzzing:
             self.cancel()
 
     def _suspects(self, observed: Observed) -> tuple[FuzzRequest, ...]:
-        """Return the requests of the last seconds before the symptom, and at least `SUSPECTED_MIN`."""
+        """Return the requests since `SUSPECTED_S` before the symptom, but at least the `SUSPECTED_MIN` newest ones."""
         since_s = observed.began_s - SUSPECTED_S
         recent = sum(sent_s > since_s for sent_s, _ in self._newest)
         newest = [request for _, request in self._newest]
@@ -221,7 +221,7 @@ class Fuzzing:
                 settled_s = time.monotonic() + SETTLE_S
 
     def await_controller(self) -> None:
-        """Add a finding with the last requests to the controllers if no topic is created before the time-out."""
+        """Add a finding if no topic is created before the time-out. It has the newest requests to the controllers."""
         if not has_controller(self._context, CONTROLLER_TIMEOUT_S):
             text = f"no topic was created within {CONTROLLER_TIMEOUT_S:.0f} s after the last request"
             observed = Observed(Symptom.NO_CONTROLLER, 0, text, 0.0)

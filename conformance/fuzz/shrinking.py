@@ -2,8 +2,7 @@
 
 The first replay sends all requests and stops when the symptom occurs. The request that was sent last is then replayed
 alone; if it does not reproduce the symptom, smaller and smaller parts of the requests are left out while there is time
-(Zeller's ddmin). A late response or a hang is confirmed only if the requests that remain
-reproduce it twice more.
+(Zeller's ddmin). A late response or a hang is confirmed only if the requests that remain reproduce it twice more.
 """
 
 import socket
@@ -37,7 +36,8 @@ NewCluster = Callable[[Path], FuzzTarget]
 class Replays:
     """Replays of the requests of one finding.
 
-    :param deadline_s: time on the monotonic clock after which no replay is started.
+    :param deadline_s: time on the monotonic clock after which no more requests are left out. The first replay, and
+        those that confirm a late response or a hang, run even later.
     """
 
     def __init__(self, finding: FuzzFinding, new_cluster: NewCluster, limits: Limits, deadline_s: float) -> None:
@@ -48,7 +48,10 @@ class Replays:
         self.count = 0
 
     def shrink(self) -> FuzzFinding:
-        """Return the finding with the fewest requests that reproduce it; unchanged and not confirmed if none do."""
+        """Return the finding with the smallest set of requests found that reproduces the symptom.
+
+        If the first replay does not reproduce it, the requests stay the same, and the finding is not confirmed.
+        """
         suspects = self._finding.requests
         place = self.showing(suspects)
         if place is None:
@@ -60,7 +63,7 @@ class Replays:
         return replace(self._finding, requests=smallest, is_confirmed=self._is_reproducible(smallest))
 
     def _is_reproducible(self, requests: Sequence[FuzzRequest]) -> bool:
-        """Whether the reported requests reproduce a late response or a hang in each of two more replays.
+        """Whether two more replays of the requests reproduce a late response or a hang; true for other symptoms.
 
         A busy disk or a stolen processor delays a response now and then, and such a delay is likely while thousands of
         requests are replayed.
@@ -85,7 +88,10 @@ class Replays:
         return time.monotonic() < self._deadline_s
 
     def showing(self, requests: Sequence[FuzzRequest]) -> int | None:
-        """Send requests to a new cluster; return the index of the one after which the symptom occurred, or null."""
+        """Send requests to a new cluster. Return the index of the request after which the symptom occurred, or None.
+
+        If it occurs only in the check after the last request, that is the last index.
+        """
         self.count += 1
         with TemporaryFolder() as directory:
             target = self._new_cluster(directory / "cluster")
@@ -125,7 +131,7 @@ class _Replay:
         return self._occurs()
 
     def shows_later(self) -> bool:
-        """Whether the symptom occurs within some time after the last request."""
+        """Whether the symptom occurs within `SETTLED_S` after the last request."""
         deadline_s = time.monotonic() + SETTLED_S
         while time.monotonic() < deadline_s:
             if self._occurs():

@@ -83,7 +83,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Struct:
-    """A message, or a struct in one."""
+    """A message, or a struct inside a message."""
 
     name: str
     is_flexible: bool
@@ -102,7 +102,7 @@ def known_apis() -> Sequence[tuple[int, int]]:
 
 @cache
 def request_struct(api_key: int, version: int) -> Struct:
-    """Return the schema of a request. Raises kio's `UnknownEntity` if there is none."""
+    """Return the schema of a request. Raises `KeyError` for an unknown API, or kio's `UnknownEntity`."""
     name = "".join(word.capitalize() for word in api_key_map[api_key].split("_"))
     return _struct(getattr(request_schema(api_key, version), f"{name}Request"))
 
@@ -176,7 +176,7 @@ Counted = Callable[[Field, str], int]
 class FieldChoices:
     """The functions that choose the values of a request.
 
-    :ivar is_present: whether a tagged field is written, and whether a nullable struct is there.
+    :ivar is_present: whether a tagged field is written, and whether a nullable struct is not null.
     """
 
     value: Chosen

@@ -54,8 +54,9 @@ REQUIREMENTS: Final = (
         text="CreateTopics rejects an illegal name with INVALID_TOPIC_EXCEPTION, a partition count below 1 with "
         "INVALID_PARTITIONS, a replication factor below 1 or above the number of brokers with "
         "INVALID_REPLICATION_FACTOR, an unknown or illegal property with INVALID_CONFIG, an assignment to an unknown "
-        "broker with INVALID_REPLICA_ASSIGNMENT and an assignment beside a count with INVALID_REQUEST; none of these "
-        "topics is created. Each topic of a request has its own error.",
+        "broker with INVALID_REPLICA_ASSIGNMENT, and an assignment together with a partition count or replication "
+        "factor with INVALID_REQUEST; none of these topics is created. For both numbers -1 is valid: it means the "
+        "broker's default. Each topic of a request has its own error.",
         sources=(sources.KIP_4_METADATA, sources.PROTOCOL_ERRORS),
         check=sequential(script(many(_BAD), Metadata(), *rejections.CREATIONS), _CREATION | _PRESENCE | _ERRORS),
         needs=_TOPICS,
@@ -82,7 +83,7 @@ REQUIREMENTS: Final = (
     Requirement(
         id="admin/validate-only-creates-nothing",
         level=Level.MUST,
-        text="CreateTopics with validate_only returns what it would return with a creation, and creates nothing.",
+        text="CreateTopics with validate_only returns the same response as without it, and creates nothing.",
         sources=(sources.KIP_4_METADATA,),
         check=sequential(
             script(
@@ -125,8 +126,8 @@ REQUIREMENTS: Final = (
     Requirement(
         id="admin/deleted-topic-is-gone",
         level=Level.MUST,
-        text="A deleted topic is unknown to Metadata, Produce and ListOffsets; created again it is empty and begins at "
-        "offset 0. DeleteTopics of a topic that does not exist returns UNKNOWN_TOPIC_OR_PARTITION.",
+        text="A deleted topic is unknown to Metadata, Produce and ListOffsets; if it is created again, it is empty and "
+        "begins at offset 0. DeleteTopics of a topic that does not exist returns UNKNOWN_TOPIC_OR_PARTITION.",
         sources=(sources.KIP_4_METADATA, sources.PROTOCOL_ERRORS),
         check=sequential(
             script(
@@ -150,9 +151,9 @@ REQUIREMENTS: Final = (
     Requirement(
         id="admin/topics-are-deleted-by-id",
         level=Level.MUST,
-        text="DeleteTopics v6 deletes the topic that has the id; an id that no topic has returns UNKNOWN_TOPIC_ID, "
-        "also that of a deleted topic, and a new topic of its name stays. A topic without name and id, with both, or "
-        "named twice, returns INVALID_REQUEST.",
+        text="Since v6 DeleteTopics deletes the topic that has the given id. An id that no topic has, such as that of "
+        "a deleted topic, returns UNKNOWN_TOPIC_ID, and a new topic with the name of the deleted one is not deleted. A "
+        "topic without name and id, with both, or named twice, returns INVALID_REQUEST.",
         sources=(sources.KIP_516, sources.PROTOCOL_ERRORS),
         check=sequential(
             script(
@@ -213,10 +214,9 @@ REQUIREMENTS: Final = (
     Requirement(
         id="admin/added-partitions-use-the-assignment",
         level=Level.MUST,
-        text="CreatePartitions with assignments puts each new partition on the given brokers, and the first of "
-        "them is its leader. If an assignment is missing, or its number of different brokers is not the topic's "
-        "replication factor, the request returns INVALID_REPLICA_ASSIGNMENT; with a topic named twice "
-        "INVALID_REQUEST.",
+        text="CreatePartitions with assignments puts each new partition on the given brokers, and the first of them is "
+        "its leader. If an assignment is missing, or its number of different brokers is not the topic's replication "
+        "factor, the request returns INVALID_REPLICA_ASSIGNMENT. A topic that is named twice returns INVALID_REQUEST.",
         sources=(sources.KIP_195, sources.PROTOCOL_ERRORS),
         check=sequential(
             script(
@@ -249,8 +249,8 @@ REQUIREMENTS: Final = (
     Requirement(
         id="admin/too-many-partitions-are-rejected",
         level=Level.MAY,
-        text="A request for more than 10,000 new partitions is rejected as a whole, CreateTopics with "
-        "POLICY_VIOLATION, even if it is only validated.",
+        text="A request for more than 10,000 new partitions is rejected as a whole, even with validate_only. "
+        "CreateTopics returns POLICY_VIOLATION for it.",
         sources=(sources.PROTOCOL_ERRORS,),
         check=sequential(
             script(

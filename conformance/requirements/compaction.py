@@ -1,7 +1,7 @@
 """Requirements of compaction: which records are removed, and what stays readable.
 
 Each script decides the segments of its log by the timestamps of its batches (`segment.ms`), and awaits the log cleaner.
-A target that does not describe the period of its cleaner, or cleans seldom, is not applicable.
+The requirements are not applicable to a target that does not describe the period of its cleaner, or cleans seldom.
 """
 
 from typing import Final
@@ -48,11 +48,11 @@ _CONFIGS: Final = (
     ("message.timestamp.after.max.ms", str(2**63 - 1)),
 )
 _SINCE: Final = "3.6.0"
-"""The first version with `message.timestamp.after.max.ms`; that of KIP-534 is older."""
+"""The first version with `message.timestamp.after.max.ms`; the first version with KIP-534 is older."""
 
 
 def _produce(segment: int, *records: tuple[bytes, bytes | None], sequence: int | None = None) -> Produce:
-    """Return a batch of records (key, value) in the segment of this number."""
+    """Return a Produce of one batch of records (key, value), with the timestamp of the segment with this number."""
     at_ms = _START_MS + segment * _STEP_MS
     placed = tuple(Record(value, key, at_ms, (("at", key),)) for key, value in records)
     if sequence is None:
@@ -61,7 +61,10 @@ def _produce(segment: int, *records: tuple[bytes, bytes | None], sequence: int |
 
 
 def _reads(first: int, end: int) -> tuple[Step, ...]:
-    """Return fetches of each offset once the log is compacted, then the ends of the log, which never change."""
+    """Return a fetch from each offset after compaction, one beyond the log end, and lookups of the log's start and end.
+
+    Compaction changes neither start nor end.
+    """
     fetches = (AfterCleanup(Fetch(offset), Cleanup.COMPACTION) for offset in range(first, end))
     return (*fetches, Fetch(end + 1), ListOffsets(EARLIEST), ListOffsets(LATEST))
 
@@ -71,11 +74,15 @@ _BATCHES: Final = (
     [(b"b", b"3"), (b"a", None), (b"d", b"5")],
     [(b"e", None), (b"b", b"7"), (b"b", b"8")],
 )
-"""The first segments: replaced and deleted records, alone in their batch or not, and the newest ones of other keys."""
+"""The first segments, each with one batch.
+
+Some records have a newer one with the same key, in the same batch or in a later one. Others are tombstones, or the only
+records of their keys.
+"""
 
 
 def _logs() -> Steps:
-    """Return batches of a few keys in several segments, the last one active, and then the reads of all offsets."""
+    """Return batches of a few keys in several segments, the last one active, and then the steps of `_reads`."""
     record = st.tuples(st.sampled_from([b"a", b"b", b"c"]), st.none() | st.binary(max_size=3))
     batch = st.lists(record, min_size=1, max_size=3)
 
@@ -103,14 +110,15 @@ def _requirement(name: str, text: str, *parts: Step | Steps, **configs: str) -> 
 REQUIREMENTS: Final = (
     _requirement(
         "newest-record-of-each-key-stays",
-        "Compaction removes the records before the active segment that have a newer one with the same key there. The "
-        "newest stays as it was sent, at its offset, tombstones too until delete.retention.ms; log start and end stay.",
+        "Before the active segment, compaction removes each record for which this part of the log has a newer one with "
+        "the same key. The newest record of a key stays as it was sent, at its offset; a tombstone stays at least "
+        "until delete.retention.ms has passed. The log start and end do not change.",
         _logs(),
     ),
     _requirement(
         "active-segment-stays",
-        "Compaction removes no record of the active segment, and none of another one for a newer record that only the "
-        "active segment has.",
+        "Compaction removes no record of the active segment. A record of another segment stays, too, if all newer "
+        "records with its key are in the active segment.",
         _produce(0, (b"w", b"0"), (b"k", b"1")),
         _produce(1, (b"w", b"2")),
         _produce(2, (b"k", b"3"), (b"k", b"4"), (b"w", None)),
@@ -119,7 +127,8 @@ REQUIREMENTS: Final = (
     ),
     _requirement(
         "old-tombstones-are-removed",
-        "A tombstone is removed by a compaction that begins delete.retention.ms after the one that met it first.",
+        "A tombstone is removed by a compaction that begins at least delete.retention.ms after the first compaction "
+        "that has read the tombstone.",
         _produce(0, (b"a", b"0"), (b"a", None)),
         _produce(1, (b"w", b"2"), (b"w", b"3")),
         _produce(2, (b"w", b"4")),
@@ -131,8 +140,9 @@ REQUIREMENTS: Final = (
     ),
     _requirement(
         "emptied-batches-keep-their-producer",
-        "A log in which compaction has removed all records of a producer is read from any offset, and the producer's "
-        "last batch is still a duplicate, a gap in its sequence numbers an error, and the next batch is appended.",
+        "After compaction has removed all records of a producer, the log can be read from any offset. The producer's "
+        "last batch is still recognised as a duplicate, a gap in its sequence numbers is rejected, and its next batch "
+        "is appended.",
         InitProducerId(),
         _produce(0, (b"a", b"0"), sequence=0),
         _produce(1, (b"a", b"1"), (b"w", b"2")),

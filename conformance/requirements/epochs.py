@@ -39,7 +39,7 @@ def _led_by(*order: int) -> tuple[Step, ...]:
 
 
 def _with_epoch(epoch: int) -> tuple[Step, ...]:
-    """Return each request that has a current leader epoch, with this one."""
+    """Return requests with this current leader epoch, of each API that has the field."""
     offsets = (ListOffsets(timestamp, leader_epoch=epoch) for timestamp in (LATEST, EARLIEST, BASE_TIMESTAMP_MS))
     return Fetch(leader_epoch=epoch), *offsets, OffsetForLeaderEpoch(leader_epoch=epoch)
 
@@ -133,7 +133,7 @@ REQUIREMENTS: Final = (
         id="epochs/past-epochs-ended-where-the-next-began",
         level=Level.MUST,
         text="OffsetForLeaderEpoch returns the end offset of a past epoch, which is the first offset of the next one; "
-        "for an epoch without records it returns the newest earlier epoch with records.",
+        "for a past epoch without records it returns the newest earlier epoch with records.",
         sources=(sources.KIP_101, sources.KIP_279),
         check=sequential(
             script(
@@ -155,8 +155,8 @@ REQUIREMENTS: Final = (
     Requirement(
         id="epochs/epoch-begins-at-log-end",
         level=Level.MUST,
-        text="A leader's epoch begins with its election: before the first record, OffsetForLeaderEpoch returns the "
-        "new epoch with the log end offset, where the epoch before it ends.",
+        text="A leader's epoch begins with its election: even before its first record, OffsetForLeaderEpoch returns "
+        "the new epoch with the log end offset, which is also the end offset of the epoch before it.",
         sources=(sources.KIP_101, sources.KIP_279),
         check=sequential(
             script(
@@ -178,8 +178,8 @@ REQUIREMENTS: Final = (
     Requirement(
         id="epochs/records-keep-their-epoch",
         level=Level.MUST,
-        text="A batch keeps the leader epoch in which it was appended after a change of leader: Fetch returns it in "
-        "the batch, and ListOffsets with the offset.",
+        text="After a change of leader, a batch keeps the leader epoch in which it was appended: Fetch returns this "
+        "epoch in the batch, and ListOffsets returns it with the offset.",
         sources=(sources.KIP_320, sources.RECORD_BATCH),
         check=sequential(
             script(
@@ -203,8 +203,8 @@ REQUIREMENTS: Final = (
     Requirement(
         id="epochs/every-leader-has-a-new-epoch",
         level=Level.MUST,
-        text="Each change of leader increases the partition's leader epoch, in every broker's metadata; otherwise it "
-        "stays.",
+        text="Each change of leader increases the partition's leader epoch, in every broker's metadata; without a "
+        "change of leader the epoch stays the same.",
         sources=(sources.KIP_320, sources.KIP_101),
         check=sequential(
             script(

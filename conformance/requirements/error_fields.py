@@ -1,6 +1,6 @@
 """Requirements of error responses: their offsets, epochs and watermarks, on which no client acts, are -1.
 
-Other requirements do not judge these fields, so that a cosmetic deviation never stands for a worse one.
+Other requirements do not judge these fields of error responses, so that a cosmetic deviation never violates them.
 """
 
 from typing import Final
@@ -74,8 +74,8 @@ REQUIREMENTS: Final = (
     Requirement(
         id="admin/errors-have-a-message",
         level=Level.SHOULD,
-        text="A topic that CreateTopics does not create, and one to which CreatePartitions adds nothing, has a message "
-        "beside its error that explains it.",
+        text="If CreateTopics does not create a topic, or CreatePartitions adds nothing to it, the response has a "
+        "message for this topic that explains the error.",
         sources=(sources.PROTOCOL, sources.KIP_195),
         check=sequential(
             script(CreateTopic(), *rejections.CREATIONS[1:3], *rejections.ADDITIONS[:2]),

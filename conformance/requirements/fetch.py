@@ -73,7 +73,7 @@ REQUIREMENTS: Final = (
             script(
                 CreateTopic(),
                 many(st.one_of(produces(), st.just(Fetch(1)), st.integers(0, 3).map(DeleteRecords)), at_most=6),
-                DeleteRecords(),  # advances the log start offset, so that the fetch below is in range
+                DeleteRecords(),  # advances the log start offset: the fetches may be out of range
                 produces(),
                 st.integers(0, 12).map(Fetch),
                 Fetch(1),

@@ -177,7 +177,7 @@ REQUIREMENTS: Final = (
     Requirement(
         id="idempotence/sequences-wrap-to-zero",
         level=Level.MUST,
-        text="Sequence number 2147483647 is followed by 0, between two batches as inside one.",
+        text="Sequence number 2147483647 is followed by 0, both between two batches and inside a batch.",
         sources=(sources.KIP_98,),
         check=sequential(
             script(

@@ -118,9 +118,10 @@ REQUIREMENTS: Final = (
     Requirement(
         id="leadership/preferred-leader-is-elected",
         level=Level.MUST,
-        text="ElectLeaders of the preferred type makes the first replica the leader, in a new leader epoch. If it is "
-        "the leader already, and for an unclean election if there is a leader, it returns ELECTION_NOT_NEEDED; for an "
-        "unknown partition UNKNOWN_TOPIC_OR_PARTITION; for an unknown election type INVALID_REQUEST.",
+        text="ElectLeaders of the preferred type makes the first replica the leader, in a new leader epoch. The "
+        "request returns ELECTION_NOT_NEEDED if the first replica is the leader already, or if an unclean election is "
+        "requested and there is a leader. It returns UNKNOWN_TOPIC_OR_PARTITION for an unknown partition, and "
+        "INVALID_REQUEST for an unknown election type.",
         sources=(sources.KIP_183, sources.KIP_460),
         check=sequential(
             script(

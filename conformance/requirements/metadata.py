@@ -42,10 +42,10 @@ REQUIREMENTS: Final = (
     Requirement(
         id="metadata/topics-are-described",
         level=Level.MUST,
-        text="Metadata describes each topic of the request: NONE with its partitions, each with a leader, "
-        "UNKNOWN_TOPIC_OR_PARTITION if it does not exist, INVALID_TOPIC_EXCEPTION for an illegal name. Without "
-        "allow_auto_topic_creation no topic is created: CreateTopics of the same name succeeds afterwards. Permitted "
-        "operations are returned if they are requested (since v8).",
+        text="Metadata describes each topic of the request. An existing topic has the error NONE and its partitions, "
+        "each with a leader; a topic that does not exist has UNKNOWN_TOPIC_OR_PARTITION, and an illegal name has "
+        "INVALID_TOPIC_EXCEPTION. Without allow_auto_topic_creation no topic is created: CreateTopics of the same name "
+        "succeeds afterwards. Permitted operations are returned if they are requested (since v8).",
         sources=(sources.KIP_4_METADATA, sources.PROTOCOL_ERRORS, sources.KIP_430),
         check=sequential(
             script(
@@ -201,8 +201,8 @@ REQUIREMENTS: Final = (
     Requirement(
         id="metadata/cluster-is-described",
         level=Level.MUST,
-        text="DescribeCluster returns the brokers of Metadata with their addresses for clients, the same cluster id, "
-        "and a controller that is one of the brokers; since v1 a broker returns MISMATCHED_ENDPOINT_TYPE for a request "
+        text="DescribeCluster returns the same brokers and cluster id as Metadata, the brokers' addresses for clients, "
+        "and a controller that is one of the brokers. Since v1 a broker returns MISMATCHED_ENDPOINT_TYPE for a request "
         "for controllers, and UNSUPPORTED_ENDPOINT_TYPE for an unknown endpoint type.",
         sources=(sources.KIP_700, sources.KIP_919),
         check=sequential(
@@ -231,8 +231,9 @@ REQUIREMENTS: Final = (
     Requirement(
         id="metadata/quorum-is-described",
         level=Level.MUST,
-        text="DescribeQuorum of the metadata partition returns, through any broker, a leader among the voters, its "
-        "epoch and a high watermark up to its log end; for any other partition UNKNOWN_TOPIC_OR_PARTITION.",
+        text="DescribeQuorum of the metadata partition returns, through any broker, a leader that is one of the "
+        "voters, its epoch and a high watermark that is not above the leader's log end offset. No observer is a voter. "
+        "Any other partition returns UNKNOWN_TOPIC_OR_PARTITION.",
         sources=(sources.KIP_595,),
         check=sequential(
             script(

@@ -76,7 +76,10 @@ def _header(api_key: int, version: int) -> bytes:
 
 
 def _hostile_bytes() -> SearchStrategy[bytes]:
-    """Return whole frames, or lengths above any limit, which a broker can distinguish from a slow client."""
+    """Return invalid bytes that a broker can distinguish from a slow client.
+
+    They are whole frames, or begin with a length that is negative or above the limit.
+    """
     return st.one_of(
         st.integers(-(2**31), -1).map(lambda length: struct.pack(">i", length)),
         st.integers(_REQUEST_BYTES_MAX + 1, 2**31 - 1).map(lambda length: struct.pack(">i", length)),
@@ -93,7 +96,8 @@ REQUIREMENTS: Final = (
     Requirement(
         id="negotiation/every-version-is-served",
         level=Level.MUST,
-        text="Each version that ApiVersions lists is served, and means the same as the others.",
+        text="Each version of a request that ApiVersions lists is served, and has the same effect as the other "
+        "versions of the API.",
         sources=(sources.KIP_35, sources.PROTOCOL),
         check=sequential(
             script(
@@ -134,8 +138,8 @@ REQUIREMENTS: Final = (
     Requirement(
         id="negotiation/api-versions-falls-back-to-version-0",
         level=Level.MUST,
-        text="ApiVersions of a version above the broker's returns a response of version 0 with UNSUPPORTED_VERSION and "
-        "the list of ranges, so that any client can continue with a version of it.",
+        text="ApiVersions in a version above the broker's highest returns a response of version 0 with "
+        "UNSUPPORTED_VERSION and the list of ranges, so that any client can continue with a version from this list.",
         sources=(sources.KIP_35, sources.KIP_511),
         check=sequential(
             script(
@@ -148,8 +152,8 @@ REQUIREMENTS: Final = (
     Requirement(
         id="negotiation/malformed-client-name-is-rejected",
         level=Level.MUST,
-        text="ApiVersions v3 with a client name or version that is not letters, digits, dots and dashes, beginning and "
-        "ending with a letter or digit, returns INVALID_REQUEST.",
+        text="Since v3 ApiVersions returns INVALID_REQUEST for a client name or version that has other characters than "
+        "letters, digits, dots and dashes, or that does not begin and end with a letter or digit.",
         sources=(sources.KIP_511,),
         check=sequential(
             script(

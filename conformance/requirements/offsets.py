@@ -36,7 +36,7 @@ REQUIREMENTS: Final = (
         id="offsets/earliest-and-latest-are-the-logs-ends",
         level=Level.MUST,
         text="ListOffsets returns the log start for -2 and the high watermark for -1 (the last stable offset for "
-        "read_committed), in an empty partition 0 for both.",
+        "read_committed). In a partition that never had a record, both are 0.",
         sources=(sources.KIP_79, sources.PROTOCOL),
         check=sequential(
             script(
@@ -101,8 +101,8 @@ REQUIREMENTS: Final = (
     Requirement(
         id="offsets/unknown-timestamp-is-rejected",
         level=Level.SHOULD,
-        text="ListOffsets for a special timestamp that does not exist, or not in the version of the request, returns "
-        "UNSUPPORTED_VERSION.",
+        text="ListOffsets returns UNSUPPORTED_VERSION for a special timestamp that does not exist, or that the version "
+        "of the request does not have.",
         sources=(sources.KIP_734, sources.KIP_405),
         check=sequential(script(CreateTopic(), *rejections.UNKNOWN_TIMESTAMPS), judges("errors", of=RawRequest)),
         needs=_TOPICS,
@@ -134,8 +134,9 @@ REQUIREMENTS: Final = (
     Requirement(
         id="offsets/delete-records-moves-log-start",
         level=Level.MUST,
-        text="DeleteRecords advances the log start to the given offset (-1: the high watermark), never back, and "
-        "returns it as low watermark; records below it cannot be read, and later Produce responses have it.",
+        text="DeleteRecords advances the log start to the given offset (-1: the high watermark), never moves it back, "
+        "and returns it as low watermark. Records below the log start cannot be read, and later Produce responses have "
+        "the new log start.",
         sources=(sources.KIP_107,),
         check=sequential(
             script(
@@ -157,8 +158,8 @@ REQUIREMENTS: Final = (
     Requirement(
         id="offsets/delete-records-stops-at-high-watermark",
         level=Level.MUST,
-        text="DeleteRecords beyond the high watermark returns OFFSET_OUT_OF_RANGE, and of a topic that is only "
-        "compacted POLICY_VIOLATION, with low watermark -1, and nothing is deleted.",
+        text="DeleteRecords returns OFFSET_OUT_OF_RANGE for an offset beyond the high watermark, and POLICY_VIOLATION "
+        "for a topic that is only compacted. Both responses have low watermark -1, and nothing is deleted.",
         sources=(sources.KIP_107, sources.PROTOCOL_ERRORS),
         check=sequential(
             script(

@@ -42,7 +42,10 @@ _REJECTED: Final = st.one_of(
 
 
 def _sized_exactly(topic: str, difference: int) -> tuple[Step, ...]:
-    """Return a batch for a topic whose max.message.bytes is the size of the batch plus a difference."""
+    """Create a topic, produce one batch to it, and fetch the topic.
+
+    The topic's max.message.bytes is the size of the batch plus `difference`.
+    """
     batch = Batch((Record(b"x" * 50, b"key"),))
     limit = len(encode_batch(RecordBatch(records=batch.records))) + difference
     settings = (_FOREVER, ("max.message.bytes", f"{limit}"))
@@ -50,7 +53,7 @@ def _sized_exactly(topic: str, difference: int) -> tuple[Step, ...]:
 
 
 def _stored_as(codec: str) -> tuple[Step, ...]:
-    """Return a compressed batch for a topic with another codec."""
+    """Create a topic with a codec, produce a batch to it that has another codec, and fetch the topic."""
     topic = f"trial-{codec}"
     batch = Batch((Record(b"x" * 50),), Compression.LZ4 if codec == "gzip" else Compression.GZIP)
     settings = (_FOREVER, ("compression.type", codec))
@@ -90,10 +93,11 @@ REQUIREMENTS: Final = (
     Requirement(
         id="produce/malformed-batch-is-rejected",
         level=Level.MUST,
-        text="In Produce v3 and later a partition's records are exactly one whole batch of magic 2: several batches, "
-        "none, an older magic, a control batch, a truncated batch, a wrong number of records or offsets, or a producer "
-        "without a sequence is rejected with INVALID_RECORD, an unknown magic with CORRUPT_MESSAGE, a transactional "
-        "batch without a transactional id with TRANSACTIONAL_ID_AUTHORIZATION_FAILED, and nothing is appended.",
+        text="Since Produce v3 a partition's records must be exactly one whole batch of magic 2, and otherwise nothing "
+        "is appended. The error is INVALID_RECORD for several batches, no batch, an older magic, a control batch, a "
+        "truncated batch, a wrong number of records or offsets, and a producer id without a sequence number. It is "
+        "CORRUPT_MESSAGE for an unknown magic, and TRANSACTIONAL_ID_AUTHORIZATION_FAILED for a transactional batch "
+        "without a transactional id.",
         sources=(sources.KIP_98, sources.RECORD_BATCH),
         check=sequential(
             script(
@@ -258,7 +262,7 @@ REQUIREMENTS: Final = (
         id="produce/log-append-time-is-set-by-the-broker",
         level=Level.MUST,
         text="With message.timestamp.type=LogAppendTime the broker replaces the producer's timestamps by its own time, "
-        "sets the batch's timestamp type, and returns the time that the batch then has; with CreateTime the "
+        "sets the batch's timestamp type, and returns this time in the Produce response; with CreateTime the "
         "producer's timestamps stay.",
         sources=(sources.KIP_32, sources.TOPIC_TIMESTAMP_TYPE),
         check=sequential(
@@ -355,7 +359,8 @@ REQUIREMENTS: Final = (
         id="produce/deleted-topic-id-is-rejected",
         level=Level.MUST,
         text="Produce (since v13) and Fetch with the id of a topic that was deleted, or never existed, are rejected "
-        "with UNKNOWN_TOPIC_ID, although a new topic has its name; with the new topic's id they are served.",
+        "with UNKNOWN_TOPIC_ID, even if there is a new topic with the same name. With the id of the new topic they are "
+        "served.",
         sources=(sources.KIP_516,),
         check=sequential(
             script(

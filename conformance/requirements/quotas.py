@@ -82,8 +82,9 @@ REQUIREMENTS: Final = (
     Requirement(
         id="quotas/bad-change-is-rejected",
         level=Level.MUST,
-        text="AlterClientQuotas rejects with INVALID_REQUEST: an unknown quota, a quota that is not above 0, a "
-        "fraction of bytes, an entity that is empty, unknown or without a name, and an address together with a client.",
+        text="AlterClientQuotas returns INVALID_REQUEST for an unknown quota, a quota that the type of the entity "
+        "cannot have, a value that is not above 0, a byte rate that is not a whole number, an entity that is empty, of "
+        "an unknown type or without a name, and an IP address together with a client id.",
         sources=(sources.KIP_546,),
         check=sequential(
             script(

@@ -88,9 +88,9 @@ REQUIREMENTS: Final = (
     Requirement(
         id="reassignment/invalid-reassignment-is-rejected",
         level=Level.MUST,
-        text="Replicas that are empty, repeated or on an unknown broker are rejected with INVALID_REPLICA_ASSIGNMENT, "
-        "an unknown partition with UNKNOWN_TOPIC_OR_PARTITION, and a cancellation without an ongoing reassignment with "
-        "NO_REASSIGNMENT_IN_PROGRESS; the partition does not change.",
+        text="A list of replicas that is empty, or has a broker twice or an unknown broker, is rejected with "
+        "INVALID_REPLICA_ASSIGNMENT, an unknown partition with UNKNOWN_TOPIC_OR_PARTITION, and a cancellation without "
+        "an ongoing reassignment with NO_REASSIGNMENT_IN_PROGRESS; the partition does not change.",
         sources=(sources.KIP_455, sources.PROTOCOL_ERRORS),
         check=sequential(
             script(placed(1, 2), many(_BAD), AlterReassignment(()), AwaitTopic()),

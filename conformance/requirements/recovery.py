@@ -1,7 +1,7 @@
 """Requirements of a broker that is killed and started again with its disk: nothing that was acknowledged is lost.
 
-One script is judged for all of them, since the restart takes seconds. The topic has one replica, so that only the
-broker's own disk can have its records.
+One run of one script is judged for all of these requirements, because the restart takes seconds. The topic has one
+replica, so that only the broker's own disk can have its records.
 """
 
 from dataclasses import replace

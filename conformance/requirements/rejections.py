@@ -1,8 +1,8 @@
 """Requests that are rejected in whole or in part, given field by field, and the errors of their responses.
 
-One request has many cases, so that a script tries all of them. Valid changes are only validated. Sources beside those
-of the requirements: `ControllerApis`, `ReplicationControlManager`, `ConfigAdminManager`,
-`ConfigurationControlManager` and `KafkaApis` of Apache Kafka.
+One request has many cases, so that a script tries all of them. Requests with valid changes set `validate_only`, so that
+nothing changes. Sources in addition to those of the requirements: `ControllerApis`, `ReplicationControlManager`,
+`ConfigAdminManager`, `ConfigurationControlManager` and `KafkaApis` of Apache Kafka.
 """
 
 from collections.abc import Mapping
@@ -24,7 +24,11 @@ _TOPIC, _BROKER, _NO_RESOURCE = 2, 4, 99
 
 
 def _creations(*cases: tuple[str, Mapping[str, Any]], errors: tuple[str, ...] | None = None) -> RawRequest:
-    """Return a CreateTopics request of topics, each with its error and the fields that differ from valid ones."""
+    """Return a CreateTopics request with one topic per case.
+
+    :param cases: the expected error of each topic, and its fields that differ from those of a valid topic.
+    :param errors: all errors of the response, if they are not one for each case.
+    """
     usual = {"num_partitions": 1, "replication_factor": 1, "assignments": (), "configs": ()}
     topics = tuple({"name": f"trial-{place}", **usual, **given} for place, (_, given) in enumerate(cases))
     stated = tuple(error for error, _ in cases) if errors is None else errors

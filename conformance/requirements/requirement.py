@@ -12,8 +12,9 @@ from conformance.check_context import Check
 from fixtures.targets.target import Capability
 
 KRAFT: Final = "3.3.0"
-"""First Kafka version without ZooKeeper. In earlier versions leader epochs increase with each change of an assignment
-or by the controller, only the controller serves requests for the controller, and some errors differ."""
+"""First Kafka version whose KRaft mode is ready for production. In earlier versions, every change that the controller
+makes to a partition, such as a new assignment, increases the leader epoch; only the controller serves requests for the
+controller; and some errors differ."""
 
 
 class Level(StrEnum):
@@ -44,9 +45,9 @@ class Requirement:
     check: Check
     needs: frozenset[Capability] = field(default=frozenset())
     since: str | None = None
-    """First Apache Kafka version it holds for."""
+    """First Apache Kafka version for which the requirement holds."""
     until: str | None = None
-    """Last Apache Kafka version it holds for."""
+    """Last Apache Kafka version for which the requirement holds."""
     nodes_min: int = 1
     family: str = ""
     """Requirements of one family share a seed, so that one history is judged for all. Empty if it has no family."""

@@ -1,7 +1,7 @@
 """Requirements of retention: which segments are deleted by size and time, and what stays.
 
-Each script decides the segments of its log by the timestamps of its batches (`segment.ms`), and awaits the deletion. A
-target that checks its logs only every few minutes is not applicable.
+Each script decides the segments of its log by the timestamps of its batches (`segment.ms`), and awaits the deletion.
+The requirements are not applicable to a target that checks its logs only every few minutes.
 """
 
 from collections.abc import Sequence
@@ -65,7 +65,7 @@ def _produce(timestamp_ms: int, value: bytes = b"a", topic: str = TOPIC) -> Prod
 
 
 def _sizes() -> Steps:
-    """Return batches of any size, each in its own segment or in that of the one before."""
+    """Return batches with values of up to 99 bytes, each in a new segment or in the segment of the previous batch."""
 
     def produces(drawn: list[tuple[int, bool]]) -> tuple[Produce, ...]:
         steps, at_ms = [], _EXPIRES_MS
@@ -104,7 +104,7 @@ _LOG: Final[tuple[Step, ...]] = (
 )
 _AWAIT_CLEANUP: Final = AfterCleanup(ListOffsets(EARLIEST))
 _UNLIMITED: Final = _set("retention.bytes", -1)
-"""End of the limit. Otherwise the next cleanup after the next record deletes another segment."""
+"""Removal of the limit. With the limit, a cleanup after the next record would delete another segment."""
 _SEQUENCES: Final = tuple(
     Produce((Batch((Record(b"a", b"key", _NEVER_EXPIRES_MS + sequence * _STEP_MS),), producer=0, sequence=sequence),))
     for sequence in range(4)
@@ -122,7 +122,7 @@ def _on_first_broker(topic: str, *configs: tuple[str, str]) -> CreateTopic:
 
 
 def _pass(number: int) -> tuple[Step, ...]:
-    """Return a record that expires, and the wait until the broker has deleted it: a pass over all logs has begun."""
+    """Produce an expired record, and wait until the broker has deleted it: then a pass over all logs has begun."""
     at_ms = _EXPIRES_MS + number * _STEP_MS
     return _produce(at_ms, topic=_WITNESS), AfterCleanup(ListOffsets(EARLIEST, _WITNESS))
 
@@ -136,7 +136,7 @@ _KEPT: Final = {
 
 
 def _kept_topic(topic: str) -> tuple[Step, ...]:
-    """Return a topic with two segments. Their keys differ, so that compaction removes nothing either."""
+    """Create a topic and fill two segments. Their keys differ, so that compaction removes nothing either."""
     batches = (Batch((Record(b"a", bytes([place]), _EXPIRES_MS + place * _STEP_MS),)) for place in range(2))
     return (_on_first_broker(topic, *_KEPT[topic]), *(Produce((batch,), topic) for batch in batches))
 
@@ -158,16 +158,17 @@ def _requirement(
 REQUIREMENTS: Final = (
     _requirement(
         "size-deletes-oldest-segments",
-        "With cleanup.policy=delete whole segments are deleted from the start of a log while at least "
-        "retention.bytes remain. The log start offset moves to the first segment that stays: ListOffsets returns it, a "
-        "fetch below it OFFSET_OUT_OF_RANGE, and all later records are kept.",
+        "With cleanup.policy=delete whole segments are deleted from the start of a log while at least retention.bytes "
+        "remain. The log start offset moves to the first segment that stays: ListOffsets returns this offset, a fetch "
+        "below it returns OFFSET_OUT_OF_RANGE, and all later records are kept.",
         (CreateTopic(configs=_CONFIGS), _sizes(), _bytes(400), *_afterwards(_UNLIMITED)),
         sources.RETENTION_BYTES,
     ),
     _requirement(
         "time-deletes-expired-segments",
         "With cleanup.policy=delete the segments at the start of a log whose largest timestamp is older than "
-        "retention.ms are deleted, up to the first that is not. The active segment is deleted too, after a new one.",
+        "retention.ms are deleted, up to the first segment that is not older. The active segment can be deleted, too, "
+        "after a new segment has become active.",
         (CreateTopic(configs=_CONFIGS), _ages(), _set("retention.ms", _HOUR_MS), *_afterwards()),
         sources.RETENTION_MS,
     ),

@@ -1,6 +1,7 @@
-"""Requirements of group and transaction APIs that one request shows, for brokers that advertise them.
+"""Requirements of group and transaction APIs that a single request can test.
 
-A broker without the API is not judged; one without EndTxn has no transactions, whatever InitProducerId returns.
+A broker that does not advertise the API is not judged. The requirements of transactions do not apply to a broker
+without EndTxn, whatever its InitProducerId returns.
 """
 
 from typing import Any, Final
@@ -40,8 +41,8 @@ def _requirement(id_: str, text: str, promised_by: tuple[Source, ...], *steps: S
 REQUIREMENTS: Final = (
     _requirement(
         "groups/session-timeout-out-of-bounds-is-rejected",
-        "JoinGroup with a session timeout outside group.min.session.timeout.ms and group.max.session.timeout.ms "
-        "returns INVALID_SESSION_TIMEOUT, and with one inside it does not.",
+        "JoinGroup with a session timeout below group.min.session.timeout.ms or above group.max.session.timeout.ms "
+        "returns INVALID_SESSION_TIMEOUT; with a session timeout between them it does not.",
         (sources.PROTOCOL_ERRORS,),
         _join("UNKNOWN_MEMBER_ID", member_id="unknown"),
         _join("INVALID_SESSION_TIMEOUT", session_timeout=1),
@@ -58,7 +59,7 @@ REQUIREMENTS: Final = (
     _requirement(
         "transactions/too-long-timeout-is-rejected",
         "InitProducerId with a transaction timeout above transaction.max.timeout.ms, or not above 0, returns "
-        "INVALID_TRANSACTION_TIMEOUT, and with one between them NONE.",
+        "INVALID_TRANSACTION_TIMEOUT. With a timeout between 0 and this maximum it returns NONE.",
         (sources.KIP_98, sources.PROTOCOL_ERRORS),
         _END_TXN,
         _begin("INVALID_TRANSACTION_TIMEOUT", transaction_timeout=2**31 - 1),
@@ -67,7 +68,8 @@ REQUIREMENTS: Final = (
     ),
     _requirement(
         "transactions/empty-id-is-rejected",
-        "InitProducerId with an empty transactional id returns INVALID_REQUEST, and with any other one NONE.",
+        "InitProducerId with an empty transactional id returns INVALID_REQUEST; with any other transactional id it "
+        "returns NONE.",
         (sources.KIP_98, sources.PROTOCOL_ERRORS),
         _END_TXN,
         _begin("INVALID_REQUEST", transactional_id=""),

@@ -1,4 +1,4 @@
-"""Requirement that a broker which receives well-formed and broken requests of every API continues to serve all others.
+"""Requirement that no request of any API, whether well-formed or broken, stops a broker from serving other requests.
 
 The requests are those of `kafkatrial fuzz`, generated without the ids of a cluster, and sent one at a time, each on a
 separate connection, so that a finding names the request that ended the broker. They are sent only to clusters that the
@@ -33,7 +33,7 @@ _NODE_IDS: Final = tuple(range(1, 10))
 
 @cache
 def _generator() -> Generator:
-    """Return the generator for any cluster, whose topics have no known ids and which may have every API.
+    """Return a generator for any cluster: it uses invented topic ids, and every API and version that kio has.
 
     The requests that are known to end nodes of Apache Kafka are left out for every target.
     """
@@ -46,7 +46,7 @@ def _generator() -> Generator:
 
 
 def _broken_request(number: int) -> BrokenRequest:
-    """Return the first short request that a client can send, starting with this number."""
+    """Return the first request from this number on that is for the client listener and not longer than `_BYTES_MAX`."""
     request = _generator().request(number)
     while request.port is not Port.CLIENT or len(request.data) > _BYTES_MAX:
         number += 1

@@ -29,9 +29,9 @@ class _Row:
     """One API with its request.
 
     :ivar variants: fields that replace those of the request in the newest version: null or empty instead of set.
-    :ivar newest: the newest version with this outcome; null for the newest of all.
-    :ivar names: the names of the request that a response has, in versions with fields for them; null if that is open.
-    :ivar has_elements: whether a response without such names must have elements.
+    :ivar newest: the newest version with this outcome; null if every version has it.
+    :ivar names: the names of the request that the response repeats, if its version can; null if they are not judged.
+    :ivar has_elements: whether one of the response's lists must have an element.
     """
 
     api: ApiKey

@@ -49,7 +49,10 @@ def topic_state(topics: Sequence[Any], symbols: Symbols) -> Response:
 
 
 def placement(topics: Sequence[Any], brokers: int) -> Response:
-    """Return how unevenly leaders and replicas of a topic are spread: the most on a broker minus the fewest on one."""
+    """Return whether the replicas of each partition are distinct, and how unevenly leaders and replicas are spread.
+
+    Unevenness is the largest number on a broker minus the smallest number on a broker.
+    """
     partitions = [part for topic in topics for part in topic.partitions]
     return {
         "replicas_are_distinct": all(len(set(p.replica_nodes)) == len(p.replica_nodes) for p in partitions),
@@ -122,9 +125,7 @@ def _describe_configs(_step: Step, response: Any, _symbols: Symbols) -> Response
 
 
 def _synonyms_in_order(config: Any) -> bool:
-    """Whether the effective value and its source are those of the first synonym, and the others follow by precedence.
-
-    Precedence is that of KIP-226.
+    """Whether value and source are those of the first synonym, and the synonyms are in the precedence of KIP-226.
 
     A setting without any value in the broker's configuration has no synonyms, unless the topic sets it.
     """

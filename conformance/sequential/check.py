@@ -35,7 +35,7 @@ _AUTHORITY: Final = "apache-kafka"
 
 
 def judges(*fields: str, of: type[Step]) -> Judges:
-    """Return response fields of one kind of step; several results are joined with `|`."""
+    """Return the judged response fields of one kind of step. `|` joins the results for several kinds."""
     return {of: frozenset(fields)}
 
 
@@ -88,7 +88,10 @@ def _session(target: Target, context: CheckContext) -> Session:
 
 
 def _last_bytes(script: Script, down: TargetDown) -> tuple[Script, ...]:
-    """Return a script of only the step with which a target went down, if its bytes do not depend on other steps."""
+    """Return a script of only the step with which a target went down, or nothing.
+
+    There is none if the bytes of this step depend on other steps, or if the script has no other step.
+    """
     if down.step is None or len(script) == 1 or not isinstance(script.steps[down.step], BrokenRequest | RawBytes):
         return ()
     return (Script(script.steps[down.step : down.step + 1]),)
@@ -114,7 +117,7 @@ class _TargetRun:
 
     @property
     def decided(self) -> bool:
-        """Whether no further script can change the finding: violated, down, or without the API."""
+        """Whether no further script runs on the target: it has a violation, is down or not ready, or lacks the API."""
         return self.finding.verdict is not Verdict.OK
 
 
@@ -182,9 +185,9 @@ class _Experiment:
         return judge(run.session.pinned(script), responses, self.judged, run.ranks)
 
     def _down(self, run: _TargetRun, script: Script, down: TargetDown, done: int) -> Finding:
-        """Judge a script during which the target went down: a violation if it does so again in this script alone.
+        """Judge a script during which the target went down: it is a violation if that recurs.
 
-        The bytes that were sent last are tried first, because each attempt may require a restart of the target.
+        Only the bytes that were sent last are repeated at first, because each attempt may require a restart.
         """
         run.goes_down = True
         for suspect in (*_last_bytes(script, down), script):
@@ -213,7 +216,11 @@ class _Experiment:
     # --- comparison of targets
 
     def _compare(self, script: Script, responses: Mapping[str, tuple[Response, ...]]) -> None:
-        """Record the first difference of each severity from the baseline: Apache Kafka if it is a target."""
+        """Record the first difference of each severity between each target and the baseline.
+
+        The baseline is Apache Kafka or, if it is not a target, the first target. A difference from Apache Kafka is a
+        violation if `_decides` is true for it.
+        """
         present = [run for run in self.runs if run.target.name in responses]
         if len(present) < 2:
             return

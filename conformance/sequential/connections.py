@@ -102,13 +102,13 @@ class Connections:
 
 
 def advertised_controller(client: RawClient) -> int:
-    """Return the controller in a Metadata response, which before KRaft is the active one; -1 if there is none."""
+    """Return the controller id of a Metadata response, -1 if it has none. Before KRaft, it is the active controller."""
     metadata = client.request(requests.metadata(client.schema_for(ApiKey.METADATA), ()))
     return int(getattr(metadata, "controller_id", -1))
 
 
 def version_for(client: RawClient, key: ApiKey, wanted: int | None) -> int:
-    """Return the newest shared version up to the wanted one, or else the oldest; for null the newest."""
+    """Return the newest shared version up to the wanted one, or the oldest if all are newer; for null the newest."""
     newest = client.version_for(key)
     if wanted is None:
         return newest

@@ -40,7 +40,7 @@ class Each:
 
 
 _OF_THE_REQUEST: Final = frozenset({"error", "base_offset", "offset", "records", "topics"})
-"""Fields that show which request of a pipeline a response belongs to; requirements of its API judge the others."""
+"""Fields that show to which request of a pipeline a response belongs. Requirements of the API judge other fields."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +70,8 @@ def meets(expected: Any, actual: Any) -> bool:
 def mismatches(expectation: Expectation, response: Response, judged: frozenset[str] | None = None) -> list[Mismatch]:
     """Return the fields of a response that differ from the expectation.
 
-    A field that the version lacks is skipped. A missing response, where one is expected, is a mismatch, and so are
-    invalid fields if they are judged.
+    A field that the version lacks is skipped. It is a mismatch if a response is missing where one is expected, or
+    present where none is expected. Invalid fields are mismatches if they are judged.
 
     :param judged: names of the fields to compare; None for all.
     """

@@ -140,9 +140,10 @@ def _has_type(text: str, kind: int) -> bool:
 
 
 def _not_requested(request: Mapping[str, Any], response: Any) -> Iterator[str]:
-    """Return the fields of a Fetch response that are only for sessions, racks, transactions or followers.
+    """Yield the fields of a Fetch response that are only for sessions, racks, transactions or followers.
 
-    Raw requests have no rack and no epoch of a last record, and read uncommitted records.
+    Raw requests have no rack and no epoch of a last record. They have a session, or read committed records, only if
+    they set the fields for that.
     """
     session: Any = getattr(response, "session_id", 0)
     if session != 0 and not {"session_id", "session_epoch"} & request.keys():

@@ -1,4 +1,4 @@
-"""Scripts on brokers whose defaults for new topics differ from Apache Kafka's, or that create topics automatically.
+"""Adaptation of scripts to brokers with other defaults for new topics, or with automatic creation of topics.
 
 The model knows only Kafka's defaults. If a broker's default differs, every step that creates a topic or removes
 settings sets Kafka's default explicitly, so that model and broker start from the same topic. Scripts are printed
@@ -7,7 +7,8 @@ without these settings.
 The timestamps of a script are fixed and old. Therefore its topics have unlimited retention, unless the script sets
 another one.
 
-The model never creates a topic automatically. Before version 4, Metadata cannot forbid that.
+The model never creates a topic automatically. Metadata cannot forbid this before version 4, so older requests that name
+a topic which the script does not create are sent in version 4.
 """
 
 from collections.abc import Collection, Mapping
@@ -40,7 +41,7 @@ _PRODUCING: Final = (Produce, Pipelined, LongPoll)
 
 
 def without_automatic_creation(script: Script) -> Script:
-    """Return the script with Metadata of unknown topics only in versions that do not create them."""
+    """Return the script with version 4 for older Metadata requests, unless the script creates all topics they name."""
     created = {step.topic for step in script.steps if isinstance(step, CreateTopic)}
     return Script(tuple(_forbidding(step, created) for step in script.steps))
 

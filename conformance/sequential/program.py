@@ -1,6 +1,6 @@
 """Scripts printed as Python programs.
 
-`source` returns a script as an expression, `program` a file that runs it again; `show` is its main function.
+`source` returns a script as an expression. `program` returns a file that runs it again, whose main function is `show`.
 """
 
 import argparse
@@ -71,7 +71,10 @@ def _flat(value: Any) -> str:
 
 
 def _arguments(value: Any) -> list[tuple[str, Any]]:
-    """Return (`name=`, value) of the fields without their default; a first field that has no default needs no name."""
+    """Return (`name=`, value) of each field whose value is not its default.
+
+    The name is empty for the first field if it has no default.
+    """
     found = []
     for place, item in enumerate(fields(value)):
         content = getattr(value, item.name)
@@ -82,7 +85,7 @@ def _arguments(value: Any) -> list[tuple[str, Any]]:
 
 
 def program(script: Script, *, requirement: str, target: str, nodes: int) -> str:
-    """Return a Python file that runs the script on a new target and prints each response and what is expected of it."""
+    """Return a Python file that runs the script on a new target, and prints each response and its unexpected fields."""
     return _PROGRAM.format(script=source(script), requirement=requirement, target=target, nodes=nodes)
 
 

@@ -1,4 +1,4 @@
-"""Responses to requests that are given field by field: their errors, and what else holds in every version of an API."""
+"""Responses to raw requests, in a form that is the same for every version of an API: errors, names, invalid fields."""
 
 import typing
 from collections.abc import Iterator, Mapping

@@ -48,7 +48,7 @@ class Symbols(Names, Protocol):
         ...
 
     def name_of_topic(self, topic_id: Any) -> str | None:
-        """Return the script's name of the topic that has the id; null without an id, and for a topic of others."""
+        """Return the script's name of the topic that has the id; null if the script has no such topic."""
         ...
 
     def saw_topic_id(self, name: str | None, topic_id: Any) -> int | None:
@@ -90,7 +90,7 @@ class Symbols(Names, Protocol):
 
 
 class WrongPartitionsError(ValueError):
-    """A response without the one partition that was requested. The message has their number."""
+    """A response that does not have exactly the one partition that was requested."""
 
 
 def malformed(error: Exception) -> Response:
@@ -109,7 +109,7 @@ def plain_fields(source: Any, *names: str) -> dict[str, Any]:
 
 
 def only_partition(step: Any, topics: Any, symbols: Symbols, partitions: str = "partitions") -> Any:
-    """Return the partition that a step requested. Raises `WrongPartitionsError`: there is another, none, or several."""
+    """Return the partition that a step requested. Raises `WrongPartitionsError` for another, none, or several."""
     found = [(topic, partition) for topic in topics for partition in getattr(topic, partitions)]
     if len(found) != 1:
         raise WrongPartitionsError(
@@ -127,9 +127,9 @@ _INDEXES: Final = ("partition_index", "index", "partition", "partition_id")
 
 
 def _is_topic(step: Any, topic: Any, symbols: Symbols) -> bool:
-    """Whether an entry has the name or the id that a step requested; any id counts while the topic's is unknown.
+    """Whether an entry has the name or the id that a step requested. If the topic's id is unknown, any id is accepted.
 
-    The name of a topic that a broker has created against the rules may be empty.
+    A step can request an empty name, if a broker has created a topic with this invalid name.
     """
     name = _first_field(topic, _TOPIC_NAMES)
     if name or not hasattr(topic, "topic_id"):

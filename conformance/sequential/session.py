@@ -3,11 +3,12 @@
 Rules:
 - Each run of a script has its own topics, groups and producers, so that no script sees another's.
 - Requests are routed as Kafka's clients route them: to the partition's leader, to the group's coordinator, otherwise
-  to the first broker; or to the broker that the script names. A request is sent once. The session waits only for what
-  a client would wait for before a script's first request (the leader of a new topic, a coordinator that is loading),
-  and for the effects that the script awaits (`Eventually`, `AwaitTopic`).
-- After a broker has closed a connection, the next step opens a new one; if that fails, the result is `TargetDown`. The
-  result is the same if neither a request nor a new connection gets a response: the broker is paused, or hangs.
+  to the first broker; or to the broker that the script names. A request is sent once, except that it is repeated while
+  the coordinator or controller is not ready. The session waits only for what a client would wait for before a script's
+  first request (the leader of a new topic, a coordinator that is loading), and for the effects that the script awaits
+  (`Eventually`, `AwaitTopic`).
+- If a broker closes a connection or does not respond, the session opens a new connection to every broker. If one of
+  them does not respond either, it is down, paused or hangs, and `TargetDown` is raised.
 - Bytes that are not a request, and requests that are sent while another one is pending, use a separate connection.
 """
 
@@ -451,7 +452,10 @@ class _ScriptRun:
         return response
 
     def _await_topic(self, step: AwaitTopic, expectation: Expectation) -> Response:
-        """Return the expected fields only: the cluster may choose the replicas, unless the script assigned them."""
+        """Wait until all brokers describe the topic as expected and its leaders serve, or until the timeout.
+
+        Return only the expected fields, because the cluster may choose the replicas that the script has not assigned.
+        """
         described = self._poll_until(partial(self._described_by_all, step.topic), expectation)
         for index, leader, *_ in described["partitions"]:
             self._leaders[step.topic, index] = self._symbols.broker(leader)
@@ -552,13 +556,13 @@ class _ScriptRun:
         return client.request(message).topics
 
     def _wait_until_deleted(self, topic: str) -> None:
-        """Wait until no broker knows the topic and no leader serves it. The next step shows a timeout."""
+        """Wait until no broker knows the topic and no leader serves it. After a timeout, later steps show the topic."""
         self._created.discard(topic)
         self._symbols.remove_topic(topic)
         self._wait_until(partial(self._is_deleted, topic))
 
     def _is_deleted(self, topic: str) -> bool:
-        """Whether no metadata has the topic and no leader serves it: a leader may do so for a moment longer."""
+        """Whether no broker's metadata has the topic, and no leader serves it, which may take a moment longer."""
         if any(found.error_code == 0 for node in self._connections.nodes for found in self._describe(topic, node)):
             return False
         partitions = [partition for name, partition in self._leaders if name == topic]

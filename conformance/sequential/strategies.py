@@ -93,7 +93,7 @@ def batches(
 
 
 def produces(drawn: SearchStrategy[Batch] | None = None, **fields: SearchStrategy[Any]) -> SearchStrategy[Produce]:
-    """Return valid produce requests with one batch."""
+    """Return Produce requests with one batch. `fields` are strategies for the other fields."""
     one = batches() if drawn is None else drawn
     return st.builds(Produce, batches=one.map(lambda batch: (batch,)), **fields)
 
@@ -128,8 +128,8 @@ def moves(*kinds: str) -> SearchStrategy[Move]:
     """Return moves of an idempotent producer, of one of the kinds.
 
     `next`: the next sequence number. `gap`: a sequence number that is one too high. `again N`: the Nth newest accepted
-    batch, or the oldest one. `new epoch`: the next epoch, from sequence number 0. `new epoch late`: the next epoch,
-    from sequence number 1. `old epoch`: the previous epoch.
+    batch, or the oldest one if there are fewer. `new epoch`: the next epoch, from sequence number 0. `new epoch late`:
+    the next epoch, from sequence number 1. `old epoch`: the previous epoch.
     """
     return st.tuples(st.sampled_from(kinds), batches(at_most=3))
 

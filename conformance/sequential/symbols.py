@@ -84,7 +84,7 @@ class ScriptSymbols:
         return self.name_of_topic(self.nth_topic_id(n))
 
     def name_of_topic(self, topic_id: uuid.UUID | None) -> str | None:
-        """Return the script's name of the topic that has the id; null without an id, and for a topic of others."""
+        """Return the script's name of the topic that has the id; null if the script has no such topic."""
         return next((name for name, known in self._topic_id_by_name.items() if known == topic_id), None)
 
     def saw_cluster_id(self, cluster_id: str | None) -> int | None:

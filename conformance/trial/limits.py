@@ -1,4 +1,4 @@
-"""Limits for the values of a saved trial: other values would fail in the middle of a run, or cause unbounded work."""
+"""Limits for the values of a saved trial. Values beyond them would fail in a run, or cause unbounded work."""
 
 import re
 from collections import Counter
@@ -17,7 +17,7 @@ from fixtures.faults import RestartWith
 
 NUMBER_MAX: Final = 2**31 - 1
 DURATION_MAX_MS: Final = 3_600_000
-"""Limit for one field, and for all phases together. In virtual time, a workload has one step for each of its pauses."""
+"""Limit for one field, and for all phases together. In virtual time, it also limits the steps of a workload."""
 STEPS_MAX: Final = 100_000
 """Limit for the steps of clients, each counted as often as it is repeated."""
 PARTITIONS_MAX: Final = 1_000

@@ -1,11 +1,12 @@
 """Moves in the faulty phase of a trial: begins and ends of faults, waits and requests.
 
-Moves run one after the other. One that waits for the cluster (`AwaitIsr`) ends when every node that is up reports the
-state, or after a timeout without an error: the history checks judge what a cluster does not do. All faults still in
-force after the last move are healed. Moves are plain values and print as Python.
+Moves run one after the other. A move that waits for a state of the cluster (`AwaitIsr`) ends when every node that is up
+reports this state, except the broker that joined. A timeout ends such a move, too, and is no error: the history checks
+judge whether the state was reached. All faults still in force after the last move are healed. Moves are plain values
+and print as Python.
 
-Moves name nodes by the roles of the moment at which the trial starts (`Role.FIRST_REPLICA`), so that a trial means the
-same on every cluster.
+Moves name nodes by their roles at the start of the trial (`Role.FIRST_REPLICA`), so that a trial means the same on
+every cluster.
 """
 
 from dataclasses import dataclass
@@ -29,7 +30,7 @@ class Begin(AsPython):
 class Heal(AsPython):
     """End of all faults of a node; null: end of all faults of links. If the node was down, wait until it listens.
 
-    The node is named as it was when the faults began.
+    The node has the same name as in `Begin`.
     """
 
     node: Node | None = None
@@ -98,9 +99,9 @@ class FetchFromEnd(AsPython):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ProbeLeaderEpochs(AsPython):
-    """OffsetForLeaderEpoch for the previous epoch, a Fetch beyond its end, and requests in epochs below and above.
+    """OffsetForLeaderEpoch for the previous epoch, a Fetch beyond its end, and requests with older and newer epochs.
 
-    They are sent once the node returns the epoch in which it leads.
+    They are sent when the node has returned the leader epoch in which it leads. None is sent in the first epoch (0).
     """
 
     to: Node

@@ -2,7 +2,7 @@
 
 *steady*: no fault. *faulty*: the moves are made one after the other; the phase lasts until all faults are healed and
 all steps are done. *healed*: no fault again. Producers do not wait for outcomes between phases, so that records are in
-flight when a fault begins and ends. Readers read in all phases, and afterwards new consumers read everything back.
+flight when a fault begins and ends. Readers read in all phases, and afterwards a new consumer reads everything back.
 """
 
 from dataclasses import dataclass
@@ -84,7 +84,7 @@ class OneShotProducer(AsPython):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class WatermarkReader(AsPython):
-    """A raw reader of one partition: sends Fetch and ListOffsets to its leader in turn."""
+    """A raw reader of one partition: sends Fetch and ListOffsets in turn to the node that leads it at the start."""
 
     partition: int = 0
     max_bytes: int = 64 * 1024

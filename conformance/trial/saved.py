@@ -17,7 +17,7 @@ _DIGITS_MAX: Final = 100
 
 
 class NotATrialError(Exception):
-    """File that is not a saved trial of this version. The message is one line, with the file's name."""
+    """File that this version cannot read as a saved trial. The message is one line, with the file's name."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Trials as Python source, over several lines for a person to read, and the imports that it needs."""
+"""Trials as readable Python source of several lines, and the import statements that this source needs."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ _INDENT: Final = "    "
 def printed(value: object, *, used: int = 0, indent: str = "") -> str:
     """Return the source of a value, with a line for each of its parts where `repr` would be too long.
 
-    :param used: number of characters before the value on its first line, or after the value on its last line.
+    :param used: number of other characters on the line if the value is printed on one line.
     """
     on_one_line = source_of(value)
     if len(indent) + used + len(on_one_line) <= _WIDTH:

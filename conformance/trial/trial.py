@@ -81,12 +81,15 @@ class Placement(StrEnum):
     CONTROLLER_LEADS = "controller-leads"
     """Partition 0 is led by the active controller, each further one by the next node."""
     CONTROLLER_FOLLOWS = "controller-follows"
-    """The active controller is the last replica of partition 0; each further partition is led by the next node."""
+    """Partition 0 is led by the node after the active controller, each further one by the next node.
+
+    With a replica on every node, the controller is the last replica of partition 0.
+    """
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ClusterSettings(AsPython):
-    """The nodes, 1 to `nodes`.
+    """Settings of the cluster, whose node ids are 1 to `nodes`.
 
     :param roles: Kafka's `process.roles`, by node id, of the nodes that are not both broker and controller.
     :param properties: Kafka properties of every node; they override those that every trial has.
@@ -113,7 +116,7 @@ class Trial(AsPython):
     """One trial.
 
     :param seed: seed of all randomness in virtual time: delays, elections, the bytes that survive a power cut.
-    :param topics: roles of replicas, and faults of a partition, refer to partition 0 of the first topic.
+    :param topics: the topics. Roles of replicas, and faults of a partition, refer to partition 0 of the first topic.
     :param healed_ms: time for which workloads continue after the cluster has recovered.
     :param waits_for_recovery: whether the schedule on a started cluster is paused, when no fault is in force, until the
         cluster has recovered from the last one.
@@ -175,7 +178,7 @@ class Trial(AsPython):
 
     @property
     def group(self) -> str | None:
-        """The first consumer group that a client commits to, or None."""
+        """The group of the first client that has one, or None."""
         for client in self.clients:
             if isinstance(client, Committer):
                 return client.group_of(self.topic.name)
@@ -184,7 +187,7 @@ class Trial(AsPython):
         return None
 
     def under_load(self, times: int) -> "Trial":
-        """Return the trial with `times` the number of records in each batch of its workloads, except `Keyed`."""
+        """Return the trial with `times` as many records in each batch of its producing workloads, except `Keyed`."""
         clients = (
             replace(each, records=each.records * times) if isinstance(each, Pipelined | OneByOne | Retrying) else each
             for each in self.clients
@@ -193,7 +196,7 @@ class Trial(AsPython):
 
     @property
     def flushed_topics(self) -> frozenset[str]:
-        """Names of the topics whose records are durable once they are acknowledged, whatever loses power."""
+        """Names of the topics with flush.messages=1 at all times: acknowledged records survive any loss of power."""
         return frozenset(name for name in self.topic_names if set(self.values_of(name, "flush.messages")) == {"1"})
 
     @property
@@ -219,7 +222,7 @@ class Trial(AsPython):
 
     @property
     def may_replace_timestamps(self) -> bool:
-        """Whether a broker may replace timestamps of records, which their checksums then do not cover."""
+        """Whether a broker may replace timestamps of records. The checksums in the records then do not cover them."""
         return any("LogAppendTime" in self.values_of(name, "message.timestamp.type") for name in self.topic_names)
 
     @property

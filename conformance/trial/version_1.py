@@ -1,4 +1,4 @@
-"""Conversion of saved trials of version 1, in which those of requirements had their own form and names.
+"""Conversion of saved trials of version 1, in which trials of requirements had their own form and names.
 
 Any JSON is converted to some JSON; what is not a trial is rejected when its values are read.
 """

@@ -1,6 +1,7 @@
-"""Workloads: clients of a trial that repeat one operation until the faults are over.
+"""Workloads: clients that repeat the same operations in all phases of a trial.
 
-A real cluster runs in real time, so a workload has no steps. In virtual time it is replaced by clients with steps
+A real cluster runs in real time, so the number of operations is not known before, and a workload has no steps. In
+virtual time it is replaced by clients with steps
 (`conformance.trial.unrolled`).
 """
 

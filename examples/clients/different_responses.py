@@ -3,7 +3,7 @@
     python examples/clients/different_responses.py apache-kafka:4.3.1
 
 Prints each request with the errors of its response. A line with `!` shows errors that differ from the expected ones.
-Nothing is changed: all requests are rejected, or only validated.
+The program creates a topic and deletes it at the end. No other request changes anything.
 """
 
 from kafkatrial.suite import activate

@@ -118,7 +118,7 @@ def _states(partitions: Sequence[Partition]) -> tuple[object, ...]:
 
 
 def placement(_cluster: ModelCluster, _step: Placement) -> Expectation:
-    """Return an even placement: a partition's replicas on different brokers, numbers per broker that differ by 1."""
+    """Return an even placement: distinct replicas in a partition, and numbers per broker that differ by at most 1."""
     even = Satisfies("at most one more than on another broker", lambda unevenness: unevenness <= 1)
     return {"replicas_are_distinct": True, "leaders_unevenness": even, "replicas_unevenness": even}
 

@@ -31,7 +31,10 @@ def clean_up(cluster: ModelCluster, by: Cleanup) -> None:
 
 
 def _delete_old_segments(topic: Topic, partition: Partition) -> None:
-    """Delete whole segments from the start, and move the log start to the first that stays, or to the log end."""
+    """Advance the log start past the oldest segments that retention deletes by size or time.
+
+    The new log start is the base offset of the first segment that stays, or the log end.
+    """
     if "delete" not in topic.properties.get("cleanup.policy", "delete"):
         return
     kept = [each for each in segments(topic, partition) if each[-1].last_offset >= partition.log_start_offset]
@@ -63,7 +66,7 @@ def segments(topic: Topic, partition: Partition) -> list[_Segment]:
 
 
 def _compact(topic: Topic, partition: Partition) -> None:
-    """Remove each record before the active segment if a newer one there has its key.
+    """Remove each record before the active segment for which this part of the log has a newer one with the same key.
 
     Tombstones stay, unless `delete.retention.ms` is 0. Batches without records are removed; Kafka may keep them.
     """

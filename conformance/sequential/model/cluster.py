@@ -24,7 +24,7 @@ class StoredBatch:
     leader_epoch: int = 0
     codec: str = "none"
     last: int | None = None
-    """Offset of the last record that it had, where compaction has removed some."""
+    """Offset of the last record before compaction; None if compaction has not rewritten the batch."""
     producer: tuple[int, int, int] = (-1, -1, -1)
     """Producer, epoch and base sequence."""
 

@@ -18,7 +18,10 @@ _LEGAL_SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?
 
 
 def api_versions(_cluster: object, step: ApiVersions) -> Expectation:
-    """Return the version ranges; for an unknown version in a response of version 0 (KIP-511)."""
+    """Return the version ranges. A malformed client name or version is rejected (KIP-511).
+
+    In an unknown version, the ranges are returned with an error, in a response of version 0.
+    """
     if step.version >= API_VERSIONS_NEWEST:
         return {"error": "UNSUPPORTED_VERSION", "api_versions_listed": True, "ranges_in_order": True}
     software = (step.software_name, step.software_version)

@@ -20,7 +20,10 @@ _NOTHING: Final[dict[type[Step], Expectation]] = {
 
 
 def rejected_by(cluster: ModelCluster, broker: int, step: Step) -> Expectation | None:
-    """Return NOT_LEADER_OR_FOLLOWER and the leader (KIP-951); null if the broker serves the step."""
+    """Return NOT_LEADER_OR_FOLLOWER and the leader (KIP-951); null if the broker serves the step.
+
+    A Fetch to a follower that may serve it has an empty expectation: every response is permitted.
+    """
     if type(step) not in _NOTHING:
         return None
     assert isinstance(step, Produce | Fetch | ListOffsets | OffsetForLeaderEpoch | DeleteRecords)
@@ -34,7 +37,7 @@ def rejected_by(cluster: ModelCluster, broker: int, step: Step) -> Expectation |
 
 
 def served_by_one(alone: Expectation) -> Expectation:
-    """Return the expectation that only the coordinator serves a group's offsets."""
+    """Return the expectation that only the coordinator serves a request; nothing is expected of an invalid request."""
     return {"served_by": 1, "other_errors": ("NOT_COORDINATOR",)} if alone.get("error") == "NONE" else {}
 
 

@@ -91,7 +91,7 @@ def _rejected(error: Any, **more: Any) -> Expectation:
 
 
 def _malformed(batches: tuple[Batch, ...]) -> str | None:
-    """Return the error unless there is exactly one whole batch of magic 2. This is checked first."""
+    """Return the error unless there is exactly one whole batch, not of an older magic. This is checked before acks."""
     if len(batches) != 1 or batches[0].flaw in {Flaw.MAGIC_1, Flaw.TRUNCATED}:
         return "INVALID_RECORD"
     return None

@@ -20,5 +20,5 @@ def describe_client_quotas(cluster: ModelCluster, step: DescribeClientQuotas) ->
 
 
 def as_client(cluster: ModelCluster, client: str, served: Expectation) -> Expectation:
-    """Return the same response as to any other client. A client with a quota is throttled: scripts exceed quotas."""
+    """Return the same response as without a client id, and `throttled`: scripts always exceed the quota of a client."""
     return {**served, "throttled": bool(cluster.quotas.get(client))}

@@ -30,7 +30,7 @@ def _epoch_error(partition: Partition, client_epoch: int) -> str | None:
 
 
 def fetch(cluster: ModelCluster, step: Fetch) -> Expectation:
-    """Return whole batches from the one that has the offset; no high watermark with an error."""
+    """Return whole batches, from the one that has the offset on; or an error, without records and watermarks."""
     partition = cluster.partition(step.topic, step.partition, step.topic_id)
     error = unknown_partition(cluster, step) if partition is None else _epoch_error(partition, step.leader_epoch)
     if partition is None or error is not None:
@@ -55,7 +55,7 @@ def fetch(cluster: ModelCluster, step: Fetch) -> Expectation:
 
 
 def _first_of(all_batches: tuple[object, ...]) -> Satisfies:
-    """Return an expectation for a list with one item per returned batch."""
+    """Expect one item per returned batch. Any number of batches may be returned, beginning with the first."""
     return Satisfies(f"{all_batches}, or fewer", lambda found: found == all_batches[: len(found)])
 
 

@@ -10,7 +10,7 @@ from conformance.sequential.steps import CreateTopic, DeleteTopic, DeleteTopicBy
 
 TOPIC_NAME_LENGTH_MAX: Final = 249
 UNKNOWN_BROKER: Final = 1_000_000
-"""No cluster has brokers from this id on."""
+"""No cluster has a broker with this id or a higher one."""
 PARTITIONS_PER_REQUEST_MAX: Final = 10_000
 """Maximum number of partitions that one request may create: Apache Kafka's `MAX_PARTITIONS_PER_BATCH`."""
 REPLICAS_TOO_MANY: Final = 1_000
@@ -75,7 +75,7 @@ def _assignment_error(step: CreateTopic) -> str | None:
 
 
 def delete_topic(cluster: ModelCluster, step: DeleteTopic) -> Expectation:
-    """Delete a topic with its id."""
+    """Delete a topic by name. No topic has its id afterwards."""
     if cluster.topics.pop(step.topic, None) is None:
         return {"error": "UNKNOWN_TOPIC_OR_PARTITION"}
     return {"error": "NONE"}

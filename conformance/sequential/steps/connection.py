@@ -23,7 +23,7 @@ class ApiVersions(Step):
 
 @dataclass(frozen=True, slots=True)
 class RawBytes(Step):
-    """Bytes on a separate connection. The response reports whether it was closed and the broker is alive."""
+    """Bytes on a separate connection. The response has the states of this connection and of the broker."""
 
     data: bytes
 
@@ -43,7 +43,10 @@ class BrokenRequest(Step):
 
 @dataclass(frozen=True, slots=True)
 class KillAndRestart(Step):
-    """SIGKILL to one broker, and its restart with the same disk. The script continues when its leaders serve again."""
+    """SIGKILL to one broker, and its restart with the same disk.
+
+    The script continues when the leaders of its partitions serve again, or after a timeout.
+    """
 
     broker: int = 1
 

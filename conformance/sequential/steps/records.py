@@ -75,8 +75,8 @@ class Produce(Step):
 class Fetch(Step):
     """Fetch without a session (KIP-227) from one partition. `topic_id` is as in `Produce`.
 
-    It may wait for a millisecond, although with these `min_bytes` it never does. A separate requirement is about a
-    fetch that must not wait. So a broker that violates it can still be tested by all other requirements.
+    By default `max_wait_ms` is 1, although a fetch with `min_bytes` 0 never waits. Only one requirement sends
+    `max_wait_ms` 0, so that a broker that violates it can still be tested by all others.
     """
 
     offset: int = 0

@@ -7,7 +7,7 @@ from conformance.sequential.steps.base import TOPIC, Step
 
 @dataclass(frozen=True, slots=True)
 class CreateTopic(Step):
-    """CreateTopics of one topic. An assignment is (partition, (broker, …)); it excludes a partition count.
+    """CreateTopics of one topic. An assignment is (partition, (broker, …)); it requires -1 as both counts.
 
     After the response NONE, the script waits until every broker knows the topic and each partition's leader serves.
     """

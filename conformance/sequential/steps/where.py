@@ -42,7 +42,10 @@ class Cleanup(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AfterCleanup(Eventually):
-    """A step that only reads, sent after the topic's logs were cleaned. Not for targets that clean them seldom."""
+    """A step that only reads, repeated until the response shows the effect of a cleanup, or until a timeout.
+
+    Scripts with this step are not run on targets that clean their logs seldom.
+    """
 
     by: Cleanup = Cleanup.RETENTION
 
