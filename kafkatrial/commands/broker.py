@@ -68,13 +68,9 @@ def _keep_up(options: argparse.Namespace) -> None:
     target = parse_target(
         options.target, options.nodes, preferred=_PROPERTIES, work_dir=options.data, port=options.port
     )
-<<<<<<< HEAD
     if not isinstance(target, Cluster):
         raise UsageError(f"{options.target}: it has no nodes that can be stopped or cut off; use --target reference")
-    # Half a second of imports, while the nodes start.
-=======
     # The imports of the control server take half a second; they run while the nodes start.
->>>>>>> d1001a40676bbc100ad2b4a6aa6fd3b81d1c1a60
     threading.Thread(target=import_module, args=("kafkatrial.control_server",), daemon=True).start()
     with interruptible(), target as cluster, ExitStack() as ending:
         from kafkatrial.control import Control

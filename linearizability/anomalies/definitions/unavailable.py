@@ -7,18 +7,11 @@ BROKER_NOT_AVAILABLE, KAFKA_STORAGE_ERROR). If it is known to have been sent onl
 its node is known and not struck by a fault, because its client tries no other node. A success is an acknowledged
 produce, an ok read that returned records, or a leader's response in `states`.
 
-<<<<<<< HEAD
-Outages are measured within each period in which no fault begins or ends, from its start. A node is struck while a fault
-names it, alone or as an end of a link (`1->2`). There are two exceptions. A `cut` that isolates one node in both
-directions, on every listener, from clients and all voters, strikes only that node. A fault that names no node, any
-other fault of client links, and a `configuration` (which lasts for the rest of the run) strike every node.
-=======
-Outages are measured within each period in which no fault begins or ends; a produce counts only from the begin of the
+Outages are measured within each period in which no fault begins or ends; a produce counts only from the start of the
 period on. A node is struck while a fault names it, alone or as an end of a link (`1->2`). There are two exceptions. A
 `cut` that isolates one node in both directions, on every listener, from clients and all voters, strikes only that node.
 A fault that names no node, any other fault of client links, and a `configuration` (which lasts for the rest of the run)
 strike every node.
->>>>>>> d1001a40676bbc100ad2b4a6aa6fd3b81d1c1a60
 
 An outage is judged only if the partition must be available. While nodes are struck, two conditions must hold:
 
