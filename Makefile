@@ -15,7 +15,7 @@ test: .venv/.synced     ## everything that CI runs
 	@$(BIN)/python make.py test
 
 nightly: .venv/.synced  ## what takes hours: hundreds of thousands of histories, two hours of fuzzing, and an hour of chaos
-	@$(BIN)/pytest -m nightly -o faulthandler_timeout=0
+	@$(BIN)/pytest -m "nightly or sampled" -o faulthandler_timeout=0
 	@$(BIN)/pytest -m chaos --target=reference --target=apache-kafka:4.3.1
 	@$(BIN)/kafkatrial nightly --minutes 60
 

@@ -42,6 +42,8 @@ IN_PARALLEL = (f"--numprocesses={len(os.sched_getaffinity(0)) + 1}", "--dist=loa
 The tests of a file run in the same process, so that the clusters of the file are started once.
 """
 SLOWEST = "--durations=30"
+SAMPLE = "--sample"
+"""Of tests that take long in total, run a part that changes daily; `make nightly` runs all."""
 FAILED = Path(".pytest_cache/make/v/cache/lastfailed")
 CACHE = f"--override-ini=cache_dir={FAILED.parents[2]}"
 """A cache for the tests only, because the suite that runs at the same time uses the default one."""
@@ -135,7 +137,7 @@ def run_tests(selection: Sequence[str]) -> None:
     flaky. A flaky test is a defect too, but not one of the change under test.
     """
     FAILED.unlink(missing_ok=True)
-    code = _run(["pytest", CACHE, *IN_PARALLEL, SLOWEST, *selection], sys.stdout)
+    code = _run(["pytest", CACHE, SAMPLE, *IN_PARALLEL, SLOWEST, *selection], sys.stdout)
     failed = list(json.loads(FAILED.read_text())) if code == TESTS_FAILED and FAILED.exists() else []
     if code and not 0 < len(failed) <= REPEATED_MAX:
         raise Stop(code)

@@ -4,7 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.sampling import VARIABLE, part, rotation
+from tests.sampling import VARIABLE, is_in_sample, part, rotation
+
+pytest_plugins = ["pytester"]
 
 
 @given(st.integers(1, 300), st.integers(1, 50), st.integers(0, 100_000))
@@ -32,3 +34,33 @@ def test_a_rotation_that_is_no_number_is_an_error(monkeypatch):
     monkeypatch.setenv(VARIABLE, "monday")
     with pytest.raises(ValueError, match="monday"):
         rotation()
+
+
+@pytest.mark.parametrize("parts", [1, 2, 3, 7])
+def test_each_case_of_a_sampled_file_is_in_one_of_the_rotations(parts, monkeypatch):
+    def selected(number):
+        monkeypatch.setenv(VARIABLE, str(number))
+        return [index for index in range(20) if is_in_sample("tests/test_x.py", index, parts)]
+
+    assert sorted(index for number in range(5, 5 + parts) for index in selected(number)) == list(range(20))
+
+
+def test_a_sampled_module_runs_whole_without_the_option(pytester, monkeypatch):
+    monkeypatch.setenv(VARIABLE, "3")
+    pytester.makeini("[pytest]\nmarkers = sampled(parts)")
+    pytester.makeconftest("from tests.conftest import pytest_addoption, pytest_collection_modifyitems")
+    pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.sampled(3)
+        @pytest.mark.parametrize("number", range(9))
+        def test_sampled(number): ...
+
+        def test_always(): ...
+        """
+    )
+    ran = pytester.runpytest_inprocess("-p", "no:kafkatrial")
+    assert ran.parseoutcomes() == {"passed": 10}
+    ran = pytester.runpytest_inprocess("-p", "no:kafkatrial", "--sample")
+    assert ran.parseoutcomes() == {"passed": 4, "deselected": 6}

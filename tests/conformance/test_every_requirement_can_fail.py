@@ -23,15 +23,12 @@ from tests.conformance.tampering_proxy import TamperingProxy
 from tests.conformance.tamperings import NOT_ON_REFERENCE, TAMPERINGS
 from tests.sampling import part
 
+pytestmark = pytest.mark.sampled(4)
+
 BROKERS = {1: "broker", 3: "cluster"}
 """Fixture by number of nodes."""
 SEQUENTIAL = [requirement for requirement in REQUIREMENTS if requirement.id in TAMPERINGS]
-ALIKE = [requirement for requirement in SEQUENTIAL if requirement.area == "versions"]
-"""Requirements that are rows of one table; CI tests some of them."""
-KILLED = [requirement for requirement in SEQUENTIAL if requirement.family]
-"""Requirements that are judged by one shared script, which takes seconds."""
-NIGHTLY = [each for each in [*ALIKE, *KILLED] if each not in [*part(ALIKE, 8), *part(KILLED, 1)]]
-TESTED = [pytest.param(each, id=each.id, marks=[pytest.mark.nightly] if each in NIGHTLY else []) for each in SEQUENTIAL]
+TESTED = [pytest.param(each, id=each.id) for each in SEQUENTIAL]
 
 
 def check(requirement: Requirement, target: object, run_dir: Path) -> Finding:
@@ -66,7 +63,7 @@ def test_a_tampering_is_a_violation(requirement, target, tmp_path, monkeypatch):
 
 @pytest.mark.toxiproxy
 @pytest.mark.parametrize(
-    "requirement", part([each for each in SEQUENTIAL if each not in [*ALIKE, *KILLED]], 12), ids=lambda each: each.id
+    "requirement", part([each for each in SEQUENTIAL if not each.family], 24), ids=lambda each: each.id
 )
 def test_a_tampering_behind_the_mesh_of_an_existing_cluster_is_a_violation(requirement, target, tmp_path, monkeypatch):
     """The mesh forwards everything that it need not change, valid or not, so it hides no violation."""

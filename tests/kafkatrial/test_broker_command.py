@@ -22,6 +22,8 @@ from kafkatrial.cluster import ClusterError, KafkaCluster
 from kafkatrial.commands.broker import run_broker
 from kafkatrial.errors import UsageError
 
+pytestmark = pytest.mark.sampled(2)
+
 COMMAND = [sys.executable, "-m", "kafkatrial", "broker"]
 HEAVY = {"pyarrow", "jinja2", "hypothesis", "pyspark", "pydantic", "typer", "kio", "rich"}
 

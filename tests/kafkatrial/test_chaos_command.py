@@ -18,6 +18,8 @@ from kafkatrial.chaos_tables import options_of
 from kafkatrial.exit_codes import ExitCode
 from linearizability.history.reader import open_history
 
+pytestmark = pytest.mark.sampled(2)
+
 COMMAND = (sys.executable, "-m", "kafkatrial", "chaos")
 
 

@@ -25,6 +25,8 @@ from kafkatrial.cluster import KafkaCluster
 from linearizability.isolated_python import module_command, script_command
 from linearizability.shards.running import Processes
 
+pytestmark = pytest.mark.sampled(3)
+
 BIN = Path(sys.executable).parent
 ROOT = Path(__file__).parents[2]
 OURS = ("chaos", "conformance", "fixtures", "kafkatrial", "linearizability", "reference_broker", "reports")

@@ -58,7 +58,7 @@ def run(monkeypatch, *words):
     return make.main()
 
 
-TESTS = " ".join(["pytest", make.CACHE, *make.IN_PARALLEL, make.SLOWEST, "-m not nightly"])
+TESTS = " ".join(["pytest", make.CACHE, make.SAMPLE, *make.IN_PARALLEL, make.SLOWEST, "-m not nightly"])
 LINT = ["ruff check .", "ruff format --check .", "mypy", "lint-imports", "python -m tools.language"]
 SPARK = "kafkatrial targets install spark"
 KFAKE = "go build -C docs/examples/kfake ."

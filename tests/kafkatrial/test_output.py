@@ -39,6 +39,8 @@ from reports.results import (
 )
 from reports.terminal import as_text, render_judgement, render_results
 
+pytestmark = pytest.mark.sampled(3)
+
 EXAMPLES = Path(__file__).parents[2] / "examples" / "histories"
 HOSTILE = [
     "\x1b[2J\x1b]8;;http://localhost\x07link",

@@ -9,6 +9,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+pytestmark = pytest.mark.sampled(2)
+
 pytest_plugins = ["pytester"]
 
 PATIENCE_S = 60

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.sampled(2)
+
 pytest_plugins = ["pytester"]
 
 CHILD = """

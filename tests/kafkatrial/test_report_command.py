@@ -14,6 +14,8 @@ from kafkatrial.exit_codes import ExitCode
 from linearizability.history.run import RunInfo
 from reports.jobs.report import TABLES
 
+pytestmark = pytest.mark.sampled(2)
+
 EXAMPLES = Path(__file__).parents[2] / "examples" / "histories"
 
 

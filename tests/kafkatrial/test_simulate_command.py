@@ -10,6 +10,8 @@ import pytest
 from kafkatrial.__main__ import exit_code
 from kafkatrial.exit_codes import ExitCode
 
+pytestmark = pytest.mark.sampled(2)
+
 DEFECT = "acknowledge-before-replication"
 
 

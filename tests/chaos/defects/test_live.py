@@ -14,6 +14,8 @@ from fixtures.disk.kinds import DiskKind
 from fixtures.targets.catalogue import parse_target
 from fixtures.targets.target import TargetError, UnknownTargetError
 
+pytestmark = pytest.mark.sampled(2)
+
 LOST = Violation("lost-write", "1: value 7 is gone")
 
 

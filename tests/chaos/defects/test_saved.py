@@ -8,6 +8,8 @@ from chaos.defects.registry import DEFECTS
 from chaos.defects.saved import COUNTEREXAMPLES, keep, saved_counterexample
 from chaos.sensitivity import broken_requirement
 
+pytestmark = pytest.mark.sampled(4)
+
 SAVED = sorted(path.stem for path in COUNTEREXAMPLES.glob("*.json"))
 REQUIRED = sorted(set(DEFECTS) - set(SAVED))
 DOCUMENT = COUNTEREXAMPLES.parents[2] / "docs" / "defects.md"

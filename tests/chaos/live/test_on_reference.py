@@ -13,6 +13,8 @@ from conformance.trial.workloads import STEADY_MS, Keyed, LeaderReader, OneByOne
 from fixtures.faults import Kill, Pause, PowerCut, Role, ShutDown, Timed
 from linearizability.judgement import Verdict
 
+pytestmark = pytest.mark.sampled(2)
+
 ALL = -1
 LOAD = (Pipelined(), Pipelined(), OneByOne(idempotent=True), OneByOne(), LeaderReader(), Tail())
 APART_MS = 7_000

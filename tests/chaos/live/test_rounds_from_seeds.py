@@ -19,6 +19,8 @@ from linearizability.anomalies import faults as rows
 from linearizability.anomalies.healing import Schedule
 from linearizability.anomalies.settings import Settings
 
+pytestmark = pytest.mark.sampled(2)
+
 
 def test_a_seed_generates_one_round_which_prints_as_python():
     for seed in range(20):

@@ -20,6 +20,8 @@ from chaos.simulation.work import run_seed, working
 from conformance.trial.saved import SavedTrial
 from conformance.trial.trial import Trial
 
+pytestmark = pytest.mark.sampled(2)
+
 DEFECT = "acknowledge-before-replication"
 """Detected in every trial with an acknowledgement."""
 CLEAN = Plan(first=3, last=5, failures_max=None)

@@ -33,6 +33,8 @@ from reference_broker.core.handlers.current_leaders import CurrentLeaders
 from reference_broker.core.log import append_validation
 from reference_broker.protocol.errors import ErrorCode
 
+pytestmark = pytest.mark.sampled(2)
+
 PROFILE = Profile("defects", scripts_max=1, shrink_seconds=0.0)
 
 

@@ -22,6 +22,8 @@ from fixtures.clients.administration import Election
 from fixtures.faults import CutConnections, Damage, DamageDisk, Lost, Role
 from fixtures.targets.target import Capability
 
+pytestmark = pytest.mark.sampled(3)
+
 
 class Target:
     """The properties of a target on which scripts depend."""

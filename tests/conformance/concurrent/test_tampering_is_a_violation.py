@@ -22,6 +22,8 @@ from fixtures.targets.target import Capability
 from linearizability.judgement import Verdict
 from tests.conformance.tampering_proxy import TamperingProxy, altered_responses, api
 
+pytestmark = pytest.mark.sampled(2)
+
 BY_ID = {requirement.id: requirement for requirement in REQUIREMENTS}
 ON_ONE_NODE = [requirement for requirement in REQUIREMENTS if requirement.nodes_min == 1]
 

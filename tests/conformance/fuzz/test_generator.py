@@ -21,6 +21,8 @@ from conformance.fuzz.world import TOPICS, WITNESS, World
 from fixtures.clients.record_batch import Compression, decode_batches
 from tests.reference_broker.requests import request
 
+pytestmark = pytest.mark.sampled(3)
+
 WORLD = World(
     cluster_id="AAAAAAAAAAAAAAAAAAAAAA",
     nodes=(1, 2, 3),

@@ -23,6 +23,8 @@ from tests.linearizability.anomalies.oracle_cycles import PROCESS, name_cycles, 
 from tests.linearizability.anomalies.simulated_partition import SimulatedPartition
 from tests.linearizability.anomalies.test_definitions import SEEDS, as_rows, examples, judged
 
+pytestmark = pytest.mark.sampled(2)
+
 
 def graph(times, edges):
     """Return a graph of nodes with (begin, end) times, and of edges (source, target, kind)."""

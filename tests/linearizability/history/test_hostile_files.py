@@ -19,6 +19,8 @@ from linearizability.history.rows import RepeatSample
 from linearizability.history.schema import SCHEMAS
 from linearizability.history.validate import check_sizes
 
+pytestmark = pytest.mark.sampled(2)
+
 EXAMPLES = Path(__file__).parents[3] / "examples" / "histories"
 
 

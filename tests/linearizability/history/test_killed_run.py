@@ -18,6 +18,8 @@ from linearizability.history.run import RunInfo
 from linearizability.history.validate import validate
 from linearizability.history.writer import HistoryWriter
 
+pytestmark = pytest.mark.sampled(2)
+
 RUN = RunInfo("r")
 
 CHILD = """

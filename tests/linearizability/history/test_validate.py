@@ -18,6 +18,8 @@ from linearizability.history.validate import checks, validate
 from tests.linearizability.history.foreign import arrow, operation, record, valid_tables, write_history
 from tests.linearizability.history.oracle import is_valid
 
+pytestmark = pytest.mark.sampled(2)
+
 A = {"topic": "orders", "topic_id": "ID-A", "partition": 0}
 
 

@@ -15,6 +15,8 @@ from reference_broker.protocol.record_batch import BatchHeader, checksum
 from tests.reference_broker.requests import request
 from tests.reference_broker.server.process import running
 
+pytestmark = pytest.mark.sampled(2)
+
 _WAIT_MAX_S = 0.25
 """A step of a request (`protocol.steps`) takes less than 50 ms on an idle machine; a complete request takes seconds."""
 _MIB = 1024 * 1024

@@ -10,6 +10,8 @@ from fixtures.clients.raw import RawClient
 from tests.reference_broker.requests import batch, request
 from tests.reference_broker.server.processes import CLUSTER_ID, Processes
 
+pytestmark = pytest.mark.sampled(2)
+
 COMBINED = dict.fromkeys((1, 2, 3), "broker,controller")
 SEPARATE = {1: "controller", 2: "controller", 3: "controller", 4: "broker", 5: "broker"}
 METADATA_PARTITION = {"topic_name": "__cluster_metadata", "partitions": [{"partition_index": 0}]}

@@ -10,7 +10,7 @@ import pytest
 
 from fixtures.targets.catalogue import parse_target
 
-pytestmark = pytest.mark.java
+pytestmark = [pytest.mark.java, pytest.mark.sampled(3)]
 
 TOOLS = "org.apache.kafka.tools"
 NODES = (1, 2, 3)

@@ -12,6 +12,8 @@ from reference_broker.protocol.records import KeyValue, encode_batch
 from tests.reference_broker.scripted import batch, request
 from tests.reference_broker.server.process import run_to_end, running
 
+pytestmark = pytest.mark.sampled(2)
+
 
 def produce_one(client):
     topic = {"name": "orders", "num_partitions": 1, "replication_factor": 1}

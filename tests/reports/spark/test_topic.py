@@ -20,7 +20,12 @@ from reports.spark.session import spark_session
 from reports.spark.topic import collect_runs
 from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.java, pytest.mark.spark, pytest.mark.filterwarnings("ignore::ResourceWarning")]
+pytestmark = [
+    pytest.mark.java,
+    pytest.mark.spark,
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.sampled(2),
+]
 
 
 @pytest.fixture(scope="module")

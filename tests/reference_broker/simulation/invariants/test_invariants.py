@@ -8,6 +8,8 @@ from tests.reference_broker.simulation.invariants.defect import Defect
 from tests.reference_broker.simulation.invariants.defects import DEFECTS
 from tests.reference_broker.simulation.invariants.storm import Storm
 
+pytestmark = pytest.mark.sampled(3)
+
 SEEDS = 8
 
 
