@@ -14,7 +14,7 @@ trial: .venv/.synced    ## run the conformance suite on the reference broker, an
 test: .venv/.synced     ## everything that CI runs
 	@$(BIN)/python make.py test
 
-nightly: .venv/.synced  ## what takes hours: hundreds of thousands of histories, two hours of fuzzing, and an hour of chaos
+nightly: .venv/.synced  ## what takes hours: whole samples, hundreds of thousands of histories, two hours of fuzzing, an hour of chaos
 	@$(BIN)/pytest -m "nightly or sampled" -o faulthandler_timeout=0
 	@$(BIN)/pytest -m chaos --target=reference --target=apache-kafka:4.3.1
 	@$(BIN)/kafkatrial nightly --minutes 60
