@@ -26,6 +26,7 @@ from chaos.mutants.trial import CLEAN, Candidate, Tried, try_mutants
 SEEDS = 60
 """Number of seeds among the attempts; further seeds follow after all attempts."""
 CLEAN_SECONDS = 120.0
+_REPORTED_EVERY = 20
 ROOT = Path(__file__).parents[2]
 """The directory with `chaos` and `reference_broker`."""
 
@@ -46,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     tried: list[Tried] = []
     with interruptible():
         try:
-            coverages = _measure(console, selected)
+            coverages = _measure(console, selected, options.workers)
             if not _survives(console, coverages):
                 return 1
             candidates = (Candidate(mutant, prioritised(mutant, coverages)) for mutant in selected)
@@ -101,9 +102,14 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _measure(console: Console, mutants: Sequence[Mutant]) -> Sequence[Coverage]:
-    """Measure the attempts in this process. Mutants run in processes that are forked from one without the core."""
-    coverages = measure(list(names(SEEDS)), mutants)
+def _measure(console: Console, mutants: Sequence[Mutant], workers: int) -> Sequence[Coverage]:
+    """Measure all attempts on the clean core, which takes minutes."""
+    planned = list(names(SEEDS))
+    coverages = []
+    for coverage in measure(planned, mutants, workers):
+        coverages.append(coverage)
+        if len(coverages) % _REPORTED_EVERY == 0:
+            console.print(f"measured {len(coverages)} of {len(planned)} attempts on the clean core")
     functions = len({function for coverage in coverages for function in coverage.functions})
     console.print(f"{len(coverages)} attempts, which run {functions} functions of the core")
     return coverages

@@ -9,9 +9,13 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from types import CodeType, FrameType
+from typing import Final
 
+from chaos.campaign.workers import Job, in_order
 from chaos.mutants.mutations import Mutant
 from chaos.mutants.sample import PACKAGE
 
@@ -20,6 +24,9 @@ Function = tuple[str, str]
 Line = tuple[str, int]
 """Module and number of a line."""
 Trace = Callable[[FrameType, str, object], "Trace | None"]
+
+_SECONDS_MAX: Final = 600.0
+"""Limit for one attempt, which takes seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,15 +39,21 @@ class Coverage:
     seconds: float
 
 
-def measure(names: Sequence[str], mutants: Iterable[Mutant]) -> Sequence[Coverage]:
-    """Make each attempt once, and measure the functions and the lines of mutants that it runs."""
+def measure(names: Iterable[str], mutants: Iterable[Mutant], workers: int) -> Iterator[Coverage]:
+    """Make each attempt once, in worker processes, and yield the functions and the lines of mutants that it runs."""
     lines: defaultdict[str, set[int]] = defaultdict(set)
     for mutant in mutants:
         lines[mutant.module].add(mutant.line)
-    return [_measure(name, lines) for name in names]
+    job = Job(partial(_measure, dict(lines)), _SECONDS_MAX, _unmeasured, name=str)
+    with closing(in_order(job, iter(names), workers)) as results:
+        yield from results
 
 
-def _measure(name: str, wanted: Mapping[str, set[int]]) -> Coverage:
+def _unmeasured(name: str) -> Coverage:
+    return Coverage(name, frozenset(), frozenset(), _SECONDS_MAX)
+
+
+def _measure(wanted: Mapping[str, set[int]], name: str) -> Coverage:
     from chaos.mutants.attempts import attempt  # imports the core
 
     modules: dict[CodeType, str] = {}

@@ -32,7 +32,7 @@ def test_attempts_that_differ_from_earlier_ones_come_first():
 def test_an_attempt_records_its_functions_and_the_lines_of_mutants():
     module = "reference_broker.core.quorum.quorum_state"
     wanted = [Mutant(module, "QuorumState.can_grant_vote", line, "constant", "", "", 1) for line in range(1, 400)]
-    (seen,) = measure(["0"], wanted)
+    (seen,) = measure(["0"], wanted, workers=1)
     assert (module, "QuorumState.can_grant_vote") in seen.functions
     assert {where for where, _ in seen.lines} == {module}
     assert len(seen.lines) > 10
