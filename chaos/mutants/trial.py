@@ -1,8 +1,8 @@
 """Trials of mutants, each in a separate process: attempts are made until one detects the mutant or its time is over.
 
 After the given attempts, simulation seeds from `_FIRST_SEED` on are tried. A mutant is *killed* by the first violation,
-whatever its name, and by the end of its process: a timeout, an exception, or a lack of memory. Every other mutant
-*survives*.
+whatever its name, by an exception, by a crash of its process (such as a lack of memory), or by an attempt that does not
+end within `_GRACE_S` after the time is over. A mutant whose attempts end without any of these *survives*.
 
 Times are processor times, which do not depend on other load. Only a process without any progress, such as a deadlock,
 ends by a limit of wall-clock time.

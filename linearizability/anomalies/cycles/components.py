@@ -1,12 +1,13 @@
 """Strongly connected components, optionally with edges of real time, in linear time (except for sorting).
 
-`components` is Tarjan's algorithm without recursion. Real time is added to its result without edges. Let M(x) be the
-lowest end of all nodes that edges lead to from x, and B(x) the highest begin of all nodes from which edges lead to x; x
-counts as one of these nodes. If M(x) < begin(x), edges lead from x to a node that ended before x began, so the two are
-on a cycle. The cycle spans the time from M(x) to begin(x). Cycles whose spans overlap are in one component, since real
-time leads from each to the other. So each union of overlapping spans is one component, and these are all components
-with real time. A node x belongs to the union (lo, hi) exactly if lo < B(x) and M(x) < hi, because then real time leads
-from the union to x and from x to the union.
+`components` is Tarjan's algorithm without recursion. An edge of real time leads from a node to each node that begins
+after its end. `with_real_time` does not build these edges, of which there may be n²; it merges components by the times
+of their nodes. Let M(x) be the lowest end of all nodes that are reachable from x, and B(x) the highest begin of all
+nodes from which x is reachable; x is reachable from itself. If M(x) < begin(x), a node that ended before x began is
+reachable from x, so the two are on a cycle. The cycle spans the time from M(x) to begin(x). Cycles whose spans overlap
+are in one component, since real time leads from each to the other. So each union of overlapping spans is one component,
+and these are all components with real time. A node x belongs to the union (lo, hi) exactly if lo < B(x) and M(x) < hi,
+because then real time leads from the union to x and from x to the union.
 """
 
 from dataclasses import dataclass

@@ -87,7 +87,11 @@ class Client:
 
 
 class Producer:
-    """A producer that sends one batch after the other to a partition, and repeats each until it is acknowledged."""
+    """A producer that sends one batch after the other to a partition.
+
+    An idempotent producer sends each batch again until it is acknowledged, or until the error requires a new
+    producer id. A producer that is not idempotent continues with the next batch after an error.
+    """
 
     def __init__(self, storm: "Storm", partition: int, *, is_idempotent: bool) -> None:
         self._storm = storm
