@@ -40,8 +40,8 @@ class RunSettings(BaseSettings):
     expectations: Path | None = None
     out: Path | None = None
     targets: Annotated[str | dict[str, dict[str, Any]] | None, NoDecode] = None
-    """Recipes of other brokers, or the path of their file. A run ignores this value: for every command,
-    `fixtures.targets.recipe_file` reads the recipes."""
+    """Recipes of other brokers, or the path of their file. The field exists only so that the setting is not
+    rejected as unknown: `fixtures.targets.recipe_file` reads the setting itself, for every command."""
 
     @field_validator("target", mode="before")
     @classmethod

@@ -2,8 +2,8 @@
 
     python examples/clients/rejected_partitions.py apache-kafka:4.3.1
 
-The second request is only validated. It is valid if the topic still has one partition. A line with `!` shows a response
-that differs from the expected one.
+The second CreatePartitions request is only validated. It is valid if the topic still has one partition. A line with `!`
+shows a response that differs from the expected one.
 """
 
 from kafkatrial.suite import activate

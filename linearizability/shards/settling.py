@@ -1,8 +1,8 @@
 """Settling, the second half of the layout: the rows of a part are merged, sorted, and written to its files.
 
-Reads get the flags that show whether their poll covered their offset, and whether their poll returned a record at or
-below the offset of the record before it. A send without an acknowledged offset gets the lowest offset at which its
-value was read.
+Each read record gets two flags: whether its offset is in the range by which its poll advanced the position, and whether
+its poll returned a record at or below the offset of the record before it. A send without an acknowledged offset gets
+the lowest offset at which its value was read.
 """
 
 from dataclasses import dataclass
@@ -146,7 +146,7 @@ def _with_flags(reads: pa.Table, is_covered: Flags, back: Flags) -> pa.Table:
 
 
 def covered(reads: pa.Table, positions: pa.Table) -> Flags:
-    """Whether each read's operation covers its offset in its log. Positions are sorted by log and op_id."""
+    """Whether the poll of each read advanced its position over the offset. Positions are sorted by log and op_id."""
     positions = positions.filter(
         pc.and_(pc.equal(positions["cause"], "read"), pc.less(positions["before"], positions["after"]))
     )

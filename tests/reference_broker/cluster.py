@@ -91,7 +91,7 @@ class Cluster:
         self._simulated.wipe(node_id)
 
     def cut(self, *nodes: int) -> None:
-        """Cut the links between these nodes. TCP data in transit arrives after `heal`; connections fail."""
+        """Cut the links between these nodes. Open connections deliver their data after `heal`; new ones time out."""
         for one, other in itertools.permutations(nodes, 2):
             self._simulated.network.set(Link(str(one), str(other)), Condition(cut=Cut.HOLD))
 

@@ -1,4 +1,4 @@
-"""Responses of brokers and controllers are compared with their metadata: each of these defects is detected."""
+"""The simulation detects responses of a broker or controller that differ from the metadata of that node."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -23,7 +23,7 @@ class Client:
         self.ended.set()
 
     def close(self):
-        """Do nothing: there is no client to close."""
+        """Do nothing: this client has no connection."""
 
 
 class Injection:

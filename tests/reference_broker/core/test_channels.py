@@ -61,7 +61,7 @@ def test_responses_are_matched_to_requests_in_order() -> None:
         ("second", ErrorCode.none),
     ]
     caller.timers.fire(at(10_000))
-    assert len(caller.effects) == 2, "no request was pending"
+    assert len(caller.effects) == 2, "a request was still pending"
 
 
 def test_a_lost_channel_fails_its_own_requests_only() -> None:
