@@ -35,7 +35,7 @@ CELLS = {
 
 _VERDICT_STYLES = {Verdict.OK: "green", Verdict.VIOLATION: "bold red", Verdict.UNKNOWN: "yellow"}
 _TOPIC_SHOWN = 249
-"""The maximum number of characters of a topic that are shown: Kafka permits no longer name."""
+"""The maximum number of characters of a topic that are shown: a topic name in Kafka is at most this long."""
 _EVIDENCE_SHOWN = 3
 """Evidence rows per anomaly on a terminal; results.json and the HTML page have all of them."""
 
@@ -101,7 +101,7 @@ def as_text(renderable: RenderableType, width: int = 110) -> str:
     """Return the renderable as plain text without colour, for a log or another process."""
     console = DataConsole(file=StringIO(), width=width, no_color=True, force_terminal=False)
     with console.capture() as capture:
-        console.print(renderable, crop=False)  # a line to copy stays a line
+        console.print(renderable, crop=False)  # a line longer than the width is not cut off, so that it can be copied
     return "\n".join(line.rstrip() for line in capture.get().splitlines()).strip("\n")
 
 

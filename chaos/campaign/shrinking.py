@@ -26,7 +26,7 @@ Path = tuple[str | int, ...]
 _SEEDS: Final = 6
 """Seeds from 1 to below this number are tried. A seed is not halved, because that would not make it simpler."""
 _EXACT: Final = 32
-"""Distance from the minimum within which a number is bisected to the smallest one; beyond it, it is rounded."""
+"""A number at most this far from the minimum is bisected to the smallest possible one; any other is rounded."""
 _ROUND: Final = (10_000, 1_000, 100, 10)
 
 

@@ -153,7 +153,7 @@ def _awaited_without_success(steps: _Steps) -> Iterator[Deviation]:
 
 
 def _without_leader(steps: _Steps) -> Iterator[Deviation]:
-    """Yield a deviation for each new topic without a leader that every broker describes and that serves requests."""
+    """Yield a deviation for each new topic unless every broker knows each partition's leader and that leader serves."""
     for number, (step, response, _) in enumerate(steps, start=1):
         if NO_LEADER in response:
             wanted = "a leader of each partition, described by every broker, that serves"
@@ -202,7 +202,7 @@ def _violation(worst: Deviation, others: Sequence[Deviation]) -> Finding:
 
 
 def _found(field: str, value: str) -> str:
-    """Return a value with its field's name, except for `a response` (expected where there was none)."""
+    """Return a value with its field's name. "a response", which is expected if none arrived, is returned unchanged."""
     if value == "a response":
         return value
     return f"malformed response: {value}" if field == "malformed" else f"{field} {value}"

@@ -1,6 +1,6 @@
 """Pieces of a run's tables. A piece is a row group, identified by its file and its number; one task reads it.
 
-Only footers are read to plan the pieces. The rows in no file (`History.unfinished`) are a separate piece.
+Only footers are read to plan the pieces. The rows that are in no file (`History.unfinished`) are a separate piece.
 """
 
 from collections.abc import Iterator, Sequence
@@ -29,7 +29,7 @@ class Piece:
 
 
 def pieces_of(history: History, table: str) -> list[Piece]:
-    """Return every piece of a table with rows, in order."""
+    """Return the non-empty pieces of a table, in order."""
     pieces = [
         Piece(table, number, group, metadata.row_group(group).num_rows)
         for number, path in enumerate(history.files(table))

@@ -60,7 +60,7 @@ class Broker:
         self.runtime = runtime
         self._metadata = metadata
         self.published_offset = -1
-        """Offset up to which this broker has applied the metadata, for its heartbeats; -1 before the first.
+        """Offset up to which this broker has applied the metadata, for its heartbeats; -1 before it has applied any.
 
         It does not advance before all replicas are opened, so that the broker is not unfenced earlier.
         """

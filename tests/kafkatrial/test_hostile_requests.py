@@ -51,7 +51,7 @@ def received(connection):
 
 
 def responses(came):
-    """Return status and body of each response."""
+    """Return status, body and Connection header of each response."""
     found = []
     while came:
         head, _, rest = came.partition(b"\r\n\r\n")

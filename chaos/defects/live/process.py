@@ -39,7 +39,7 @@ def stop_accepting_after_a_reset(self: Incoming, exc: Exception | None) -> None:
 def end_with_a_connection(self: Incoming, exc: Exception | None) -> None:
     """A connection that fails, or ends while the broker handles a request, counts as a failure of the node.
 
-    After a few resets at the right moment a broker stops, and a series of resets stops all of them.
+    After a few such failures a broker stops. A series of resets stops all brokers.
     """
     _FAILED[self._shell] += exc is not None or self.connection.busy
     _connection_lost(self, exc)

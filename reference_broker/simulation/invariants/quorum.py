@@ -18,8 +18,8 @@
 | `quorum-check-quorum`         | a leader that receives no fetches from a majority resigns within a bound            |
 | `quorum-consistent`           | no node has to reject a response of a voter because it contradicts the node's state |
 
-A voter whose disk was wiped or damaged may have lost its vote or committed records (`with_lost_content`). This may be
-the cause of a later violation, so the first violation after such a loss ends all checks that depend on the metadata.
+A voter whose disk was wiped or damaged may have lost its vote or committed records (`QuorumWatch`). The loss may cause
+a later violation, so the first violation after it ends all checks that depend on the metadata.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -91,7 +91,7 @@ class QuorumInvariants:
         self._logs.pop(node_id, None)
 
     def resumed(self, node_id: int, now_ms: int) -> None:
-        """Note that a paused node has resumed. As in Kafka, fetches that waited in the pause count as contact now."""
+        """Restart a resumed node's contact times: as in Kafka, fetches sent during its pause count when it resumes."""
         if node_id in self._last_contact_ms:
             self._last_contact_ms[node_id] = {_BEGINNING: now_ms}
 

@@ -1,4 +1,4 @@
-"""Spark's servers from the pip package, on loopback, each under a guard that ends it with this process."""
+"""Spark's servers from the pip package, on loopback, each under a guard that ends it when this process ends."""
 
 import contextlib
 import re
