@@ -156,7 +156,7 @@ def _without_leader(steps: _Steps) -> Iterator[Deviation]:
     """Yield a deviation for each new topic unless every broker knows each partition's leader and that leader serves."""
     for number, (step, response, _) in enumerate(steps, start=1):
         if NO_LEADER in response:
-            wanted = "a leader of each partition, described by every broker, that serves"
+            wanted = "for each partition a leader that every broker describes and that serves requests"
             mismatch = Mismatch("leaders", wanted, f"none {response[NO_LEADER]}")
             yield Deviation(Rank.SEMANTIC, number, kind_of(step), mismatch)
 

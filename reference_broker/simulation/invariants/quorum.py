@@ -205,7 +205,10 @@ class QuorumInvariants:
             require(
                 alone_ms <= self._check_quorum_bound_ms,
                 "quorum-check-quorum",
-                lambda: f"node {node_id} still leads epoch {state.epoch}, {alone_ms} ms after its majority",
+                lambda: (
+                    f"node {node_id} still leads epoch {state.epoch}, {alone_ms} ms after its last contact with a"
+                    " majority"
+                ),
             )
 
     # Logs
@@ -300,7 +303,7 @@ class QuorumInvariants:
         require(
             installed.offset <= self.high_watermark,
             "quorum-leader-no-snapshot",
-            lambda: f"node {node_id} installs {installed}, committed are {self.high_watermark}",
+            lambda: f"node {node_id} installs {installed}, but only records below {self.high_watermark} are committed",
         )
         self.check_snapshot_content(node_id, node, installed)
         self._applied[node_id] = installed.offset
