@@ -162,10 +162,15 @@ def _is_new(difference: Difference, known: Mapping[str, str]) -> bool:
     return difference.cause.rank is not Rank.COSMETIC and difference.cause.id not in known
 
 
+def _is_whole(plan: ComparisonPlan, result: Comparison) -> bool:
+    """Whether every script had a result, so that a known difference that was not found is gone."""
+    return plan.is_whole and not result.unknown
+
+
 def _update(plan: ComparisonPlan, result: Comparison) -> ExitCode:
     found = {each.cause.id for each in result.differences.values() if each.cause.rank is not Rank.COSMETIC}
     if plan.baseline is not None:
-        write_baseline(plan.baseline, updated_baseline(plan.known, found, is_whole=plan.is_whole))
+        write_baseline(plan.baseline, updated_baseline(plan.known, found, is_whole=_is_whole(plan, result)))
     return ExitCode.OK
 
 
@@ -225,11 +230,12 @@ def _show(plan: ComparisonPlan, result: Comparison, run_dir: Path, code: ExitCod
             names = [name for name, text in reasons.items() if text == reason]
             show(console, Text(f"{title}: {one_line(reason, _VALUE_MAX)}: {', '.join(names)}", "dim"))
     fixed = plan.known.keys() - {each.cause.id for each in result.differences.values()}
-    for name in sorted(fixed) if plan.is_whole and code is not ExitCode.INTERRUPTED else ():
+    for name in sorted(fixed) if _is_whole(plan, result) and code is not ExitCode.INTERRUPTED else ():
         show(console, Text(f"no longer found: {one_line(name)}", "dim"))
     new = [each for each in result.differences.values() if _is_new(each, plan.known)]
     scripts = sum(result.compared.values())
-    show(console, Text(f"\n{scripts} scripts, {len(result.differences)} causes of differences, {len(new)} new"))
+    causes = f"{_count(len(result.differences), 'cause')} of differences"
+    show(console, Text(f"\n{_count(scripts, 'script')}, {causes}, {len(new)} new"))
     show(console, Text(f"Run        {run_dir}"))
     show(console, Text(f"Exit code  {int(code)}: {_MEANINGS.get(code, code.meaning)}"))
     show(console, Text(f"Seed       {plan.seed}"))

@@ -104,6 +104,16 @@ def test_an_update_keeps_reasons_and_what_was_not_looked_for():
     assert updated_baseline(known, {"a", "c"}, is_whole=False) == {"a": "because", "b": "gone", "c": ""}
 
 
+def test_an_update_without_results_of_all_scripts_removes_nothing(found, tmp_path, capsys):
+    baseline = tmp_path / "known.json"
+    baseline.write_text('{"format": 1, "differences": [{"id": "semantic Fetch offset", "reason": "by design"}]}')
+    found[0] = result(difference(field="records"), unknown=[("x/y", "no leader")])
+    exit_code([*WORDS, "--baseline", "known.json", "--update-baseline"])
+    kept = {each["id"]: each["reason"] for each in json.loads(baseline.read_text())["differences"]}
+    assert kept == {"semantic Fetch offset": "by design", "semantic Fetch records": ""}
+    assert "no longer found" not in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("raised", "code"),
     [(KeyboardInterrupt(), ExitCode.INTERRUPTED), (TargetError("b did not start again"), ExitCode.INTERNAL)],
