@@ -71,6 +71,8 @@ def histories_in(directory: Path) -> dict[str, Path]:
         found = sorted(path.parent for path in directory.rglob(RUN_FILE))
         inside = {str(path.relative_to(directory)): path for path in found}
     if not inside and not unfinished_reasons(directory):
+        if _is_summarised(directory):
+            raise UsageError(f"{directory}: nothing to judge: the run recorded no history")
         raise UsageError(f"{directory}: not a run directory: it holds no {RUN_FILE}")
     return inside
 

@@ -30,6 +30,13 @@ def test_a_run_directory_contains_several_histories(tmp_path):
     assert histories_in(tmp_path) == {"a/y": tmp_path / "a/y", "b/x": tmp_path / "b/x"}
 
 
+@pytest.mark.parametrize("name", ["results.json", "summary.json"])
+def test_a_run_that_recorded_no_history_is_named_as_such(tmp_path, name):
+    (tmp_path / name).write_text('{"complete": true}')
+    with pytest.raises(UsageError, match="nothing to judge: the run recorded no history$"):
+        histories_in(tmp_path)
+
+
 @pytest.mark.parametrize("what", ["missing", "empty", "unknown", "file"])
 def test_other_directories_are_rejected(tmp_path, what):
     path = tmp_path / what
