@@ -33,7 +33,7 @@ def test_a_run_directory_contains_several_histories(tmp_path):
 @pytest.mark.parametrize("name", ["results.json", "summary.json"])
 def test_a_run_that_recorded_no_history_is_named_as_such(tmp_path, name):
     (tmp_path / name).write_text('{"complete": true}')
-    with pytest.raises(UsageError, match="nothing to judge: the run recorded no history$"):
+    with pytest.raises(UsageError, match=r"nothing to judge: the run recorded no history$"):
         histories_in(tmp_path)
 
 
