@@ -59,13 +59,9 @@ def test_a_command_that_does_not_exist_is_reported_in_one_line_with_exit_code_4(
     assert capsys.readouterr().err == line
 
 
-def test_a_node_that_ends_is_reported_in_one_line_with_exit_code_3(capsys):
-    Path("kafkatrial.toml").write_text("[targets.x]\nstart = \"sh -c 'echo no room; exit 1'\"\n")
-    assert exit_code(["broker", "--target", "x", "--nodes", "1"]) == ExitCode.USAGE
-    assert (
-        "[targets.x], start: without {properties} the broker cannot be started with auto.cr" in capsys.readouterr().err
-    )
-    Path("kafkatrial.toml").write_text("[targets.x]\nstart = \"sh -c 'echo no room; exit 1' {properties}\"\n")
+@pytest.mark.parametrize("settings", ["", " {properties}"])
+def test_a_node_that_ends_is_reported_in_one_line_with_exit_code_3(settings, capsys):
+    Path("kafkatrial.toml").write_text(f"[targets.x]\nstart = \"sh -c 'echo no room; exit 1'{settings}\"\n")
     assert exit_code(["broker", "--target", "x", "--data", "data"]) == ExitCode.INTERNAL
     error = capsys.readouterr().err
     assert error.startswith("kafkatrial: x did not start: node 1 ended by itself: no room (log: ")
