@@ -21,14 +21,12 @@ from linearizability.finding import Finding
 from linearizability.judgement import Verdict
 from tests.conformance.tampering_proxy import TamperingProxy
 from tests.conformance.tamperings import NOT_ON_REFERENCE, TAMPERINGS
-from tests.sampling import part
 
 pytestmark = pytest.mark.sampled(4)
 
 BROKERS = {1: "broker", 3: "cluster"}
 """Fixture by number of nodes."""
 SEQUENTIAL = [requirement for requirement in REQUIREMENTS if requirement.id in TAMPERINGS]
-TESTED = [pytest.param(each, id=each.id) for each in SEQUENTIAL]
 
 
 def check(requirement: Requirement, target: object, run_dir: Path) -> Finding:
@@ -49,7 +47,7 @@ def target(requirement, request):
     return request.getfixturevalue(BROKERS[requirement.nodes_min])
 
 
-@pytest.mark.parametrize("requirement", TESTED)
+@pytest.mark.parametrize("requirement", SEQUENTIAL, ids=lambda each: each.id)
 def test_a_tampering_is_a_violation(requirement, target, tmp_path, monkeypatch):
     monkeypatch.setattr(session, "EFFECT_TIMEOUT_S", 0.5)  # a tampering may prevent an effect
     planted = TAMPERINGS[requirement.id]
@@ -62,9 +60,8 @@ def test_a_tampering_is_a_violation(requirement, target, tmp_path, monkeypatch):
 
 
 @pytest.mark.toxiproxy
-@pytest.mark.parametrize(
-    "requirement", part([each for each in SEQUENTIAL if not each.family], 24), ids=lambda each: each.id
-)
+@pytest.mark.sampled(24)
+@pytest.mark.parametrize("requirement", [each for each in SEQUENTIAL if not each.family], ids=lambda each: each.id)
 def test_a_tampering_behind_the_mesh_of_an_existing_cluster_is_a_violation(requirement, target, tmp_path, monkeypatch):
     """The mesh forwards everything that it need not change, valid or not, so it hides no violation."""
     monkeypatch.setattr(session, "EFFECT_TIMEOUT_S", 0.5)
@@ -80,7 +77,7 @@ def test_a_tampering_behind_the_mesh_of_an_existing_cluster_is_a_violation(requi
     assert interference == ""
 
 
-@pytest.mark.parametrize("requirement", TESTED)
+@pytest.mark.parametrize("requirement", SEQUENTIAL, ids=lambda each: each.id)
 def test_a_correct_broker_has_no_violation(requirement, target, tmp_path):
     finding = check(requirement, target, tmp_path)
     if requirement.id in NOT_ON_REFERENCE:
