@@ -8,7 +8,15 @@ from conformance.requirements import rejections, sources
 from conformance.requirements.requirement import Level, Requirement
 from conformance.sequential.check import judges, sequential
 from conformance.sequential.model.groups import METADATA_LENGTH_MAX
-from conformance.sequential.steps import CreateTopic, OffsetCommit, OffsetFetch, OnEveryBroker, RawRequest
+from conformance.sequential.steps import (
+    CreateTopic,
+    DeleteTopic,
+    Eventually,
+    OffsetCommit,
+    OffsetFetch,
+    OnEveryBroker,
+    RawRequest,
+)
 from conformance.sequential.strategies import every_version, many, script
 from fixtures.targets.target import Capability
 
@@ -16,7 +24,8 @@ _TOPICS: Final = frozenset({Capability.TOPIC_ADMIN})
 _JUDGED: Final = judges("error", of=OffsetCommit) | judges(
     "error", "committed_offset", "committed_leader_epoch", "metadata", of=OffsetFetch
 )
-_GROUPS: Final = st.sampled_from(["trial", "trial-other"])
+_GROUP_NAMES: Final = ("trial", "trial-other")
+_GROUPS: Final = st.sampled_from(_GROUP_NAMES)
 _OFFSETS: Final = st.integers(0, 1000)
 _FETCHES: Final = st.builds(OffsetFetch, group=_GROUPS, partition=st.integers(0, 1))
 
@@ -71,6 +80,31 @@ REQUIREMENTS: Final = (
                 ),
             ),
             judges("error", of=OffsetCommit) | judges("error", "committed", of=OffsetFetch),
+        ),
+        needs=_TOPICS,
+    ),
+    Requirement(
+        id="groups/offsets-of-deleted-topic-are-removed",
+        level=Level.SHOULD,
+        text="When a topic is deleted, its coordinators remove the offsets that groups have committed for it; offsets "
+        "of other topics stay. A topic that is created again with this name has no committed offset.",
+        sources=(sources.KIP_211, sources.PROTOCOL),
+        check=sequential(
+            script(
+                CreateTopic(partitions=2),
+                CreateTopic("trial-two"),
+                many(
+                    st.builds(OffsetCommit, _OFFSETS, group=_GROUPS, partition=st.integers(0, 1))
+                    | st.builds(OffsetCommit, _OFFSETS, group=_GROUPS, topic=st.just("trial-two")),
+                ),
+                OffsetCommit(7, partition=1),
+                *(OffsetCommit(8, group, topic="trial-two") for group in _GROUP_NAMES),
+                DeleteTopic(),
+                CreateTopic(partitions=2),
+                *(Eventually(OffsetFetch(group, partition=index)) for group in _GROUP_NAMES for index in range(2)),
+                *(OffsetFetch(group, topic="trial-two") for group in _GROUP_NAMES),
+            ),
+            _JUDGED,
         ),
         needs=_TOPICS,
     ),

@@ -10,7 +10,7 @@ from typing import Final
 
 from conformance.check_context import BasicFailure
 from conformance.sequential.connections import TargetDown
-from conformance.sequential.judging import Deviation, deviations
+from conformance.sequential.judging import Deviation, Judges, deviations
 from conformance.sequential.response import NO_RESPONSE_FIELDS
 from conformance.sequential.session import NotReady, Session
 from conformance.sequential.steps import (
@@ -76,6 +76,6 @@ def basic_failure(
         responses = session.run(script)
     except (TargetDown, NotReady, UnsupportedApi):
         return None
-    found = deviations(session.pinned(script), responses, {worst.kind: frozenset({field})})
+    found = deviations(session.pinned(script), responses, Judges({worst.kind: frozenset({field})}))
     same = (each for each in found if each.mismatch.field == field)
     return failure if any(field != "error" or each.mismatch.actual == failure.actual for each in same) else None

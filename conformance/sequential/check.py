@@ -35,8 +35,8 @@ _AUTHORITY: Final = "apache-kafka"
 
 
 def judges(*fields: str, of: type[Step]) -> Judges:
-    """Return the judged response fields of one kind of step. `|` joins the results for several kinds."""
-    return {of: frozenset(fields)}
+    """Return the judged response fields of one kind of step. `|` joins several results."""
+    return Judges({of: frozenset(fields)})
 
 
 @dataclass(slots=True)
@@ -251,7 +251,7 @@ class _Experiment:
         expectation = expected(script)[difference.step - 1].get(name)
         return (
             difference.severity != Severity.WIRE_COSMETIC
-            and name in self.judged.get(kind_of(step), frozenset())
+            and name in self.judged.of(kind_of(step))
             and expectation is None
         )
 

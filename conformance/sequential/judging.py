@@ -10,7 +10,7 @@
 A cosmetic deviation alone is no violation, unless the requirement is about such fields.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final, TypeAlias
@@ -33,8 +33,6 @@ from conformance.sequential.steps import (
 from linearizability.finding import Finding
 from linearizability.judgement import Verdict
 
-Judges: TypeAlias = dict[type[Step], frozenset[str]]
-"""Response fields that a requirement judges, by kind of step."""
 _Steps: TypeAlias = Sequence[tuple[Step, Response, Expectation]]
 
 _ABSENT_ON_ERROR: Final = frozenset(
@@ -63,6 +61,23 @@ _CLOSED: Final = ("connection", "closed")
 """Deviation that is shown for any step: what later steps return is likely its consequence."""
 _OTHERS_MAX: Final = 3
 """Maximum number of deviations that a finding lists beside the worst one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judges:
+    """Response fields that a requirement judges, by kind of step. `|` adds the fields of another one."""
+
+    fields: Mapping[type[Step], frozenset[str]]
+
+    def of(self, kind: type[Step]) -> frozenset[str]:
+        """Return the judged fields of a kind of step; none if its responses are not judged."""
+        return self.fields.get(kind, frozenset())
+
+    def __contains__(self, kind: type[Step]) -> bool:
+        return kind in self.fields
+
+    def __or__(self, other: "Judges") -> "Judges":
+        return Judges({kind: self.of(kind) | other.of(kind) for kind in {**self.fields, **other.fields}})
 
 
 class Rank(IntEnum):
@@ -130,11 +145,11 @@ def _deviations(steps: _Steps, judged: Judges, unusable: tuple[int, str] | None)
     found = (
         Deviation(_rank(mismatch.field, expectation, response), number, kind_of(step), mismatch)
         for number, (step, response, expectation) in enumerate(steps, start=1)
-        for mismatch in mismatches(expectation, response, judged.get(kind_of(step), frozenset()))
+        for mismatch in mismatches(expectation, response, judged.of(kind_of(step)))
         if kind_of(step) in judged or (mismatch.field, mismatch.actual) == _CLOSED
     )
     shown = [each for each in found if unusable is None or each.rank is Rank.FATAL or each.step < unusable[0]]
-    if "leaders" in judged.get(Metadata, ()):
+    if "leaders" in judged.of(Metadata):
         shown += _without_leader(steps)
     if last := max((each.step for each in shown), default=0):
         shown += [each for each in _awaited_without_success(steps[: last - 1]) if each not in shown]

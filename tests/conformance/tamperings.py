@@ -595,6 +595,9 @@ TAMPERINGS: dict[str, Planted] = {
     "groups/null-topics-fetch-all-offsets": Planted(
         altered_requests("OffsetCommit", lambda request: altered(request, "topics.partitions", _commits_one_more))
     ),
+    "groups/offsets-of-deleted-topic-are-removed": Planted(
+        altered_requests("OffsetCommit", lambda request: altered(request, "topics.partitions", _commits_one_more))
+    ),
     "groups/oversize-metadata-is-rejected": Planted(suppressed_errors("OffsetCommit")),
     "groups/commit-from-unknown-member-is-rejected": Planted(altered_requests("OffsetCommit", _commits_without_member)),
     "groups/commit-for-unknown-topic-is-rejected": Planted(suppressed_errors("OffsetCommit")),

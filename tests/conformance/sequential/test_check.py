@@ -124,6 +124,13 @@ FINE = (
 )
 
 
+def test_judged_fields_of_one_kind_of_step_are_joined():
+    joined = judges("error", of=Produce) | judges("base_offset", of=Produce) | judges("error", of=CreateTopic)
+    assert joined.of(Produce) == {"error", "base_offset"}
+    assert joined.of(CreateTopic) == {"error"}
+    assert Fetch not in joined
+
+
 def test_only_judged_fields_of_judged_steps_decide():
     wrong = (FINE[0], {"error": "NONE", "base_offset": 9}, FINE[2])
     assert judge(STEPS, wrong, judges("base_offset", of=Produce)).verdict is Verdict.VIOLATION
