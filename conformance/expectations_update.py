@@ -114,7 +114,12 @@ def _split(text: str, entries: Mapping[str, ExpectedViolation]) -> tuple[str, di
 
 
 def _chunks(text: str, starts: Sequence[int]) -> list[str]:
-    """Return the text from each head to the next; a head inside a multi-line string does not count."""
+    """Return the text of each entry, from its `[[violation]]` line to the next one.
+
+    Such a line inside a multi-line string does not begin an entry.
+
+    :param starts: positions of all `[[violation]]` lines.
+    """
     chunks = []
     begin = starts[0] if starts else len(text)
     for end in [*starts[1:], len(text)]:

@@ -21,7 +21,7 @@ class Definition:
     levels: str
     """The conditions under which it is a violation, permitted or unknown."""
     counted: str
-    """The items that are counted."""
+    """The kind of item that `Anomaly.count` counts, such as "records" or "responses"."""
     evidence: str
     """The operations that are listed in `op_ids` of its evidence."""
     find: Callable[[PartitionLog], Iterable[Anomaly]]
@@ -46,9 +46,13 @@ def finding(
     offsets: Int64s,
     show: Callable[[int], Shown],
 ) -> Iterable[Anomaly]:
-    """Yield the finding of one verdict, if any item is `found`.
+    """Yield one anomaly that counts all the items in `found`; nothing if there are none.
 
-    The evidence is the items with the lowest `offsets`; `show` returns the evidence for one item.
+    The anomaly has evidence for only the EVIDENCE_MAX items with the lowest offsets.
+
+    :param found: the items, as a mask or as indexes.
+    :param offsets: the offset of each item, by its index.
+    :param show: returns the evidence for one item, given its index.
     """
     indexes: Indexes = np.flatnonzero(found) if found.dtype == np.bool_ else found.astype(np.intp)
     if not len(indexes):
@@ -59,8 +63,11 @@ def finding(
 
 
 def _lowest(indexes: Indexes, offsets: Int64s) -> list[int]:
-    """Return the items that may be among the lowest EVIDENCE_MAX, including all with the offset of the last one."""
-    keys = offsets[indexes].astype(np.uint64)  # NO_OFFSET, the lowest int64, comes after every offset.
+    """Return the EVIDENCE_MAX items with the lowest offsets, and all items with the same offset as the last of these.
+
+    The caller sorts items with the same offset by their evidence.
+    """
+    keys = offsets[indexes].astype(np.uint64)  # As uint64, NO_OFFSET (the lowest int64) is above every offset.
     if len(indexes) > EVIDENCE_MAX:
         bound = np.partition(keys, EVIDENCE_MAX - 1)[EVIDENCE_MAX - 1]
         indexes = indexes[keys <= bound]
@@ -80,7 +87,7 @@ def place(log: PartitionLog, offset: int) -> str:
 
 
 def name_of(log: PartitionLog, record: int) -> str:
-    """Return the name of a record for a text."""
+    """Return a description of a record for the text of its evidence: its value, or "a tombstone"."""
     records = log.records
     return f"value {int(records.value[record])}" if records.valued[record] else "a tombstone"
 

@@ -74,7 +74,7 @@ def lay_out(history: History, run: Run, part_rows: int | None = None) -> Layout:
 def draft_folder(final: Path) -> Path:
     """Create a folder for a new layout, beside the tables or, if that fails, in TMPDIR. In it, create one for spills.
 
-    Drafts that processes of this machine left in the same place when they were killed are removed.
+    First remove the drafts in the same parent folder whose processes ran on this machine and have ended.
     """
     _remove_abandoned(final)
     folder = _draft_path(final)
@@ -185,7 +185,11 @@ def _check_rules(history: History, run: Run, operations: RuleCheck, spills: Sequ
 
 
 def _records_keep_rules(history: History, run: Run, spills: Sequence[Spill]) -> bool:
-    """Whether the records keep the rules, for those operations whose records several tasks may have read."""
+    """Whether the records of each operation keep the rules, even if several tasks have read them.
+
+    Each task has checked only the records that it read. Therefore the records of an operation are checked again if its
+    op_id is in the spans of several tasks.
+    """
     pieces = [(piece, span_of(history, piece)) for piece in pieces_of(history, "records")]
     checking: list[Task[bool]] = []
     for span in overlaps([spill.op_ids for spill in spills if spill.op_ids is not None]):

@@ -5,18 +5,24 @@ all objects are freed by their reference counts. Only a closed connection leaves
 transport.
 
 Rules of this module:
-- Python collects the two young generations. Objects that survive are collected once by this module, and are then
-  frozen, so that no later collection visits them.
-- If a connection is open when its objects are frozen, its cycle is not freed when it is closed. Therefore one in many
-  collections visits all objects.
+- Python collects the two young generations. One collection by this module visits the objects that survive, and frees
+  those that are unreachable. The others are then frozen, so that later collections do not visit them.
+- If a connection is open when its objects are frozen, its cycle is not freed when it is closed. Therefore every
+  `COMPLETE_EVERY`-th collection by this module visits all objects.
 """
 
 import gc
 
 _YOUNG_COLLECTIONS = 10
-"""Collections of the second generation, of some 7,000 objects each, before their survivors are collected and frozen."""
+"""`collect` is due after this number of Python's collections of the middle generation.
+
+About 7,000 more objects are created than freed between two of these collections.
+"""
 COMPLETE_EVERY = 32
-"""Every nth collection visits all objects. Until then, some two million more objects are created than freed."""
+"""Every nth call of `collect` visits all objects.
+
+About two million more objects are created than freed between two of these calls.
+"""
 _NEVER = 2**31 - 1
 
 
@@ -27,7 +33,10 @@ class GarbageCollection:
         self._collections = 0
 
     def start(self) -> None:
-        """Freeze the objects of the start, which live as long as the process, and replace Python's full collections."""
+        """Freeze all present objects, which live as long as the process, and turn off Python's full collections.
+
+        From now on, `collect` must be called when `is_due` is true.
+        """
         young, middle, _ = gc.get_threshold()
         gc.set_threshold(young, middle, _NEVER)
         gc.freeze()

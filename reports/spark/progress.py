@@ -74,7 +74,10 @@ class Watch:
 
     @contextmanager
     def step(self, name: str, rows: int = 0) -> Iterator[None]:
-        """Name the work inside; nothing is reported outside of steps."""
+        """Report progress under this name while the context is open.
+
+        Nothing is reported outside of steps. `rows` is the number of rows that the step reads; 0 if unknown.
+        """
         with self._lock:
             self._step, self._rows, self._began_s, self._stages = name, rows, self._clock(), {}
         try:

@@ -39,9 +39,9 @@ if __name__ == "__main__":
 
 
 def code_paths() -> list[str]:
-    """Return the folders that contain our packages on this machine, and PYTHONPATH.
+    """Return the folders that contain our packages on this machine, then PYTHONPATH if it is set.
 
-    In a wheel the packages are not in the same folder.
+    There are two folders if kafkatrial was installed from a wheel, which has `reports` in `kafkatrial/_suite`.
     """
     folders = [str(Path(package.__path__[0]).parent) for package in _PACKAGES]
     return [*dict.fromkeys(folders), *filter(None, [os.environ.get("PYTHONPATH")])]

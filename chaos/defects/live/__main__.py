@@ -1,7 +1,8 @@
-"""`python -m chaos.defects.live [NAME…]`: defects that chaos on real processes detects, the violation, and the time.
+"""`python -m chaos.defects.live [NAME…]`: trial of defects on real processes, with the violations and time of each.
 
-Each defect is tried by its saved round (`chaos.defects.live.rounds`), and each of these rounds then runs on the clean
-broker, where it must show no violation. Exit code 1: a defect was missed or not tried, or there was a false alarm.
+The saved round of each defect (`chaos.defects.live.rounds`) runs on brokers with the defect, and again if it shows no
+violation. Then each of these rounds runs on the clean broker, where it must show no violation. Exit code 1: a defect
+was missed or not tried, or there was a false alarm.
 """
 
 import argparse
@@ -18,13 +19,17 @@ _ROUNDS_MAX = 4
 
 
 def main() -> int:
-    """Return 0; 1 if a defect was missed or not tried, or for a false alarm; 4 for a name without a saved round."""
+    """Return the exit code.
+
+    It is 1 if a defect was missed or not tried, or for a false alarm; 4 for an unknown defect, or one without a saved
+    round; otherwise 0.
+    """
     parser = argparse.ArgumentParser(prog="python -m chaos.defects.live", description=(__doc__ or "").splitlines()[0])
     parser.add_argument(
         "names", nargs="*", metavar="NAME", help="Defects to try; they need a saved round (default: all)."
     )
     parser.add_argument(
-        "--rounds", type=int, default=_ROUNDS_MAX, metavar="N", help="Maximum number of rounds for each defect."
+        "--rounds", type=int, default=_ROUNDS_MAX, metavar="N", help="Maximum number of runs of each defect's round."
     )
     parser.add_argument("--show", action="store_true", help="Print the rounds instead of running them.")
     options = parser.parse_args()

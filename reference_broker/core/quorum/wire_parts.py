@@ -18,7 +18,7 @@ class UnknownPartitionError(ValueError):
 
 
 def named(module: Any, partition: Any) -> tuple[Any, ...]:
-    """Return the topics of a message with one partition."""
+    """Return the `topics` field of a message: the metadata topic, by name, with this partition."""
     return (module.TopicData(topic_name=CLUSTER_METADATA_TOPIC, partitions=(partition,)),)
 
 
@@ -38,7 +38,7 @@ def named_partition(topics: Any) -> Any:
 
 
 def leader_endpoints(module: Any, leader_id: int, voters: VoterSet) -> tuple[Any, ...]:
-    """Return the leader's endpoint for a request of the leader."""
+    """Return the leader's endpoint for a request that the leader sends; empty if the leader is not a voter."""
     voter = voters.get(leader_id)
     if voter is None:
         return ()
@@ -46,6 +46,6 @@ def leader_endpoints(module: Any, leader_id: int, voters: VoterSet) -> tuple[Any
 
 
 def node_endpoints(module: Any, leader_id: int, voters: VoterSet) -> tuple[Any, ...]:
-    """Return the leader's endpoint for a response of any node; empty if the leader is unknown."""
+    """Return the leader's endpoint for a response that any node sends; empty if the leader is unknown."""
     voter = voters.get(leader_id)
     return () if voter is None else (module.NodeEndpoint(node_id=leader_id, host=voter.host, port=voter.port),)

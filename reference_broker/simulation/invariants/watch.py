@@ -50,7 +50,8 @@ class Replica:
     :ivar lives: number of times that the replica was opened.
     :ivar trusted_offset: segments that begin below this offset existed when the log was last opened.
     :ivar caught_up_ms: when each follower last fetched from the log end, by the monotonic clock of its leader.
-    :ivar rejected_ms: times of rejected fetches by that clock, by follower, broker epoch and leader epoch.
+    :ivar rejected_ms: when the leader rejected the latest fetches of a follower, by the same clock. The key is the
+        follower, its broker epoch and the leader epoch in its request.
     """
 
     node_id: int
@@ -106,7 +107,11 @@ class Observer:
         """Handle the metadata records above `from_offset` that a node has applied."""
 
     def metadata_applied(self, watched: "Watched") -> None:
-        """Handle that a node has applied metadata to all its replicas, for which a broker may need several events."""
+        """Handle the completed application of new metadata to all replicas of a node.
+
+        This may be several events after `metadata_advanced`, because a broker with many replicas applies the
+        metadata and deletes directories in steps.
+        """
 
     def opened(self, watched: "Watched", replica: Replica, log: LogChange) -> None:
         """Handle the opening of a replica's log. `log` has the changes since the last check of that replica."""

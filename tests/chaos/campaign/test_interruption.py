@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: one KeyboardInterrupt, wherever the main thread is."""
+"""Ctrl-C and SIGTERM raise one KeyboardInterrupt, even in code where Python discards exceptions, such as finalizers."""
 
 import gc
 import signal

@@ -1,4 +1,4 @@
-"""The suite detects every defect within its time, and is silent on the clean broker."""
+"""The suite detects every defect within a limit of computing time, and reports no violation of the clean broker."""
 
 import os
 
@@ -15,7 +15,7 @@ SAMPLE = 15
 @pytest.mark.slow
 @pytest.mark.timeout(1_200)
 def test_a_sample_of_the_defects_is_detected_within_a_minute():
-    """Saved scripts, which detected the defect before, run first; a nightly test starts from the first seed instead."""
+    """The saved trial, which detected the defect earlier, runs before the seeds; one nightly test does not use it."""
     assert_all_caught(Plan(tuple(part(list(DEFECTS), SAMPLE)), seconds=60.0, workers=WORKERS, known_first=True))
 
 

@@ -1,4 +1,4 @@
-"""State of a broker after a restart, which has everything that the broker had acknowledged."""
+"""State of a broker after a clean or unclean restart: the broker keeps what Apache Kafka would keep."""
 
 import pytest
 from kio.schema.errors import ErrorCode

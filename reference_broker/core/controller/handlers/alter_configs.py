@@ -2,7 +2,10 @@
 
 Follows: org.apache.kafka.controller.ConfigurationControlManager (KIP-133).
 
-Errors and gaps are those of IncrementalAlterConfigs, which has replaced this API.
+KIP-339 deprecates this API in favour of IncrementalAlterConfigs. The errors of both are the same, except those for
+operations, which only the new API has.
+
+Gaps: no properties of groups, client metrics and loggers; no alter-config policy.
 """
 
 from collections import Counter
