@@ -2,7 +2,7 @@
 
     .venv/bin/python bench/simulation.py [--scripts 30] [--seeds 2000] [--records 100000]
 
-Everything runs on one core. The times include the judgement of the runs.
+Everything runs on one core. The CPU time of a script includes the checks of its history for anomalies.
 
 - Scripts per second of CPU time, and the ratio of virtual time to real time, for a script of 100 client operations and
   three faults on three nodes.
@@ -68,7 +68,7 @@ def measure_scripts(scripts: int) -> tuple[float, float, float]:
 
 
 def measure_memory_mib(seeds: int) -> tuple[float, float]:
-    """Return the resident memory after a tenth of the seeds and after all; generating their scripts is included."""
+    """Run the script of each seed. Return the resident memory of this process after a tenth of them, and after all."""
     early_mib = 0.0
     for seed in range(seeds):
         run(trial_of_seed(seed))
@@ -118,7 +118,7 @@ class _Load:
         self._await(lambda: self._responses == expected)
 
     def write(self, records: int) -> None:
-        """Write batches until the number of records is acknowledged by all replicas."""
+        """Write at least this number of records, in batches; await the acknowledgement (acks=all) of each batch."""
         batch = encode_batch(
             RecordBatch(tuple(Record(b"x" * 20, timestamp_ms=WALL_START_MS) for _ in range(RECORDS_PER_BATCH)))
         )
@@ -146,7 +146,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--scripts", type=int, default=30)
     parser.add_argument(
-        "--seeds", type=int, default=2_000, help="Number of seeds for the growth of memory; 0 skips it."
+        "--seeds",
+        type=int,
+        default=2_000,
+        help="Number of seeds for measuring the growth of memory; 0 skips the measurement.",
     )
     parser.add_argument("--records", type=int, default=100_000, help="Number of records in the long log.")
     arguments = parser.parse_args()

@@ -24,7 +24,8 @@ from chaos.mutants.sample import all_mutants, sample
 from chaos.mutants.trial import CLEAN, Candidate, Tried, try_mutants
 
 SEEDS = 60
-"""Number of seeds among the attempts; further seeds follow after all attempts."""
+"""Number of seeds in the list of attempts (`attempts.names`). If these attempts end without killing a mutant, further
+seeds are tried until the time for the mutant is over."""
 CLEAN_SECONDS = 120.0
 _REPORTED_EVERY = 20
 ROOT = Path(__file__).parents[2]

@@ -1,4 +1,4 @@
-"""Trial of a seed: bytes of the seed drive the strategies through Hypothesis's interface for fuzzers.
+"""Trial of a seed: random bytes generated from the seed drive the strategies (Hypothesis's `fuzz_one_input`).
 
 One seed gives one trial, in any process and on any machine with this version of kafkatrial and of Hypothesis. To keep
 it for longer, save the trial itself.

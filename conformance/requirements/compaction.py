@@ -1,7 +1,8 @@
 """Requirements of compaction: which records are removed, and what stays readable.
 
-Each script decides the segments of its log by the timestamps of its batches (`segment.ms`), and awaits the log cleaner.
-The requirements are not applicable to a target that does not describe the period of its cleaner, or cleans seldom.
+The timestamps of a script's batches determine at which batch a new segment begins (`segment.ms`). The script waits for
+the log cleaner. The requirements are not applicable to a target whose cleaner runs too seldom, or whose DescribeConfigs
+response lacks the period of its cleaner (`log.cleaner.backoff.ms`).
 """
 
 from typing import Final
@@ -35,7 +36,7 @@ _JUDGED: Final = (
     | judges("error", "base_offset", of=Produce)
 )
 _COST: Final = 7
-"""A script waits for the log cleaner."""
+"""Relative duration of a script, which waits for the log cleaner. An ordinary script has 1."""
 _START_MS: Final = 4_102_444_800_000
 """The year 2100, so that no producer expires."""
 _STEP_MS: Final = 10_000
@@ -61,9 +62,12 @@ def _produce(segment: int, *records: tuple[bytes, bytes | None], sequence: int |
 
 
 def _reads(first: int, end: int) -> tuple[Step, ...]:
-    """Return a fetch from each offset after compaction, one beyond the log end, and lookups of the log's start and end.
+    """Return the steps that read the log after compaction.
 
-    Compaction changes neither start nor end.
+    These are a fetch from each offset, a fetch from beyond the log end, and ListOffsets for the log start and the log
+    end. Compaction changes neither the log start nor the log end.
+
+    :param end: the log end offset.
     """
     fetches = (AfterCleanup(Fetch(offset), Cleanup.COMPACTION) for offset in range(first, end))
     return (*fetches, Fetch(end + 1), ListOffsets(EARLIEST), ListOffsets(LATEST))
@@ -110,9 +114,9 @@ def _requirement(name: str, text: str, *parts: Step | Steps, **configs: str) -> 
 REQUIREMENTS: Final = (
     _requirement(
         "newest-record-of-each-key-stays",
-        "Before the active segment, compaction removes each record for which this part of the log has a newer one with "
-        "the same key. The newest record of a key stays as it was sent, at its offset; a tombstone stays at least "
-        "until delete.retention.ms has passed. The log start and end do not change.",
+        "In the segments that precede the active one, compaction removes each record if a newer record in these "
+        "segments has the same key. The newest record of a key stays as it was sent, at its offset; a tombstone stays "
+        "at least until delete.retention.ms has passed. The log start and end do not change.",
         _logs(),
     ),
     _requirement(

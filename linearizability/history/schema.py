@@ -108,7 +108,9 @@ RECORDS: Final = (
     Column("value", pa.int64(), "unique among the sends of a partition; null: a tombstone"),
     Column("key", pa.string(), "record key; null if none"),
     _reported(
-        "leader_epoch", pa.int32(), "read: that of its batch; send: that in which `node` acknowledged; null if unknown"
+        "leader_epoch",
+        pa.int32(),
+        "read: epoch of its batch; send: epoch in which `node` acknowledged it; null if unknown",
     ),
     Column("timestamp_ms", pa.int64(), "record timestamp; null if unknown"),
     Column(
@@ -124,7 +126,10 @@ POSITIONS: Final = (
     _TOPIC_ID,
     _PARTITION,
     _required(
-        "before", pa.int64(), "position before the operation; for a move without reading, the new position", minimum=0
+        "before",
+        pa.int64(),
+        "position before the operation; if the cause is not `read`, the new position, as in `after`",
+        minimum=0,
     ),
     _required("after", pa.int64(), "position after the operation", minimum=0),
     _required("cause", pa.string(), "reason for the position", CAUSES),
@@ -216,5 +221,5 @@ OPERATION_TABLES: Final = ("records", "positions", "offsets", "inputs")
 
 @cache
 def empty_table(schema: pa.Schema) -> pa.Table:
-    """Return a table of a schema without rows; cached, because small histories need very many."""
+    """Return a table with this schema and no rows. It is cached, because checks of small histories need it often."""
     return schema.empty_table()

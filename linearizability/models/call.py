@@ -19,7 +19,7 @@ def brief(value: Any) -> str:
 
 
 def whole_from_zero(what: str, number: Any) -> None:
-    """Raise ValueError unless the number is a valid offset, epoch or generation; negative ones have other meanings."""
+    """Raise ValueError unless the number is an integer from 0. In Kafka, negative offsets and epochs are sentinels."""
     if type(number) is not int or number < 0:
         raise ValueError(f"{what} is {brief(number)}, not a whole number from 0")
 

@@ -16,9 +16,9 @@ from reference_broker.core.runtime import Runtime
 from reference_broker.protocol.messages import RequestHeader
 
 Handler = Callable[[Any, Request, Now], Any]
-"""Function that takes the part of the node that the table entry names, a request, and the time. It returns the response
-(kio's dataclass of the request's version) or a `RequestOutcome`. A handler of requests with many elements returns a
-generator of steps (`protocol.steps`), whose return value is this result."""
+"""Handler of an API. Its arguments are a part of the node (selected by `Api.part`), the request and the current time.
+It returns the response (kio's dataclass of the request's version) or a `RequestOutcome`. A handler of requests with
+many elements returns a generator of steps (`protocol.steps`), whose return value is this result."""
 
 
 class Part(Enum):

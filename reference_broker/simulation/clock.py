@@ -9,7 +9,7 @@ _PPM = 1_000_000
 class MachineClock:
     """A clock that maps true time (milliseconds since the start of the simulation) to the time on this machine.
 
-    :ivar wall_offset_ms: the time by which the wall clock is ahead of the monotonic clock; a change is a clock jump.
+    :ivar wall_offset_ms: the sum of all jumps of the wall clock, in milliseconds; negative if the clock was set back.
     """
 
     def __init__(self) -> None:

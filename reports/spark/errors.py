@@ -36,7 +36,7 @@ _CAUSES: Final = (
         r"ModuleNotFoundError: No module named '(\w+)'",
         "an executor's Python lacks {0}: install it there, or set PYSPARK_PYTHON",
     ),
-    (r"PYTHON_VERSION_MISMATCH", "the executors' Python is not of this version: set PYSPARK_PYTHON"),
+    (r"PYTHON_VERSION_MISMATCH", "the executors' Python version differs from the driver's: set PYSPARK_PYTHON"),
     (
         r"SparkContext was shut down|SparkContext has been shutdown|All masters are unresponsive",
         "the master closed the application",

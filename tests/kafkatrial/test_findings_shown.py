@@ -1,4 +1,4 @@
-"""`kafkatrial chaos --show` on several targets: the exit code, and the saved run if it did not show the finding."""
+"""`kafkatrial chaos --show` on several targets: the exit code, and the saved run of a target without the finding."""
 
 import re
 
@@ -12,7 +12,7 @@ from kafkatrial.exit_codes import ExitCode
 from linearizability.judgement import Judgement
 
 LOST = {1: 3}
-"""Number of lost records by acks in a run that shows `acks-1-lost-at-a-leader-kill`."""
+"""Number of lost records for each value of acks, in a run that shows the finding `acks-1-lost-at-a-leader-kill`."""
 
 
 @pytest.fixture

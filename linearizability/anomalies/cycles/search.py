@@ -1,8 +1,9 @@
 """The shortest cycle through a transaction, by breadth-first search backwards inside its component.
 
 Of several cycles of equal length the lowest is chosen: by the next transaction, then by the kind of the edge to it,
-step by step. Real time has no edges: a transaction that ended before some transaction of a layer began belongs to the
-next layer. To find each of these transactions once, a pointer advances through the component's nodes, sorted by end.
+step by step. The edges of real time are not stored: if a transaction ended before at least one transaction of a layer
+began, it is added to the next layer. To find each of these transactions once, a pointer advances through the
+component's nodes, sorted by end.
 """
 
 from dataclasses import dataclass
@@ -115,7 +116,7 @@ class _Search:
         return None
 
     def _closes(self) -> Step | None:
-        """Return the lowest first step of the cycle to a state of the last layer; None if there is no such step."""
+        """Return the lowest permitted step from the start to a state of the last layer; None if there is none."""
         after_ns = int(self._graph.end_ns[self._start])
         by_time = Kind.REAL_TIME in self._sought.first
         nodes = [node for node, used in self._layers[-1] if used == self._counted]
@@ -153,7 +154,10 @@ class _Search:
         return layer
 
     def _earlier(self, used: int) -> list[State]:
-        """Return states from which real time leads into the last layer, except those returned before."""
+        """Return the states that precede a state of the last layer in real time, except those returned before.
+
+        :param used: number of read-write edges from each of these states to the start.
+        """
         nodes = [node for node, own in self._layers[-1] if own == used]
         if not len(self._by_end) or not nodes:
             return []
@@ -174,7 +178,10 @@ class _Search:
         return steps
 
     def _forward(self, node: int, used: int, depth: int) -> tuple[Step, int]:
-        """Return the lowest step from a state to one at a depth, and the number of read-write edges of that state."""
+        """Return the lowest step from a state to layer `depth`, and the number of read-write edges after it.
+
+        :param used: number of read-write edges from the given state to the start.
+        """
         options: list[tuple[int, int, int, int]] = []
         for target, kind, row in self._inside.leaving(node):
             left = used - 1 if kind == Kind.READ_WRITE and self._sought.read_writes is not None else used

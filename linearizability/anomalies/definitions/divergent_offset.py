@@ -1,8 +1,10 @@
 """`divergent-offset`: two records at one offset of a log (KIP-101 and KIP-279 make followers truncate to prevent it).
 
 A *sighting* of a record at an offset is a read of the record there, or the acknowledgement of a committed record there.
-Kafka promises nothing for an acknowledgement with less than acks=all. Two sightings of different records are a
-violation if the promise for the sighting that completed first was still in force when the other one completed.
+After a read, or an acknowledgement with acks=all, Kafka promises to keep the record at this offset until the promise
+ends ([promises](promises.md)). After an acknowledgement with less than acks=all, it promises nothing. Two sightings of
+different records at one offset are a violation if neither is an acknowledgement with less than acks=all, and if the
+promise for the sighting that completed first was still in force when the other one completed.
 """
 
 from collections.abc import Iterable
@@ -46,7 +48,7 @@ class _Sightings:
 
 
 def find(log: PartitionLog) -> Iterable[Anomaly]:
-    """Return the findings, with counts of offsets."""
+    """Return the findings; their counts are numbers of offsets."""
     if log.ambiguous:
         return
     sightings = _sightings(log)
@@ -61,8 +63,8 @@ def _sightings(log: PartitionLog) -> _Sightings:
     """Return the sightings at offsets where more than one record was sighted."""
     records, reads, operations = log.records, log.rows.reads, log.rows.operations
     acknowledged = np.flatnonzero(records.acknowledged & records.committed & (records.acknowledged_offset != NO_OFFSET))
-    # If two records are sighted at one offset, it is `records.offset` of both, or one of them has another
-    # `records.offset` and was sighted here too (`stray`). Other offsets need no comparison.
+    # `stray` has the offsets of all sightings that differ from the `records.offset` of their record. So two records can
+    # be sighted at one offset only if it is the `records.offset` of both, or is in `stray`.
     read = np.flatnonzero(reads.offset != NO_OFFSET)
     ids = log.read_ids[read]
     stray = np.concatenate(
@@ -106,8 +108,9 @@ def _disputed(sightings: _Sightings) -> Flags:
 def _breaks_promise(sightings: _Sightings, group: Indexes) -> Flags:
     """Whether each sighting breaks a promise.
 
-    A promise is a pair (record, end), and begins with the first sighting of that pair. A sighting of another record at
-    the same offset breaks it if the promise is in force at that time. Acknowledgements below acks=all do not count.
+    Sightings of one record at one offset whose promises end at the same time make one promise, which begins with the
+    first of them. A sighting of another record at this offset breaks the promise if it is in force at that time.
+    Acknowledgements below acks=all neither make nor break a promise.
     """
     strong = ~sightings.below_acks_all
     promised = np.flatnonzero(strong & (sightings.end_ns != NOT_PROMISED))
@@ -162,8 +165,8 @@ def _show(log: PartitionLog, sightings: _Sightings, verdict: Verdict, index: int
 DIVERGENT_OFFSET = Definition(
     name=NAME,
     text="Reads, or acknowledgements of committed records, show two different records at one offset of a partition.",
-    levels="A violation among reads and acks=all acknowledgements, if the promise of the earlier one was still in force"
-    " when the later one completed; else permitted.",
+    levels="A violation if both records were read or acknowledged with acks=all, and the promise for the record that"
+    " was shown first was still in force when the other one was shown; else permitted.",
     counted="offsets",
     evidence="the lowest operation that observed a record at the offset, and the lowest that observed another",
     find=find,

@@ -1,4 +1,4 @@
-"""Choice of the newest response, nodes of roles, and the condition for a recovered cluster of several topics."""
+"""Metadata watch: the newest response counts, roles resolve to nodes, and every topic of a cluster must recover."""
 
 from contextlib import nullcontext
 from types import SimpleNamespace
@@ -74,11 +74,11 @@ def test_a_cluster_is_complete_after_a_new_response_of_every_node():
     assert view.is_whole((1, 2), 100) is False
     for node in (1, 2):
         view.update_node(node, 101)
-    assert not view.is_whole((1, 2), 100), "they have responded that they know of no such topic"
+    assert not view.is_whole((1, 2), 100), "the nodes have responded, but without the topic"
     view.update(A0, seen(at_ns=101))
     assert view.is_whole((1, 2), 100)
     view.update(A1, seen(isr=(1, 2), at_ns=101))
-    assert not view.is_whole((1, 2), 100), "a partition that was added is not whole"
+    assert not view.is_whole((1, 2), 100), "a partition that was added has no full ISR"
 
 
 def test_a_cluster_is_whole_if_every_topic_is():

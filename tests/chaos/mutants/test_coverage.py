@@ -1,4 +1,4 @@
-"""Coverage of the attempts, and the order in which they are tried on a mutant."""
+"""Coverage of the attempts to detect mutants, and the order in which they are made for one mutant."""
 
 from chaos.mutants.coverage import Coverage, measure, prioritised
 from chaos.mutants.mutations import Mutant

@@ -1,6 +1,6 @@
 """Zones of a register with unique writes, compared with the depth-first search.
 
-The rows of a conflict, together with the writes of the values that these rows read, must be a violation by themselves.
+If a conflict is found, a history of only its rows and the writes of their values must be a violation, too.
 """
 
 import random
@@ -61,7 +61,7 @@ def compare(seeds: range) -> set[bool]:
         assert (conflict is None) is (verdict is Verdict.OK), f"seed {seed}: {conflict}, the search returns {verdict}"
         seen.add(conflict is None)
         if conflict is not None:
-            # The rows alone, with the writes of the values that they read, are a violation.
+            # A history of only these rows and the writes of their values is a violation, too.
             values = {columns_of(history).value[row] for row in conflict.rows}
             few = [
                 op

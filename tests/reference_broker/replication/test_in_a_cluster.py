@@ -34,7 +34,7 @@ def partition(cluster: Cluster, node: int) -> Any:
 
 
 def state(cluster: Cluster) -> Any:
-    """Return the newest state of the partition that a node has."""
+    """Return the newest of the partition's states in the metadata images of all nodes."""
     known = (node.broker.image.partition(TOPIC, 0) for node in cluster.nodes.values())
     return max(filter(None, known), key=lambda record: record.partition_epoch)
 

@@ -157,7 +157,7 @@ def test_quorum_is_described(tool):
 
 @pytest.fixture
 def reassign(tool, tmp_path):
-    """Return a function that runs kafka-reassign-partitions with replicas by partition of one topic."""
+    """Return a function that runs kafka-reassign-partitions on one topic. `plan` maps its partitions to replicas."""
 
     def run(action, topic, plan, *options):
         moves = [{"topic": topic, "partition": index, "replicas": replicas} for index, replicas in plan.items()]

@@ -1,4 +1,4 @@
-"""Periods and slots of faults in force, compared with the faults in force at every moment."""
+"""Periods in which faults are in force, compared with the faults at every moment; periods cut into time slots."""
 
 from itertools import pairwise
 

@@ -1,4 +1,4 @@
-"""One defect for each invariant, as a replacement of one function, and the faults that reveal it."""
+"""At least one defect for each invariant, as a replacement of one function, and the faults that reveal it."""
 
 import errno
 from collections.abc import Callable
