@@ -1,7 +1,7 @@
 """Requirements of retention: which segments are deleted by size and time, and what stays.
 
-Each script decides the segments of its log by the timestamps of its batches (`segment.ms`), and awaits the deletion.
-The requirements are not applicable to a target that checks its logs only every few minutes.
+The timestamps of a script's batches determine at which batch a new segment begins (`segment.ms`). The script waits for
+the deletion. The requirements are not applicable to a target that checks its logs only every few minutes.
 """
 
 from collections.abc import Sequence
@@ -40,7 +40,7 @@ _JUDGED: Final = (
     | judges("error", "base_offset", of=Produce)
 )
 _COST: Final = 5
-"""A script waits for the next check of the broker."""
+"""Relative duration of a script, which waits for the broker's next check of its logs. An ordinary script has 1."""
 _BATCHES_MAX: Final = 5
 _SEGMENT_MS: Final = 1_000
 _STEP_MS: Final = 10_000

@@ -75,7 +75,7 @@ def judged_groups(log: PartitionLog) -> list[str]:
 
 
 def stale_findings(log: PartitionLog, name: str, found: Callable[[Stale], str], *, lost: bool) -> Iterable[Anomaly]:
-    """Return the findings, with counts of groups and partitions, each at the offset that should have been found.
+    """Return the findings; each counts groups and partitions, each at the offset that should have been found.
 
     :param found: describes what the first fetch found.
     """

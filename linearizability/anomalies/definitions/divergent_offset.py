@@ -48,7 +48,7 @@ class _Sightings:
 
 
 def find(log: PartitionLog) -> Iterable[Anomaly]:
-    """Return the findings; their counts are numbers of offsets."""
+    """Return the findings; each counts offsets."""
     if log.ambiguous:
         return
     sightings = _sightings(log)

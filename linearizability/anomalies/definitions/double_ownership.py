@@ -40,7 +40,7 @@ class Ownership:
 
 
 def find(log: PartitionLog) -> Iterable[Anomaly]:
-    """Return the findings, with counts of groups and generations."""
+    """Return the findings; each counts groups and generations."""
     if log.ambiguous:
         return
     held = _ownerships(log)

@@ -23,7 +23,7 @@ NAME = "duplicate"
 
 
 def find(log: PartitionLog) -> Iterable[Anomaly]:
-    """Return the findings, with counts of records."""
+    """Return the findings; each counts records."""
     if log.ambiguous:
         return
     records, reads = log.records, log.rows.reads

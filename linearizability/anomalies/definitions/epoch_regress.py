@@ -32,7 +32,7 @@ class _Sightings:
 
 
 def find(log: PartitionLog) -> Iterable[Anomaly]:
-    """Return the findings, with counts of offsets. Of each pair of offsets, the higher one is counted."""
+    """Return the findings; each counts offsets. Of each pair of offsets, the higher one is counted."""
     if log.ambiguous:
         return
     seen = _sightings(log)

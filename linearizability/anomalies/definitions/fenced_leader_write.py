@@ -19,7 +19,7 @@ NAME = "fenced-leader-write"
 
 
 def find(log: PartitionLog) -> Iterable[Anomaly]:
-    """Return the findings, with counts of operations. Of each pair, the write in the older epoch is counted."""
+    """Return the findings; each counts operations. Of each pair, the write in the older epoch is counted."""
     if log.ambiguous:
         return
     acked = log.once(acknowledgements)

@@ -14,7 +14,7 @@ NAME = "lost-write"
 
 
 def find(log: PartitionLog) -> Iterable[Anomaly]:
-    """Return the findings, with counts of records."""
+    """Return the findings; each counts records."""
     if log.ambiguous:
         return
     lost = log.once(losses)

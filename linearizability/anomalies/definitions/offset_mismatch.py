@@ -21,7 +21,7 @@ NAME = "offset-mismatch"
 
 
 def find(log: PartitionLog) -> Iterable[Anomaly]:
-    """Return the findings, with counts of records. `loss.judge_pairs` selects the covering reads that are evidence."""
+    """Return the findings; each counts records. `loss.judge_pairs` selects the covering reads that are evidence."""
     if log.ambiguous:
         return
     records, reads = log.records, log.rows.reads

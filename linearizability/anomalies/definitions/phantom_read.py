@@ -13,7 +13,7 @@ NAME = "phantom-read"
 
 
 def find(log: PartitionLog) -> Iterable[Anomaly]:
-    """Return the findings, with counts of records. A read of a failed send is another anomaly (`aborted-read`)."""
+    """Return the findings; each counts records. A read of a failed send is another anomaly (`aborted-read`)."""
     records = log.records
     unsent = records.read & records.valued & (records.send < 0)
     unsent[unsent] = ~np.isin(records.value[unsent], log.explained_values)

@@ -21,7 +21,7 @@ NAME = "poll-regress"
 
 
 def find(log: PartitionLog) -> Iterable[Anomaly]:
-    """Return the findings, with counts of steps back."""
+    """Return the findings; each counts steps back."""
     if log.ambiguous:
         return
     between, inside = log.once(steps_between), log.once(steps_inside)

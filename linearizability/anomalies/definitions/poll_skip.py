@@ -39,7 +39,7 @@ class _Jumps:
 
 
 def find(log: PartitionLog) -> Iterable[Anomaly]:
-    """Return the findings, with counts of jumps."""
+    """Return the findings; each counts jumps."""
     if log.ambiguous:
         return
     records = log.records

@@ -74,7 +74,7 @@ def _opened(log: PartitionLog, operation: Int32s) -> Int64s:
 
 
 def find(log: PartitionLog) -> Iterable[Anomaly]:
-    """Return the findings, with counts of records. Of each pair, the one that was sent later is counted."""
+    """Return the findings; each counts records. Of each pair, the one that was sent later is counted."""
     if log.ambiguous:
         return
     records, operations = log.records, log.rows.operations

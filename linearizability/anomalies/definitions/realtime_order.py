@@ -16,7 +16,7 @@ NAME = "realtime-order"
 
 
 def find(log: PartitionLog) -> Iterable[Anomaly]:
-    """Return the findings, with counts of records. Of each pair of records, the later one is counted.
+    """Return the findings; each counts records. Of each pair of records, the later one is counted.
 
     A pair is a violation if the first record was still promised when the later one was known to be in the log.
     """

@@ -23,7 +23,7 @@ NAME = "reprocessed-input"
 
 
 def find(log: PartitionLog) -> Iterable[Anomaly]:
-    """Return the findings, with counts of input records."""
+    """Return the findings; each counts input records."""
     if not len(log.rows.inputs) or not len(log.context.transactions):
         return
     again = [_processed_again(log, group) for group in judged_groups(log)]

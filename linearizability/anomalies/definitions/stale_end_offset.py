@@ -21,7 +21,7 @@ NAME = "stale-end-offset"
 
 
 def find(log: PartitionLog) -> Iterable[Anomaly]:
-    """Return the findings, with counts of responses."""
+    """Return the findings; each counts responses."""
     states, records = log.rows.states, log.records
     known_ends = np.flatnonzero(log.once(known_end_offsets))
     if log.ambiguous or not len(known_ends):

@@ -130,7 +130,7 @@ def _judge(log: PartitionLog, pairs: Pairs) -> tuple[Flags, Flags]:
 
 
 def find(run: WholeRun) -> Iterable[Anomaly]:
-    """Return the findings, with counts of transactions."""
+    """Return the findings; each counts transactions."""
     rows = run.facts[NAME]
     transaction, missing = rows["transaction"].to_numpy(), rows["skipped_by"].is_valid().to_numpy()
     torn = np.zeros(len(run.context.transactions), np.bool_)

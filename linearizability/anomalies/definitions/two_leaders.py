@@ -15,7 +15,7 @@ NAME = "two-leaders"
 
 
 def find(log: PartitionLog) -> Iterable[Anomaly]:
-    """Return the findings, with counts of leader epochs."""
+    """Return the findings; each counts leader epochs."""
     if log.ambiguous:
         return
     acked = log.once(acknowledgements)

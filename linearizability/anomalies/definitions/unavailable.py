@@ -172,7 +172,7 @@ def _voters(log: PartitionLog) -> pa.Table:
 
 
 def find(run: WholeRun) -> Iterable[Anomaly]:
-    """Return the findings, with counts of outages."""
+    """Return the findings; each counts outages."""
     voters = sorted((row["received_ns"], row["voters"]) for row in run.facts[_QUORUM].to_pylist())
     evidence = [_evidence(row) for row in run.facts[NAME].to_pylist() if _is_connected(voters, row)]
     yield from run_finding(NAME, Verdict.VIOLATION, evidence)

@@ -17,7 +17,7 @@ NAME = "unseen"
 
 
 def find(log: PartitionLog) -> Iterable[Anomaly]:
-    """Return the findings, with counts of records."""
+    """Return the findings; each counts records."""
     if log.ambiguous:
         return
     records, lost = log.records, log.once(losses)

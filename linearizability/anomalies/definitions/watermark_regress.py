@@ -24,7 +24,7 @@ _MARKS: Final = {
 
 
 def find(log: PartitionLog) -> Iterable[Anomaly]:
-    """Return the findings, with counts of responses. Of each pair, the later one is counted."""
+    """Return the findings; each counts responses. Of each pair, the later one is counted."""
     if log.ambiguous:
         return
     states = log.rows.states

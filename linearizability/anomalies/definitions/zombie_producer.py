@@ -45,7 +45,7 @@ class _Uses:
 
 
 def find(run: WholeRun) -> Iterable[Anomaly]:
-    """Return the findings, with counts of operations."""
+    """Return the findings; each counts operations."""
     table = run.transactional
     known = pc.and_(table["ok"], pc.and_(pc.is_valid(table["producer_id"]), pc.is_valid(table["producer_epoch"])))
     acts = pa.chunked_array([pa.array(_acts(table))])
