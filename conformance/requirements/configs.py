@@ -8,13 +8,16 @@ from hypothesis.strategies import SearchStrategy
 from conformance.requirements import rejections, sources
 from conformance.requirements.requirement import KRAFT, Level, Requirement
 from conformance.sequential.check import judges, sequential
+from conformance.sequential.inheritance_rules import TOPIC_PROPERTIES
 from conformance.sequential.model.configs import THROTTLED
 from conformance.sequential.steps import (
+    TOPIC,
     AlterConfigs,
     CreateTopic,
     DescribeConfigs,
     Eventually,
     IncrementalAlterConfigs,
+    On,
     Operation,
     RawRequest,
     ResourceType,
@@ -31,6 +34,19 @@ _ERRORS: Final = judges("errors", of=RawRequest)
 
 _NAMES: Final = ("cleanup.policy", "max.message.bytes", "retention.ms")
 _SHOWN: Final = Eventually(DescribeConfigs(_NAMES))
+_UNSET: Final = "trial-unset"
+
+
+def _with_broker(topic: str) -> Eventually:
+    """Return a description of a topic and of the broker that responds.
+
+    It is repeated while the two differ, because the broker's settings may change between the two descriptions.
+    """
+    return Eventually(On(1, DescribeConfigs(TOPIC_PROPERTIES, topic, broker=1)))
+
+
+_INHERITED: Final = (CreateTopic(_UNSET, configs=()), _with_broker(_UNSET))
+"""A topic that inherits all its settings, unless the broker has other defaults than Kafka (`pinned`)."""
 _SETTINGS: Final = st.sampled_from(
     [("cleanup.policy", "compact"), ("cleanup.policy", "delete"), ("max.message.bytes", "5000"), ("retention.ms", "-1")]
 )
@@ -195,7 +211,8 @@ REQUIREMENTS: Final = (
         id="configs/description-includes-sources",
         level=Level.MUST,
         text="DescribeConfigs returns the requested settings that exist, each with the source of its value and its "
-        "synonyms by precedence down to the default; an unknown topic returns UNKNOWN_TOPIC_OR_PARTITION.",
+        "synonyms by precedence down to the default. An inherited setting has the value, source and synonyms of the "
+        "broker's setting. An unknown topic returns UNKNOWN_TOPIC_OR_PARTITION.",
         sources=(sources.KIP_226, sources.KIP_133),
         check=sequential(
             script(
@@ -212,10 +229,20 @@ REQUIREMENTS: Final = (
                 _SHOWN,
                 DescribeConfigs(_NAMES, topic="trial-none"),
                 DescribeConfigs(_NAMES, resource_type=ResourceType.UNKNOWN),
+                _with_broker(TOPIC),
+                *_INHERITED,
             ),
-            judges("error", "set", "inherited", "synonyms_in_order", of=DescribeConfigs),
+            judges("error", "set", "inherited", "synonyms_in_order", "not_inherited", of=DescribeConfigs),
             cost=2,
         ),
+        needs=_TOPICS,
+    ),
+    Requirement(
+        id="configs/defaults-are-those-of-kafka",
+        level=Level.SHOULD,
+        text="A setting whose source is DEFAULT_CONFIG has the default of Apache Kafka's documentation.",
+        sources=(sources.TOPIC_CONFIGS, sources.KIP_226),
+        check=sequential(script(*_INHERITED), judges("error", "other_defaults", of=DescribeConfigs)),
         needs=_TOPICS,
     ),
 )

@@ -88,6 +88,24 @@ def _ages() -> Steps:
     return st.lists(st.booleans(), min_size=1, max_size=_BATCHES_MAX - 1).map(lambda drawn: produces([True, *drawn]))
 
 
+_MIXED: Final = "trial-mixed"
+
+
+def _expired_after_live() -> tuple[Step, ...]:
+    """Return a log in which an expired segment follows one that is not expired, its cleanup, and all reads.
+
+    Every script has this log, because a broker that deletes up to the last expired segment violates no other one.
+    """
+    begins = (_EXPIRES_MS, _NEVER_EXPIRES_MS, _EXPIRES_MS)
+    return (
+        CreateTopic(_MIXED, configs=_CONFIGS),
+        *(_produce(begin + place * _STEP_MS, topic=_MIXED) for place, begin in enumerate(begins)),
+        _set("retention.ms", _HOUR_MS, _MIXED),
+        AfterCleanup(ListOffsets(EARLIEST, _MIXED)),
+        *(Fetch(offset, _MIXED) for offset in range(len(begins))),
+    )
+
+
 def _set(name: str, value: int, topic: str = TOPIC) -> IncrementalAlterConfigs:
     return IncrementalAlterConfigs(((name, Operation.SET, str(value)),), topic)
 
@@ -169,7 +187,13 @@ REQUIREMENTS: Final = (
         "With cleanup.policy=delete the segments at the start of a log whose largest timestamp is older than "
         "retention.ms are deleted, up to the first segment that is not older. The active segment can be deleted, too, "
         "after a new segment has become active.",
-        (CreateTopic(configs=_CONFIGS), _ages(), _set("retention.ms", _HOUR_MS), *_afterwards()),
+        (
+            *_expired_after_live(),
+            CreateTopic(configs=_CONFIGS),
+            _ages(),
+            _set("retention.ms", _HOUR_MS),
+            *_afterwards(),
+        ),
         sources.RETENTION_MS,
     ),
     _requirement(

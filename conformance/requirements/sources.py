@@ -22,6 +22,9 @@ RECORD_BATCH: Final = Source("Kafka documentation, Record Batch", "https://kafka
 PRODUCER_ACKS: Final = Source(
     "Kafka documentation, Producer Configs, acks", "https://kafka.apache.org/documentation/#producerconfigs_acks"
 )
+TOPIC_CONFIGS: Final = Source(
+    "Kafka documentation, Topic Configs", "https://kafka.apache.org/documentation/#topicconfigs"
+)
 TOPIC_MAX_MESSAGE_BYTES: Final = Source(
     "Kafka documentation, Topic Configs, max.message.bytes",
     "https://kafka.apache.org/documentation/#topicconfigs_max.message.bytes",

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from conformance.sequential.inheritance_rules import BROKER_PROPERTIES
 from conformance.sequential.layout import REQUEST_TIMEOUT_MS, Names, milliseconds
 from conformance.sequential.steps import (
     AlterClientQuotas,
@@ -18,6 +19,7 @@ from conformance.sequential.steps import (
     ElectLeaders,
     IncrementalAlterConfigs,
     ListReassignments,
+    ResourceType,
     Step,
 )
 from fixtures.clients.messages import ApiKey
@@ -75,8 +77,14 @@ def _alter_configs(step: AlterConfigs, names: Names) -> dict[str, Any]:
 
 
 def _describe_configs(step: DescribeConfigs, names: Names) -> dict[str, Any]:
-    resource = _resource(step, names, configuration_keys=step.names)
-    return {"resources": [resource], "include_synonyms": True, "include_documentation": False}
+    resources = [_resource(step, names, configuration_keys=step.names)]
+    if step.broker is not None:
+        name = str(names.broker(step.broker))
+        resources.append({"resource_type": _BROKER, "resource_name": name, "configuration_keys": BROKER_PROPERTIES})
+    return {"resources": resources, "include_synonyms": True, "include_documentation": False}
+
+
+_BROKER: Final = int(ResourceType.BROKER)
 
 
 def _alter_client_quotas(step: AlterClientQuotas, names: Names) -> dict[str, Any]:

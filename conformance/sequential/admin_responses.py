@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from conformance.sequential.inheritance_rules import TOPIC_CONFIG, is_same_value, not_inherited, other_defaults
 from conformance.sequential.response import NO_OPERATIONS, Response, Symbols, error_of, only_partition
 from conformance.sequential.steps import (
     AlterClientQuotas,
@@ -19,11 +20,9 @@ from conformance.sequential.steps import (
     ElectLeaders,
     IncrementalAlterConfigs,
     ListReassignments,
+    ResourceType,
     Step,
 )
-
-_TOPIC_CONFIG: Final = 1
-"""`ConfigSource` of a setting of the topic itself (KIP-226)."""
 
 
 def places(brokers: Sequence[Any], symbols: Symbols) -> tuple[int, ...]:
@@ -110,17 +109,41 @@ def _alter_configs(_step: Step, response: Any, _symbols: Symbols) -> Response:
     return _only_result(response.responses)
 
 
-def _describe_configs(_step: Step, response: Any, _symbols: Symbols) -> Response:
+def _describe_configs(step: DescribeConfigs, response: Any, _symbols: Symbols) -> Response:
+    if step.broker is not None:
+        return _describe_configs_with_broker(response)
     values = _only_result(response.results)
     if values.get("error") != "NONE":
         return values
     configs = sorted(response.results[0].configs, key=lambda config: str(config.name))
-    own = [config for config in configs if config.config_source == _TOPIC_CONFIG]
+    own = [config for config in configs if config.config_source == TOPIC_CONFIG]
     return {
         "error": "NONE",
         "set": tuple((config.name, config.value) for config in own),
         "inherited": tuple(config.name for config in configs if config not in own),
         "synonyms_in_order": all(_synonyms_in_order(config) for config in configs),
+    }
+
+
+def _describe_configs_with_broker(response: Any) -> Response:
+    """Return how the settings of a topic differ from those of the broker.
+
+    If the response has an error for the broker, for instance because the client is not authorised, only the error of
+    the topic's description is returned.
+    """
+    results = {int(result.resource_type): result for result in response.results}
+    if len(response.results) != len(results) or results.keys() != {ResourceType.TOPIC, ResourceType.BROKER}:
+        return {
+            "malformed": f"{len(response.results)} results in the response, where a topic and a broker were requested"
+        }
+    topic, broker = results[ResourceType.TOPIC], results[ResourceType.BROKER]
+    error = error_of(topic.error_code)
+    if error != "NONE" or error_of(broker.error_code) != "NONE":
+        return {"error": error}
+    return {
+        "error": error,
+        "not_inherited": not_inherited(topic.configs, broker.configs),
+        "other_defaults": other_defaults(topic.configs, broker.configs),
     }
 
 
@@ -131,9 +154,10 @@ def _synonyms_in_order(config: Any) -> bool:
     """
     sources = [synonym.source for synonym in config.synonyms]
     if not sources:
-        return bool(config.config_source != _TOPIC_CONFIG)
+        return bool(config.config_source != TOPIC_CONFIG)
     first = config.synonyms[0]
-    return (first.value, first.source) == (config.value, config.config_source) and sources == sorted(sources)
+    is_effective = is_same_value(first.value, config.value) and first.source == config.config_source
+    return is_effective and sources == sorted(sources)
 
 
 def _alter_client_quotas(_step: Step, response: Any, _symbols: Symbols) -> Response:

@@ -315,6 +315,21 @@ def _inherits_all(_request: Any, part: Any) -> Any:
     return altered(part, "configs", lambda config: replace(config, config_source=5))
 
 
+def _keeps_a_day(_request: Any, part: Any) -> Any:
+    """Describe a retention of one day, of topics and brokers alike."""
+    day = {"retention.ms": "86400000", "log.retention.hours": "24"}
+    inherited = {name for name in day if any(each.name == name and each.config_source == 5 for each in part.configs)}
+
+    def change(config: Any) -> Any:
+        if config.name not in inherited:
+            return config
+        value = day[config.name]
+        synonyms = tuple(replace(each, value=value) if each.name == config.name else each for each in config.synonyms)
+        return replace(config, value=value, synonyms=synonyms)
+
+    return altered(part, "configs", change)
+
+
 # --- leaders
 
 
@@ -630,6 +645,7 @@ TAMPERINGS: dict[str, Planted] = {
     "configs/validate-only-changes-nothing": Planted(altered_requests("IncrementalAlterConfigs", _creates_in_earnest)),
     "configs/alter-configs-replaces-all": Planted(altered_requests("AlterConfigs", _only_validates)),
     "configs/description-includes-sources": Planted(altered_responses("DescribeConfigs", _inherits_all)),
+    "configs/defaults-are-those-of-kafka": Planted(altered_responses("DescribeConfigs", _keeps_a_day)),
     "reassignment/replicas-are-moved": Planted(
         altered_requests(
             "AlterPartitionReassignments", lambda request: altered(request, "topics.partitions", _reverses_replicas)

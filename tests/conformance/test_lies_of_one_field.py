@@ -71,6 +71,15 @@ def _source_of_no_synonym(config: Any) -> Any:
     return replace(config, config_source=6) if is_inherited else config
 
 
+def _inherited(name: str, **changes: Any) -> Any:
+    """Return a change of the setting of this name, unless the topic sets it."""
+
+    def change(config: Any) -> Any:
+        return replace(config, **changes) if config.name == name and config.config_source != 1 else config
+
+    return change
+
+
 def _sequence_one_more(batches: list[Any], _request: Any) -> list[Any]:
     return [replace(each, base_sequence=each.base_sequence + 1) if each.producer_id >= 0 else each for each in batches]
 
@@ -111,6 +120,36 @@ LIES = {
     ),
     "source of a setting": Lie(
         "configs/description-includes-sources", configs(_source_of_no_synonym), "synonyms_in_order"
+    ),
+    "inherited value": Lie(
+        "configs/description-includes-sources",
+        configs(_inherited("retention.ms", value="86400000")),
+        "retention.ms 86400000, but log.retention.ms is None, log.retention.minutes is None",
+    ),
+    "inherited source": Lie(
+        "configs/description-includes-sources",
+        configs(_inherited("segment.ms", config_source=3)),
+        "source of segment.ms DYNAMIC_DEFAULT_BROKER_CONFIG, but that of log.roll.ms is DEFAULT_CONFIG",
+    ),
+    "inherited synonyms": Lie(
+        "configs/description-includes-sources",
+        configs(_inherited("index.interval.bytes", synonyms=())),
+        "synonyms of index.interval.bytes [], but those of log.index.interval.bytes are",
+    ),
+    "value of the broker": Lie(
+        "configs/description-includes-sources",
+        configs(_inherited("log.segment.delete.delay.ms", value="1")),
+        "file.delete.delay.ms 60000, but log.segment.delete.delay.ms is 1",
+    ),
+    "default": Lie(
+        "configs/defaults-are-those-of-kafka",
+        configs(_inherited("segment.index.bytes", value="5")),
+        "segment.index.bytes 5 DEFAULT_CONFIG, but the default is 10485760",
+    ),
+    "default of the broker": Lie(
+        "configs/defaults-are-those-of-kafka",
+        configs(_inherited("message.max.bytes", value="1000000")),
+        "message.max.bytes 1000000 DEFAULT_CONFIG, but the default is 1048588",
     ),
     "log start": Lie(
         "offsets/delete-records-moves-log-start",

@@ -71,9 +71,14 @@ def _altered(cluster: ModelCluster, step: IncrementalAlterConfigs | AlterConfigs
 
 
 def describe_configs(cluster: ModelCluster, step: DescribeConfigs) -> Expectation:
-    """Return the topic's own settings with their values, and the names of inherited ones."""
+    """Return the topic's own settings with their values, and the names of inherited ones.
+
+    With the broker's settings, every inherited setting is that of the broker, and every default is Kafka's.
+    """
     if error := _resource_error(cluster, step.resource_type, step.topic):
         return {"error": error}
+    if step.broker is not None:
+        return {"error": "NONE", "not_inherited": (), "other_defaults": ()}
     own = cluster.topics[step.topic].properties
     known = sorted(name for name in step.names if name != "no.such.property")
     return {

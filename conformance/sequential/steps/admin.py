@@ -110,6 +110,8 @@ class DescribeConfigs(Step):
     topic: str = TOPIC
     resource_type: ResourceType = ResourceType.TOPIC
     version: int | None = None
+    broker: int | None = None
+    """The broker whose settings the request describes too. Only this broker does: the step is sent `On` it."""
 
 
 @dataclass(frozen=True, slots=True)
