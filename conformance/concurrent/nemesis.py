@@ -145,12 +145,12 @@ class Nemesis:
         self._await_everywhere(self._condition(move))
 
     def _await_everywhere(self, condition: Callable[[RecordedClient], bool]) -> None:
-        self._wait_for(lambda: all(condition(client) for client in self._available_clients()))
+        self._wait_for(lambda: all(condition(client) for client in self._available_clients()) or None)
 
-    def _wait_for(self, request: Callable[[], Result]) -> Result:
-        """Repeat a request until its result is true, or until the timeout; return the last result."""
+    def _wait_for(self, request: Callable[[], Result | None]) -> Result | None:
+        """Repeat a request until it has a result, or until the timeout; return the result, None if there is none."""
         deadline = self.context.target.transport.monotonic() + AWAIT_TIMEOUT_S
-        while not (result := request()) and self.context.target.transport.monotonic() < deadline:
+        while (result := request()) is None and self.context.target.transport.monotonic() < deadline:
             self.context.target.transport.sleep(_RETRY_BACKOFF_S)
         return result
 
@@ -228,7 +228,7 @@ class Nemesis:
         topic = self.context.topic
         request = administration.reassign(topic, _PARTITION, replicas, timeout_ms=_REQUEST_TIMEOUT_MS)
         self._any_client().administer(request)
-        self._wait_for(lambda: self._any_client().is_reassigning(topic, _PARTITION) is False)
+        self._wait_for(lambda: self._any_client().is_reassigning(topic, _PARTITION) is False or None)
         self._await_everywhere(
             lambda node: any(set(state.isr_nodes) == set(replicas) for state in self._partition(node))
         )
