@@ -66,7 +66,7 @@ class SimulatedDisks:
         return lost
 
     def arm_power_cut(self, node: int, after_changes: int) -> None:
-        """Cut a node's power during the nth change of its disk from now on; at once, if it does not run."""
+        """Cut a node's power during a change of its disk, after this number of changes; at once, if it does not run."""
         machine = self._machines[node]
         if machine.node is None:
             machine.cut_power()
