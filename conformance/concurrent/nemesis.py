@@ -32,7 +32,7 @@ AWAIT_TIMEOUT_S = 30.0
 RESPONSE_TIMEOUT_S = 5.0
 """Timeout of one request; a paused node does not respond."""
 _REQUEST_TIMEOUT_MS = 10_000
-"""Timeout in the request for an election or a reassignment."""
+"""Timeout in the request for an election, a reassignment or a deletion of records."""
 _RETRY_BACKOFF_S = 0.1
 _PARTITION = 0
 
@@ -222,7 +222,7 @@ class Nemesis:
         if leader in self._nodes:
             client = self._client(leader)
             end = client.list_offsets(self.context.topic, _PARTITION).offset
-            client.delete_records(self.context.topic, _PARTITION, end or 0)
+            client.delete_records(self.context.topic, _PARTITION, end or 0, request_timeout_ms=_REQUEST_TIMEOUT_MS)
 
     def _reassign(self, replicas: Sequence[int]) -> None:
         topic = self.context.topic
