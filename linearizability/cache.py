@@ -3,7 +3,8 @@
 A file that is built on this machine (a Go binary or a class archive) differs from one toolchain to the next. So its
 hash cannot be committed, whereas the hash of a downloaded jar can. The build records the SHA-256 of each file in
 `NAME.sha256` beside it, in the format of `sha256sum`. Before each use the files are compared with that record. A file
-is rejected if it is a symbolic link, belongs to another user, or can be written by every user.
+is rejected if it is a symbolic link, belongs to another user, or can be written by a group or by every user. The
+permission of others to write is removed when a file is moved into the cache, so that the umask does not matter.
 """
 
 import fcntl
@@ -15,6 +16,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+_WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
+
 
 def cache_directory() -> Path:
     """Return `$XDG_CACHE_HOME/kafkatrial`, or `~/.cache/kafkatrial`. It need not exist."""
@@ -24,8 +27,10 @@ def cache_directory() -> Path:
 
 def move_into_cache(built: Path, final: Path) -> None:
     """Move a file or directory that was just built to its place in the cache, and record its hashes. Raises OSError."""
-    for path in (built, *(built.rglob("*") if built.is_dir() else ())):
-        path.chmod(stat.S_IMODE(path.stat().st_mode) & ~(stat.S_IWGRP | stat.S_IWOTH))
+    for path in (final.parent, built, *(built.rglob("*") if built.is_dir() else ())):
+        mode = path.stat().st_mode
+        if mode & _WRITABLE_BY_OTHERS:
+            path.chmod(stat.S_IMODE(mode) & ~_WRITABLE_BY_OTHERS)
     record = built.with_name(built.name + ".sha256")
     record.write_text(_hashes(built))
     record.chmod(0o644)
@@ -97,4 +102,4 @@ def _why_changeable(path: Path) -> str | None:
     status = path.stat()
     if status.st_uid not in (os.geteuid(), 0):
         return f"{path} belongs to another user"
-    return f"{path} can be written by every user" if status.st_mode & stat.S_IWOTH else None
+    return f"{path} can be written by other users" if status.st_mode & _WRITABLE_BY_OTHERS else None

@@ -8,6 +8,7 @@ from typing import Final
 
 from chaos.simulation.simulated_links import SimulatedLinks
 from chaos.simulation.simulated_processes import MachineProcesses
+from fixtures.clock.drifts import Drifts
 from fixtures.disk.faults import DiskFault, DiskOperation, PowerLoss, Unflushed
 from fixtures.targets.controls import RequestControl, ResourceControl
 from fixtures.targets.target import TargetError
@@ -66,7 +67,7 @@ class SimulatedDisks:
         return lost
 
     def arm_power_cut(self, node: int, after_changes: int) -> None:
-        """Cut a node's power during the nth change of its disk from now on; at once, if it does not run."""
+        """Cut a node's power during a change of its disk, after this number of changes; at once, if it does not run."""
         machine = self._machines[node]
         if machine.node is None:
             machine.cut_power()
@@ -104,7 +105,7 @@ class SimulatedClocks:
 
     def __init__(self, cluster: SimulatedCluster) -> None:
         self._machines = cluster.machines
-        self._rates_ppm: defaultdict[int, dict[object, int]] = defaultdict(dict)
+        self._drifts: defaultdict[int, Drifts] = defaultdict(Drifts)
 
     @contextmanager
     def jump(self, node: int, by_ms: int) -> Iterator[None]:
@@ -116,12 +117,11 @@ class SimulatedClocks:
     @contextmanager
     def drift(self, node: int, rate_ppm: int) -> Iterator[None]:
         """Change the rate of both clocks of a node inside the context, in millionths; negative: slower."""
-        rates_ppm, drift = self._rates_ppm[node], object()
-        rates_ppm[drift] = rate_ppm
-        self._machines[node].drift_clock(rate_ppm)
-        yield
-        del rates_ppm[drift]
-        self._machines[node].drift_clock(next(reversed(rates_ppm.values()), 0))
+        drifts = self._drifts[node]
+        with drifts.add(rate_ppm):
+            self._machines[node].drift_clock(drifts.rate_ppm)
+            yield
+        self._machines[node].drift_clock(drifts.rate_ppm)
 
     @property
     def residue(self) -> tuple[str, ...]:

@@ -32,7 +32,7 @@ AWAIT_TIMEOUT_S = 30.0
 RESPONSE_TIMEOUT_S = 5.0
 """Timeout of one request; a paused node does not respond."""
 _REQUEST_TIMEOUT_MS = 10_000
-"""Timeout in the request for an election or a reassignment."""
+"""Timeout in the request for an election, a reassignment or a deletion of records."""
 _RETRY_BACKOFF_S = 0.1
 _PARTITION = 0
 
@@ -145,12 +145,12 @@ class Nemesis:
         self._await_everywhere(self._condition(move))
 
     def _await_everywhere(self, condition: Callable[[RecordedClient], bool]) -> None:
-        self._wait_for(lambda: all(condition(client) for client in self._available_clients()))
+        self._wait_for(lambda: all(condition(client) for client in self._available_clients()) or None)
 
-    def _wait_for(self, request: Callable[[], Result]) -> Result:
-        """Repeat a request until its result is true, or until the timeout; return the last result."""
+    def _wait_for(self, request: Callable[[], Result | None]) -> Result | None:
+        """Repeat a request until it has a result, or until the timeout; return the result, None if there is none."""
         deadline = self.context.target.transport.monotonic() + AWAIT_TIMEOUT_S
-        while not (result := request()) and self.context.target.transport.monotonic() < deadline:
+        while (result := request()) is None and self.context.target.transport.monotonic() < deadline:
             self.context.target.transport.sleep(_RETRY_BACKOFF_S)
         return result
 
@@ -222,13 +222,13 @@ class Nemesis:
         if leader in self._nodes:
             client = self._client(leader)
             end = client.list_offsets(self.context.topic, _PARTITION).offset
-            client.delete_records(self.context.topic, _PARTITION, end or 0)
+            client.delete_records(self.context.topic, _PARTITION, end or 0, request_timeout_ms=_REQUEST_TIMEOUT_MS)
 
     def _reassign(self, replicas: Sequence[int]) -> None:
         topic = self.context.topic
         request = administration.reassign(topic, _PARTITION, replicas, timeout_ms=_REQUEST_TIMEOUT_MS)
         self._any_client().administer(request)
-        self._wait_for(lambda: self._any_client().is_reassigning(topic, _PARTITION) is False)
+        self._wait_for(lambda: self._any_client().is_reassigning(topic, _PARTITION) is False or None)
         self._await_everywhere(
             lambda node: any(set(state.isr_nodes) == set(replicas) for state in self._partition(node))
         )

@@ -90,7 +90,7 @@ def program(script: Script, *, requirement: str, target: str, nodes: int) -> str
 
 
 def show(script: Script, *, requirement: str, target: str, nodes: int) -> None:
-    """Run a printed program: exit with 1 if a response is not as expected, with 0 if all are.
+    """Run a printed program: exit with 1 if a response is not as expected or the target goes down, with 0 otherwise.
 
     If the script cannot run, print the reason in one line to standard error, and exit with the same code
     as the commands of kafkatrial.
@@ -108,10 +108,20 @@ def show(script: Script, *, requirement: str, target: str, nodes: int) -> None:
 
 
 def _show_on(target: Target, script: Script, requirement: str) -> int:
-    """Print each step with its response; return the number of fields that are not as expected."""
+    """Print each step with its response; return the number of fields that are not as expected.
+
+    If the target goes down during a step, print this step and the reason; that counts as one field.
+    """
     print(f"{requirement} on {target.name}")  # noqa: T201 - a program's output
     with Session(target, f"repro-{time.time_ns():x}") as session:
-        responses, expectations = session.run(script), expected(session.pinned(script))
+        try:
+            responses = session.run(script)
+        except TargetDown as down:
+            if down.step is None:
+                raise
+            print(f"{down.step + 1}. {source(script.steps[down.step])}\n   ! the broker went down: {down}")  # noqa: T201
+            return 1
+        expectations = expected(session.pinned(script))
     print("\n".join(transcript(script, responses, expectations)))  # noqa: T201
     return sum(len(mismatches(*pair)) for pair in zip(expectations, responses, strict=True))
 

@@ -59,7 +59,7 @@ def install(
 
 
 def _install_spark() -> ExitCode:
-    """Create the class data archive that halves the start of Spark's JVM; PySpark itself is installed by pip."""
+    """Create the class data archive that halves the start time of a Spark session; pip installs PySpark itself."""
     from reports.spark.archive import make_archive
 
     typer.echo(f"the class data archive of Spark is {make_archive()}")

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.sampled(2)
 pytest_plugins = ["pytester"]
 
 CHILD = """
-import json, os, sys, time
+import json, os, signal, sys, time
 
 words = sys.argv[1:]
 with open("child.log", "a") as log:
@@ -44,11 +44,22 @@ for name, standing in script["verdicts"].items():
         if standing == "hang":
             open("pid", "w").write(str(os.getpid()))
             time.sleep(60)
+        if standing == "hang in the last target":
+            for target in targets[:-1]:
+                send(event="requirement-judged", requirement=name, target=target, **fields, standing="ok")
+            open("pid", "w").write(str(os.getpid()))
+            time.sleep(60)
         if standing == "die":
             print("kafkatrial: b1 ended by itself", file=sys.stderr)
             sys.exit(3)
         for target in targets:
             send(event="requirement-judged", requirement=name, target=target, **fields, standing=standing)
+if "report" in script:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("interrupted"))
+    open("pid", "w").write(str(os.getpid()))
+    while not os.path.exists("may-report"):
+        time.sleep(0.05)
+    open("report", "w").write("whole")
 """
 
 CONFTEST = """
@@ -209,18 +220,87 @@ def test_markers_are_registered_once(project):
     assert {"conformance", "chaos", "simulation"} <= set(names)
 
 
-def test_an_interrupted_session_ends_the_child(project):
-    pytester = project({"a/b": "hang"})
-    command = [sys.executable, "-m", "pytest", "-m", "conformance", "-p", "no:cacheprovider"]
-    session = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True, cwd=pytester.path)
+def start(pytester, *words):
+    """Start a session with requirements; return its process when the child has written its pid."""
+    command = [sys.executable, "-m", "pytest", "-m", "conformance", "-v", "-p", "no:cacheprovider", *words]
+    session = subprocess.Popen(
+        command,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},  # so that a result can be read while the session runs
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        cwd=pytester.path,
+    )
     while not Path("pid").exists() or not Path("pid").read_text():
         assert session.poll() is None
         time.sleep(0.05)
+    return session
+
+
+def read_until(session, text):
+    """Return the output of a session up to this text, which need not end a line."""
+    output = ""
+    while text not in output:
+        character = session.stdout.read(1)
+        assert character, output
+        output += character
+    return output
+
+
+def child_has_ended():
+    try:
+        os.kill(int(Path("pid").read_text()), 0)
+    except ProcessLookupError:
+        return True
+    return False
+
+
+def test_an_interrupted_session_ends_the_child(project):
+    session = start(project({"a/b": "hang"}))
     session.send_signal(signal.SIGINT)
     session.communicate(timeout=60)
     assert session.returncode == 2
-    with pytest.raises(ProcessLookupError):
-        os.kill(int(Path("pid").read_text()), 0)
+    assert child_has_ended()
+
+
+def test_a_session_that_is_interrupted_in_the_last_target_ends_the_child_and_keeps_the_results(project):
+    pytester = project({"a/b": "hang in the last target"})
+    session = start(pytester, "--target", "x", "--target", "y")
+    output = read_until(session, "a/b[x] PASSED")
+    session.send_signal(signal.SIGINT)
+    output += session.communicate(timeout=60)[0]
+    assert session.returncode == 2
+    assert child_has_ended()
+    assert "1 passed" in output
+    assert "kafkatrial report: the-run/report.html" in output
+
+
+WAIT_IS_NOTED = """
+import pathlib, subprocess
+
+wait = subprocess.Popen.wait
+
+
+def noted(self, timeout=None):
+    if timeout is not None:
+        pathlib.Path("waiting").touch()
+    return wait(self, timeout)
+
+
+subprocess.Popen.wait = noted
+"""
+
+
+def test_a_child_that_has_judged_the_last_target_is_not_interrupted_while_it_writes_its_report(project):
+    session = start(project({"a/b": "ok"}, conftest=WAIT_IS_NOTED, report=True), "--target", "x", "--target", "y")
+    while not Path("waiting").exists():
+        assert session.poll() is None
+        time.sleep(0.05)
+    Path("may-report").touch()
+    output = session.communicate(timeout=60)[0]
+    assert session.returncode == 0, output
+    assert Path("report").read_text() == "whole"
+    assert child_has_ended()
 
 
 def test_the_plugin_alone_imports_nothing_of_the_suite(project):

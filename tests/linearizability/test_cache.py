@@ -37,7 +37,10 @@ def test_directory_is_accepted_unchanged_and_replaced_as_a_whole(tmp_path):
         lambda final: (final / "Link.class").symlink_to("One.class"),
         lambda final: record_of(final).unlink(),
         lambda final: record_of(final).chmod(0o666),
+        lambda final: record_of(final).chmod(0o664),
         lambda final: final.chmod(0o777),
+        lambda final: final.chmod(0o775),
+        lambda final: final.parent.chmod(0o775),
     ],
 )
 def test_a_changed_directory_is_rejected(tmp_path, change):
@@ -50,8 +53,10 @@ def test_permissions_of_other_users_are_removed(tmp_path):
     draft = tmp_path / "draft"
     draft.touch()
     draft.chmod(0o777)
+    tmp_path.chmod(0o775)  # as mkdir does with umask 002
     move_into_cache(draft, tmp_path / "final")
-    assert (tmp_path / "final").stat().st_mode & 0o777 == 0o755
+    assert [path.stat().st_mode & 0o777 for path in (tmp_path / "final", tmp_path)] == [0o755] * 2
+    assert rejection_reason(tmp_path / "final") is None
 
 
 def test_a_missing_file_is_rejected_with_a_reason(tmp_path):

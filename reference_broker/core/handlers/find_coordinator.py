@@ -6,7 +6,8 @@ Follows: kafka.server.KafkaApis (KIP-699).
   several keys (KIP-699).
 - COORDINATOR_NOT_AVAILABLE(15) if that partition has no live leader, or if the topic does not exist; the topic is
   then created.
-- Another key type: INVALID_REQUEST(42).
+- Another key type: INVALID_REQUEST(42). If Kafka does not know the type, the whole request fails, and each key has the
+  error's message (`FindCoordinatorRequest.getErrorResponse`).
 
 Gaps: transactions (key type 1) and share groups (2) are INVALID_REQUEST(42).
 """
@@ -23,6 +24,8 @@ from reference_broker.protocol.errors import ErrorCode
 from reference_broker.protocol.steps import Pace, Steps
 
 _GROUP = 0
+_KNOWN_KEY_TYPES = range(3)
+"""Groups, transactions and share groups (Kafka's `CoordinatorType`)."""
 _SEVERAL_VERSION = 4
 _CHARACTERS_PER_ELEMENT = 256
 """Length of a key whose hash takes as long as the rest of the lookup; longer keys count as several elements."""
@@ -34,7 +37,7 @@ _MESSAGES = {
         " an incompatible broker. See the broker logs for more details."
     ),
 }
-"""Kafka's error messages; from version 4 they are empty."""
+"""Kafka's error messages; from version 4 they are empty, unless the key type is unknown."""
 
 
 def handle(broker: Broker, request: Request, now: Now) -> Steps[Any]:
@@ -45,12 +48,14 @@ def handle(broker: Broker, request: Request, now: Now) -> Steps[Any]:
     if request.api_version < _SEVERAL_VERSION:
         found = _find(broker, brokers, key_type, body.key, now)
         return new.FindCoordinatorResponse(error_message=_MESSAGES[found["error_code"]], **found)
+    message = "" if key_type in _KNOWN_KEY_TYPES else _MESSAGES[ErrorCode.invalid_request]
     coordinators = []
     pace = Pace()
     for key in body.coordinator_keys:
         if pace.is_due():
             yield
-        coordinators.append(new.Coordinator(key=key, error_message="", **_find(broker, brokers, key_type, key, now)))
+        found = _find(broker, brokers, key_type, key, now)
+        coordinators.append(new.Coordinator(key=key, error_message=message, **found))
         pace.elements += len(key) // _CHARACTERS_PER_ELEMENT
     return new.FindCoordinatorResponse(coordinators=tuple(coordinators))
 

@@ -299,3 +299,11 @@ def test_nodes_that_are_down_are_not_waited_for(target, slow_nodes):
 def test_a_leader_without_a_known_epoch_is_queried_until_it_has_one(target, slow_nodes):
     make(target, ProbeLeaderEpochs(LEADER))
     assert slow_nodes[2].probes == [(3, "in_old_epoch"), (5, "in_epoch_to_come")]
+
+
+def test_a_leader_in_its_first_epoch_is_queried_once_and_gets_no_probes(target, slow_nodes):
+    slow_nodes[2].list_offsets = lambda topic, partition: queried.append(topic) or SimpleNamespace(leader_epoch=0)
+    queried = []
+    make(target, ProbeLeaderEpochs(LEADER))
+    assert len(queried) == 1
+    assert slow_nodes[2].probes == []

@@ -3,12 +3,14 @@
 import ast
 import subprocess
 import sys
+from contextlib import nullcontext
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import chaos.targets  # noqa: F401 - registers kinds
+from conformance.sequential import program as program_module
 from conformance.sequential import steps
 from conformance.sequential.program import program, source
 from conformance.sequential.steps import (
@@ -30,6 +32,7 @@ from conformance.sequential.steps import (
 )
 from conformance.sequential.strategies import batches, many, producer, produces, script, several
 from fixtures.targets.catalogue import target_kinds
+from tests.conformance.tampering_proxy import TamperingProxy, api
 
 NAMES = {name: getattr(steps, name) for name in steps.__all__}
 
@@ -101,6 +104,25 @@ def test_a_program_has_the_same_kinds_of_targets_as_a_run(tmp_path):
     ran = subprocess.run([sys.executable, path], capture_output=True, text=True, check=False)
     known = ran.stderr.partition("(known: ")[2].partition(")")[0].split(", ")
     assert set(known) == {row.kind for row in target_kinds()} >= {"simulation", "defective", "reference"}
+
+
+def test_a_program_whose_script_ends_the_broker_exits_with_1(broker, monkeypatch, capsys):
+    def ends(request, forward):
+        if api(request) != "Fetch":
+            return forward(request)
+        proxy.__exit__()
+        return None
+
+    proxy = TamperingProxy(broker, ends).__enter__()
+    monkeypatch.setattr(program_module, "target_of_program", lambda *_, **__: nullcontext(proxy))
+    monkeypatch.setattr("conformance.sequential.session.READY_TIMEOUT_S", 1.0)
+    monkeypatch.setattr(sys, "argv", ["repro.py"])
+    with pytest.raises(SystemExit) as ended:
+        program_module.show(SCRIPT, requirement="a/b", target="reference", nodes=1)
+    assert ended.value.code == 1
+    *_, step, reason = capsys.readouterr().out.splitlines()
+    assert step == "3. Fetch()"
+    assert reason.startswith("   ! the broker went down: ")
 
 
 def test_a_program_without_its_target_fails_with_one_line(tmp_path):

@@ -172,6 +172,22 @@ def test_the_coordinator(broker):
     assert (rejected.error_code, rejected.node_id) == (ErrorCode.invalid_request, -1)
 
 
+@pytest.mark.parametrize("key_type", [-1, 3, 100])
+def test_an_unknown_key_type_is_rejected_with_the_message_of_its_error(broker, key_type):
+    old = broker.request("FindCoordinator", 3, key="g", key_type=key_type)
+    new = broker.request("FindCoordinator", 4, key_type=key_type, coordinator_keys=["g", "h"]).coordinators
+    assert [found.key for found in new] == ["g", "h"]
+    for found in (old, *new):
+        assert (found.error_code, found.node_id, found.host, found.port) == (ErrorCode.invalid_request, -1, "", -1)
+        assert found.error_message.startswith("This most likely occurs because of a request being malformed")
+
+
+def test_keys_of_a_known_type_have_no_message(broker):
+    for key_type in (0, 1):
+        [found] = broker.request("FindCoordinator", 4, key_type=key_type, coordinator_keys=["g"]).coordinators
+        assert found.error_message == ""
+
+
 def test_no_coordinator_while_its_topic_cannot_be_created():
     broker = ScriptedBroker(offsets_topic_replication_factor="3")
     for _ in range(3):
