@@ -10,6 +10,7 @@ import pytest
 from kio.index import load_payload_module
 from kio.static.constants import EntityType
 
+from conformance.sequential.check import judges
 from conformance.sequential.field_rules import invalid_fields
 from conformance.sequential.judging import judge
 from conformance.sequential.raw_responses import raw_response
@@ -156,6 +157,6 @@ def test_sessions_and_committed_reads_have_their_fields():
 def test_invalid_fields_are_a_violation_where_they_are_judged(judged, verdict):
     step = RawRequest(ApiKey.METADATA, {}, (), distinct=True)
     response = raw_response(step, replace(metadata(), controller_id=UNKNOWN), ScriptSymbols("run", BROKERS))
-    finding = judge(Script((step,)), [response], {RawRequest: frozenset({judged})})
+    finding = judge(Script((step,)), [response], judges(judged, of=RawRequest))
     assert finding.verdict is verdict
     assert ("controller_id 77" in finding.reason) is (verdict is Verdict.VIOLATION)

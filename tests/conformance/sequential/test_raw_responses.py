@@ -11,6 +11,7 @@ from kio.schema.delete_topics.v6.response import DeleteTopicsResponse
 from kio.schema.describe_cluster.v1.response import DescribeClusterResponse
 from kio.schema.heartbeat.v4.response import HeartbeatResponse
 
+from conformance.sequential.check import judges
 from conformance.sequential.judging import Rank, deviations, judge
 from conformance.sequential.raw_responses import raw_response
 from conformance.sequential.steps import ApiKey, RawRequest, Script
@@ -26,7 +27,7 @@ STEP = RawRequest(
     distinct=True,
     names=("trial-none",),
 )
-JUDGED = {RawRequest: frozenset({"errors", "names", "has_elements"})}
+JUDGED = judges("errors", "names", "has_elements", of=RawRequest)
 
 
 def response_to(step, *topics):
