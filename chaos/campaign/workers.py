@@ -4,12 +4,14 @@ Scheduling has no influence on results: the same items give the same results, in
 workers. Items are handed out in their order and not far ahead of the first one without a result, so neither a long
 range nor a slow item fills the memory. A worker is replaced by a new process after a number of items.
 
+An item takes too long if its worker has used more processor time than the limit. So a busy machine, or Ctrl-Z, fails no
+item. A worker that is blocked uses no processor time: it is given up after `_BLOCKED_FACTOR` times the limit.
+
 No worker outlives its parent, and all workers end when the generator of results is closed. Workers block SIGINT: Ctrl-C
 interrupts only the parent, which still returns the results that it has received.
 """
 
 import itertools
-import math
 import multiprocessing
 import os
 import signal
@@ -24,6 +26,8 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any, Final, Generic, TypeVar
 
+import psutil
+
 from linearizability.isolated_python import isolate_children
 
 A = TypeVar("A")
@@ -32,6 +36,8 @@ T = TypeVar("T")
 AHEAD_PER_WORKER: Final = 32
 RECYCLED_AFTER: Final = 5_000
 _END_TIMEOUT_S: Final = 5.0
+_CHECK_PERIOD_S: Final = 1.0
+_BLOCKED_FACTOR: Final = 20
 _NO_ITEM: Final = object()
 
 
@@ -44,7 +50,7 @@ class Job(Generic[A, T]):
     """Work of the workers. Functions that run in a worker must be picklable.
 
     :param work: function that a worker runs for each item.
-    :param limit_s: maximum time of an item; after it the worker process is killed.
+    :param limit_s: maximum processor time of an item, in seconds; after it the worker process is killed.
     :param overdue: returns the result of an item that took longer.
     :param died: returns the result of an item whose process died with an exit code; if it is None, the death is a
         `WorkerError`.
@@ -87,10 +93,31 @@ class _Worker:
     place: int | None = None
     """Index of its item in the order of results; None while it is idle."""
     item: Any = None
-    since_s: float = math.inf
-    """Start time of the item; infinite while the process is still starting."""
     is_ready: bool = False
+    """Whether the process has started."""
     done: int = 0
+    waited_s: float = 0.0
+    """Time since the start of the item, without the time for which the parent was stopped."""
+    processor_s: float = 0.0
+    """Processor time of the process at the start of the item."""
+
+    def begin(self) -> None:
+        """Measure the time of an item from now on."""
+        self.waited_s, self.processor_s = 0.0, self._processor_s()
+
+    def is_overdue(self, limit_s: float) -> bool:
+        """Whether the item has taken too long."""
+        if self.waited_s < limit_s:
+            return False
+        return self._processor_s() - self.processor_s >= limit_s or self.waited_s >= _BLOCKED_FACTOR * limit_s
+
+    def _processor_s(self) -> float:
+        """Return the processor time of the process; 0 if it has ended, which its connection shows."""
+        try:
+            times = psutil.Process(self.process.pid).cpu_times()
+        except psutil.NoSuchProcess:
+            return 0.0
+        return float(times.user + times.system)
 
     def end(self) -> None:
         self.connection.close()
@@ -137,7 +164,7 @@ class _Pool(Generic[A, T]):
                 return
             worker = idle.pop() if idle else self._start()
             worker.place, worker.item = next(self.places), item
-            worker.since_s = time.monotonic() if worker.is_ready else math.inf
+            worker.begin()
             worker.connection.send(worker.item)
             busy.append(worker)
             ahead += 1
@@ -159,14 +186,15 @@ class _Pool(Generic[A, T]):
 
     def _await(self, busy: list[_Worker]) -> None:
         """Receive results, and give up items that take too long."""
-        limit_s = self.job.limit_s
-        first_due_s = min(worker.since_s for worker in busy) + limit_s
-        timeout_s = None if first_due_s == math.inf else max(0.0, first_due_s - time.monotonic())
-        ready = wait([worker.connection for worker in busy], timeout_s)
+        began_s = time.monotonic()
+        ready = wait([worker.connection for worker in busy], _CHECK_PERIOD_S)
+        passed_s = min(time.monotonic() - began_s, 2 * _CHECK_PERIOD_S)
         for worker in busy:
             if worker.connection in ready:
                 self._take(worker)
-            elif time.monotonic() - worker.since_s >= limit_s:
+                continue
+            worker.waited_s += passed_s
+            if worker.is_ready and worker.is_overdue(self.job.limit_s):
                 self._conclude(worker, self.job.overdue(worker.item))
                 self._replace(worker)
 
@@ -185,7 +213,8 @@ class _Pool(Generic[A, T]):
         if failed is not None:
             raise WorkerError(f"{self.job.name(worker.item)}: {failed}")
         if not worker.is_ready:
-            worker.is_ready, worker.since_s = True, time.monotonic()
+            worker.is_ready = True
+            worker.begin()
             return
         self._conclude(worker, value)
         worker.done += 1

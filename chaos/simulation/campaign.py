@@ -154,4 +154,4 @@ def _overdue(seed: int) -> SeedRan:
 
 
 def _endless() -> str:
-    return f"the trial has not ended after {SEED_SECONDS_MAX:.0f} s of real time"
+    return f"the trial has not ended after {SEED_SECONDS_MAX:.0f} s of processor time"

@@ -50,6 +50,20 @@ class Noting:
         return number
 
 
+def stop_and_square(number):
+    """Square a number; 1 stops the process, which another one continues after 1.5 s."""
+    if number == 1:
+        subprocess.Popen(["/bin/sh", "-c", f"sleep 1.5; kill -CONT {os.getpid()}"])
+        os.kill(os.getpid(), signal.SIGSTOP)
+    return number * number, os.getpid()
+
+
+def spin(number):
+    """Never end."""
+    while True:
+        number += 1
+
+
 def squares(work, numbers, *, workers=2, **arguments):
     settings = {"limit_s": 60, "overdue": lambda number: (-number, 0)} | arguments
     return in_order(Job(work, **settings), iter(numbers), workers)
@@ -77,8 +91,17 @@ def test_an_endless_range_is_read_only_as_far_as_needed():
 
 
 def test_an_item_that_takes_too_long_is_cancelled_and_the_rest_continues():
-    results = list(squares(Squares(stuck=3), range(8), limit_s=1.5))
+    results = list(squares(Squares(stuck=3), range(8), limit_s=0.2))
     assert [square for square, _ in results] == [0, 1, 4, -3, 16, 25, 36, 49]
+
+
+def test_an_item_that_uses_too_much_processor_time_is_cancelled():
+    assert list(squares(spin, [3], limit_s=0.5)) == [(-3, 0)]
+
+
+def test_an_item_whose_process_is_stopped_for_longer_than_the_limit_is_not_cancelled():
+    results = list(squares(stop_and_square, range(3), workers=1, limit_s=1.0))
+    assert [square for square, _ in results] == [0, 1, 4]
 
 
 def test_a_worker_is_replaced_after_a_number_of_items():
