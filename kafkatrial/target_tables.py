@@ -47,7 +47,7 @@ def render_probe(facts: BrokerFacts) -> RenderableType:
     """Return the response of a broker to `targets probe`."""
     has_controller = facts.controller_id is not None and facts.controller_id >= 0
     controller = f"node {facts.controller_id}" if has_controller else "unknown"
-    head = Text(f"cluster {facts.cluster_id or 'without an id'}, controller {controller}")
+    head = Text(f"cluster {in_cell(facts.cluster_id or 'without an id')}, controller {controller}")
     nodes = plain_table("Node", "Address")
     for node in facts.brokers:
         nodes.add_row(str(node.id), in_cell(f"{node.host}:{node.port}"))

@@ -24,7 +24,8 @@ _RESTARTING: Final = re.compile(
     r"kill|crash|shut|down|power|wipe|memory|oom|restart|reboot|upgrade|terminat", re.IGNORECASE
 )
 _SLOW: Final = re.compile(r"slow|delay|latency|stall|hang", re.IGNORECASE)
-_NODE: Final = re.compile(r"(?:node|broker|kafka|replica|b)?[-_: ]?(\d+)", re.IGNORECASE)
+_NODE: Final = re.compile(r"(?:node|broker|kafka|replica|b)?[-_: ]?(\d{1,10})", re.IGNORECASE)
+"""A node id has at most ten digits. `int` rejects texts of thousands of digits."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ TIMES_MS: Final = {
 SPARE_NS: Final = 30_000_000_000
 BEGINNING_NS: Final = -(2**63)
 """The begin of the first period: before every time."""
-_ARROW: Final = re.compile(r"\s*-+>\s*")
+_ARROW: Final = re.compile(r"(?<!-)-+>")
 _CLIENTS: Final = re.compile(r"\bclients?\b")
 Nodes = frozenset[int] | None
 """Some nodes; None is every node."""

@@ -12,6 +12,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from linearizability.printable import cut
 from reports.jobs.definition import SECOND_NS
 
 NONE: Final = "none"
@@ -48,8 +49,8 @@ class Period:
 
     @property
     def label(self) -> str:
-        """The kinds joined by +: `cut+kill`."""
-        return "+".join(sorted(self.kinds))
+        """The kinds joined by +: `cut+kill`. A long text is cut, because many rows have it."""
+        return cut("+".join(sorted(self.kinds)))
 
 
 def periods_of(faults: Sequence[Fault], end_ns: int) -> list[Period]:
@@ -100,7 +101,7 @@ def label_within(periods: Sequence[Period], begin_ns: int, end_ns: int) -> str:
     kinds: set[str] = set()
     for period in _overlapping(periods, begin_ns, end_ns):
         kinds |= period.kinds
-    return "+".join(sorted(kinds)) or NONE
+    return cut("+".join(sorted(kinds))) or NONE
 
 
 def _overlapping(periods: Sequence[Period], begin_ns: int, end_ns: int) -> Iterator[Period]:

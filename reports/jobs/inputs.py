@@ -21,6 +21,7 @@ from linearizability.history.errors import HistoryError, NotARunError
 from linearizability.history.reader import History, open_history
 from linearizability.history.run import RUN_FILE, RunInfo
 from linearizability.history.schema import SCHEMAS
+from linearizability.printable import cut
 
 _COMPARED: Final = 2
 """Up to this number of runs, the report compares them; more runs are shown as a trend."""
@@ -81,7 +82,8 @@ def _opened(number: int, run_dir: Path, name: str, scratch: Path) -> Run:
     if history.is_absent("operations"):
         raise HistoryError(f"{run_dir}: nothing to report: its history has no operations (yet)")
     files = {table: tuple(_exact(history, table, scratch)) for table in SCHEMAS}
-    return Run(number, run_dir, name or history.run.run_id, history, files, _started_ms(run_dir, files["records"]))
+    name = cut(name or history.run.run_id)  # every row of the report's tables has it
+    return Run(number, run_dir, name, history, files, _started_ms(run_dir, files["records"]))
 
 
 def _started_ms(run_dir: Path, records: Sequence[Path]) -> int:

@@ -87,3 +87,10 @@ def test_a_probe(controller, word):
     assert text.startswith(f"cluster abc, controller {word}")
     assert [line.split() for line in text.splitlines()][-1] == ["Fetch", "4-17"]
     assert "127.0.0.1:9092" in text
+
+
+def test_a_hostile_probe():
+    facts = BrokerFacts({"Fetch": (4, 17)}, "\a\x1b[31m\nforged line " + "c" * 20_000, 1, ())
+    first, *others = as_text(render_probe(facts)).splitlines()
+    assert first == r"cluster \x07\x1b[31m\nforged line"
+    assert sum(map(len, others)) < 5_000

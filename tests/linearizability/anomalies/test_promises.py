@@ -2,6 +2,8 @@
 
 import pytest
 
+from linearizability.anomalies.faults import Fault
+from linearizability.anomalies.settings import Settings
 from linearizability.check import judge
 from linearizability.judgement import Verdict
 from tests.linearizability.anomalies.histories import TOPIC, Tables
@@ -46,6 +48,42 @@ def lost(tmp_path, *, faults=(), settings=None, cluster=None, isr=(), acks=-1, r
 def test_faults_without_data_loss_permit_no_loss(tmp_path, kind, argument):
     faults = [(kind, str(node), argument, 200 + node, 300) for node in (1, 2, 3)]
     assert lost(tmp_path, faults=faults) is Verdict.VIOLATION
+
+
+@pytest.mark.timeout(60)  # each of these took minutes or raised
+@pytest.mark.parametrize(
+    ("kind", "target", "argument"),
+    [
+        ("kill", "1" * 5_000, None),
+        ("cut", "-" * 300_000, None),
+        ("cut", f"1{' ' * 300_000}x", None),
+        ("configuration", TOPIC, "x" * 300_000),
+        ("configuration", TOPIC, f"x=1{' ' * 300_000}y"),
+        ("configuration", TOPIC, "[" * 300_000),
+        ("configuration", TOPIC, f"min.insync.replicas={'9' * 5_000}"),
+    ],
+    ids=["digits", "dashes", "spaces", "word", "blanks", "brackets", "number"],
+)
+def test_a_fault_with_a_long_text_is_judged(tmp_path, kind, target, argument):
+    assert lost(tmp_path, faults=[(kind, target, argument, 200, 300)]) is Verdict.VIOLATION
+
+
+@pytest.mark.parametrize(
+    ("argument", "values"),
+    [
+        ("min.insync.replicas=1", ["1"]),
+        ("a=b=c, min.insync.replicas = 1 ;b=2", ["1"]),
+        ("set min.insync.replicas=1,,b=2", ["1,"]),
+        ("min.insync.replicas=1 min.insync.replicas=2", ["2"]),
+        ("min.insync.replicas= b=2", ["b=2"]),
+        ("other.min.insync.replicas=1", []),
+        ('{"min.insync.replicas": 1}', ["1"]),
+    ],
+)
+def test_the_settings_of_a_configuration_fault(argument, values):
+    fault = Fault("configuration", TOPIC, argument, 200, 300)
+    found = Settings({TOPIC: {}}, {}, (fault,)).in_force(TOPIC, "min.insync.replicas")
+    assert [setting.value for setting in found] == values
 
 
 @pytest.mark.parametrize(
