@@ -36,6 +36,7 @@ from conformance.sequential.steps import (
     AsClient,
     AwaitTopic,
     BrokenRequest,
+    Cleanup,
     CreateTopic,
     DeleteTopic,
     DeleteTopicById,
@@ -76,6 +77,10 @@ EFFECT_TIMEOUT_S: Final = 10.0
 """Timeout for an effect that a script awaits. After the first timeout in a script, each later effect is read once."""
 CLEANUP_PERIOD_MAX_MS: Final = 2_000
 """Maximum period of a cleanup that a script awaits."""
+_FIRST_CHECK: Final = "log.initial.task.delay.ms"
+"""The time from the start of a broker to its first check of the logs."""
+FIRST_CHECK_MS: Final = 30_000
+"""The time before the first check in Kafka before 3.8, which does not have this setting."""
 CLOSE_TIMEOUT_S: Final = 2.0
 """Timeout for a broker to close a connection after malformed bytes."""
 _CRASH_S: Final = 0.2
@@ -147,6 +152,9 @@ class Session:
         self._scripts_run = 0
         self._pinned_settings: Mapping[str, str] | None = None
         self._creates_topics = False
+        self._opened_s = self._connections.transport.monotonic()
+        self._checks_logs_from_s = 0.0
+        """Time from which on a broker that was started with this session checks its logs for retention."""
         self._unfinished: list[_ScriptRun] = []
         """Runs whose topics could not be deleted, because the target did not respond."""
 
@@ -189,9 +197,16 @@ class Session:
             raise UnsupportedApi(f"{_METADATA_MAX} is {found}, and the scripts are written for {limit}")
 
     def _require_frequent_cleanup(self, script: Script) -> None:
-        """Raise `UnsupportedApi` if the period of a cleanup that the script awaits is too long, or not described."""
+        """Raise `UnsupportedApi` if the period of a cleanup that the script awaits is too long, or not described.
+
+        Determine from when on the broker checks its logs for retention.
+        """
         for name in sorted({str(step.by) for step in script.steps if isinstance(step, AfterCleanup)}):
-            found = broker_settings(self._connections.client(), self._connections.nodes[0].id, (name,)).get(name)
+            node = self._connections.nodes[0].id
+            settings = broker_settings(self._connections.client(), node, (name, _FIRST_CHECK))
+            found, described_ms = settings.get(name), settings.get(_FIRST_CHECK) or ""
+            first_check_ms = int(described_ms) if described_ms.isdecimal() else FIRST_CHECK_MS
+            self._checks_logs_from_s = self._opened_s + first_check_ms / 1000
             if found is None or not found.isdecimal():
                 raise UnsupportedApi(f"the broker does not offer this cleanup: it does not describe {name}")
             if int(found) > CLEANUP_PERIOD_MAX_MS:
@@ -203,7 +218,7 @@ class Session:
         self._require_metadata_limit(script)
         self._require_frequent_cleanup(script)
         self._scripts_run += 1
-        run = _ScriptRun(self._connections, f"{self._unique}-{self._scripts_run}")
+        run = _ScriptRun(self._connections, f"{self._unique}-{self._scripts_run}", self._checks_logs_from_s)
         try:
             steps = zip(script.steps, expected(script), strict=True)
             return tuple(run.step(step, expectation) for step, expectation in steps)
@@ -222,8 +237,9 @@ def _errors(response: Response) -> frozenset[object]:
 class _ScriptRun:
     """One run of one script: known leaders and coordinators, and created topics."""
 
-    def __init__(self, connections: Connections, unique: str) -> None:
+    def __init__(self, connections: Connections, unique: str, checks_logs_from_s: float) -> None:
         self._connections = connections
+        self._checks_logs_from_s = checks_logs_from_s
         self._transport = connections.transport
         self._symbols = ScriptSymbols(unique, connections.nodes)
         self._leaders: dict[tuple[str, int], int] = {}
@@ -231,6 +247,8 @@ class _ScriptRun:
         self._rejecting: dict[str, int] = {}
         """Brokers that FindCoordinator names and that return NOT_COORDINATOR."""
         self._created: set[str] = set()
+        self._deleted: set[str] = set()
+        """Topics that no broker's metadata has, though a ZooKeeper cluster may still be deleting them."""
         self._effect_timeout_s = EFFECT_TIMEOUT_S
         self.steps_begun = 0
 
@@ -262,7 +280,9 @@ class _ScriptRun:
             case OnEveryBroker():
                 return self._send_to_every_broker(step)
             case Eventually():
-                return self._poll_until(lambda: self._execute(step.step, expectation), expectation)
+                is_check_of_logs = isinstance(step, AfterCleanup) and step.by is Cleanup.RETENTION
+                from_s = self._checks_logs_from_s if is_check_of_logs else 0.0
+                return self._poll_until(lambda: self._execute(step.step, expectation), expectation, from_s)
             case AwaitTopic():
                 return self._await_topic(step, expectation)
             case WithUnknownTags():
@@ -327,9 +347,16 @@ class _ScriptRun:
         return normalise(step, client.request(message), self._symbols)
 
     def _request_when_ready(self, step: Step) -> Response:
-        """Send a request; repeat it while its coordinator or controller is not ready. Return the last response."""
+        """Send a request; repeat it while its coordinator or controller is not ready. Return the last response.
+
+        The creation of a topic that was deleted is repeated while the topic exists.
+        """
+        not_ready = _NOT_READY
+        if isinstance(step, CreateTopic) and step.topic in self._deleted:
+            not_ready |= {"TOPIC_ALREADY_EXISTS"}
+            self._deleted.discard(step.topic)
         deadline = self._transport.monotonic() + READY_TIMEOUT_S
-        while _NOT_READY & _errors(response := self._request(step)) and self._transport.monotonic() < deadline:
+        while not_ready & _errors(response := self._request(step)) and self._transport.monotonic() < deadline:
             if _NOT_CONTROLLER in _errors(response):
                 self._connections.find_controller()
             self._transport.sleep(_RETRY_DELAY_S)
@@ -441,9 +468,12 @@ class _ScriptRun:
 
     # --- waiting
 
-    def _poll_until(self, send: Callable[[], Response], expectation: Expectation) -> Response:
-        """Send until the response is as expected, or until the timeout; return the last response."""
-        deadline = self._transport.monotonic() + self._effect_timeout_s
+    def _poll_until(self, send: Callable[[], Response], expectation: Expectation, from_s: float = 0.0) -> Response:
+        """Send until the response is as expected, or until the timeout; return the last response.
+
+        :param from_s: time before which the timeout does not begin.
+        """
+        deadline = max(self._transport.monotonic(), from_s) + self._effect_timeout_s
         while mismatches(expectation, response := send()):
             if self._transport.monotonic() > deadline:
                 self._effect_timeout_s = 0.0
@@ -558,6 +588,7 @@ class _ScriptRun:
     def _wait_until_deleted(self, topic: str) -> None:
         """Wait until no broker knows the topic and no leader serves it. After a timeout, later steps show the topic."""
         self._created.discard(topic)
+        self._deleted.add(topic)
         self._symbols.remove_topic(topic)
         self._wait_until(partial(self._is_deleted, topic))
 

@@ -49,6 +49,7 @@ def target(requirement, request):
 
 @pytest.mark.parametrize("requirement", SEQUENTIAL, ids=lambda each: each.id)
 def test_a_tampering_is_a_violation(requirement, target, tmp_path, monkeypatch):
+    monkeypatch.setattr(session, "FIRST_CHECK_MS", 0)  # the reference broker does not wait for its first check
     monkeypatch.setattr(session, "EFFECT_TIMEOUT_S", 0.5)  # a tampering may prevent an effect
     planted = TAMPERINGS[requirement.id]
     with TamperingProxy(target, planted.tampering, planted.frame_defects) as proxy:
@@ -64,6 +65,7 @@ def test_a_tampering_is_a_violation(requirement, target, tmp_path, monkeypatch):
 @pytest.mark.parametrize("requirement", [each for each in SEQUENTIAL if not each.family], ids=lambda each: each.id)
 def test_a_tampering_behind_the_mesh_of_an_existing_cluster_is_a_violation(requirement, target, tmp_path, monkeypatch):
     """The mesh forwards everything that it need not change, valid or not, so it hides no violation."""
+    monkeypatch.setattr(session, "FIRST_CHECK_MS", 0)  # the reference broker does not wait for its first check
     monkeypatch.setattr(session, "EFFECT_TIMEOUT_S", 0.5)
     monkeypatch.setattr(bootstrap, "await_ready", lambda *_: None)  # a tampering may prevent that the target gets ready
     planted = TAMPERINGS[requirement.id]

@@ -9,10 +9,12 @@ from conformance.sequential import session
 from conformance.sequential.judging import kind_of
 from conformance.sequential.session import Session
 from conformance.sequential.steps import (
+    AfterCleanup,
     AlterReassignment,
     AwaitTopic,
     Batch,
     CreateTopic,
+    DeleteTopic,
     DescribeConfigs,
     ElectLeaders,
     Eventually,
@@ -24,6 +26,7 @@ from conformance.sequential.steps import (
     Operation,
     Produce,
     Record,
+    ResourceType,
     Script,
     WithUnknownTags,
 )
@@ -76,6 +79,46 @@ def test_an_absent_effect_is_awaited_once_and_the_last_response_returned(broker,
         assert responses[-1]["set"] == ()
         run(proxy, CreateTopic(), COMPACT, Eventually(SETTING), Eventually(SETTING), Eventually(SETTING))
     assert late.requests - requests < 2 * requests + 3
+
+
+def test_the_creation_of_a_deleted_topic_is_repeated_while_the_topic_exists(broker):
+    """A ZooKeeper cluster deletes a topic some time after the metadata of its brokers."""
+    rejected = []
+
+    def tamper(request, forward):
+        if api(request) != "CreateTopics" or "DeleteTopics" not in seen or len(rejected) == 3:
+            seen.add(api(request))
+            return forward(request)
+        rejected.append(forward(replace(request, validate_only=True)))
+        topics = tuple(
+            replace(topic, error_code=ErrorCode.topic_already_exists, topic_config_error_code=ErrorCode.none)
+            for topic in rejected[-1].topics
+        )
+        return replace(rejected[-1], topics=topics)
+
+    seen = set()
+    with TamperingProxy(broker, tamper) as proxy:
+        responses = run(proxy, CreateTopic(), DeleteTopic(), CreateTopic(), CreateTopic())
+    assert [response["error"] for response in responses] == ["NONE", "NONE", "NONE", "TOPIC_ALREADY_EXISTS"]
+    assert len(rejected) == 3
+
+
+def test_retention_is_awaited_from_the_first_check_of_a_broker_that_has_just_started(broker, monkeypatch):
+    """The broker does not describe the time of its first check, as Kafka before 3.8. The effect is late."""
+    monkeypatch.setattr(session, "EFFECT_TIMEOUT_S", 0.0)
+    late = Late(responses=10)
+
+    def tamper(request, forward):
+        if api(request) == "DescribeConfigs" and request.resources[0].resource_type == ResourceType.BROKER:
+            response = forward(request)
+            (result,) = response.results
+            kept = tuple(config for config in result.configs if config.name != "log.initial.task.delay.ms")
+            return replace(response, results=(replace(result, configs=kept),))
+        return late(request, forward)
+
+    with TamperingProxy(broker, tamper) as proxy:
+        responses = run(proxy, CreateTopic(), COMPACT, AfterCleanup(SETTING))
+    assert responses[-1]["set"] == (("cleanup.policy", "compact"),)
 
 
 def test_a_step_is_sent_to_the_broker_that_is_named(cluster):
