@@ -28,6 +28,15 @@ _GROUP_NAMES: Final = ("trial", "trial-other")
 _GROUPS: Final = st.sampled_from(_GROUP_NAMES)
 _OFFSETS: Final = st.integers(0, 1000)
 _FETCHES: Final = st.builds(OffsetFetch, group=_GROUPS, partition=st.integers(0, 1))
+_COMMITS_FOR_TWO_TOPICS: Final = (
+    CreateTopic(partitions=2),
+    CreateTopic("trial-two"),
+    many(
+        st.builds(OffsetCommit, _OFFSETS, group=_GROUPS, partition=st.integers(0, 1))
+        | st.builds(OffsetCommit, _OFFSETS, group=_GROUPS, topic=st.just("trial-two")),
+    ),
+    OffsetCommit(7, partition=1),
+)
 
 REQUIREMENTS: Final = (
     Requirement(
@@ -66,13 +75,7 @@ REQUIREMENTS: Final = (
         sources=(sources.PROTOCOL, sources.KIP_709),
         check=sequential(
             script(
-                CreateTopic(partitions=2),
-                CreateTopic("trial-two"),
-                many(
-                    st.builds(OffsetCommit, _OFFSETS, group=_GROUPS, partition=st.integers(0, 1))
-                    | st.builds(OffsetCommit, _OFFSETS, group=_GROUPS, topic=st.just("trial-two")),
-                ),
-                OffsetCommit(7, partition=1),
+                *_COMMITS_FOR_TWO_TOPICS,
                 *(
                     OffsetFetch(group, topic=None, version=version)
                     for version in (2, 7, 8, 9)
@@ -91,13 +94,7 @@ REQUIREMENTS: Final = (
         sources=(sources.KIP_211, sources.PROTOCOL),
         check=sequential(
             script(
-                CreateTopic(partitions=2),
-                CreateTopic("trial-two"),
-                many(
-                    st.builds(OffsetCommit, _OFFSETS, group=_GROUPS, partition=st.integers(0, 1))
-                    | st.builds(OffsetCommit, _OFFSETS, group=_GROUPS, topic=st.just("trial-two")),
-                ),
-                OffsetCommit(7, partition=1),
+                *_COMMITS_FOR_TWO_TOPICS,
                 *(OffsetCommit(8, group, topic="trial-two") for group in _GROUP_NAMES),
                 DeleteTopic(),
                 CreateTopic(partitions=2),
