@@ -145,7 +145,11 @@ class Nemesis:
         self._await_everywhere(self._condition(move))
 
     def _await_everywhere(self, condition: Callable[[RecordedClient], bool]) -> None:
-        self._wait_for(lambda: all(condition(client) for client in self._available_clients()) or None)
+        self._wait_until(lambda: all(condition(client) for client in self._available_clients()))
+
+    def _wait_until(self, condition: Callable[[], bool]) -> None:
+        """Wait until a condition holds, or until the timeout."""
+        self._wait_for(lambda: condition() or None)
 
     def _wait_for(self, request: Callable[[], Result | None]) -> Result | None:
         """Repeat a request until it has a result, or until the timeout; return the result, None if there is none."""
@@ -228,7 +232,7 @@ class Nemesis:
         topic = self.context.topic
         request = administration.reassign(topic, _PARTITION, replicas, timeout_ms=_REQUEST_TIMEOUT_MS)
         self._any_client().administer(request)
-        self._wait_for(lambda: self._any_client().is_reassigning(topic, _PARTITION) is False or None)
+        self._wait_until(lambda: self._any_client().is_reassigning(topic, _PARTITION) is False)
         self._await_everywhere(
             lambda node: any(set(state.isr_nodes) == set(replicas) for state in self._partition(node))
         )
