@@ -86,4 +86,6 @@ def _connect_error(address: tuple[str, int], timeout_s: float) -> str | None:
         socket.create_connection(address, timeout_s).close()
     except OSError as error:
         return f"{address[0]}:{address[1]}: {error.strerror or error}"
+    except UnicodeError:  # such as an empty label, as in `spark..local`
+        return f"{address[0]}:{address[1]}: not a host name"
     return None

@@ -20,6 +20,10 @@ BROKER = ["--history-topic", "t", "--history-bootstrap", "127.0.0.1:9"]
         ),
         (["check", RUN, "--engine", "spark", "--spark-conf", "ui=true"], "--spark-conf ui=true: not spark.NAME=VALUE"),
         (
+            ["collect", "{tmp}", *BROKER, "--master", "sc://spark..local:9"],
+            "sc://spark..local:9: the master does not respond: spark..local:9: not a host name",
+        ),
+        (
             ["collect", "{tmp}", *BROKER, "--master", "sc://127.0.0.1:9"],
             "sc://127.0.0.1:9: the master does not respond",
         ),
