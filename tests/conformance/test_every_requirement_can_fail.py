@@ -22,7 +22,7 @@ from linearizability.judgement import Verdict
 from tests.conformance.tampering_proxy import TamperingProxy
 from tests.conformance.tamperings import NOT_ON_REFERENCE, TAMPERINGS
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(6)
 
 BROKERS = {1: "broker", 3: "cluster"}
 """Fixture by number of nodes."""

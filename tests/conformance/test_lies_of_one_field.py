@@ -17,6 +17,8 @@ from tests.conformance.tampering_proxy import Tampering, TamperingProxy, altered
 from tests.conformance.tamperings import records_altered
 from tests.conformance.test_every_requirement_can_fail import BROKERS, check
 
+pytestmark = pytest.mark.sampled(2)
+
 UNKNOWN_BROKER = 77
 
 

@@ -14,7 +14,7 @@ from kafkatrial.exit_codes import ExitCode
 from linearizability.history.run import RunInfo
 from reports.jobs.report import TABLES
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(3)
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "histories"
 

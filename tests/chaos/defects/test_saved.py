@@ -8,7 +8,7 @@ from chaos.defects.registry import DEFECTS
 from chaos.defects.saved import COUNTEREXAMPLES, keep, saved_counterexample
 from chaos.sensitivity import broken_requirement
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(6)
 
 SAVED = sorted(path.stem for path in COUNTEREXAMPLES.glob("*.json"))
 REQUIRED = sorted(set(DEFECTS) - set(SAVED))

@@ -9,7 +9,7 @@ from chaos.sensitivity import CleanRan, DefectTried, Plan, run_sensitivity
 from tests.sampling import part
 
 WORKERS = len(os.sched_getaffinity(0))
-SAMPLE = 15
+SAMPLE = 10
 
 
 @pytest.mark.slow

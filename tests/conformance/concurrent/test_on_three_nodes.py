@@ -14,7 +14,7 @@ from conformance.profiles import PROFILES
 from fixtures.targets.catalogue import parse_target
 from linearizability.judgement import Verdict
 
-pytestmark = [pytest.mark.toxiproxy, pytest.mark.slow, pytest.mark.sampled(3)]
+pytestmark = [pytest.mark.toxiproxy, pytest.mark.slow, pytest.mark.sampled(4)]
 
 SEED = 5
 TARGETS = ["reference", pytest.param("apache-kafka:4.3.1", marks=pytest.mark.java)]

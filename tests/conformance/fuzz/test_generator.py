@@ -90,8 +90,9 @@ def test_a_cycle_has_every_api_and_version_on_every_listener():
 
 def test_a_request_depends_on_seed_and_number_alone():
     first = list(itertools.islice(Generator(3, WORLD).requests(), 300))
-    assert [Generator(3, WORLD).request(number) for number in range(299, -1, -1)] == first[::-1]
-    assert [Generator(4, WORLD).request(number).data for number in range(300)] != [each.data for each in first]
+    same, other = Generator(3, WORLD), Generator(4, WORLD)
+    assert [same.request(number) for number in range(299, -1, -1)] == first[::-1]
+    assert [other.request(number).data for number in range(300)] != [each.data for each in first]
 
 
 def test_a_translated_frame_equals_the_one_generated_for_the_other_cluster():

@@ -16,7 +16,7 @@ from linearizability.shards.running import run_here
 from tests.linearizability.history.foreign import operation, record, valid_tables, write_history
 from tests.linearizability.history.test_validate import BROKEN, mutations
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(3)
 
 ROWS = st.sampled_from([1, 2, 3, 10**6])
 

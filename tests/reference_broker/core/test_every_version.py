@@ -16,6 +16,8 @@ from reference_broker.core.apis import BROKER_APIS
 from reference_broker.core.connection import Connection
 from tests.reference_broker.scripted import API_KEYS, CLOSED, ScriptedBroker, any_request, batch, populated, request
 
+pytestmark = pytest.mark.sampled(2)
+
 VERSIONS = [
     (api.key, version) for api in BROKER_APIS.values() for version in range(api.min_version, api.max_version + 1)
 ]

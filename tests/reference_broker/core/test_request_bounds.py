@@ -17,6 +17,8 @@ from tests.reference_broker.cluster import CLOSED
 from tests.reference_broker.requests import populated
 from tests.reference_broker.scripted import ScriptedBroker
 
+pytestmark = pytest.mark.sampled(2)
+
 VERSIONS = sorted({(api.key, api.max_version) for api in (*BROKER_APIS.values(), *CONTROLLER_APIS.values())})
 
 

@@ -16,7 +16,7 @@ from reports.local.engine import local_engine
 from tests.reports.jobs import oracle
 from tests.reports.jobs.histories import strange
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(3)
 
 SEEDS = range(60)
 SEEDS_ON_SPARK = range(40)

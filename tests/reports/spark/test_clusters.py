@@ -24,7 +24,7 @@ pytestmark = [
     pytest.mark.spark,
     # PySpark emits these at its shutdown.
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
-    pytest.mark.sampled(2),
+    pytest.mark.sampled(3),
 ]
 
 

@@ -23,7 +23,7 @@ from reports.spark.live import Counts, LiveRun, Progress
 from reports.spark.session import spark_session
 from tests.linearizability.anomalies.simulated_partition import SimulatedPartition
 
-pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore::ResourceWarning"), pytest.mark.sampled(2)]
+pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore::ResourceWarning"), pytest.mark.sampled(3)]
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ import pytest
 from linearizability.cache import move_into_cache
 from reports.spark.archive import archive_options, make_archive, spark_archive
 
-pytestmark = [pytest.mark.spark, pytest.mark.sampled(2)]
+pytestmark = [pytest.mark.spark, pytest.mark.sampled(3)]
 
 OLD_JAVA = """#!/bin/sh
 case "$*" in
