@@ -33,8 +33,10 @@ from conformance.sequential.differences import Severity
 from conformance.sequential.judging import Rank, kind_of
 from conformance.sequential.program import program
 from conformance.sequential.response import NO_RESPONSE_FIELDS
+from conformance.sequential.routing import NotReady
+from conformance.sequential.script_run import NO_LEADER
 from conformance.sequential.scripted_check import ScriptedCheck
-from conformance.sequential.session import NO_LEADER, NotReady, Session
+from conformance.sequential.session import Session
 from conformance.sequential.steps import RawRequest, Script, Step
 from fixtures.clients.messages import api_name
 from fixtures.clients.raw import UnsupportedApi

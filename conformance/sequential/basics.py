@@ -12,7 +12,8 @@ from conformance.check_context import BasicFailure
 from conformance.sequential.connections import TargetDown
 from conformance.sequential.judging import Deviation, Judges, deviations
 from conformance.sequential.response import NO_RESPONSE_FIELDS
-from conformance.sequential.session import NotReady, Session
+from conformance.sequential.routing import NotReady
+from conformance.sequential.session import Session
 from conformance.sequential.steps import (
     Batch,
     CreatePartitions,

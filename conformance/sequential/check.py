@@ -21,8 +21,9 @@ from conformance.sequential.judging import VIOLATIONS, Deviation, Judges, Rank, 
 from conformance.sequential.model import expected
 from conformance.sequential.program import program, transcript
 from conformance.sequential.response import Response
+from conformance.sequential.routing import NotReady
 from conformance.sequential.scripted_check import ScriptedCheck
-from conformance.sequential.session import NotReady, Session
+from conformance.sequential.session import Session
 from conformance.sequential.steps import BrokenRequest, RawBytes, Script, Step
 from fixtures.clients.raw import UnsupportedApi
 from fixtures.targets.target import Target

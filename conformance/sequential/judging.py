@@ -18,7 +18,7 @@ from typing import Final, TypeAlias
 from conformance.sequential.expectation import Expectation, Mismatch, mismatches
 from conformance.sequential.model import expected
 from conformance.sequential.response import NO_RESPONSE_FIELDS, Response
-from conformance.sequential.session import NO_LEADER
+from conformance.sequential.script_run import NO_LEADER
 from conformance.sequential.steps import (
     AsClient,
     AwaitTopic,

@@ -16,7 +16,8 @@ from conformance.sequential.connections import TargetDown
 from conformance.sequential.expectation import Expectation, mismatches
 from conformance.sequential.model import expected
 from conformance.sequential.response import Response
-from conformance.sequential.session import NotReady, Session
+from conformance.sequential.routing import NotReady
+from conformance.sequential.session import Session
 from conformance.sequential.steps import Script
 from fixtures.clients.raw import UnsupportedApi
 from fixtures.targets.target import Target, TargetError

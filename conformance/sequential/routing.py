@@ -1,0 +1,275 @@
+"""Routing of a script's requests to the brokers of one target, as Kafka's clients route them.
+
+Rules:
+- A request is sent to the partition's leader, to the group's coordinator, otherwise to the first broker (before KRaft,
+  to the controller); or to the broker that the script names.
+- A request is sent once, except that it is repeated while the coordinator or controller is not ready.
+- Like a client, the routing waits for the leader of a new topic, and for a coordinator that is loading.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Final, TypeVar
+
+from conformance.sequential import requests, waiting
+from conformance.sequential.connections import Connections, version_for
+from conformance.sequential.layout import build
+from conformance.sequential.response import Response
+from conformance.sequential.responses import normalise
+from conformance.sequential.steps import (
+    TOPIC,
+    CreateTopic,
+    DeleteTopic,
+    ListOffsets,
+    Metadata,
+    OffsetFetch,
+    RawRequest,
+    Step,
+)
+from conformance.sequential.symbols import ScriptSymbols
+from fixtures.clients.messages import ApiKey, api_name, request_schema
+from fixtures.clients.raw import RawClient, RawClientError, UnsupportedApi
+from fixtures.targets.target import Node
+
+_Condition = TypeVar("_Condition")
+_CLIENT_SOFTWARE: Final = {"client_software_name": "kafkatrial", "client_software_version": "1"}
+_PARTITION_STEPS: Final = frozenset(
+    {
+        ApiKey.PRODUCE,
+        ApiKey.FETCH,
+        ApiKey.LIST_OFFSETS,
+        ApiKey.OFFSET_FOR_LEADER_EPOCH,
+        ApiKey.DELETE_RECORDS,
+        ApiKey.DESCRIBE_PRODUCERS,
+    }
+)
+_GROUP_REQUESTS: Final = frozenset(
+    {
+        ApiKey.OFFSET_COMMIT,
+        ApiKey.OFFSET_FETCH,
+        ApiKey.JOIN_GROUP,
+        ApiKey.HEARTBEAT,
+        ApiKey.LEAVE_GROUP,
+        ApiKey.SYNC_GROUP,
+        ApiKey.DESCRIBE_GROUPS,
+        ApiKey.DELETE_GROUPS,
+        ApiKey.OFFSET_DELETE,
+        ApiKey.CONSUMER_GROUP_HEARTBEAT,
+        ApiKey.CONSUMER_GROUP_DESCRIBE,
+    }
+)
+_TRANSACTION_REQUESTS: Final = frozenset(
+    {ApiKey.ADD_PARTITIONS_TO_TXN, ApiKey.ADD_OFFSETS_TO_TXN, ApiKey.END_TXN, ApiKey.DESCRIBE_TRANSACTIONS}
+)
+_FEATURES: Final = dict.fromkeys((ApiKey.CONSUMER_GROUP_HEARTBEAT, ApiKey.CONSUMER_GROUP_DESCRIBE), "group.version")
+"""The feature (KIP-584) without which a broker rejects an API that it advertises."""
+LOADING: Final = "COORDINATOR_LOAD_IN_PROGRESS"
+_NOT_CONTROLLER: Final = "NOT_CONTROLLER"
+_NOT_READY: Final = frozenset({LOADING, "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR", _NOT_CONTROLLER})
+
+
+class NotReady(Exception):  # noqa: N818
+    """Timeout of the wait for the coordinator of a group or transactional id."""
+
+
+class Routing:
+    """The leaders, coordinators and topics that one run of a script knows."""
+
+    def __init__(self, connections: Connections, symbols: ScriptSymbols) -> None:
+        self._connections = connections
+        self._transport = connections.transport
+        self._symbols = symbols
+        self._leaders: dict[tuple[str, int], int] = {}
+        self._coordinators: dict[str, int] = {}
+        self._rejecting: dict[str, int] = {}
+        """Brokers that FindCoordinator names and that return NOT_COORDINATOR."""
+        self._created: set[str] = set()
+        self._deleted: set[str] = set()
+        """Topics that no broker's metadata has, though a ZooKeeper cluster may still be deleting them."""
+
+    # --- requests
+
+    def request(self, step: Step, broker: int | None = None) -> Response:
+        """Send a request to the broker at a place of the script, or else where a client sends it."""
+        node_id = self.destination(step) if broker is None else self._symbols.broker(broker)
+        client = self._connections.client(node_id)
+        message = self.message(step, client)
+        created = step.topic if isinstance(step, CreateTopic) and not step.validate_only else None
+        if created is not None and self._symbols.real(created) != created:
+            self._created.add(created)  # deleted in the end, even if the response is lost
+        response = normalise(step, client.request(message), self._symbols)
+        if created is not None and response.get("error") == "NONE":
+            self._created.add(created)
+        return response
+
+    def request_when_ready(self, step: Step) -> Response:
+        """Send a request; repeat it while its coordinator or controller is not ready. Return the last response.
+
+        The creation of a topic that was deleted is repeated while the topic exists.
+        """
+        not_ready = _NOT_READY
+        if isinstance(step, CreateTopic) and step.topic in self._deleted:
+            not_ready |= {"TOPIC_ALREADY_EXISTS"}
+            self._deleted.discard(step.topic)
+        deadline = self._transport.monotonic() + waiting.READY_TIMEOUT_S
+        while not_ready & _errors(response := self.request(step)) and self._transport.monotonic() < deadline:
+            if _NOT_CONTROLLER in _errors(response):
+                self._connections.find_controller()
+            self._transport.sleep(waiting.RETRY_DELAY_S)
+        return response
+
+    def message(self, step: Step, client: RawClient) -> Any:
+        """Return the message of a step in the newest version that both sides support, or in the step's version."""
+        key = requests.api_key(step)
+        version = version_for(client, key, getattr(step, "version", None))
+        return requests.request(step, request_schema(key, version), self._symbols)
+
+    def destination(self, step: Step) -> int | None:
+        """Return the id of the broker to which a client sends a request; null for the first one."""
+        key = requests.api_key(step)
+        if key in _GROUP_REQUESTS | _TRANSACTION_REQUESTS:
+            self._require(key)  # a coordinator of an API that is not offered may never be found
+        if key in _GROUP_REQUESTS:
+            return self._coordinator(getattr(step, "group", TOPIC))
+        if key in _TRANSACTION_REQUESTS or (isinstance(step, RawRequest) and step.fields.get("transactional_id")):
+            return self._transaction_coordinator(TOPIC)
+        if key in _PARTITION_STEPS:
+            return self._leaders.get((getattr(step, "topic", ""), getattr(step, "partition", 0)))
+        return self._connections.controller
+
+    # --- coordinators
+
+    def _coordinator(self, group: str) -> int:
+        """Return the group's coordinator after it has loaded its partition of the offsets topic.
+
+        If the broker that FindCoordinator names returns NOT_COORDINATOR until the timeout, return that broker, so that
+        its responses are judged.
+        """
+        if group not in self._coordinators and not self._until_ready(partial(self._find_coordinator, group)):
+            if group not in self._rejecting:
+                raise NotReady(f"no coordinator of a group for {waiting.READY_TIMEOUT_S:g} s")
+            self._coordinators[group] = self._rejecting[group]
+        return self._coordinators[group]
+
+    def _require(self, key: ApiKey) -> None:
+        """Raise `UnsupportedApi` if the target does not offer an API, or its feature is not enabled."""
+        client = self._connections.client()
+        client.version_for(key)
+        if key not in _FEATURES:
+            return
+        response = client.request(build(client.schema_for(ApiKey.API_VERSIONS, 3).ApiVersionsRequest, _CLIENT_SOFTWARE))
+        finalized = getattr(response, "finalized_features", ())  # absent in versions below 3
+        enabled = {feature.name for feature in finalized if feature.max_version_level > 0}
+        if _FEATURES[key] not in enabled:
+            raise UnsupportedApi(f"the broker has not enabled {_FEATURES[key]} for {api_name(key)}")
+
+    def _transaction_coordinator(self, transactional_id: str) -> int:
+        """Return the coordinator of a transactional id; the requests themselves wait until it is loaded."""
+        found = self._until_ready(partial(self._coordinator_of, transactional_id, key_type=1))
+        if found is None:
+            raise NotReady(f"no coordinator of a transactional id for {waiting.READY_TIMEOUT_S:g} s")
+        return int(found.node_id)
+
+    def _coordinator_of(self, name: str, key_type: int) -> Any | None:
+        """Return the coordinator of a group (key type 0) or transactional id (1); null while there is none."""
+        client = self._connections.client()
+        schema = client.schema_for(ApiKey.FIND_COORDINATOR)
+        keys = {"key": self._symbols.real(name), "key_type": key_type, "coordinator_keys": (self._symbols.real(name),)}
+        response = client.request(build(schema.FindCoordinatorRequest, keys))
+        found = response.coordinators[0] if hasattr(response, "coordinators") else response
+        return None if found.error_code.name.upper() in _NOT_READY else found
+
+    def _find_coordinator(self, group: str) -> bool:
+        self._rejecting.pop(group, None)
+        found = self._coordinator_of(group, key_type=0)
+        if found is None:
+            return False
+        probe = OffsetFetch(group=group, topic="trial-unknown", version=7)
+        node = self._connections.client(found.node_id)
+        error = normalise(probe, node.request(self.message(probe, node)), self._symbols).get("error")
+        if error == "NOT_COORDINATOR":
+            self._rejecting[group] = int(found.node_id)
+        if error in _NOT_READY:
+            return False
+        self._coordinators[group] = int(found.node_id)
+        return True
+
+    # --- topics and their leaders
+
+    def await_leaders(self, topic: str, count: int) -> bool:
+        """Wait until every broker knows each partition's leader, and that leader serves; return false on timeout."""
+        return all(self._until_ready(partial(self._leader, topic, partition)) for partition in range(count))
+
+    def await_restarted(self) -> bool:
+        """Wait until every known partition has a leader that serves; return false on timeout."""
+        self._coordinators.clear()
+        return all(self._until_ready(partial(self._leader, *known)) for known in [*self._leaders])
+
+    def set_leader(self, topic: str, partition: int, node_id: int) -> None:
+        """Send requests for a partition to this broker from now on."""
+        self._leaders[topic, partition] = node_id
+
+    def _leader(self, topic: str, partition: int) -> bool:
+        """Whether every broker knows the partition's leader, and that leader serves.
+
+        Brokers learn of a topic one after the other; until then a coordinator would report it as unknown.
+        """
+        leaders = {self._leader_known_to(node, topic, partition) for node in self._connections.nodes}
+        if len(leaders) != 1 or None in leaders:
+            return False
+        self._leaders[topic, partition] = next(leader for leader in leaders if leader is not None)
+        return self.request(ListOffsets(topic=topic, partition=partition)).get("error") == "NONE"
+
+    def _leader_known_to(self, node: Node, topic: str, partition: int) -> int | None:
+        for described in self.describe(topic, node):
+            self._symbols.saw_topic_id(topic, getattr(described, "topic_id", None))
+            for found in described.partitions:
+                if found.partition_index == partition and found.leader_id >= 0:
+                    return int(found.leader_id)
+        return None
+
+    def describe(self, topic: str, node: Node | None = None) -> Any:
+        """Return the topics of a raw Metadata response for one topic, from the node or else from the first broker."""
+        client = self._connections.client(node.id if node else None)
+        message = requests.request(Metadata((topic,)), client.schema_for(ApiKey.METADATA), self._symbols)
+        return client.request(message).topics
+
+    def await_deleted(self, topic: str) -> None:
+        """Wait until no broker knows the topic and no leader serves it. After a timeout, later steps show the topic."""
+        self._created.discard(topic)
+        self._deleted.add(topic)
+        self._symbols.remove_topic(topic)
+        self._until_ready(partial(self._is_deleted, topic))
+
+    def _is_deleted(self, topic: str) -> bool:
+        """Whether no broker's metadata has the topic, and no leader serves it, which may take a moment longer."""
+        if any(found.error_code == 0 for node in self._connections.nodes for found in self.describe(topic, node)):
+            return False
+        partitions = [partition for name, partition in self._leaders if name == topic]
+        responses = [self.request(ListOffsets(topic=topic, partition=partition)) for partition in partitions]
+        return all(response.get("error") != "NONE" for response in responses)
+
+    @property
+    def topics(self) -> Sequence[str]:
+        """The names on the wire of the topics that may exist."""
+        return [self._symbols.real(topic) for topic in sorted(self._created)]
+
+    def delete_topics(self) -> bool:
+        """Delete the script's topics. Returns whether the target responded; never raises."""
+        try:
+            for topic in sorted(self._created):
+                self.request(DeleteTopic(topic))
+                self._created.discard(topic)
+        except UnsupportedApi:
+            return True
+        except RawClientError:
+            self._connections.close()
+            return False
+        return True
+
+    def _until_ready(self, condition: Callable[[], _Condition]) -> _Condition:
+        return waiting.wait_until_ready(self._transport, condition)
+
+
+def _errors(response: Response) -> frozenset[object]:
+    return frozenset((response.get("error"), *response.get("errors", ())))

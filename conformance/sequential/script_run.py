@@ -1,0 +1,294 @@
+"""Execution of the steps of one script on one target.
+
+Rules:
+- Each run of a script has its own topics, groups and producers, so that no script sees another's.
+- The run waits for the effects that the script awaits (`Eventually`, `AwaitTopic`), and for what a client would wait
+  for (`Routing`).
+- If a broker closes a connection or does not respond, the run opens a new connection to every broker. If one of them
+  does not respond either, it is down, paused or hangs, and `TargetDown` is raised.
+- Bytes that are not a request, and requests that are sent while another one is pending, use a separate connection.
+"""
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from datetime import timedelta
+from functools import partial
+from typing import Final
+
+from conformance.sequential import admin_responses, waiting
+from conformance.sequential.connections import Connections, TargetDown
+from conformance.sequential.expectation import Expectation, Satisfies, mismatches
+from conformance.sequential.frames import request_unknown_version, request_with_unknown_tags
+from conformance.sequential.layout import build
+from conformance.sequential.response import CLOSED, SILENT, Response, malformed
+from conformance.sequential.responses import normalise
+from conformance.sequential.routing import LOADING, Routing
+from conformance.sequential.steps import (
+    API_VERSIONS_NEWEST,
+    AfterCleanup,
+    ApiVersions,
+    AsClient,
+    AwaitTopic,
+    BrokenRequest,
+    Cleanup,
+    CreateTopic,
+    DeleteTopic,
+    DeleteTopicById,
+    Eventually,
+    KillAndRestart,
+    ListOffsets,
+    LongPoll,
+    On,
+    OnEveryBroker,
+    Pipelined,
+    Placement,
+    Produce,
+    RawBytes,
+    Step,
+    WithUnknownTags,
+)
+from conformance.sequential.symbols import ScriptSymbols
+from fixtures.clients.messages import ApiKey
+from fixtures.clients.raw import ConnectionClosed, MalformedResponse, RawClientError, ResponseTimeout
+
+MEMORY_GROWTH_MAX: Final = 1 << 30
+"""Limit for the growth of a broker's resident memory by requests that are together smaller than a megabyte."""
+NO_LEADER: Final = "no_leader"
+"""Field of the response to a CreateTopic: the time for which a partition had no leader."""
+_SHOWN_BYTES_MAX: Final = 40
+
+
+class ScriptRun:
+    """One run of one script.
+
+    :param unique: suffix that makes the names of this run's topics unique.
+    :param checks_logs_from_s: time from which on a broker that was started with the session checks its logs.
+    """
+
+    def __init__(self, connections: Connections, unique: str, checks_logs_from_s: float) -> None:
+        self._connections = connections
+        self._checks_logs_from_s = checks_logs_from_s
+        self._transport = connections.transport
+        self._symbols = ScriptSymbols(unique, connections.nodes)
+        self._routing = Routing(connections, self._symbols)
+        self._effect_timeout_s = waiting.EFFECT_TIMEOUT_S
+        self.steps_begun = 0
+
+    @property
+    def topics(self) -> Sequence[str]:
+        """The names on the wire of the topics that may exist."""
+        return self._routing.topics
+
+    def delete_topics(self) -> bool:
+        """Delete the topics of the run. Returns whether the target responded; never raises."""
+        return self._routing.delete_topics()
+
+    # --- steps
+
+    def step(self, step: Step, expectation: Expectation) -> Response:
+        """Execute a step and return its response. Raises `TargetDown`, `NotReady`, `UnsupportedApi`."""
+        self.steps_begun += 1
+        try:
+            return self._execute(step, expectation)
+        except ConnectionClosed as error:
+            if not self._connections.live(waiting.READY_TIMEOUT_S):
+                raise TargetDown(str(error)) from error
+            return CLOSED
+        except ResponseTimeout as error:
+            self._connections.close()
+            if not self._connections.live(waiting.READY_TIMEOUT_S):
+                raise TargetDown(f"{error}, nor on a new connection: it hangs, or is paused") from error
+            return SILENT
+        except MalformedResponse as error:
+            self._connections.close()
+            return malformed(error)
+
+    def _execute(self, step: Step, expectation: Expectation) -> Response:
+        match step:
+            case On():
+                return self._send_to_broker(step)
+            case AsClient():
+                return self._send_as_client(step)
+            case OnEveryBroker():
+                return self._send_to_every_broker(step)
+            case Eventually():
+                is_check_of_logs = isinstance(step, AfterCleanup) and step.by is Cleanup.RETENTION
+                from_s = self._checks_logs_from_s if is_check_of_logs else 0.0
+                return self._poll_until(lambda: self._execute(step.step, expectation), expectation, from_s)
+            case AwaitTopic():
+                return self._await_topic(step, expectation)
+            case WithUnknownTags():
+                return self._with_unknown_tags(step.step)
+            case LongPoll():
+                return self._long_poll(step)
+            case Placement():
+                return admin_responses.placement(self._routing.describe(step.topic), len(self._connections.nodes))
+            case _:
+                return self._send(step)
+
+    def _send_to_broker(self, step: On) -> Response:
+        """Send a request to one broker; repeat it while the coordinator on that broker is loading."""
+        loaded = Satisfies("not loading", LOADING.__ne__)
+        return self._poll_until(lambda: self._routing.request(step.step, step.broker), {"error": loaded})
+
+    def _send_as_client(self, step: AsClient) -> Response:
+        with self._connections.fresh_client(
+            self._routing.destination(step.step), self._symbols.real(step.client)
+        ) as client:
+            response = client.request(self._routing.message(step.step, client))
+        return {**normalise(step.step, response, self._symbols), "throttled": response.throttle_time > timedelta(0)}
+
+    def _send_to_every_broker(self, step: OnEveryBroker) -> Response:
+        self._routing.destination(step.step)  # waits for a coordinator that is loading
+        places = range(1, len(self._connections.nodes) + 1)
+        errors = [self._send_to_broker(On(place, step.step)).get("error") for place in places]
+        return {"served_by": errors.count("NONE"), "other_errors": tuple(sorted({*errors} - {"NONE"}, key=str))}
+
+    def _send(self, step: Step) -> Response:
+        match step:
+            case RawBytes():
+                return self._send_bytes(step)
+            case KillAndRestart():
+                return self._kill_and_restart(step)
+            case BrokenRequest():
+                return self._send_broken(step)
+            case ApiVersions():
+                return self._api_versions(step)
+            case Pipelined():
+                return self._pipeline(step)
+            case Produce(acks=0):
+                return self._produce_without_response(step)
+        response = self._routing.request_when_ready(step)
+        if response.get("error") != "NONE":
+            return response
+        if isinstance(step, CreateTopic) and not step.validate_only:
+            count = len(step.assignments) or max(step.partitions, 1)
+            if not self._routing.await_leaders(step.topic, count):
+                return {**response, NO_LEADER: f"for {waiting.READY_TIMEOUT_S:g} s"}
+        if isinstance(step, DeleteTopic):
+            self._routing.await_deleted(step.topic)
+        if isinstance(step, DeleteTopicById) and (name := self._symbols.topic_name(step.topic_id)):
+            self._routing.await_deleted(name)
+        return response
+
+    def _produce_without_response(self, step: Produce) -> Response:
+        """Produce with acks=0: the next response on the connection must be that of the next request."""
+        client = self._connections.client(self._routing.destination(step))
+        client.send(self._routing.message(step, client))
+        probe = client.send(client.schema_for(ApiKey.API_VERSIONS, 0).ApiVersionsRequest())
+        first, _ = client.receive_next()
+        return {"has_response": first != probe}
+
+    def _with_unknown_tags(self, step: Step) -> Response:
+        client = self._connections.client(self._routing.destination(step))
+        return normalise(step, request_with_unknown_tags(client, self._routing.message(step, client)), self._symbols)
+
+    def _long_poll(self, step: LongPoll) -> Response:
+        """Fetch from the leader, which waits while the records are produced on another connection."""
+        leader = self._routing.destination(step.fetch)
+        client = self._connections.client(leader)
+        fetch = client.send(self._routing.message(step.fetch, client))
+        with self._connections.fresh_client(leader) as beside:
+            for produce in step.produces:
+                beside.request(self._routing.message(produce, beside))
+        return normalise(step.fetch, client.receive(fetch), self._symbols)
+
+    def _pipeline(self, step: Pipelined) -> Response:
+        client = self._connections.client(self._routing.destination(step.steps[0]))
+        sent = {client.send(self._routing.message(inner, client)): inner for inner in step.steps}
+        received = [client.receive_next() for _ in sent]
+        responses = [normalise(sent[correlation_id], response, self._symbols) for correlation_id, response in received]
+        return {"in_order": [id_ for id_, _ in received] == list(sent), "responses": tuple(responses)}
+
+    def _api_versions(self, step: ApiVersions) -> Response:
+        """Send ApiVersions on a separate connection, which an unknown version may close."""
+        with self._connections.fresh_client() as client:
+            if step.version >= API_VERSIONS_NEWEST:
+                response = request_unknown_version(client, step.version)
+            else:
+                schema = client.schema_for(ApiKey.API_VERSIONS, step.version)
+                names = {"client_software_name": step.software_name, "client_software_version": step.software_version}
+                response = client.request(build(schema.ApiVersionsRequest, names))
+        keys = {api.api_key: (api.min_version, api.max_version) for api in response.api_keys}
+        return {
+            "error": response.error_code.name.upper(),
+            "api_versions_listed": ApiKey.API_VERSIONS in keys,
+            "ranges_in_order": all(0 <= low <= high for low, high in keys.values()),
+        }
+
+    def _send_bytes(self, step: RawBytes) -> Response:
+        with self._connections.fresh_client() as client:
+            client.send_bytes(step.data)
+            closed = client.wait_closed(waiting.CLOSE_TIMEOUT_S)
+        if closed:
+            self._transport.sleep(waiting.CRASH_S)
+        if not self._connections.live(waiting.READY_TIMEOUT_S):
+            raise TargetDown(f"no response on a new connection after {step.data[:_SHOWN_BYTES_MAX]!r}")
+        return {"connection": "closed" if closed else "open", "broker": "alive"}
+
+    def _send_broken(self, step: BrokenRequest) -> Response:
+        """Send a frame while another connection is open. The broker must then serve that connection and new ones."""
+        self._serves_others()
+        self._connections.memory_growth_bytes()
+        with self._connections.fresh_client() as client, suppress(RawClientError):
+            client.send_bytes(step.data)
+            client.wait_closed(waiting.BROKEN_TIMEOUT_S)
+        if not self._connections.live(waiting.READY_TIMEOUT_S):
+            raise TargetDown(f"no response on a new connection after {step.title}")
+        others = "served" if self._serves_others() else "closed or silent"
+        grown = self._connections.memory_growth_bytes()
+        memory = "bounded" if grown <= MEMORY_GROWTH_MAX else f"{grown >> 20} MiB more than at first"
+        return {"broker": "alive", "other_connections": others, "memory": memory}
+
+    def _kill_and_restart(self, step: KillAndRestart) -> Response:
+        """Kill a broker and start it again; wait until every known partition has a leader that serves."""
+        self._connections.kill_and_restart(self._symbols.broker(step.broker))
+        if not self._connections.live(waiting.READY_TIMEOUT_S):
+            raise TargetDown("no response after a broker was killed and started again")
+        return {"serves": self._routing.await_restarted()}
+
+    def _serves_others(self) -> bool:
+        """Whether the connection of another client is served; one that fails is opened again later."""
+        client = self._connections.client()
+        try:
+            client.request(client.schema_for(ApiKey.API_VERSIONS, 0).ApiVersionsRequest())
+        except RawClientError:
+            self._connections.close()
+            return False
+        return True
+
+    # --- waiting
+
+    def _poll_until(self, send: Callable[[], Response], expectation: Expectation, from_s: float = 0.0) -> Response:
+        """Send until the response is as expected, or until the timeout; return the last response.
+
+        :param from_s: time before which the timeout does not begin.
+        """
+        deadline = max(self._transport.monotonic(), from_s) + self._effect_timeout_s
+        while mismatches(expectation, response := send()):
+            if self._transport.monotonic() > deadline:
+                self._effect_timeout_s = 0.0
+                break
+            self._transport.sleep(waiting.RETRY_DELAY_S)
+        return response
+
+    def _await_topic(self, step: AwaitTopic, expectation: Expectation) -> Response:
+        """Wait until all brokers describe the topic as expected and its leaders serve, or until the timeout.
+
+        Return only the expected fields, because the cluster may choose the replicas that the script has not assigned.
+        """
+        described = self._poll_until(partial(self._described_by_all, step.topic), expectation)
+        for index, leader, *_ in described["partitions"]:
+            self._routing.set_leader(step.topic, index, self._symbols.broker(leader))
+            self._poll_until(
+                partial(self._routing.request, ListOffsets(topic=step.topic, partition=index)), {"error": "NONE"}
+            )
+        return {name: value for name, value in described.items() if name in expectation}
+
+    def _described_by_all(self, topic: str) -> Response:
+        """Return the first broker's description of a topic, and whether all others return the same."""
+        described = [
+            admin_responses.topic_state(self._routing.describe(topic, n), self._symbols)
+            for n in self._connections.nodes
+        ]
+        return {"all_agree": all(one == described[0] for one in described), **described[0]}
