@@ -26,7 +26,7 @@ SHORT_BACKOFFS = {
     "topic.metadata.refresh.fast.interval.ms": 50,
     "log_level": 0,
 }
-"""Client properties with short backoffs, so that a failover measures the time of the cluster and not the backoff."""
+"""Client properties with short backoffs, so that a failover measures the cluster and not the client's backoff."""
 
 
 class Brokers:
@@ -94,7 +94,8 @@ def produce(target: Target, topic: str, size: int, records: int = RECORDS) -> fl
 def consume(target: Target, topic: str) -> float:
     """Consume a topic; return records per second from the first poll to the last record.
 
-    librdkafka stops fetching for a second, by default, when its own queue is full; that would measure the client.
+    By default librdkafka stops fetching for a second when its own queue is full. That pause would be measured instead
+    of the cluster, so it is shortened here.
     """
     consumer = Consumer(
         {

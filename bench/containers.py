@@ -2,9 +2,9 @@
 
     .venv/bin/python bench/containers.py [--version 4.3.1] [--turns 15]
 
-Three nodes of Apache Kafka run in containers. The Docker engine is started for this, in a separate network namespace,
-which requires root, dockerd and busybox. Each figure is the median time of a call in milliseconds; a call returns when
-the fault is in effect.
+Three nodes of Apache Kafka run in containers. The benchmark starts its own Docker engine in a separate network
+namespace; this requires root, dockerd and busybox. Each figure is the median time of a call in milliseconds; a call
+returns when the fault is in effect.
 """
 
 import argparse

@@ -6,13 +6,14 @@ Two clusters with the same settings run at once and are measured in turn, while 
 alternates. Records of 1,024 bytes are produced with acks=all to one partition, in three ways: in batches of a megabyte
 (librdkafka's default), in batches of 16 KiB (the default of Kafka's producer), and in batches of 16 KiB with
 `flush.messages=1`. A ratio is computed in each round, and the median of the rounds is printed. The plain directory is
-in the temporary directory. Its flushes reach the real disk, and those of the FUSE disk do not, so that the FUSE disk
-may be faster.
+in the temporary directory. Flushes of the plain directory reach the real disk, and those of the FUSE disk do not, so
+the FUSE disk may be faster.
 
 Each write on the FUSE disk waits for its daemon. On a machine with other load that wait dominates the figures, so the
 load of the machine is printed too.
 
-Finally it prints the durations of actions of the disk itself: a mount, a fault, a power cut and a remount.
+Finally the benchmark prints the durations of the FUSE disk's own actions: a mount, writes, flushes, the start of a
+fault, a power cut and an unmount.
 """
 
 import argparse

@@ -3,8 +3,8 @@
     .venv/bin/python bench/event_times.py
 
 A node has one thread, so all other requests wait until an event ends. Three nodes run in virtual time, on simulated
-disks. Every event of every node is timed, from a request until all brokers have applied its effects. Other processes on
-the machine make events longer. Garbage collection has its own line, because three nodes share one heap here.
+disks. For each request, every event of every node is timed until all brokers have applied the effects. Other processes
+on the machine make events longer. Garbage collection has its own line, because three nodes share one heap here.
 """
 
 import gc
@@ -80,7 +80,7 @@ REQUESTS: dict[str, tuple[str, int, dict[str, Any]]] = {
 
 
 class Longest:
-    """The longest event of each kind."""
+    """Number of events, and the time of the longest event of each kind."""
 
     def __init__(self) -> None:
         self.events = 0
@@ -100,7 +100,7 @@ class Longest:
 
 
 class Measurement:
-    """The longest events of all nodes since the last `begin`, and the longest garbage collection since the first."""
+    """The longest events of all nodes since the last `begin`, and the longest of all garbage collections."""
 
     def __init__(self) -> None:
         self.events, self.collections = Longest(), Longest()

@@ -4,7 +4,7 @@
 
 Starts with and without the archive alternate, so that other load affects both; the medians and their ratio are printed.
 Each start is that of a new cluster, from formatting its storage to reading back a record that was written with
-`acks=all`. Processor time is that of all processes of the cluster, including the formatting tool. It depends less on
+`acks=all`. Processor time is that of all processes of the cluster, including the formatting tool, and depends less on
 other load than wall time.
 """
 

@@ -68,7 +68,7 @@ def measure_scripts(scripts: int) -> tuple[float, float, float]:
 
 
 def measure_memory_mib(seeds: int) -> tuple[float, float]:
-    """Run the script of each seed. Return the resident memory of this process after a tenth of them, and after all."""
+    """Run the script of each seed. Return this process's resident memory after a tenth of the seeds, and after all."""
     early_mib = 0.0
     for seed in range(seeds):
         run(trial_of_seed(seed))

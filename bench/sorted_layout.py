@@ -93,7 +93,7 @@ SORTS: Mapping[str, tuple[str, str]] = {
     "positions": (_small_sql("positions"), "op_id"),
     "states": (_small_sql("states"), "asked_ns"),
 }
-"""For each table its query, and the column by which the rows of a log are sorted."""
+"""Query of each table, and the column by which the rows of a log are sorted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +165,7 @@ RULES = (
     ),
     "SELECT op_id FROM records ANTI JOIN operations USING (op_id)",
 )
-"""Queries for violated rules, which must return no row."""
+"""Queries that find violations of rules; each must return no row."""
 
 
 def sorted_by_duckdb(run_dir: Path, folder: Path, *, cores: int, memory: str, rules: bool) -> None:

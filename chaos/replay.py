@@ -32,7 +32,7 @@ COMPUTING_MAX_S: Final = 600.0
 
 
 class TrialNotApplicableError(Exception):
-    """A target cannot run a trial. The message is one line that names the missing capability or setting."""
+    """Error for a trial that a target cannot run. The message is one line that names what the target lacks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Replayed:
     :ivar history: run directory.
     :ivar violations: names and texts.
     :ivar notes: lines about the run for a person.
-    :ivar findings: names of the findings of chaos that it shows.
+    :ivar findings: names of the findings of chaos that the replay showed.
     """
 
     target: str

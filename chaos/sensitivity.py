@@ -47,7 +47,7 @@ _PROFILE: Final = Profile("sensitivity", scripts_max=15, shrink_seconds=0.0)
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Plan of a measurement.
+    """Defects, first seed and limits of a measurement.
 
     :param defects: names of the defects.
     :param first: first seed.
@@ -64,7 +64,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class SensitivityStarted(Event):
-    """First event."""
+    """First event: the plan of the measurement."""
 
     event: ClassVar[str] = "sensitivity-started"
     defects: tuple[str, ...]
@@ -105,7 +105,7 @@ class DefectTried(Event):
 
 @dataclass(frozen=True, slots=True)
 class CleanRan(Event):
-    """A trial on the clean broker is over."""
+    """End of a trial on the clean broker."""
 
     event: ClassVar[str] = "clean-ran"
     seed: int
@@ -234,7 +234,7 @@ def violation_of(trial: Trial, defect: Defect | None = None) -> Violation | None
 
 
 def broken_requirement(defect: Defect, requirements: list[str]) -> tuple[str, str] | None:
-    """Return the first requirement that a broker with this defect violates but a clean one does not, and how."""
+    """Return the first requirement that only the broker with this defect violates, and the reason; else None."""
     for requirement in requirements:
         with defect.seeded():
             broken = _violation_reason(requirement)

@@ -3,11 +3,11 @@
     .venv/bin/python bench/checkers/against_porcupine.py [--rounds 5] [--json FILE]
 
 Both judge the same histories in the same run, with one thread each: 102 logs of Jepsen's test of etcd, and histories of
-a key-value store with 10 and with 50 clients, linearizable ones and others. They are part of porcupine's module, which
-Go downloads. Reading them into memory is not timed. Processor time is measured, because the machine may have other
-load. The two alternate in rounds, because the machine's speed drifts; the shortest time of all rounds counts for each
-history. As with `timeit`, Python's cycle collector is off while a history is timed. A ratio below 1.0 means that this
-checker is faster.
+a key-value store with 10 and with 50 clients, linearizable ones and others. The histories are part of porcupine's
+module, which Go downloads. Reading them into memory is not timed. Processor time is measured, because the machine may
+have other load. The two alternate in rounds, because the machine's speed drifts; the shortest time of all rounds counts
+for each history. As with `timeit`, Python's cycle collector is off while a history is timed. A ratio below 1.0 means
+that this checker is faster.
 
 No search has yet decided every key of the history kv c50-bad. After the comparison, this history is therefore judged
 again, with a budget and past the first violation, and the verdict of each key is printed.
@@ -112,7 +112,8 @@ class Porcupine:
 def porcupine_events(events: Sequence[Event]) -> list[list[Any]]:
     """Return events for the Go program.
 
-    It requires that every operation ends. Those of unknown outcome end after all other events, with any result.
+    The program requires an end of every operation. An operation of unknown outcome ends after all other events, marked
+    as unknown, so that porcupine accepts any result.
     """
     lines: list[list[Any]] = []
     running: dict[Any, Event] = {}
@@ -176,7 +177,7 @@ def measure(
 def rows_of(
     histories: Sequence[History], theirs: dict[str, Timed], ours: dict[str, Timed]
 ) -> list[tuple[str, float, float, float | None]]:
-    """Return (name, porcupine's milliseconds, ours, the goal of their ratio)."""
+    """Return rows of name, porcupine's milliseconds, kafkatrial's milliseconds, and the maximum ratio."""
     etcd = [history.name for history in histories if history.kind == ETCD]
     groups = {f"etcd, {len(etcd)} logs": etcd}
     groups |= {name: [name] for name in ("etcd_002", "etcd_007", "c10-ok", "c10-bad", "c50-ok", "c50-bad")}

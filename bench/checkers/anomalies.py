@@ -1,8 +1,8 @@
-"""Cost of the check of all anomalies in memory on valid histories, and its growth with the number of records.
+"""Cost of checking valid histories for all anomalies in memory, and its growth with the number of records.
 
     .venv/bin/python bench/checkers/anomalies.py [--records 10000000] [--json FILE]
 
-The local engine judges small histories in this way. A new process reads each history, validates it, and checks every
+The local engine judges small histories in memory. A new process reads each history, validates it, and checks every
 anomaly. `growth` is the processor time for all records, divided by the processor time for a tenth of them on the same
 number of partitions: 10 is linear.
 """

@@ -5,14 +5,14 @@
 There are two histories, each generated with numpy and written as a run directory. In both, 50 clients have concurrent
 transactions, each with a produce to two of four partitions.
 
-- *pipeline*: each client also reads its own input. The writes are interleaved, as Kafka permits, so that there are
-  components of G0 with thousands of transactions.
-- *mesh*: each client also reads a little of one of the four partitions, with some lag. With read-write edges all
+- *pipeline*: each client also reads its own input. The writes are interleaved, as Kafka permits, so that
+  write-write edges (G0) form components of thousands of transactions.
+- *mesh*: each poll reads two records of one of the four partitions, some way behind its end. With read-write edges all
   transactions are one component.
 
-For each history it prints the time of a whole `kafkatrial check` (all anomalies, read from Parquet), the elapsed and
-CPU time of the cycle search within it, and the peak memory of the judging process. The goal is 60 s for the cycles of a
-million transactions.
+For each history the benchmark prints the time of a whole `kafkatrial check` (all anomalies, read from Parquet), the
+elapsed and CPU time of the cycle search within it, and the peak memory of the judging process. The goal is 60 s for the
+cycles of a million transactions.
 """
 
 import argparse
@@ -160,7 +160,7 @@ def _write(folder: Path, name: str, *parts: dict[str, Any], **columns: Any) -> N
 
 
 def measure(folder: Path) -> dict[str, Any]:
-    """Judge a history once in this process."""
+    """Judge a history once in this process; return the times, the peak memory and the cycles found."""
     spent = spent_cpu = 0.0
     names = {own.name for own in CYCLES}
 

@@ -28,9 +28,9 @@ class Counterexample:
     :param defect: defect that was seeded into the simulation; empty if there was none.
     :param at_ms: time of the violation, in virtual time.
     :param digest: digest of the run, which is the same for each run in virtual time.
-    :param is_confirmed: whether a second run showed it too (in virtual time: with the same digest); None if the trial
-        ran only once.
-    :param runs: number of trials that were run to shrink it.
+    :param is_confirmed: whether a second run showed the same violation (in virtual time: with the same digest); None if
+        the trial ran only once.
+    :param runs: number of trials that ran while it was shrunk.
     """
 
     trial: Trial

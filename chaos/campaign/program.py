@@ -1,4 +1,4 @@
-"""The programs of counterexamples: run a trial, print the result, and return the exit code."""
+"""Main functions of the programs of counterexamples: run a trial, print the result, and return the exit code."""
 
 import sys
 from pathlib import Path
@@ -13,7 +13,7 @@ from linearizability.temporary_folder import TemporaryFolder
 
 
 def run_program(trial: Trial, *, target: str = SIMULATION, name: str = "", defect: str = "") -> int:
-    """Run a trial and print the result. Return 1 if it violates something or shows the finding of that name, else 0."""
+    """Run a trial and print the result. Return 1 if it has a violation or shows the finding `name`, else 0."""
     return _run(SavedTrial(trial, name, defect, target))
 
 
@@ -25,6 +25,6 @@ def run_saved(program: str) -> int:
 def _run(saved: SavedTrial) -> int:
     with TemporaryFolder() as directory:
         replayed = replay(saved, saved.target or SIMULATION, Path(directory) / "run")
-    lines = lines_of(replayed)[:-1]  # its history is deleted
+    lines = lines_of(replayed)[:-1]  # without the path of the history, which is deleted
     sys.stdout.write(f"{printable(chr(10).join(lines), PROGRAM_MAX)}\n")
     return int(bool(replayed.violations) or saved.name in replayed.shown)

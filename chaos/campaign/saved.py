@@ -1,9 +1,9 @@
 """Failures on disk: saved when they are found, run first by the next campaign, and run again on request.
 
-Each has its own directory: `failure.json` has the trial and the facts, for `kafkatrial replay`, `kafkatrial chaos
---again` and `kafkatrial simulate`; `program.py` runs it; package `kafkatrial` adds pictures and histories. The
-directory's name consists of the target (unless it is the simulation), the defect (if there is one), the name of the
-violation, and a hash of the defect and the trial. So the same failure is saved only once.
+Each has its own directory: `failure.json` has the trial and the facts of its violation, for `kafkatrial replay`,
+`kafkatrial chaos --again` and `kafkatrial simulate`; `program.py` runs it; package `kafkatrial` adds pictures and
+histories. The directory's name consists of the target (unless it is the simulation), the defect (if there is one), the
+name of the violation, and a hash of the defect and the trial. So the same failure is saved only once.
 """
 
 from dataclasses import asdict
@@ -19,7 +19,7 @@ PROGRAM_NAME: Final = "program.py"
 
 
 class SavedFailureError(Exception):
-    """A saved failure cannot be read. The message is one line, with the file's name."""
+    """Error for a saved failure that cannot be read. The message is one line, with the file's name."""
 
 
 def directory_of(root: Path, found: Counterexample) -> Path:

@@ -45,10 +45,10 @@ def smallest(
     passes: "Callable[[Shrinker], None] | None" = None,
     prepared: Callable[[Trial], Trial | None] = lambda candidate: candidate,
 ) -> Smallest:
-    """Return the smallest trial found that shows the same violation. The given one is not run again.
+    """Return the smallest trial found that shows the same violation. The given trial itself does not run again.
 
     :param may_run: whether another trial may run after this number of trials.
-    :param passes: tries candidates; repeated until no candidate is smaller. Default: `all_parts`.
+    :param passes: function that tries candidates (default: `all_parts`); called again until it finds no smaller trial.
     :param prepared: returns the trial to run for a candidate, or None if the candidate is invalid.
     """
     shrinker = Shrinker(trial, shows, may_run, prepared)
@@ -61,7 +61,7 @@ def smallest(
 
 
 class _Enough(Exception):  # noqa: N818 - no error: there is a result
-    """The number of runs, or the time, is used up."""
+    """Signal that no further trial may run."""
 
 
 @dataclass(slots=True)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A violation of a run.
+    """A violation that a run showed.
 
     :ivar name: name of an anomaly, an invariant or another check: `exception`, `node-ended`, `not-converged`,
         `periodic-work-overdue`, `not-recovered`, `not-stopped`, `replicas-differ`, `residue`.

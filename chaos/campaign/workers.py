@@ -4,8 +4,9 @@ Scheduling has no influence on results: the same items give the same results, in
 workers. Items are handed out in their order and not far ahead of the first one without a result, so neither a long
 range nor a slow item fills the memory. A worker is replaced by a new process after a number of items.
 
-An item takes too long if its worker has used more processor time than the limit. So a busy machine, or Ctrl-Z, fails no
-item. A worker that is blocked uses no processor time: it is given up after `_BLOCKED_FACTOR` times the limit.
+An item takes too long if its worker has used more processor time than the limit, so no item fails because the machine
+is busy or the command is stopped by Ctrl-Z. A worker that is blocked uses no processor time; it is killed when
+`_BLOCKED_FACTOR` times the limit has passed.
 
 No worker outlives its parent, and all workers end when the generator of results is closed. Workers block SIGINT: Ctrl-C
 interrupts only the parent, which still returns the results that it has received.
@@ -42,20 +43,21 @@ _NO_ITEM: Final = object()
 
 
 class WorkerError(Exception):
-    """The work raised an exception, or a worker process died and `Job.died` is None. The message names the item."""
+    """Exception in the work, or death of a worker process if `Job.died` is None. The message names the item."""
 
 
 @dataclass(frozen=True, slots=True)
 class Job(Generic[A, T]):
-    """Work of the workers. Functions that run in a worker must be picklable.
+    """Function that the workers run for each item, with its limits. Functions that run in a worker must be picklable.
 
     :param work: function that a worker runs for each item.
     :param limit_s: maximum processor time of an item, in seconds; after it the worker process is killed.
     :param overdue: returns the result of an item that took longer.
     :param died: returns the result of an item whose process died with an exit code; if it is None, the death is a
         `WorkerError`.
-    :param inside: context in which a worker works.
-    :param preloaded: modules that are imported once, and shared by all workers, which are forked.
+    :param inside: context that a worker enters before its first item.
+    :param recycled_after: number of items after which a new process replaces a worker.
+    :param preloaded: modules that are imported once, before the workers are forked, so that all workers share them.
     :param name: returns the name of an item, for errors.
     """
 
@@ -70,11 +72,12 @@ class Job(Generic[A, T]):
 
 
 def in_order(job: Job[A, T], items: Iterator[A], workers: int) -> Generator[T, None, None]:
-    """Return the result of each item, in the order of items.
+    """Yield the result of each item, in the order of items.
 
-    :param items: advanced only as fast as results are returned.
+    :param items: advanced only as fast as results are yielded.
 
-    An interruption returns the results that have been received, then raises. Raises `WorkerError`.
+    After a KeyboardInterrupt, the results that have been received are yielded, then it is raised again. Raises
+    `WorkerError`.
     """
     pool = _Pool(job, items, workers)
     try:
@@ -91,7 +94,7 @@ class _Worker:
     process: BaseProcess
     connection: Connection
     place: int | None = None
-    """Index of its item in the order of results; None while it is idle."""
+    """Index of the worker's item in the order of results; None while the worker is idle."""
     item: Any = None
     is_ready: bool = False
     """Whether the process has started."""
@@ -112,7 +115,7 @@ class _Worker:
         return self._processor_s() - self.processor_s >= limit_s or self.waited_s >= _BLOCKED_FACTOR * limit_s
 
     def _processor_s(self) -> float:
-        """Return the processor time of the process; 0 if it has ended, which its connection shows."""
+        """Return the processor time of the process; 0 if it has ended: then its connection is closed, too."""
         try:
             times = psutil.Process(self.process.pid).cpu_times()
         except psutil.NoSuchProcess:
@@ -154,7 +157,7 @@ class _Pool(Generic[A, T]):
         self.workers.clear()
 
     def _hand_out(self) -> None:
-        """Give each idle worker an item, as long as there are items; start no worker without one."""
+        """Give each idle worker an item, as long as there are items, and start a worker only for an item."""
         busy = [worker for worker in self.workers if worker.place is not None]
         idle = [worker for worker in self.workers if worker.place is None]
         ahead = len(busy) + len(self.waiting)

@@ -65,7 +65,7 @@ class Area(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Defect:
-    """One bug.
+    """A bug, and the function that seeds it by replacing a function of the broker.
 
     :param name: name in kebab case.
     :param source: tickets, KIPs and reports, separated by commas.
@@ -93,7 +93,7 @@ class Defect:
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """The sources, one by one."""
+        """The entries of `source`, as a tuple."""
         return tuple(filter(None, self.source.split(", ")))
 
     @property

@@ -1,7 +1,7 @@
 """Defects of the metadata quorum: votes, majorities, truncation, snapshots. They are common bugs of Raft.
 
-The quorum alone is tested with all of them, too (`tests/reference_broker/quorum`). An election takes a thousandth of
-the time there, and there is a scenario for each defect that must detect it with at least three of 80 seeds.
+All of them are also tested on the quorum alone (`tests/reference_broker/quorum`), where an election takes a thousandth
+of the time. For each defect there is a scenario, which must detect the defect with at least three of 80 seeds.
 """
 
 from chaos.defects.defect import Area

@@ -1,4 +1,4 @@
-"""All defects, by name."""
+"""Registry of the defects of the core, by name."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -41,7 +41,7 @@ DEFECTS: Mapping[str, Defect] = MappingProxyType(
 
 
 class UnknownDefectError(KeyError):
-    """No defect has this name."""
+    """Name that no defect has."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name)

@@ -1,7 +1,7 @@
 """Chaos session: rounds with rotating seeds on one or several targets, until a limit or a failure.
 
 Each seed gives one round, which runs on every target in turn, on a new cluster. A round without an applicable fault is
-skipped. A violation is shrunk and saved as a failure, and the session stops after `failures_max` of them. A session
+skipped. A violation is shrunk and saved as a failure, and the session stops after `failures_max` failures. A session
 that searches for a finding generates schedules for the finding's cluster and clients; a round that shows it is shrunk
 and saved the same way.
 """
@@ -48,12 +48,12 @@ NOT_RUN_MAX: Final = 5
 
 
 class NothingRunsError(Exception):
-    """Consecutive rounds could not be run. The message is one line."""
+    """Error after several consecutive rounds that could not be run. The message is one line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Plan of a session.
+    """Targets, seeds, limits and directories of a session.
 
     :param rounds_max: Number of rounds; None: no limit.
     :param seconds_max: Time after which no round begins; None: no limit.
@@ -106,7 +106,7 @@ class _Session:
     began_s: float
     failures: int = 0
     reasons: list[str] = field(default_factory=list)
-    """Errors of the last consecutive rounds that could not be run."""
+    """Errors of the rounds that could not be run since the last round that was judged."""
 
     def run(self) -> None:
         rounds, empty, seed = 0, 0, self.plan.seed
@@ -129,7 +129,7 @@ class _Session:
         return out_of_time or enough or failed
 
     def _run(self, target: str, trial: Trial) -> bool:
-        """Run a round with the faults that the target supports; return false if it supports none."""
+        """Run a round with the faults that the target supports; return false if it supports none of them."""
         supported = remove_unsupported_faults(target, trial, self.plan.disk)
         if not supported.trial.schedule:
             return False

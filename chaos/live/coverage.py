@@ -1,7 +1,7 @@
-"""Coverage of a round: the states that the cluster reached, from its history, as a pure function.
+"""Coverage of a round: the states that the cluster reached, computed from the round's history.
 
-They are derived from the responses in the table `states`, and from operations. A state that lasted for less than the
-time between two requests may be missed.
+The sources are the responses in the table `states`, and the outcomes of operations. A state that lasted for less than
+the time between two requests may be missed.
 """
 
 from collections import Counter, defaultdict

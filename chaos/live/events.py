@@ -24,7 +24,9 @@ class ChaosStarted(Event):
 
 @dataclass(frozen=True, slots=True)
 class RoundStarted(Event):
-    """A cluster is started for a round. `unsupported`: faults that the target does not support, with the reasons.
+    """Start of a round, before its cluster starts.
+
+    `unsupported` has the faults that the target does not support, with the reasons.
 
     `run_dir` may not exist yet.
     """
@@ -38,7 +40,7 @@ class RoundStarted(Event):
 
 @dataclass(frozen=True, slots=True)
 class FaultInjected(Event):
-    """A fault of the schedule has begun."""
+    """Injection of a fault of the schedule."""
 
     event: ClassVar[str] = "fault-injected"
     injected: Injected
@@ -46,7 +48,7 @@ class FaultInjected(Event):
 
 @dataclass(frozen=True, slots=True)
 class RoundJudged(Event):
-    """A round is over. `seconds` is its duration with start, drain and judgement."""
+    """End of a round. `seconds` is its duration, including the start of the cluster, the drain and the judgement."""
 
     event: ClassVar[str] = "round-judged"
     target: str
@@ -57,7 +59,7 @@ class RoundJudged(Event):
 
 @dataclass(frozen=True, slots=True)
 class RoundNotRun(Event):
-    """A round could not be run: its cluster did not start, or a control failed."""
+    """End of a round that could not be run: its cluster did not start, or a control failed."""
 
     event: ClassVar[str] = "round-not-run"
     target: str
@@ -67,7 +69,7 @@ class RoundNotRun(Event):
 
 @dataclass(frozen=True, slots=True)
 class ShrinkingStarted(Event):
-    """Shrinking of a round with a violation or a finding starts."""
+    """Start of the shrinking of a round with a violation or a finding."""
 
     event: ClassVar[str] = "shrinking-started"
     target: str

@@ -32,11 +32,11 @@ from fixtures.faults import (
 )
 
 _FROM_FOLLOWERS: Final = ((1,), (1, 23))
-"""Fetch, alone or with OffsetForLeaderEpoch."""
+"""API keys of Fetch, alone or with OffsetForLeaderEpoch."""
 _FROM_BROKERS: Final = ((56,), (63,), (62, 63))
-"""AlterPartition; BrokerHeartbeat; BrokerRegistration with BrokerHeartbeat."""
+"""API keys of AlterPartition; of BrokerHeartbeat; of BrokerRegistration with BrokerHeartbeat."""
 _FROM_CLIENTS: Final = ((0,), (1,), (3,), (22,))
-"""Produce, Fetch, Metadata, InitProducerId."""
+"""API keys of Produce, Fetch, Metadata and InitProducerId."""
 _SETTINGS: Final = (
     ("replica.lag.time.max.ms", "1000"),
     ("replica.fetch.max.bytes", "100"),

@@ -2,7 +2,7 @@
 
 Each finding fixes a configuration and the expected effect. Chaos must find the effect by itself: schedules that show it
 are generated from seeds and shrunk (`search_round`, `kafkatrial chaos --find`). The round given here can be read and
-run at any time. Each must show its effect on Apache Kafka and on the reference broker without a violation.
+run at any time. It must show the effect on Apache Kafka and on the reference broker without a violation.
 """
 
 import difflib
@@ -23,15 +23,16 @@ _HELD_S: Final = 1.0
 
 @dataclass(frozen=True, slots=True)
 class ChaosFinding:
-    """One finding.
+    """An effect of faults on a fixed configuration, and a trial that shows it.
 
     :ivar name: name on the command line.
     :ivar text: the effect.
-    :ivar trial: a trial that shows it.
-    :ivar is_seen: whether a round of this configuration without a violation has shown it.
-    :ivar kinds: kinds of faults in its generated schedules.
-    :ivar must_be_shown: whether every such round must show it, since the finding is that nothing is lost. A round
-        without effective faults would show that too, so it counts only if every fault of the schedule was injected.
+    :ivar trial: a trial that shows the effect.
+    :ivar is_seen: returns whether a round of this configuration without a violation has shown the effect.
+    :ivar kinds: kinds of faults in the schedules that are generated for the search.
+    :ivar must_be_shown: whether every round of this configuration must show the finding, because the finding is that
+        nothing is lost. Without faults nothing is lost either, so a round counts only if every fault of its schedule
+        was injected.
     """
 
     name: str
@@ -42,12 +43,12 @@ class ChaosFinding:
     must_be_shown: bool = False
 
     def shows(self, report: Report) -> bool:
-        """Whether a round shows it without a violation."""
+        """Whether a round shows the finding without a violation."""
         return not report.violations and self.is_seen(report) and (not self.must_be_shown or _has_all_faults(report))
 
 
 class UnknownFindingError(Exception):
-    """No finding has this name. The message is one line."""
+    """Name that no finding has. The message is one line."""
 
 
 def finding(name: str) -> ChaosFinding:
@@ -208,5 +209,5 @@ FINDINGS: Final = {each.name: each for each in _EVERY}
 
 
 def search_round(sought: ChaosFinding, drawn: Trial) -> Trial:
-    """Return a generated round's schedule on the cluster, topic and clients of a finding."""
+    """Return the finding's cluster, topic and clients, with the seed and the schedule of a generated round."""
     return replace(sought.trial, seed=drawn.seed, schedule=drawn.schedule)

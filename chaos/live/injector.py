@@ -70,8 +70,8 @@ class Injector:
     :param on_injected: called with each fault after its injection.
     :param flushed_topics: topics whose records are durable once they are acknowledged.
     :param recover: waits until the cluster has recovered, or until the time allowed for recovery is over. It is called
-        before each fault, except the first one, that begins while no other is in force. The schedule is paused
-        meanwhile. None: no waits.
+        before every fault but the first, if no other fault is in force then. The schedule is paused meanwhile. None: no
+        waits.
     """
 
     target: BreakableTarget

@@ -10,10 +10,10 @@ REQUEST_TIMEOUT_S: Final = 5.0
 
 
 class FollowingClient:
-    """One process of the history, whose requests go to the node that has a role.
+    """One process of the history. Its requests go to the node that has a role, such as leader of a partition.
 
-    :param find: looks up the node with the role at the next node of the cluster, and directs later requests to it;
-        returns whether it was found.
+    :param find: sends a lookup of the role to the next node of the cluster, directs later requests to the node that the
+        response names, and returns whether it names one.
     """
 
     def __init__(self, context: TrialContext, find: Callable[[RecordedClient], bool]) -> None:

@@ -56,7 +56,7 @@ class ObservedLosses(Losses):
         self._view = view
         self._flushed_topics = flushed_topics
         self._lossy: dict[tuple[str, int], int] = {}
-        """For each topic and node that has lost records of it: the node's next start, or `NEVER_NS` until then."""
+        """By topic and node with lost records of the topic: time of the node's next start, `NEVER_NS` until then."""
         self._whole_ns: dict[TopicPartition, int] = {}
         """Time of the newest request whose response had a full ISR: nodes that started earlier have caught up."""
         self._recorded: set[tuple[TopicPartition, int, int]] = set()

@@ -56,14 +56,14 @@ class Worked:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """One round on one target.
+    """Result of one round on one target.
 
     :ivar produced: number of records by acks and outcome.
     :ivar lost: number of acknowledged records by acks (with acks=0: of all records) that no replica has at the end; not
         counted if records of the topic may be deleted.
     :ivar errors: number of failed produce operations by acks and error.
     :ivar silences_s: by acks, the longest time between two successive acknowledgements.
-    :ivar overhead_s: time for draining and judging.
+    :ivar overhead_s: time from the end of the healed phase to the verdict, in which the topics are read back.
     :ivar residue: processes, mounts and rules that are left on this machine after the cluster was stopped.
     """
 

@@ -79,7 +79,7 @@ class RetryingProducer:
         self._connection.reset()
 
     def _produce(self, client: RecordedClient) -> bool:
-        """Send all batches in flight once, and return whether the node acknowledged all of them."""
+        """Fill up the batches in flight, send all of them once, and return whether the node acknowledged them all."""
         if self._identity is None:
             self._identity = client.init_producer_id().identity
             if self._identity is None:

@@ -34,7 +34,7 @@ from linearizability.history.validate import validate
 
 OnInjected = Callable[[Injected], None]
 _WRITE_ENDS_MIN_S = 10.0
-"""Minimum time for one record to each partition after the recovery, even if less is left of the bound."""
+"""Minimum time to write one record to each partition after the recovery, even if less is left of the allowed time."""
 
 
 class LiveTarget(Target, BreakableTarget):
@@ -42,7 +42,7 @@ class LiveTarget(Target, BreakableTarget):
 
 
 def run_round(target: LiveTarget, run_dir: Path, trial: Trial, on_injected: OnInjected = lambda _: None) -> Report:
-    """Run the round. Its history is in `run_dir`, also if the round is interrupted.
+    """Run the round. Its history is in `run_dir`, even if the round is interrupted.
 
     Raises:
         ScriptNotRunError: the topic was not created.
@@ -180,7 +180,7 @@ class _Healing:
 
 
 def _require_new_topics(target: LiveTarget, trial: Trial, admin: RecordedClient) -> None:
-    """Raise `ScriptNotRunError` if an existing cluster has a topic of the round, which would be deleted after it."""
+    """Raise `ScriptNotRunError` if an existing cluster has a topic of the round, because the round would delete it."""
     if not isinstance(target, ExistingCluster):
         return
     response = admin.metadata(list(trial.topic_names)).response
@@ -235,7 +235,7 @@ def _settled(settings: Topic, seen: Mapping[int, PartitionSeen]) -> Topic:
 
 
 def _divergences(target: LiveTarget, trial: Trial) -> Sequence[Divergence]:
-    """Compare the replicas of topics without compaction, which changes replicas independently."""
+    """Compare the replicas of topics without compaction, because compaction changes each replica independently."""
     if Capability.LOG_DIRECTORIES not in target.capabilities:
         return ()
     directories = {str(node.id): target.log_directories(node.id)[0] for node in target.nodes}

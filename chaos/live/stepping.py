@@ -1,7 +1,7 @@
 """Clients with steps on a real cluster: the state machines of `fixtures.clients.core`, driven over sockets.
 
 All clients of a trial run in one asyncio loop, in the thread of one actor, and write rows through the run's recorder.
-After the faults they read back the topics that workloads do not use: all but the first.
+After the faults, further clients read back the topics that workloads do not use (all but the first).
 """
 
 import asyncio
@@ -41,7 +41,8 @@ class SteppingClients:
     :param node: returns the node that has a role now.
     :param is_healed: whether the faulty phase is over, after which the clients have a limited time.
     :ivar violations: invalid responses, and partitions that accept no record after the faults.
-    :ivar unfinished: clients that did not finish in time, a line each: on a slow machine that is no violation.
+    :ivar unfinished: a line if clients did not finish in time, and one if topics were not read back in time; on a slow
+        machine neither is a violation.
     """
 
     is_writer = True

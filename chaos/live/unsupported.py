@@ -1,4 +1,4 @@
-"""Faults of a schedule that a target does not support, known before it starts."""
+"""Faults of a schedule that a target does not support, determined before the target starts."""
 
 from collections.abc import Iterable
 

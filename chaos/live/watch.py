@@ -1,8 +1,8 @@
 """Watch of a cluster's metadata: periodic Metadata, DescribeQuorum and FindCoordinator requests to every node.
 
-The newest response counts. The responses are rows of the history, as those of any client. The checkers find the
-leaders, the ISRs and the voters at each time in them. This module also uses them to resolve roles at the moment of an
-injection, and to determine whether the cluster has recovered.
+The newest response counts. The responses are rows of the history, as those of any client; the checkers use these rows
+to find the leaders, the ISRs and the voters at each time. This module also uses the responses to resolve roles at the
+moment of an injection, and to determine whether the cluster has recovered.
 
 Of two responses, the one with the higher leader epoch is newer. Within an epoch, a response of the leader itself takes
 precedence for a while over those of other nodes, because ISRs change without a new epoch.
@@ -55,7 +55,7 @@ class PartitionSeen:
 
     @property
     def is_whole(self) -> bool:
-        """Whether it has a leader and all its replicas are in sync."""
+        """Whether the partition has a leader and all its replicas are in sync."""
         return self.leader >= 0 and set(self.isr) == set(self.replicas)
 
 
@@ -186,7 +186,7 @@ class Watch:
         self._tasks: list[Task] = []
 
     def start(self) -> None:
-        """Start the tasks; return after the first requests to each node, so that roles are known, or a timeout."""
+        """Start the tasks, and wait for the first requests to each node or a timeout, so that roles are known."""
         stage = self._context.target.stage
         rounds = []
         for node in self._context.target.nodes:

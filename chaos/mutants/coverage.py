@@ -26,7 +26,7 @@ Line = tuple[str, int]
 Trace = Callable[[FrameType, str, object], "Trace | None"]
 
 _SECONDS_MAX: Final = 600.0
-"""Limit for one attempt, which takes seconds."""
+"""Limit for one attempt, which usually takes some seconds."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Mutants: each changes one place of a module's source, by the operators of a set of rules (`rules.py`).
 
-Text, annotations, docstrings, imports, assertions, raised exceptions, `__repr__`, `__str__` and `describe` are not
+Strings, annotations, docstrings, imports, assertions, raised exceptions, `__repr__`, `__str__` and `describe` are not
 changed: a change there is no bug.
 """
 
@@ -37,7 +37,7 @@ class Mutant:
 
     @property
     def id(self) -> str:
-        """Identifier that is unique among all rules, and stable as long as the function's text is."""
+        """Identifier that is unique across all sets of rules, and stable while the function's text does not change."""
         nth = f" (no. {self.nth})" if self.nth > 1 else ""
         operator = "" if self.rules == CLASSIC.name else f" [{self.operator}]"
         return f"{self.module}:{self.function}: {self.before} -> {self.after}{nth}{operator}"
@@ -56,7 +56,7 @@ def mutants_of(module: str, source: str, rules: Rules = CLASSIC) -> list[Mutant]
 
 
 def mutated(source: str, number: int, rules: Rules = CLASSIC) -> ast.Module:
-    """Return the module with the mutant of a number."""
+    """Return the syntax tree of a module with the mutant that has this number."""
     tree = ast.parse(source)
     place = next(place for index, place in enumerate(_Walk(rules).places(tree)) if index == number)
     place.change()
@@ -64,7 +64,7 @@ def mutated(source: str, number: int, rules: Rules = CLASSIC) -> ast.Module:
 
 
 def source_of(mutant: Mutant, source: str) -> ast.Module:
-    """Return the module with a mutant that was generated from the same text."""
+    """Return the syntax tree of the module with a mutant; the mutant must have been generated from this source."""
     return mutated(source, mutant.number, RULES[mutant.rules])
 
 

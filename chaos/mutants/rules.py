@@ -1,8 +1,8 @@
 """Mutation operators: two sets of rules for changing one place of a module's source.
 
 `CLASSIC` has the usual operators of mutation testing (Offutt's sufficient set, and statement deletion): a comparison
-off by one or reversed, arithmetic, a constant, a condition that always or never holds, `and` for `or`, a missing
-`not`, `min` for `max`, an assignment or a call that is left out.
+off by one or reversed, arithmetic, a constant, a condition that always or never holds, `and` for `or`, a missing `not`,
+`min` for `max`, `any` for `all`, an assignment or a call that is left out.
 
 `OMISSIONS` has bugs that reviewers overlook: a missing operand, guard, branch, case, filter, bound or whole statement;
 a negated condition or predicate; a slice that is off by one; `min` for `max`.
@@ -19,7 +19,7 @@ from typing import TypeVar
 
 _Node = TypeVar("_Node", bound=ast.AST)
 Changes = Iterator[tuple[str, ast.AST]]
-"""The operator's name, and the replacement of the node."""
+"""For each change of a node, the operator's name and the node's replacement."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,8 @@ def _classic_statement(statement: ast.stmt) -> Changes:
 def _is_effect(statement: ast.stmt) -> bool:
     """Whether a statement is a call, `del`, `+=`, or an assignment to an attribute or an element.
 
-    Such a statement can be left out. Without an assignment to a local name, the code would fail.
+    Such a statement can be left out. An assignment to a local name cannot, because the code that reads the name would
+    fail.
     """
     match statement:
         case ast.Expr(value=ast.Call()) | ast.AugAssign() | ast.Delete():

@@ -1,7 +1,7 @@
 """Sample of mutants by a seed, the same on every machine.
 
-Mutants are sorted by a hash of the seed and their id. So a change of one function does not change the sample of the
-others, and decisions about survivors remain valid.
+Mutants are sorted by a hash of the seed and their id. So after a change of one function, most of the sample is the
+same, and decisions about survivors in other functions remain valid.
 """
 
 from collections.abc import Iterator

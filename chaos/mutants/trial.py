@@ -22,7 +22,7 @@ HUNG = "did not end"
 _GRACE_S = 20
 """Additional time to finish the current attempt."""
 _FIRST_SEED = 1_000
-"""First seed of the trials after the attempts. It is above the seed of every attempt."""
+"""First simulation seed that is tried after the given attempts; all their seeds are lower."""
 CLEAN: Final = Mutant("", "the clean core", 0, "", "", "", 0)
 """The unchanged core, as if it were a mutant."""
 _PRELOADED = [
@@ -56,7 +56,7 @@ class Tried:
 
 
 def try_mutants(candidates: Iterator[Candidate], seconds: float, workers: int) -> Iterator[Tried]:
-    """Try each one for a number of seconds in a child of this process. Results are in the order of candidates."""
+    """Try each candidate for a number of seconds in a child process; yield the results in the order of candidates."""
     job = Job(
         partial(_try, seconds=seconds),
         seconds + _GRACE_S,

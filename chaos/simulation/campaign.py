@@ -36,7 +36,7 @@ _SHRUNK_MAX: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Plan of a campaign.
+    """Seeds, defect and limits of a campaign.
 
     :param last: last seed; None if only the time limits the campaign.
     :param seconds_max: time after which no seed begins; None if there is no limit.

@@ -26,7 +26,7 @@ class CampaignStarted(Event):
 
 
 class Standing(StrEnum):
-    """Result of a saved failure."""
+    """Result of running a saved failure again."""
 
     FAILS = "still fails"
     CHANGED = "fails otherwise"
@@ -35,7 +35,7 @@ class Standing(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FailureReplayed(Event):
-    """A saved failure ran again. `name` and `text` describe the present violation."""
+    """Repetition of a saved failure. `name` and `text` describe the present violation; empty if there is none."""
 
     event: ClassVar[str] = "failure-replayed"
     directory: str
@@ -47,7 +47,7 @@ class FailureReplayed(Event):
 
 @dataclass(frozen=True, slots=True)
 class SeedRan(Event):
-    """The trial of a seed ran, and was judged.
+    """Result of the trial of a seed.
 
     :param seconds: processor time of the worker.
     :param coverage: how often each state or transition was reached.
@@ -70,7 +70,7 @@ class SeedRan(Event):
 
 @dataclass(frozen=True, slots=True)
 class ShrinkingStarted(Event):
-    """The trials of these seeds are being shrunk."""
+    """Start of the shrinking of the trials of these seeds."""
 
     event: ClassVar[str] = "shrinking-started"
     seeds: tuple[int, ...]

@@ -214,7 +214,7 @@ def _batches(shape: Shape) -> SearchStrategy[RawStep]:
 
 
 def _wrapping(shape: Shape) -> SearchStrategy[RequestClient]:
-    """Draw batches whose sequences reach the largest one and start from 0 again."""
+    """Draw batches whose sequence numbers reach the maximum and continue from 0."""
     batches: SearchStrategy[RawStep] = _at(
         shape,
         Produce,
@@ -311,6 +311,6 @@ CLIENT_KINDS: Final[dict[str, Callable[[Shape], SearchStrategy[Client]]]] = {
     "descriptions": cache(lambda shape: _raw(_descriptions, shape)),
     "nonsense": cache(lambda shape: _raw(_nonsense, shape)),
 }
-"""Strategies for clients by kind, for a shape."""
+"""By kind, a function that returns the strategy for clients of that kind in a cluster of a shape."""
 
 _PRODUCING: Final = ("idempotent", "plain", "acks-1", "acks-0")

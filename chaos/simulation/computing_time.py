@@ -7,7 +7,7 @@ from types import FrameType
 
 
 class EndlessTrialError(BaseException):
-    """The trial has exceeded its time. Not an `Exception`, so that it is not handled as an error of the broker."""
+    """Error of a trial that exceeded its time. No `Exception`, so that it is not handled as an error of the broker."""
 
 
 @contextmanager

@@ -33,7 +33,7 @@ class SimulatedFiles:
         wipe(self._machines[node].disk)
 
     def damage(self, node: int, topic: str, what: Damage) -> None:
-        """Damage the files of a topic, and checkpoints."""
+        """Damage the files of a topic, as the function `damage` does."""
         damage(self._machines[node].disk, topic, what)
 
     def flip_bit(self, node: int, topic: str, suffix: str, per_mille: int) -> None:
@@ -50,7 +50,7 @@ class SimulatedFiles:
 
 
 def damage(disk: SimulatedDisk, topic: str, what: Damage) -> None:
-    """Damage the files of a topic, and checkpoints."""
+    """Damage the files of a topic. `Damage.CHECKPOINTS` also deletes the checkpoints of the whole log directory."""
     own = [path for path in sorted(disk.files) if _is_of(path, topic)]
     match what:
         case Damage.REPLICA:
@@ -104,7 +104,7 @@ def _noticed(log: bytearray, place: int) -> int:
 
 
 def wipe(disk: SimulatedDisk) -> None:
-    """Delete every topic, but not the metadata log and the node's properties."""
+    """Delete every topic and all checkpoints, but not the metadata log and the node's properties."""
     lost = [path for path in sorted(disk.files) if "/" in path and not path.startswith(_METADATA)]
     checkpoints = [path for path in sorted(disk.files) if path.endswith("-checkpoint") and "/" not in path]
     for path in (*lost, *checkpoints):

@@ -77,7 +77,7 @@ class SimulatedAdministration(Administration):
         return lambda: None
 
     def next_broker(self, wanted: int) -> int | None:
-        """Return this id, unless a node has it."""
+        """Return the wanted id; None if a node has it."""
         return None if wanted in self._cluster.machines else wanted
 
     def add_broker(self, node: int) -> None:

@@ -8,7 +8,7 @@ from reference_broker.simulation.cluster import SimulatedCluster
 
 
 class Injector:
-    """The faults of one run."""
+    """Injector of the faults of one run."""
 
     def __init__(self, cluster: SimulatedCluster, context: FaultContext) -> None:
         self._cluster = cluster

@@ -8,7 +8,7 @@ from fixtures.targets.target import Target, UnknownTargetError
 
 
 def defective_reference(wanted: Wanted) -> Target:
-    """Return nodes that are started through `chaos.defects.live.launch`. Raises `UnknownTargetError`."""
+    """Return a cluster of nodes that start through `chaos.defects.live.launch`. Raises `UnknownTargetError`."""
     return cluster_of(defective_recipe(wanted), wanted)
 
 

@@ -1,8 +1,8 @@
 """Trial of a defect on real processes: its round runs on `defective:NAME`, and on the clean broker.
 
 A defect is detected by any violation in the report of the round. Real processes are not deterministic, so a round
-without a violation is repeated, up to a limit. A violation of the clean broker is a false alarm: then the
-round does not show that the defect was detected.
+without a violation is repeated, up to a limit. A violation of the clean broker is a false alarm: the violation that the
+same round shows with the defect is then no evidence that the defect was detected.
 
 A round with a power cut runs on the FUSE disk, which loses exactly the bytes and directory entries that were not
 flushed. A journalling file system may keep more, so that a defect could be missed by chance.
@@ -35,7 +35,7 @@ class LiveTried:
     :ivar target: `defective:NAME`, or the clean broker.
     :ivar violations: violations of the last run; empty if the defect was missed, or if there was no false alarm.
     :ivar rounds: number of times that the round ran.
-    :ivar not_run: why it was not run: a missing capability of this machine, or a cluster that did not start.
+    :ivar not_run: why the round was not run: a missing capability of this machine, or a cluster that did not start.
     """
 
     target: str

@@ -63,7 +63,7 @@ def cluster_state(cluster: SimulatedCluster, roles: Roles, trial: Trial) -> Clus
 
 
 def perform(check: PostRunCheck, get_state: Callable[[], ClusterState | None]) -> Behaviour:
-    """Send the requests of a check.
+    """Send the requests of a check, and compare the errors in the responses with the expected ones.
 
     :param get_state: returns the current state. If the leader or controller changes, all requests are repeated.
     :raises InvalidResponseError: a response has other errors than expected.
