@@ -21,12 +21,12 @@ class BasicFailure:
     request: str
     field: str
     actual: str
-    """The error; empty where there was no response."""
+    """Name of the error; empty if there was no response."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckContext:
-    """The context of one requirement's check."""
+    """Input of one requirement's check: targets, seed, limits and callbacks."""
 
     requirement_id: str
     targets: Sequence[Target]
@@ -40,12 +40,12 @@ class CheckContext:
     history_dirs: Mapping[str, Path]
     """Run directory of this requirement's history on each target, by target name."""
     script_ran: Callable[[str, int, int], None]
-    """Report progress: target name, scripts done, scripts planned."""
+    """Function that reports progress: target name, scripts done, scripts planned."""
     revive: Callable[[Target], bool] = responds
-    """Start a target again if it does not respond. Returns whether it responds."""
+    """Function that starts a target again if it does not respond, and returns whether it responds."""
     basic_failures: MutableMapping[BasicFailure, str] = field(default_factory=dict)
     """For each failure of a plain request, the requirement of this run that reported it."""
 
 
 Check = Callable[[CheckContext], Mapping[str, Finding]]
-"""Findings by target name."""
+"""Function that checks a requirement, and returns the findings by target name."""

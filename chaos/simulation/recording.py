@@ -1,7 +1,7 @@
 """Record of a run for a diagram: every message with the name of its API, and the changes of the nodes.
 
 A `RecordingTrace` replaces a run's trace, with the same digest, and a `ChangeRecorder` observes the same watch as the
-invariants. All events are numbered by one counter, in order. A change that a message makes is detected after the
+invariants. All events are numbered by one counter, in order. A change that a message causes is detected after the
 response was sent, but is recorded before the response, directly after the arrival of the message.
 """
 
@@ -21,7 +21,7 @@ _REQUEST = struct.Struct(">ihhi")
 _RESPONSE = struct.Struct(">ii")
 _INTERNAL = "__"
 _STRIDE = 1_000
-"""Places between two events, for the changes that the first one causes."""
+"""Number of places from one event to the next, for the changes that the first event causes."""
 
 
 @dataclass(eq=False, slots=True)
@@ -48,7 +48,7 @@ class SentMessage:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A change in one lane."""
+    """A change of a node, shown in its lane of the diagram."""
 
     place: int
     at_ms: int
@@ -197,7 +197,7 @@ class ChangeRecorder(Observer):
             self._add(watched, f"leads the quorum in epoch {state.epoch}", MarkKind.ELECTION)
 
     def opened(self, watched: Watched, replica: Replica, log: LogChange) -> None:
-        """Record that a log has lost records, if it has when it is opened."""
+        """Record a truncation if a log that is opened has lost records."""
         if log.removed and not _is_internal(replica):
             self._add(watched, f"has lost {_name(replica)} from {log.removed[-1].base_offset} on", MarkKind.TRUNCATION)
 

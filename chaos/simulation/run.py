@@ -114,7 +114,7 @@ class SimulatedRun:
 
 
 class _Failed(Exception):  # noqa: N818 - a verdict, not an error of the program
-    """The run shows a violation."""
+    """Signal that the run shows a violation."""
 
     def __init__(self, name: str, text: str) -> None:
         super().__init__(text)

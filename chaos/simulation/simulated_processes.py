@@ -11,7 +11,7 @@ from reference_broker.simulation.cluster import READY_MAX_MS, SimulatedCluster
 
 SHUTDOWN_MAX_MS = 60_000
 START_MS = 1_000
-"""Start time of a process, as on real machines, so that an observer notices that the node is down."""
+"""Duration of a process's start, as on a real machine, so that an observer notices that the node is down."""
 
 
 class MachineProcesses:
@@ -90,8 +90,8 @@ class SimulatedProcesses(MachineProcesses):
         Args:
             started: returns the started cluster, or raises `TargetError`.
             initial_nodes: the initial nodes of the cluster, which are its controllers.
-            node_ids: returns the nodes that it has now.
-            copies: copies of the nodes' disks, whose changes are applied at a start.
+            node_ids: returns the nodes that the cluster has now.
+            copies: copies of the nodes' disks; changes of a copy are applied to the disk when the node starts.
         """
         super().__init__(lambda: started()[0])
         self._started = started

@@ -1,7 +1,7 @@
 """Threads in virtual time: there may be any number, but exactly one runs at a time.
 
 A thread runs until it waits. Then another thread runs: of those that can continue, the one that has waited longest. If
-there is none, the waiting thread performs the next step of the simulation. So programs written for threads run one
+none can continue, the waiting thread performs the next step of the simulation. So programs written for threads run one
 after the other, in the same order each time.
 
 All waiting threads get an error when the simulation is stopped, when one of its steps fails, and when all threads wait
@@ -21,7 +21,7 @@ STUCK_MS = 3_600_000
 
 
 class StoppedError(Exception):
-    """The simulation has ended while threads wait. The message is the reason."""
+    """End of the simulation while threads wait. The message is the reason."""
 
 
 @dataclass(eq=False, slots=True)

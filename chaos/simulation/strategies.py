@@ -98,7 +98,7 @@ _AT_TIMES: Final = ("short-metadata-log", "timed-flush", "retention-by-size", "r
 
 @dataclass(frozen=True, slots=True)
 class Swarm:
-    """Features of one trial."""
+    """Kinds of clients and faults and names of settings that one trial may use, and its shape."""
 
     shape: Shape
     clients: tuple[str, ...]
@@ -133,7 +133,7 @@ def trials(draw: st.DrawFn) -> Trial:
 
 
 def _fit_for(clients: tuple[Client, ...], topic_settings: tuple[str, ...]) -> tuple[Client, ...]:
-    """Make idempotent producers send keys if a topic is compacted; others may omit keys, and are then rejected.
+    """Make idempotent producers send keys if a topic is compacted. Other producers may omit keys and be rejected.
 
     After a rejected batch, an idempotent producer decreases the sequences of the later batches in flight. The broker
     may already have accepted one of them with its old sequence. Then it treats the batch that now has this sequence as

@@ -59,7 +59,7 @@ class Simulation:
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        """The capabilities of these controls; replication and faults of links only with three or more nodes."""
+        """The capabilities of the controls; replication and faults of links between nodes need at least three nodes."""
         alone = {
             Capability.TOPIC_ADMIN,
             Capability.CLIENT_LINK_FAULTS,

@@ -12,7 +12,7 @@ from reference_broker.simulation.invariants.watch import Before, Observer, Parti
 
 
 class UncleanElections(Observer):
-    """An observer that is called after the invariants."""
+    """Observer that records these elections; it is called after the invariants."""
 
     def __init__(self, invariants: Invariants, recorder: Recorder) -> None:
         self._ledgers = invariants.partitions.ledgers

@@ -53,7 +53,7 @@ class Actor(Protocol):
         ...
 
     def act(self, phase: Phase, phase_over: Event) -> None:
-        """Run the steps of a phase; a reader or watcher continues until it is over."""
+        """Run the steps of a phase; a reader or watcher continues until `phase_over` is set."""
         ...
 
     def close(self) -> None:

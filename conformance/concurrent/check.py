@@ -68,7 +68,7 @@ class HistoryVerdict:
 
     @property
     def topics(self) -> frozenset[str]:
-        """The topics in which the violations are."""
+        """Topics with a violation."""
         anomalies = [anomaly for anomaly in self.judgement.anomalies if anomaly.verdict is Verdict.VIOLATION]
         named = {evidence.topic for anomaly in anomalies for evidence in anomaly.evidence}
         named |= {each.topic for each in self.findings if each.verdict is Verdict.VIOLATION}
@@ -113,11 +113,11 @@ class Family:
     """Recorded histories, by the directory of all histories of the run and the name of the target."""
 
     def generated_max(self, context: CheckContext) -> int:
-        """Return the maximum number of scripts of a context."""
+        """Return the maximum number of scripts to generate for a check."""
         return max(1, context.scripts_max // self.divisor)
 
     def generated(self, context: CheckContext, target: Target) -> list[Trial]:
-        """Return the scripts of a context on a target."""
+        """Return the scripts that a check runs on a target."""
         scripts_max = self.generated_max(context)
         return scripts_of(self.scripts(target), seed_value=context.seed, scripts_max=scripts_max)
 
@@ -141,7 +141,7 @@ class Family:
 
 
 def concurrent_check(family: Family, history_checks: HistoryChecks = lambda _: ()) -> Check:
-    """Return the check of a requirement: the checkers and its history checks judge the history of a family."""
+    """Return the check of a requirement: the checkers and the requirement's history checks judge a family's history."""
 
     def check(context: CheckContext) -> Mapping[str, Finding]:
         return {
@@ -154,7 +154,7 @@ def concurrent_check(family: Family, history_checks: HistoryChecks = lambda _: (
 
 @dataclass(slots=True)
 class _Case:
-    """One requirement on one target."""
+    """Check of one requirement on one target."""
 
     context: CheckContext
     target: Target
@@ -215,7 +215,7 @@ class _Case:
         return False
 
     def _violates(self, script: Trial) -> bool:
-        """Run a script alone, in a new directory below the requirement's. Return whether it shows a violation again."""
+        """Run a script alone, in a directory of its own; return whether its history has a violation."""
         run_dir = self.context.history_dirs[self.target.name] / "again" / str(next(self._numbers))
         try:
             with HistoryRun(self.target, run_dir, self.context.seed) as run:

@@ -209,7 +209,7 @@ def _epoch_before(topic: TopicHistory, at_ns: int) -> int:
 
 
 def _invalid_losses(topic: TopicHistory, before_ns: int, after_ns: int) -> Iterator[HistoryFinding]:
-    """Yield the lost records that an unclean election between two times does not explain."""
+    """Yield a violation for each loss that an unclean election between two times does not explain."""
     kept = {row["value"] for log in topic.replicas.get(0, ()) for row in log.values()}
     if not kept:
         return

@@ -115,7 +115,7 @@ def followers_cut_off(target: Target) -> SearchStrategy[Trial]:
 
 
 def leaders_fail_over(_: Target) -> SearchStrategy[Trial]:
-    """Generate failures of two leaders with unreplicated records, which restart one by one (KIP-101, KIP-279).
+    """Generate failures of two leaders that have unreplicated records, and their later restarts (KIP-101, KIP-279).
 
     The first leader is also the active controller. It is killed while topics are created, and restarts with a torn log
     and without checkpoints, snapshots and indexes. It cannot fetch from the second leader, because their link is cut.
@@ -165,7 +165,7 @@ def leaders_fail_over(_: Target) -> SearchStrategy[Trial]:
 
 
 def rolling_bounce(_: Target) -> SearchStrategy[Trial]:
-    """Generate restarts of all nodes, one after the other. Each waits until the ISR is full again.
+    """Generate restarts of all nodes, one after the other. After each, the script waits until the ISR is full again.
 
     One node restarts without its replica of the topic, another one without index files.
 
@@ -198,7 +198,7 @@ def rolling_bounce(_: Target) -> SearchStrategy[Trial]:
 def last_in_sync_replica_lost(_: Target) -> SearchStrategy[Trial]:
     """Generate two shutdowns of a leader whose follower lags.
 
-    The first ends with the restart of the leader, the second with an unclean election of the follower.
+    After the first shutdown the leader restarts; after the second, an unclean election makes the follower the leader.
 
     With `min.insync.replicas` 1 the leader alone acknowledges. The follower's link is cut until the end.
     """

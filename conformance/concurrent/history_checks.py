@@ -1,7 +1,7 @@
 """History checks of requirements, beside the checkers' anomalies: pure functions from tables to findings.
 
-Each checks every topic of a run. It reports violations, or that the history does not show the behaviour: a history
-without a cut link does not test an ISR that shrinks.
+Each check covers every topic of a run. It reports violations, or that the history does not show the behaviour: a
+history without a cut link does not test an ISR that shrinks.
 """
 
 from bisect import bisect_right
@@ -17,7 +17,7 @@ from linearizability.judgement import Verdict
 
 @dataclass(frozen=True, slots=True)
 class HistoryFinding:
-    """A violation, or a reason for the verdict unknown. `topic` is None if it concerns the whole run."""
+    """A violation, or a reason for the verdict unknown. `topic` is None for a finding about the whole run."""
 
     verdict: Verdict
     text: str
@@ -33,12 +33,12 @@ def violation(topic: str | None, text: str) -> HistoryFinding:
 
 
 def unknown(text: str) -> HistoryFinding:
-    """Return a finding of a history that does not show the behaviour to check."""
+    """Return the finding for a history that does not show the behaviour to check."""
     return HistoryFinding(Verdict.UNKNOWN, text)
 
 
 def _reads(history: History) -> Iterator[dict[str, Any]]:
-    """Return the read records in the order in which their processes received them."""
+    """Yield the read records in the order in which their processes received them."""
     reads = [row for row in rows_of(history, "records") if row["direction"] == "read"]
     yield from sorted(reads, key=lambda row: (row["op_id"], row["seq"]))
 

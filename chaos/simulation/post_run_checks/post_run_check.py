@@ -48,7 +48,7 @@ class ClusterState:
     :ivar image: the metadata of all nodes.
     :ivar quorum: the quorum client of the active controller.
     :ivar standby: another voter; None if there is none.
-    :ivar broker: the broker that receives requests that may go to any.
+    :ivar broker: receiver of the requests that any broker may process.
     :ivar topic: an existing topic.
     :ivar configuration: configuration of the active controller.
     """
@@ -100,7 +100,7 @@ class ClusterState:
 
 @dataclass(frozen=True, slots=True)
 class PostRunCheck:
-    """One check.
+    """Requests to one node, and the errors expected in its responses.
 
     :ivar make: returns a request of kio, or several, to be sent one after the other with `Sleep`s between them.
     :ivar errors: returns the expected errors of the responses, in their order; `NONE` for success. An empty list
