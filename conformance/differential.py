@@ -1,9 +1,9 @@
 """Comparison of two targets: it runs the scripts of sequential requirements on both, and groups differences by cause.
 
 No model is involved: the responses of one target are compared with those of the other. A cause consists of a request, a
-field of its response and a kind of difference; for errors, lost connections and brokers that go down also of the two
-values. For each cause, the result has the shortest script found that still shows the cause. If this script shows
-another difference earlier, the earlier difference is the likely reason (`Difference.after`).
+field of its response and a kind of difference. For errors, lost connections and brokers that go down, it also has the
+values of both targets. For each cause, the result has the shortest script found that still shows the cause. If this
+script shows another difference earlier, the earlier difference is the likely reason (`Difference.after`).
 
 | rank | meaning |
 |---|---|
@@ -49,7 +49,7 @@ _ERRORS: Final = frozenset({"error", "errors"})
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """The cause by which differences are grouped."""
+    """Key by which differences are grouped: the rank, the request, the field of its response, and some values."""
 
     rank: Rank
     request: str

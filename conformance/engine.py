@@ -61,7 +61,7 @@ _INTERRUPTED_CHECK_TIMEOUT_S: Final = 15.0
 
 
 class _Interrupted(Exception):  # noqa: N818
-    """Exception in the check's thread, at its next report of progress after the run was interrupted."""
+    """Exception that ends the thread of a check, at its first report of progress after the run was interrupted."""
 
 
 def run_requirements(
@@ -78,7 +78,8 @@ def run_requirements(
     :param targets: not yet started.
     :param seed: seed of the run. Each requirement has a seed derived from it, so that a requirement that runs alone
         has the same scripts.
-    :param expectations: known violations. If such a requirement is ok, its finding has this as the reason.
+    :param expectations: known violations. If a requirement is ok although its violation is expected, the reason of its
+        finding states this.
 
     Raises `TargetError` if a target does not start; the targets that were started are stopped. If checks raised errors
     that are bugs of kafkatrial, the first of them is raised at the end.
@@ -111,7 +112,7 @@ def run_requirements(
 
 
 def seed_of(run_seed: int, requirement_id: str) -> int:
-    """Return the seed of a requirement, or of a family of requirements, in a run. It does not depend on the others."""
+    """Return the seed of a requirement, or of a family, in a run. The other requirements do not change this seed."""
     digest = hashlib.sha256(f"{run_seed} {requirement_id}".encode()).digest()
     return int.from_bytes(digest[:8], "big")
 
@@ -225,7 +226,8 @@ class _Run:
     def _shares_the_cluster(self, requirement: Requirement) -> bool:
         """Whether to check a requirement beside others.
 
-        A requirement with an expected violation is only checked alone: after a violation, that is necessary anyway.
+        A requirement with an expected violation is only checked alone: a violation that is found beside
+        others must be found again alone anyway.
         """
         expected = any(requirement.id in self.expectations.get(target.name, {}) for target in self.targets)
         return shares_a_cluster(requirement) and bool(self._applicable(requirement)) and not expected
@@ -387,9 +389,9 @@ def interference_with(target: Target) -> str:
 
 
 def attributed(finding: Finding, interference: str) -> Finding:
-    """Return the finding.
+    """Return the finding, unless failures of links may explain it.
 
-    If links failed, a violation or an unknown finding is replaced by an unknown one that names the failures as cause.
+    If links have failed, a violation or an unknown finding is replaced by an unknown one that names the failures.
     """
     if finding.verdict not in {Verdict.VIOLATION, Verdict.UNKNOWN} or not interference:
         return finding

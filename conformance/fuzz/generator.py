@@ -1,4 +1,4 @@
-"""Generator of requests: request n of a seed is the same in every session, except for the ids of the cluster.
+"""Generator of requests: request n of a seed is the same in every session on a target, except for ids of the cluster.
 
 A cycle contains every API and version that kio has, on every listener, in random order; those that a listener
 advertises occur several times. A request is generated well-formed. Most are then changed by one to three mutations of
