@@ -155,7 +155,7 @@ _KEPT: Final = {
 
 
 def _kept_topic(topic: str) -> tuple[Step, ...]:
-    """Return the steps that create a topic and fill two segments. Their keys differ: compaction removes nothing either."""
+    """Return the steps that create a topic and fill two segments with different keys: compaction removes nothing."""
     batches = (Batch((Record(b"a", bytes([place]), _EXPIRES_MS + place * _STEP_MS),)) for place in range(2))
     return (_on_first_broker(topic, *_KEPT[topic]), *(Produce((batch,), topic) for batch in batches))
 

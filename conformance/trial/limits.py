@@ -154,7 +154,7 @@ def _range(at: str, name: str) -> tuple[int, int]:
 
 
 def _values(value: object, at: str, name: str = "") -> Iterator[tuple[str, str, object]]:
-    """Yield the path, the name of the field, and the value, of everything in a value."""
+    """Yield path, field name and value for a value and for every value inside it."""
     yield at, name, value
     if isinstance(value, tuple):
         for place, part in enumerate(value):

@@ -37,7 +37,7 @@ _NODES: Final = frozenset({"source", "destination", "node", "to", "other_than", 
 
 
 def upgraded(trial: Json) -> Json:
-    """Return the trial of a document of version 1 as one of this version."""
+    """Return the trial in a document of version 1, in the form of the current version."""
     if (
         not isinstance(trial, dict)
         or trial.get(TYPE) != "RequirementTrial"

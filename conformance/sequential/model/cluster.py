@@ -1,8 +1,8 @@
 """State of the model: topics, their partitions' logs, producers, group offsets.
 
 It contains only what determines responses. A partition's log is a list of batches with their offsets; the log end is
-the high watermark. There are no faults, so all replicas are in sync, and a leader changes only if the script requests it.
-The replicas are known only for topics that the script assigns.
+the high watermark. There are no faults, so all replicas are in sync, and a leader changes only if the script requests
+it. The replicas are known only for topics that the script assigns.
 """
 
 from dataclasses import dataclass, field
