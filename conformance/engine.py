@@ -151,13 +151,13 @@ class _Run:
     interference: dict[str, str] = field(default_factory=dict)
     """Failures on the links of a target before it was started again, by the name of the target."""
     basic_failures: dict[BasicFailure, str] = field(default_factory=dict)
-    """The requirement that reported each failure of a plain request."""
+    """By failure of a plain request, the requirement that reported the failure."""
     errors: list[Exception] = field(default_factory=list)
     """Errors that checks raised: bugs of kafkatrial."""
     judged: set[str] = field(default_factory=set)
     """Ids of the requirements whose verdict is known."""
     doubts: dict[tuple[str, str], str] = field(default_factory=dict)
-    """Results that are not final, from checks that ran beside others, by requirement id and target name."""
+    """Reasons to doubt an *ok* of a check alone, from the check beside others, by requirement id and target name."""
     interrupted: threading.Event = field(default_factory=threading.Event)
     checking: Sequence[threading.Thread] = ()
 
@@ -189,7 +189,7 @@ class _Run:
         return target.name not in self.down
 
     def interrupt(self) -> None:
-        """Make the check end at its next report of progress; its requests fail once the targets are stopped."""
+        """Stop the targets, and wait for the running checks, which end at their next report of progress."""
         self.interrupted.set()
         for target in self.targets:
             target.stop()

@@ -49,10 +49,10 @@ def update(
     *,
     title: str,
 ) -> Update:
-    """Return the update of a file.
+    """Return the new text of a file of expectations, and the changes.
 
     :param text: the file as it is; empty for a new one.
-    :param entries: its content.
+    :param entries: the entries in `text`.
     :param findings: findings of one target.
     :param known: ids of all requirements.
     :param title: the comment at the top of a new file.

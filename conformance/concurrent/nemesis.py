@@ -2,8 +2,8 @@
 
 Every fault is a row of the history. The row begins before the fault, and ends when the fault is over. The kinds are
 `cut`, `pause`, `kill` (until the node is up again), `shutdown` (from SIGTERM until the process has ended), `down` (from
-then until the node is up), `disk` and `wipe` (until the node is up), and `election` (an unclean election by request).
-All requests of the nemesis, also those of waits, are recorded as operations.
+that time until the node is up), `disk` and `wipe` (until the node is up), and `election` (an unclean election by
+request). All requests of the nemesis, also those of waits, are recorded as operations.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -29,7 +29,7 @@ _VERSIONS: Final = (-1, 0, 1, 20, 127, 32767, -32768)
 
 
 def change_length(rng: random.Random, parts: list[Part]) -> str:
-    """Replace a length or count by a value that is usually wrong; sometimes by an unusual or malformed varint."""
+    """Replace a length or count by a usually wrong value, or a compact one by an unusual or malformed varint."""
     place = _place(rng, parts, {PartRole.COUNT, PartRole.LENGTH})
     if place is None:
         return ""

@@ -45,7 +45,7 @@ class ProbedNode:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One probe.
+    """Result of one probe.
 
     :ivar began_s: start time on the monotonic clock of this machine.
     :ivar took_s: time until the response or the time-out; 0 after another error.

@@ -32,7 +32,7 @@ Rule = Callable[[Mapping[str, Any], World], bool]
 PARTITIONS_MAX: Final = 32
 """Maximum number of partitions that CreateTopics creates, or that a topic has after CreatePartitions."""
 PARTITIONS_REJECTED: Final = 10_000
-"""Above this, Kafka creates none (`ReplicationControlManager.MAX_PARTITIONS_PER_BATCH`)."""
+"""Number of partitions above which Kafka rejects a request (`ReplicationControlManager.MAX_PARTITIONS_PER_BATCH`)."""
 EPOCHS_LEFT_MIN: Final = 1_000_000
 """Number of epochs that a request in the name of a voter must leave below the maximum."""
 _INT32_MAX: Final = 2**31 - 1

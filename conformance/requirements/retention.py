@@ -65,7 +65,7 @@ def _produce(timestamp_ms: int, value: bytes = b"a", topic: str = TOPIC) -> Prod
 
 
 def _sizes() -> Steps:
-    """Return a strategy for batches of up to 99 bytes, each in a new segment or in that of the previous batch."""
+    """Return a strategy for batches with values of up to 99 bytes, each in a new segment or in the previous one."""
 
     def produces(drawn: list[tuple[int, bool]]) -> tuple[Produce, ...]:
         steps, at_ms = [], _EXPIRES_MS

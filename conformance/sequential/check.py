@@ -257,7 +257,10 @@ class _Experiment:
         )
 
     def _judge_differences(self, script: Script, found: list[Difference]) -> Finding:
-        """Judge a script by its differences from the baseline. The worst one that decides, if any, is a violation."""
+        """Judge a script by its differences from the baseline: a violation if `_decides` is true for one of them.
+
+        The finding has the worst of these.
+        """
         deciding = [one for one in found if self._decides(script, one)]
         if not deciding:
             return Finding(Verdict.OK)

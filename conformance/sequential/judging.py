@@ -65,7 +65,7 @@ _OTHERS_MAX: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Judges:
-    """Response fields that a requirement judges, by kind of step. `|` adds the fields of another one."""
+    """Response fields that a requirement judges, by kind of step. `|` adds the fields of another `Judges`."""
 
     fields: Mapping[type[Step], frozenset[str]]
 

@@ -2,7 +2,7 @@
 
 A `Response` maps Kafka's field names to plain values. Values that Kafka does not promise are dropped (throttle times,
 correlation ids, hosts and ports, session ids). Values that differ between runs are replaced by symbols (topic ids and
-producer ids by the order in which they were seen, brokers by their index, names of topics and groups by the names in
+producer ids by the order in which they were seen, brokers by their place, names of topics and groups by the names in
 the script). Errors are spelt as Kafka spells them. A field that the version does not have is absent.
 
 If there was no response, the only field is `connection`: closed or silent. Bytes that cannot be decoded are

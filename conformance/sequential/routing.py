@@ -212,7 +212,8 @@ class Routing:
     def _leader(self, topic: str, partition: int) -> bool:
         """Whether every broker knows the partition's leader, and that leader serves.
 
-        Brokers learn of a topic one after the other; until then a coordinator would report it as unknown.
+        Brokers learn of a topic one after the other; a coordinator that does not know the topic yet would report it as
+        unknown.
         """
         leaders = {self._leader_known_to(node, topic, partition) for node in self._connections.nodes}
         if len(leaders) != 1 or None in leaders:

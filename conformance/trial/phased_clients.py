@@ -37,7 +37,7 @@ class AwaitNodeFault(AsPython):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Trickle(AsPython):
-    """Sends of one record after the other, with a pause after each, until the nemesis is done."""
+    """Sends of at most `records_max` single records, with a pause after each, until the nemesis is done."""
 
     pause_ms: int
     records_max: int = 2_000

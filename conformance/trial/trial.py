@@ -201,7 +201,7 @@ class Trial(AsPython):
 
     @property
     def compacted_topics(self) -> frozenset[str]:
-        """Names of the topics that may drop records for newer ones of their keys."""
+        """Names of the topics from which compaction may remove records."""
         return frozenset(
             name
             for name in self.topic_names
@@ -222,7 +222,7 @@ class Trial(AsPython):
 
     @property
     def may_replace_timestamps(self) -> bool:
-        """Whether a broker may replace timestamps of records. The checksums in the records then do not cover them."""
+        """Whether a broker may replace timestamps of records. The checksums in records then do not cover timestamps."""
         return any("LogAppendTime" in self.values_of(name, "message.timestamp.type") for name in self.topic_names)
 
     @property

@@ -33,7 +33,7 @@ _ROLES: Final = {
     "LEADER": "FIRST_REPLICA",
 }
 _NODES: Final = frozenset({"source", "destination", "node", "to", "other_than", "replicas"})
-"""Fields with roles."""
+"""Fields whose values are roles of nodes."""
 
 
 def upgraded(trial: Json) -> Json:

@@ -108,7 +108,7 @@ class Partition:
 
 @dataclass(slots=True)
 class Topic:
-    """A topic with its properties. `id` counts the topics that the script has created, including repeated creations."""
+    """A topic with its properties. `id` is the number of topics that the script has created before this one."""
 
     id: int
     partitions: list[Partition]
