@@ -1,13 +1,13 @@
 """Comparison of two targets: it runs the scripts of sequential requirements on both, and groups differences by cause.
 
 No model is involved: the responses of one target are compared with those of the other. A cause consists of a request, a
-field of its response and a kind of difference; for errors, lost connections and brokers that go down also of the two
-values. For each cause, the result has the shortest script found that still shows the cause. If this script shows
-another difference earlier, the earlier difference is the likely reason (`Difference.after`).
+field of its response and a kind of difference. For errors, lost connections and brokers that go down, it also has the
+values of both targets. For each cause, the result has the shortest script found that still shows the cause. If this
+script shows another difference earlier, the earlier difference is the likely reason (`Difference.after`).
 
 | rank | meaning |
 |---|---|
-| fatal | a broker went down, or one of the two sent no response or bytes that cannot be decoded |
+| fatal | a broker went down, or one target sent bytes that cannot be decoded, or no response |
 | semantic | other records, offsets or state; a request that one accepts and the other rejects |
 | error code | different errors |
 | cosmetic | a difference on which no client acts; it never fails a comparison |
@@ -49,7 +49,7 @@ _ERRORS: Final = frozenset({"error", "errors"})
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """The cause by which differences are grouped."""
+    """Key by which differences are grouped: rank, request and field of the response, and sometimes the values."""
 
     rank: Rank
     request: str
@@ -103,9 +103,9 @@ class Comparison:
     compared: dict[str, int] = field(default_factory=dict)
     """Number of scripts by requirement."""
     skipped: dict[str, str] = field(default_factory=dict)
-    """Why a requirement's scripts could not be compared."""
+    """By requirement id, why the scripts could not be compared."""
     unknown: dict[str, str] = field(default_factory=dict)
-    """Why some scripts of a requirement gave no result."""
+    """By requirement id, why some of the scripts have no result."""
 
     def in_order(self) -> list[Difference]:
         """Return the differences, the worst kind first."""
@@ -190,7 +190,7 @@ class Comparer:
 
     @property
     def targets(self) -> tuple[Target, Target]:
-        """Both targets."""
+        """Both targets: `here`, then `there`."""
         return self.here, self.there
 
 

@@ -61,7 +61,7 @@ _INTERRUPTED_CHECK_TIMEOUT_S: Final = 15.0
 
 
 class _Interrupted(Exception):  # noqa: N818
-    """Exception in the check's thread, at its next report of progress after the run was interrupted."""
+    """Exception that ends the thread of a check, at its first report of progress after the run was interrupted."""
 
 
 def run_requirements(
@@ -78,7 +78,8 @@ def run_requirements(
     :param targets: not yet started.
     :param seed: seed of the run. Each requirement has a seed derived from it, so that a requirement that runs alone
         has the same scripts.
-    :param expectations: known violations. If such a requirement is ok, its finding has this as the reason.
+    :param expectations: known violations. If a requirement is ok although its violation is expected, the reason of its
+        finding states this.
 
     Raises `TargetError` if a target does not start; the targets that were started are stopped. If checks raised errors
     that are bugs of kafkatrial, the first of them is raised at the end.
@@ -111,7 +112,7 @@ def run_requirements(
 
 
 def seed_of(run_seed: int, requirement_id: str) -> int:
-    """Return the seed of a requirement, or of a family of requirements, in a run. It does not depend on the others."""
+    """Return the seed of a requirement, or of a family, in a run. The other requirements do not change this seed."""
     digest = hashlib.sha256(f"{run_seed} {requirement_id}".encode()).digest()
     return int.from_bytes(digest[:8], "big")
 
@@ -150,13 +151,13 @@ class _Run:
     interference: dict[str, str] = field(default_factory=dict)
     """Failures on the links of a target before it was started again, by the name of the target."""
     basic_failures: dict[BasicFailure, str] = field(default_factory=dict)
-    """The requirement that reported each failure of a plain request."""
+    """By failure of a plain request, the requirement that reported the failure."""
     errors: list[Exception] = field(default_factory=list)
     """Errors that checks raised: bugs of kafkatrial."""
     judged: set[str] = field(default_factory=set)
     """Ids of the requirements whose verdict is known."""
     doubts: dict[tuple[str, str], str] = field(default_factory=dict)
-    """Results that are not final, from checks that ran beside others, by requirement id and target name."""
+    """Reasons to doubt an *ok* of a check alone, from the check beside others, by requirement id and target name."""
     interrupted: threading.Event = field(default_factory=threading.Event)
     checking: Sequence[threading.Thread] = ()
 
@@ -188,7 +189,7 @@ class _Run:
         return target.name not in self.down
 
     def interrupt(self) -> None:
-        """Make the check end at its next report of progress; its requests fail once the targets are stopped."""
+        """Stop the targets, and wait for the running checks, which end at their next report of progress."""
         self.interrupted.set()
         for target in self.targets:
             target.stop()
@@ -225,7 +226,8 @@ class _Run:
     def _shares_the_cluster(self, requirement: Requirement) -> bool:
         """Whether to check a requirement beside others.
 
-        A requirement with an expected violation is only checked alone: after a violation, that is necessary anyway.
+        A requirement with an expected violation is only checked alone: a violation that is found beside
+        others must be found again alone anyway.
         """
         expected = any(requirement.id in self.expectations.get(target.name, {}) for target in self.targets)
         return shares_a_cluster(requirement) and bool(self._applicable(requirement)) and not expected
@@ -387,9 +389,9 @@ def interference_with(target: Target) -> str:
 
 
 def attributed(finding: Finding, interference: str) -> Finding:
-    """Return the finding.
+    """Return the finding, unless failures of links may explain it.
 
-    If links failed, a violation or an unknown finding is replaced by an unknown one that names the failures as cause.
+    If links have failed, a violation or an unknown finding is replaced by an unknown one that names the failures.
     """
     if finding.verdict not in {Verdict.VIOLATION, Verdict.UNKNOWN} or not interference:
         return finding

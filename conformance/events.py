@@ -92,7 +92,7 @@ class RequirementJudged(Event):
 
 @dataclass(frozen=True, slots=True)
 class RunEnded(Event):
-    """Last event."""
+    """Last event: whether the run is complete, its seed and its duration."""
 
     event: ClassVar[str] = "run-ended"
     complete: bool

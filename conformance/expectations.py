@@ -59,7 +59,7 @@ def read_expectations(path: Path) -> str:
 
 
 def parse_expectations(text: str, path: Path) -> Mapping[str, ExpectedViolation]:
-    """Return the expected violations of the text of a file. Raises `ExpectationsError`, which names the file."""
+    """Parse the text of a file; return the violations by requirement id. Raises `ExpectationsError` with the path."""
     try:
         content = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

@@ -1,7 +1,7 @@
 """Update of a file of expectations from the findings of a run. Pure.
 
-- A violation that the file does not have is added, with its cause as the reason, marked `TODO`. A flaky one is not
-  added: an entry whose violation does not occur in a run fails that run.
+- A violation that the file does not list is added. Its reason is `TODO: ` and the cause that the run found. A flaky
+  violation is not added: an entry whose violation does not occur in a run fails that run.
 - An entry is removed if its requirement is ok now, or no longer exists.
 - Every other entry keeps its text, comments included. So do the entries of requirements that the run has not judged.
 - Entries are in the order of their ids, so that the same findings give the same file.
@@ -49,10 +49,10 @@ def update(
     *,
     title: str,
 ) -> Update:
-    """Return the update of a file.
+    """Return the new text of a file of expectations, and the changes.
 
     :param text: the file as it is; empty for a new one.
-    :param entries: its content.
+    :param entries: the entries in `text`.
     :param findings: findings of one target.
     :param known: ids of all requirements.
     :param title: the comment at the top of a new file.
@@ -137,7 +137,7 @@ def _without_comments_below(chunk: str) -> tuple[str, str]:
 
 
 def _parsed(text: str) -> Mapping[str, object]:
-    """Return the content of TOML; nothing if it is not complete."""
+    """Return the content of a TOML text; empty if the text is not valid TOML."""
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError:

@@ -16,8 +16,8 @@ _USAGE: Final = 4
 def target_of_program(chosen: str, *, written_for: str, nodes: int) -> Target:
     """Return the chosen target, not started. Raises `TargetError`.
 
-    :param nodes: number of nodes if the program was written for this target and its nodes are started for a run. Any
-        other target has its default.
+    :param nodes: number of nodes to start, if the chosen target is the one that the program was written for. Any other
+        target, and an existing cluster, has its own number.
     """
     same_size = chosen == written_for and starts_nodes(chosen)
     try:

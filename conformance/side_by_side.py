@@ -25,7 +25,7 @@ from linearizability.finding import Finding
 from linearizability.judgement import Verdict
 
 _AT_A_TIME: Final = 4
-"""Number of threads."""
+"""Number of checks that run at the same time, each in its own thread."""
 _HARMLESS: Final = frozenset({Capability.TOPIC_ADMIN, Capability.REPLICATION})
 """Capabilities with which a script breaks nothing."""
 _FINAL: Final = frozenset({Verdict.OK, Verdict.NOT_APPLICABLE})
@@ -37,7 +37,7 @@ def shares_a_cluster(requirement: Requirement) -> bool:
 
 
 def doubted(alone: Finding, doubt: str) -> Finding:
-    """Return the finding of a check alone, but unknown if it is ok and the check beside others contradicts it."""
+    """Return the finding of a check alone; if it is ok, and there is a doubt, return it with the verdict unknown."""
     if not doubt or alone.verdict is not Verdict.OK:
         return alone
     reason = f"not reproduced alone; while other requirements were checked, {doubt}"
@@ -52,7 +52,7 @@ class Result:
     """Findings by target; empty if the check did not run to its end."""
     seconds: float = 0.0
     doubts: Mapping[str, str] = field(default_factory=dict)
-    """By target, the reason to doubt a later check alone that is ok: a violation, or a target that went down."""
+    """By target, the reason to doubt an *ok* of the later check alone: a violation, or a target that went down."""
 
     @property
     def is_final(self) -> bool:
@@ -61,7 +61,7 @@ class Result:
 
 
 class SideBySide:
-    """Checks of requirements by several threads, in their order.
+    """Checks of requirements by several threads, in the order of the requirements.
 
     :ivar results: by requirement id; complete once each thread has ended.
     :param on_done: called by a thread after each new result.

@@ -15,7 +15,7 @@ FREQUENT_CLEANUP: Final[Mapping[str, str]] = {
 
 
 def starts_nodes(name: str) -> bool:
-    """Whether the number of nodes can be chosen: an existing cluster has its own."""
+    """Whether kafkatrial starts the nodes of the target, so that their number can be chosen."""
     return not name.startswith("bootstrap:")
 
 

@@ -7,7 +7,7 @@ from conformance.concurrent.topic_history import NEVER_NS, Fault, Row, TopicHist
 from linearizability.history.reader import History
 
 _REJECTIONS = frozenset({"NOT_ENOUGH_REPLICAS", "NOT_ENOUGH_REPLICAS_AFTER_APPEND", "REQUEST_TIMED_OUT"})
-"""Errors of an acks=all produce while the ISR is too small: on arrival, after the append, or after its timeout."""
+"""Errors of an acks=all produce while the ISR is too small: before the append, after the append, or at the timeout."""
 
 
 def idle_followers_stay(lag_time_max_ms: int) -> HistoryCheck:
@@ -113,10 +113,11 @@ def high_watermark_waits(minimum: int) -> HistoryCheck:
 
 
 def _too_small(history: History, minimum: int) -> Iterator[tuple[TopicHistory, int, int]]:
-    """Yield the times in which the ISR of partition 0 was too small: from a response that shows it to the first heal.
+    """Yield for each topic one interval in which the ISR of partition 0 was too small.
 
-    An interval in which another cut begins is left out: before that cut, a slow follower can rejoin the ISR without a
-    response that shows it.
+    It begins with a response that shows the small ISR, and ends when the first of the cuts in force heals. An interval
+    in which another cut begins is left out: before that cut, a slow follower can rejoin the ISR without a response that
+    shows this.
     """
     for topic in topic_histories(history):
         cuts = tuple(topic.faults_of_kind("cut"))

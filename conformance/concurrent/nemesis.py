@@ -2,8 +2,8 @@
 
 Every fault is a row of the history. The row begins before the fault, and ends when the fault is over. The kinds are
 `cut`, `pause`, `kill` (until the node is up again), `shutdown` (from SIGTERM until the process has ended), `down` (from
-then until the node is up), `disk` and `wipe` (until the node is up), and `election` (an unclean election by request).
-All requests of the nemesis, also those of waits, are recorded as operations.
+that time until the node is up), `disk` and `wipe` (until the node is up), and `election` (an unclean election by
+request). All requests of the nemesis, also those of waits, are recorded as operations.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -40,7 +40,7 @@ Result = TypeVar("Result")
 
 
 class Moves:
-    """Moves of one phase. The phase lasts until the call returns, with everything healed."""
+    """Moves of one phase. The phase lasts until `__call__` returns, after all faults are healed."""
 
     def __init__(self, context: TrialContext, all_moves: Sequence[Move]) -> None:
         self._context = context
@@ -72,7 +72,7 @@ class Nemesis:
     context: TrialContext
     _faults: ScriptedFaults = field(init=False)
     _newcomer: int | None = None
-    """The last broker that joined."""
+    """Id of the last broker that joined; None if no broker has joined."""
     _clients: dict[int, RecordedClient] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -207,7 +207,7 @@ class Nemesis:
         topic = self.context.topic
         epoch = self._wait_for(lambda: leader.list_offsets(topic, _PARTITION).leader_epoch)
         if not epoch:
-            return  # it does not lead, or leads in the first epoch
+            return  # the node does not lead, or leads in the first epoch
         end = leader.find_epoch_end(topic, _PARTITION, epoch - 1).log_end_offset
         if end is not None:
             leader.fetch_after_epoch(topic, _PARTITION, end + 1, epoch - 1)

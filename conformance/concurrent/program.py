@@ -1,4 +1,4 @@
-"""Source of a Python program that runs one trial of a requirement. Its user can read, change and run the program."""
+"""Source of a Python program that runs one trial of a requirement, for a user to read, change and run."""
 
 from conformance.trial.source import imports_of, printed
 from conformance.trial.trial import Trial

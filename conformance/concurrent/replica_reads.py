@@ -2,7 +2,7 @@
 
 So the checkers compare the replicas: a missing record is a lost write, two records at one offset are a divergence. The
 replicas of a partition are read when all have the same end offset, or after `EQUAL_TIMEOUT_S`. Each is read from the
-highest log start offset of them.
+highest of their log start offsets.
 """
 
 from collections.abc import Iterable, Mapping

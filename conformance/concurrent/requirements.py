@@ -47,7 +47,7 @@ def _replicas(target: Target) -> int:
 
 
 def _producers_and_consumers(target: Target) -> SearchStrategy[Trial]:
-    """Generate producers of both kinds and two consumers on a few partitions."""
+    """Generate one to three producers, pipelined or one-shot, and one or two consumers on one to three partitions."""
 
     def of(partitions: int) -> SearchStrategy[Trial]:
         producer = st.one_of(
@@ -87,7 +87,7 @@ def _retrying_producers(target: Target) -> SearchStrategy[Trial]:
 
 
 def _watermark_readers(target: Target) -> SearchStrategy[Trial]:
-    """Generate producers with acks=1 and acks=all, and raw readers that send ListOffsets between fetches."""
+    """Generate producers with acks=1 and acks=all, and a raw reader that sends ListOffsets between fetches."""
     producer = st.one_of(
         strategies.one_shot_producers(1, acks=st.sampled_from((-1, 1))),
         strategies.pipelined_producers(1, idempotent=st.just(True)),
@@ -161,4 +161,4 @@ REQUIREMENTS: tuple[Requirement, ...] = tuple(row.requirement() for row in ROWS)
 """Entries of the registry."""
 
 HISTORY_CHECKS: dict[str, HistoryChecks] = {row.id: row.history_checks for row in ROWS}
-"""History checks by requirement id, for a script that is replayed."""
+"""History checks by requirement id, for the replay of a saved trial."""

@@ -1,7 +1,7 @@
 """Run of concurrent scripts on a target, recorded in one history.
 
-A `HistoryRun` is one run directory. Each script gets its own topic, new processes and new values. After its phases the
-topic is drained: once everything is healed, a new consumer reads every partition from its start to its end offset.
+A `HistoryRun` is one run directory. Each script gets its own topic, new processes and new values. After the phases the
+topic is drained: once all faults are healed, a new consumer reads every partition from its start to its end offset.
 On a cluster that continues after the run, all topics are deleted in the end.
 """
 
@@ -118,7 +118,7 @@ class HistoryRun:
     # --- before
 
     def raw_client(self, node: int | None = None) -> RecordedClient:
-        """Return a client with a new process number, whose requests go to a node (null: the lowest id)."""
+        """Return a client with a new process number, whose requests go to a node (default: the lowest id)."""
         return RecordedClient(self.target, self._recorder, next(self._processes), topic_ids=self._topic_ids, node=node)
 
     def note_topic(self, name: str) -> None:

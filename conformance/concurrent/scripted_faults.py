@@ -1,4 +1,6 @@
-"""Faults of a script: a move injects a fault, and a later move heals it. Each waits for the effect on the node.
+"""Faults of a script: a move injects a fault, and a later move heals it.
+
+Each of these moves waits for its effect on the node.
 
 Each fault has the row in the table `faults` that `fixtures.faults` defines. Only a shutdown has two rows: `shutdown`
 until the process has ended, and `down` from that time until the node is up.
@@ -29,7 +31,7 @@ class ScriptedFaults:
 
     Methods raise `TargetError` for a fault that the target does not support.
 
-    :ivar lost: nodes that did not restart. Their rows have no end.
+    :ivar lost: nodes that did not restart. The rows of their faults have no end.
     """
 
     def __init__(self, context: TrialContext, find_node: FindNode) -> None:

@@ -42,13 +42,13 @@ class Fault:
 
     @property
     def node(self) -> int | None:
-        """The target if it is a node, or the source of a cut link; None for the clients."""
+        """Id of the target, or of the source of a cut link; None if that is not a node."""
         source = self.target.partition("->")[0]
         return int(source) if source.isdigit() else None
 
     @property
     def destination(self) -> int | None:
-        """The destination of a cut link."""
+        """Id of the destination of a cut link; None if that is not a node, and for other faults."""
         end = self.target.partition("->")[2]
         return int(end) if end.isdigit() else None
 
@@ -61,7 +61,8 @@ class Fault:
 class TopicHistory:
     """Rows of a run's history that concern one topic.
 
-    Operations and faults are those between the first and the last operation on the topic; states begin with the first.
+    Operations and faults are those between the first and the last operation on the topic; states are those since the
+    first operation.
     """
 
     name: str
@@ -91,7 +92,7 @@ class TopicHistory:
         return [fault for fault in self.faults if fault.kind in kinds]
 
     def down(self, node: int, at_ns: int) -> bool:
-        """Whether a node was shutting down, down or starting."""
+        """Whether a node was shutting down, down or starting at a time."""
         return any(fault.node == node and fault.covers(at_ns) for fault in self.faults_of_kind(*_DOWN_KINDS))
 
     def before(self, at_ns: int, partition: int = 0) -> PartitionView | None:

@@ -66,12 +66,12 @@ class TrialContext:
         )
 
     def find_initial(self, name: Node) -> int | None:
-        """Return the node with an id, or with a role at the start of the script; None if there is none."""
+        """Return the node that had a role at the start of the script, or None. An id is returned unchanged."""
         present = [node.id for node in self.target.nodes]
         return name if isinstance(name, int) else self.initial_roles.node(name, present)
 
     def node_of(self, name: Node) -> int:
-        """Return the node with an id, or with a role at the start of the script. Raises `ScriptNotRunError`."""
+        """Return the same as `find_initial`. Raises `ScriptNotRunError` if no node had the role."""
         node = self.find_initial(name)
         if node is None:
             raise ScriptNotRunError(f"no node has the role {getattr(name, 'value', name)} for the topic")

@@ -85,7 +85,7 @@ def _record(rng: random.Random) -> Record:
 
 
 def _with_broken_records(batch: bytes, rng: random.Random) -> bytes:
-    """Overwrite bytes after the checksum and recompute the checksum: only a reader of the batch detects the damage."""
+    """Overwrite bytes after the checksum and recompute it, so that only decoding the batch shows the damage."""
     broken = bytearray(batch)
     for _ in range(rng.randrange(1, 6)):
         broken[rng.randrange(21, len(broken))] = rng.choice((0, 1, 0x7F, 0x80, 0xFF))

@@ -37,7 +37,7 @@ class FuzzTarget(Target, SupervisedTarget, NodeAccess, LogDirectories, Protocol)
 
 
 def make_topics(run: HistoryRun) -> TrialContext:
-    """Create the topics that requests name, and the witness topic. Raises `ScriptNotRunError`."""
+    """Create the topics that the fuzzed requests name, and the witness topic. Raises `ScriptNotRunError`."""
     replicas = min(3, len(run.target.nodes))
     with run.raw_client() as admin:
         for name, properties in TOPICS.items():

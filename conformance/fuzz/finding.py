@@ -73,7 +73,10 @@ class FuzzFinding:
 
     @property
     def is_violation(self) -> bool:
-        """Whether it is a violation. A late response that is not reproduced may be due to a busy machine."""
+        """Whether the symptom is a violation: always, except a late response that was not reproduced on a new cluster.
+
+        A busy machine may delay a response.
+        """
         return bool(self.is_confirmed) or self.symptom is not Symptom.LATE_RESPONSE
 
 

@@ -1,4 +1,4 @@
-"""Generator of requests: request n of a seed is the same in every session, except for the ids of the cluster.
+"""Generator of requests: request n of a seed is the same in every session on a target, except for ids of the cluster.
 
 A cycle contains every API and version that kio has, on every listener, in random order; those that a listener
 advertises occur several times. A request is generated well-formed. Most are then changed by one to three mutations of
@@ -33,7 +33,7 @@ _ENVELOPE: Final = 58
 
 @dataclass(frozen=True, slots=True)
 class FuzzRequest:
-    """One request.
+    """One request with its destination.
 
     :ivar node: id of the node to send it to.
     :ivar data: the bytes to send, the size of the frame included.
@@ -76,7 +76,7 @@ class Generator:
         return len(self._apis)
 
     def request(self, number: int) -> FuzzRequest:
-        """Generate the request of this number."""
+        """Generate the request with this number; the same number gives the same request."""
         cycle, place = divmod(number, len(self._apis))
         port, api_key, version = self._ordered(cycle)[place]
         for attempt in range(_ATTEMPTS_MAX):

@@ -17,7 +17,7 @@ _TRACEBACK: Final = "Traceback (most recent call last)"
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The bounds of a node.
+    """Limits for the response time and the memory of a node.
 
     :ivar response_s: limit for the response time of probes, which use separate connections.
     :ivar memory_bytes: limit of resident memory.

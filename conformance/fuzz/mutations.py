@@ -29,7 +29,7 @@ _VERSIONS: Final = (-1, 0, 1, 20, 127, 32767, -32768)
 
 
 def change_length(rng: random.Random, parts: list[Part]) -> str:
-    """Replace a length or count by one that is usually wrong, or a compact one by an unusual or malformed varint."""
+    """Replace a length or count by a usually wrong value, or a compact one by an unusual or malformed varint."""
     place = _place(rng, parts, {PartRole.COUNT, PartRole.LENGTH})
     if place is None:
         return ""
@@ -84,7 +84,7 @@ def flip_bytes(rng: random.Random, parts: list[Part]) -> str:
 
 
 def cut_or_copy(rng: random.Random, parts: list[Part]) -> str:
-    """Remove a range of bytes, duplicate it, or append it."""
+    """Remove a range of bytes, repeat it in place, or append a copy of it."""
     whole = b"".join(part.data for part in parts)
     if not whole:
         return ""
@@ -173,7 +173,10 @@ def _place(rng: random.Random, parts: Sequence[Part], roles: set[PartRole]) -> i
 
 
 def _end_of(parts: Sequence[Part], place: int) -> int:
-    """Return the index after an array's elements: paths of structs are below its path, those of primitives equal it."""
+    """Return the index after an array's elements.
+
+    The path of a part of a struct is below the array's path; that of a primitive element equals the array's path.
+    """
     path = parts[place].path
     for index in range(place + 1, len(parts)):
         part = parts[index]

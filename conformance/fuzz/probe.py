@@ -45,7 +45,7 @@ class ProbedNode:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One probe.
+    """Result of one probe.
 
     :ivar began_s: start time on the monotonic clock of this machine.
     :ivar took_s: time until the response or the time-out; 0 after another error.
@@ -133,7 +133,7 @@ class Responses:
 class Probing:
     """Probes of all nodes in a separate process, while the context lasts.
 
-    :param bound_s: bound for the response of a node; slower samples are kept for `late`.
+    :param bound_s: limit for the response time of a node; slower samples are kept for `late`.
     """
 
     def __init__(self, nodes: Sequence[ProbedNode], bound_s: float) -> None:

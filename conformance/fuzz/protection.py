@@ -10,7 +10,7 @@ broker decodes it, and is not sent if it
 - fetches as a follower with the id of a broker: this advances the high watermark past records that the broker lacks;
 - alters the configuration of brokers, or requests an unclean election of all partitions or of the witness topic;
 - exhausts the epochs of the quorum: it names a voter as candidate or leader in an epoch near the maximum;
-- creates more than `PARTITIONS_MAX` partitions, unless there are more than Kafka accepts in a request;
+- creates more than `PARTITIONS_MAX` partitions, unless Kafka rejects the request because it creates too many;
 - creates a topic with a valid name that is not one of `NEW_TOPICS`, so that the number of topics stays limited;
 - deletes the topics that the other requests name.
 
@@ -32,7 +32,7 @@ Rule = Callable[[Mapping[str, Any], World], bool]
 PARTITIONS_MAX: Final = 32
 """Maximum number of partitions that CreateTopics creates, or that a topic has after CreatePartitions."""
 PARTITIONS_REJECTED: Final = 10_000
-"""Above this, Kafka creates none (`ReplicationControlManager.MAX_PARTITIONS_PER_BATCH`)."""
+"""Number of partitions above which Kafka rejects a request (`ReplicationControlManager.MAX_PARTITIONS_PER_BATCH`)."""
 EPOCHS_LEFT_MIN: Final = 1_000_000
 """Number of epochs that a request in the name of a voter must leave below the maximum."""
 _INT32_MAX: Final = 2**31 - 1
@@ -65,7 +65,10 @@ def _spares_witness(request: Mapping[str, Any], world: World) -> bool:
 
 
 def _deletes_only_new_topics(request: Mapping[str, Any], world: World) -> bool:
-    """Whether a request deletes no topic that requests name. Without these, most requests are rejected early."""
+    """Whether a request deletes none of the topics that other requests name.
+
+    Without these topics, most requests would be rejected early.
+    """
     kept = {*TOPICS, *world.topic_ids.values()}
     return not any(leaf in kept for _, leaf in _leaves(request) if isinstance(leaf, str | UUID))
 

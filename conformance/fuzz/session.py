@@ -1,8 +1,8 @@
 """One fuzzing session: requests from a seed to every listener, while clients write to a topic that no request changes.
 
-Every node must keep running, respond on other connections within the bound, keep its memory within the bound and log no
-traceback. At the end the quorum must create a topic. Then every acknowledged record of the clients is read back, and
-the whole history is judged.
+Every node must keep running, respond to probes on separate connections within the bound, keep its memory within the
+bound and log no traceback. At the end the quorum must create a topic. Then every acknowledged record of the clients is
+read back, and the whole history is judged.
 """
 
 import random
@@ -221,7 +221,7 @@ class Fuzzing:
                 settled_s = time.monotonic() + SETTLE_S
 
     def await_controller(self) -> None:
-        """Add a finding if no topic is created before the time-out. It has the newest requests to the controllers."""
+        """Add a finding if no topic is created before the time-out, with the newest requests to the controllers."""
         if not has_controller(self._context, CONTROLLER_TIMEOUT_S):
             text = f"no topic was created within {CONTROLLER_TIMEOUT_S:.0f} s after the last request"
             observed = Observed(Symptom.NO_CONTROLLER, 0, text, 0.0)

@@ -37,7 +37,7 @@ class Replays:
     """Replays of the requests of one finding.
 
     :param deadline_s: time on the monotonic clock after which no more requests are left out. The first replay, and
-        those that confirm a late response or a hang, run even later.
+        those that confirm a late response or a hang, run after this time, too.
     """
 
     def __init__(self, finding: FuzzFinding, new_cluster: NewCluster, limits: Limits, deadline_s: float) -> None:
@@ -65,8 +65,8 @@ class Replays:
     def _is_reproducible(self, requests: Sequence[FuzzRequest]) -> bool:
         """Whether two more replays of the requests reproduce a late response or a hang; true for other symptoms.
 
-        A busy disk or a stolen processor delays a response now and then, and such a delay is likely while thousands of
-        requests are replayed.
+        A busy disk or steal time of the processor delays a response now and then, and such a delay is likely while
+        thousands of requests are replayed.
         """
         return self._finding.symptom not in _OF_TIME or all(self.showing(requests) is not None for _ in range(2))
 
@@ -90,7 +90,7 @@ class Replays:
     def showing(self, requests: Sequence[FuzzRequest]) -> int | None:
         """Send requests to a new cluster. Return the index of the request after which the symptom occurred, or None.
 
-        If it occurs only in the check after the last request, that is the last index.
+        If the symptom occurs only in the check after the last request, return the last index.
         """
         self.count += 1
         with TemporaryFolder() as directory:

@@ -94,7 +94,7 @@ class Values:
     is_for_quorum: bool
     """Whether `KafkaRaftClient` handles the request, so that its topic is the metadata log."""
     enveloped: Callable[[], bytes]
-    """The request in an Envelope (KIP-590)."""
+    """Generates the request inside an Envelope (KIP-590)."""
 
     def choose(self, field: Field, path: str) -> Any:
         """Choose a value for a primitive field."""

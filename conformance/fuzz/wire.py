@@ -39,7 +39,7 @@ _NULL_STRUCT = b"\xff"
 
 
 class PartRole(StrEnum):
-    """The role of the bytes of a part."""
+    """Role of the bytes of a part: for example a length, or a number."""
 
     COUNT = "array count"
     LENGTH = "length"

@@ -51,7 +51,7 @@ class World:
     kind: str = ""
 
     def translated(self, frame: bytes, other: "World") -> bytes:
-        """Return the frame with each id of this cluster replaced by that of the other, which has the same length."""
+        """Return the frame with each id of this cluster replaced by the corresponding id of the other cluster."""
         theirs = other.ids()
         for name, ours in self.ids().items():
             frame = frame.replace(ours, theirs.get(name, ours))

@@ -86,7 +86,7 @@ records of their keys.
 
 
 def _logs() -> Steps:
-    """Return batches of a few keys in several segments, the last one active, and then the steps of `_reads`."""
+    """Return a strategy for batches of a few keys, each in its own segment, followed by the steps of `_reads`."""
     record = st.tuples(st.sampled_from([b"a", b"b", b"c"]), st.none() | st.binary(max_size=3))
     batch = st.lists(record, min_size=1, max_size=3)
 

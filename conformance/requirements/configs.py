@@ -38,9 +38,9 @@ _UNSET: Final = "trial-unset"
 
 
 def _with_broker(topic: str) -> Eventually:
-    """Return a description of a topic and of the broker that responds.
+    """Return a step that describes a topic and the broker that responds.
 
-    It is repeated while the two differ, because the broker's settings may change between the two descriptions.
+    The step is repeated while the descriptions differ, because a setting may change between them.
     """
     return Eventually(On(1, DescribeConfigs(TOPIC_PROPERTIES, topic, broker=1)))
 

@@ -1,7 +1,7 @@
 """Requirements of leader epochs as clients use them (KIP-101, KIP-320): end offsets, and fencing of requests.
 
-A new topic's epoch is 0. It increases when a script has another replica elected; the effects of faults are covered by
-`conformance/concurrent`.
+A new topic's epoch is 0. It increases when a script requests the election of another replica. The effects of faults
+are covered by `conformance/concurrent`.
 """
 
 from typing import Final
@@ -39,7 +39,7 @@ def _led_by(*order: int) -> tuple[Step, ...]:
 
 
 def _with_epoch(epoch: int) -> tuple[Step, ...]:
-    """Return requests with this current leader epoch, of each API that has the field."""
+    """Return requests of each API that has the field `current_leader_epoch`, with this value."""
     offsets = (ListOffsets(timestamp, leader_epoch=epoch) for timestamp in (LATEST, EARLIEST, BASE_TIMESTAMP_MS))
     return Fetch(leader_epoch=epoch), *offsets, OffsetForLeaderEpoch(leader_epoch=epoch)
 

@@ -1,6 +1,7 @@
-"""Requirements of error responses: their offsets, epochs and watermarks, on which no client acts, are -1.
+"""Requirements of error responses: offsets, epochs and watermarks are -1, and errors of topics have a message.
 
-Other requirements do not judge these fields of error responses, so that a cosmetic deviation never violates them.
+No client acts on these fields. Other requirements do not judge them in error responses, so that a cosmetic deviation
+violates no other requirement.
 """
 
 from typing import Final

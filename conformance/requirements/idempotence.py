@@ -1,7 +1,7 @@
 """Requirements of idempotent producers (KIP-98, KIP-360): no duplicate and no gap in the sequence is appended.
 
-Retries of real clients and lost responses are covered by `conformance/concurrent`; here each decision of the broker is
-requested directly.
+Retries of real clients and lost responses are covered by `conformance/concurrent`; here, single requests test each
+decision of the broker.
 """
 
 from typing import Final

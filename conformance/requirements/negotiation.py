@@ -76,9 +76,9 @@ def _header(api_key: int, version: int) -> bytes:
 
 
 def _hostile_bytes() -> SearchStrategy[bytes]:
-    """Return invalid bytes that a broker can distinguish from a slow client.
+    """Return a strategy for invalid bytes that a broker can distinguish from a slow client.
 
-    They are whole frames, or begin with a length that is negative or above the limit.
+    These are whole frames, or begin with a length that is negative or above the limit.
     """
     return st.one_of(
         st.integers(-(2**31), -1).map(lambda length: struct.pack(">i", length)),

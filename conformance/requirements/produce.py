@@ -42,7 +42,7 @@ _REJECTED: Final = st.one_of(
 
 
 def _sized_exactly(topic: str, difference: int) -> tuple[Step, ...]:
-    """Create a topic, produce one batch to it, and fetch the topic.
+    """Return the steps that create a topic, produce one batch to it, and fetch the topic.
 
     The topic's max.message.bytes is the size of the batch plus `difference`.
     """
@@ -53,7 +53,7 @@ def _sized_exactly(topic: str, difference: int) -> tuple[Step, ...]:
 
 
 def _stored_as(codec: str) -> tuple[Step, ...]:
-    """Create a topic with a codec, produce a batch to it that has another codec, and fetch the topic."""
+    """Return the steps that create a topic with a codec, produce a batch with another codec, and fetch the topic."""
     topic = f"trial-{codec}"
     batch = Batch((Record(b"x" * 50),), Compression.LZ4 if codec == "gzip" else Compression.GZIP)
     settings = (_FOREVER, ("compression.type", codec))

@@ -130,7 +130,7 @@ METADATA_BY_ID_TOO_EARLY: Final = RawRequest(
     ("INVALID_REQUEST",),
     version=11,
 )
-"""Versions 10 and 11 have the field, but brokers do not support it."""
+"""Versions 10 and 11 have the field `topic_id`, but brokers reject a request that uses it."""
 BAD_CURSORS: Final = tuple(
     RawRequest(
         ApiKey.DESCRIBE_TOPIC_PARTITIONS,
@@ -166,7 +166,7 @@ UNKNOWN_TIMESTAMPS: Final = (
     _ends(-1, error="NONE", version=1),
     _ends(-3, error="NONE", version=7),
 )
-"""Special timestamps that no version has, that only a newer version has, and that the version has."""
+"""Special timestamps: one that no version has, two that only newer versions have, and two that the version has."""
 UNKNOWN_SESSIONS: Final = tuple(
     RawRequest(
         ApiKey.FETCH,

@@ -50,7 +50,7 @@ class Requirement:
     """Last Apache Kafka version for which the requirement holds."""
     nodes_min: int = 1
     family: str = ""
-    """Requirements of one family share a seed, so that one history is judged for all. Empty if it has no family."""
+    """Name of the family, or empty. The requirements of a family share a seed, and one history is judged for all."""
 
     @property
     def area(self) -> str:

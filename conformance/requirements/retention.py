@@ -65,7 +65,7 @@ def _produce(timestamp_ms: int, value: bytes = b"a", topic: str = TOPIC) -> Prod
 
 
 def _sizes() -> Steps:
-    """Return batches with values of up to 99 bytes, each in a new segment or in the segment of the previous batch."""
+    """Return a strategy for batches with values of up to 99 bytes, each in a new segment or in the previous one."""
 
     def produces(drawn: list[tuple[int, bool]]) -> tuple[Produce, ...]:
         steps, at_ms = [], _EXPIRES_MS
@@ -79,7 +79,7 @@ def _sizes() -> Steps:
 
 
 def _ages() -> Steps:
-    """Return batches, each in its own segment; some of them have expired."""
+    """Return a strategy for batches, each in its own segment; the first has expired, and any of the others may have."""
 
     def produces(drawn: list[bool]) -> tuple[Produce, ...]:
         begins = (_EXPIRES_MS if is_old else _NEVER_EXPIRES_MS for is_old in drawn)
@@ -92,9 +92,10 @@ _MIXED: Final = "trial-mixed"
 
 
 def _expired_after_live() -> tuple[Step, ...]:
-    """Return a log in which an expired segment follows one that is not expired, its cleanup, and all reads.
+    """Return the steps that write an expired segment after one that is not expired, await a cleanup, and read the log.
 
-    Every script has this log, because a broker that deletes up to the last expired segment violates no other one.
+    Every script has this log, because the generated logs need not show that a broker deletes all segments up to the
+    last expired one.
     """
     begins = (_EXPIRES_MS, _NEVER_EXPIRES_MS, _EXPIRES_MS)
     return (
@@ -130,17 +131,17 @@ _SEQUENCES: Final = tuple(
 
 
 def _afterwards(*then: Step) -> tuple[Step, ...]:
-    """Return the wait for a cleanup, all reads, these steps, the next record, and all reads again."""
+    """Return the steps that await a cleanup, read the log, execute `then`, append a record, and read the log again."""
     return _AWAIT_CLEANUP, *_LOG, *then, _produce(_NEVER_EXPIRES_MS), *_LOG
 
 
 def _on_first_broker(topic: str, *configs: tuple[str, str]) -> CreateTopic:
-    """Return the creation of a topic on one broker, which checks all these topics in one pass."""
+    """Return the step that creates a topic on the first broker, which checks all these topics in one pass."""
     return replace(placed(1, topic=topic), configs=(*_CONFIGS[1:], *configs))
 
 
 def _pass(number: int) -> tuple[Step, ...]:
-    """Produce an expired record, and wait until the broker has deleted it: then a pass over all logs has begun."""
+    """Return the steps that produce an expired record and await its deletion: then a pass over all logs has begun."""
     at_ms = _EXPIRES_MS + number * _STEP_MS
     return _produce(at_ms, topic=_WITNESS), AfterCleanup(ListOffsets(EARLIEST, _WITNESS))
 
@@ -154,7 +155,7 @@ _KEPT: Final = {
 
 
 def _kept_topic(topic: str) -> tuple[Step, ...]:
-    """Create a topic and fill two segments. Their keys differ, so that compaction removes nothing either."""
+    """Return the steps that create a topic and fill two segments with different keys: compaction removes nothing."""
     batches = (Batch((Record(b"a", bytes([place]), _EXPIRES_MS + place * _STEP_MS),)) for place in range(2))
     return (_on_first_broker(topic, *_KEPT[topic]), *(Produce((batch,), topic) for batch in batches))
 

@@ -8,7 +8,7 @@ _KIPS: Final = "https://cwiki.apache.org/confluence/display/KAFKA/"
 
 
 def kip(number: int, title: str, page: str) -> Source:
-    """Return a Kafka improvement proposal by its number, title and the last part of its address."""
+    """Return a Kafka improvement proposal as a source. `page` is the last part of its address."""
     return Source(f"KIP-{number}: {title}", _KIPS + page)
 
 

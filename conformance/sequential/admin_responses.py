@@ -26,7 +26,7 @@ from conformance.sequential.steps import (
 
 
 def places(brokers: Sequence[Any], symbols: Symbols) -> tuple[int, ...]:
-    """Return the places of brokers, in the order given."""
+    """Return the place of each broker among the target's brokers (see `steps`), in the order given."""
     return tuple(symbols.place(int(broker)) for broker in brokers)
 
 
@@ -148,7 +148,7 @@ def _describe_configs_with_broker(response: Any) -> Response:
 
 
 def _synonyms_in_order(config: Any) -> bool:
-    """Whether value and source are those of the first synonym, and the synonyms are in the precedence of KIP-226.
+    """Whether value and source are those of the first synonym, and the synonyms are in order of precedence (KIP-226).
 
     A setting without any value in the broker's configuration has no synonyms, unless the topic sets it.
     """

@@ -48,7 +48,7 @@ class SharedScript:
     _judged_by: set[str] = field(default_factory=set)
 
     def responses(self, requirement: str, target: Target, script: Script, session: Session) -> tuple[Response, ...]:
-        """Return the responses. The script runs, unless another requirement has just run it on the target."""
+        """Return the responses. Run the script, unless another requirement has just run it on the same target."""
         known = self._last is not None and self._last[0] is target and self._last[1] == script
         if self._last is None or not known or requirement in self._judged_by:
             self._last = (target, script, session.run(script))
@@ -186,7 +186,7 @@ class _Experiment:
         return judge(run.session.pinned(script), responses, self.judged, run.ranks)
 
     def _down(self, run: _TargetRun, script: Script, down: TargetDown, done: int) -> Finding:
-        """Judge a script during which the target went down: it is a violation if that recurs.
+        """Judge a script during which the target went down: this is a violation if the target goes down again.
 
         Only the bytes that were sent last are repeated at first, because each attempt may require a restart.
         """
@@ -246,7 +246,7 @@ class _Experiment:
         run.finding = replace(run.finding, differences=run.finding.differences + fresh)
 
     def _decides(self, script: Script, difference: Difference) -> bool:
-        """Whether the field is judged, has no expectation in the model, and is not cosmetic."""
+        """Whether the field that differs is judged, has no expected value in the model, and is not cosmetic."""
         step = script.steps[difference.step - 1]
         name = difference.here.partition(" ")[0]
         expectation = expected(script)[difference.step - 1].get(name)
@@ -257,7 +257,10 @@ class _Experiment:
         )
 
     def _judge_differences(self, script: Script, found: list[Difference]) -> Finding:
-        """Judge a script by its differences from the baseline. The worst one that decides, if any, is a violation."""
+        """Judge a script by its differences from the baseline: a violation if `_decides` is true for one of them.
+
+        The finding has the worst of these.
+        """
         deciding = [one for one in found if self._decides(script, one)]
         if not deciding:
             return Finding(Verdict.OK)
@@ -273,7 +276,7 @@ class _Experiment:
     # --- phase 2: one target, one violation
 
     def _block(self, run: _TargetRun, violating: Script) -> None:
-        """Withdraw a violation if a plain request fails in the same way, and another requirement reported that."""
+        """Withdraw a violation if a plain request fails in the same way, and another requirement reported this."""
         known = self.context.basic_failures
         failure = None if run.worst is None else basic_failure(run.target.name, run.session, run.worst, known)
         if failure is None:

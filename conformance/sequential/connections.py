@@ -37,7 +37,7 @@ class Connections:
         """The broker that receives requests for the controller. Set after a NOT_CONTROLLER error (before KRaft)."""
 
     def find_controller(self) -> None:
-        """Look up the controller by Metadata. It then receives all requests that need no leader or coordinator."""
+        """Look up the controller by Metadata. From then on, it receives requests that need no leader or coordinator."""
         self.controller = advertised_controller(self.client())
 
     def close(self) -> None:
@@ -102,13 +102,13 @@ class Connections:
 
 
 def advertised_controller(client: RawClient) -> int:
-    """Return the controller id of a Metadata response, -1 if it has none. Before KRaft, it is the active controller."""
+    """Return the controller id in a Metadata response, or -1. Before KRaft, this is the id of the active controller."""
     metadata = client.request(requests.metadata(client.schema_for(ApiKey.METADATA), ()))
     return int(getattr(metadata, "controller_id", -1))
 
 
 def version_for(client: RawClient, key: ApiKey, wanted: int | None) -> int:
-    """Return the newest shared version up to the wanted one, or the oldest if all are newer; for null the newest."""
+    """Return the newest shared version up to `wanted` (None: any), or the oldest shared one if all are newer."""
     newest = client.version_for(key)
     if wanted is None:
         return newest

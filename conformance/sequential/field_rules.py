@@ -1,7 +1,7 @@
-"""Rules for the fields of a response that hold whatever was requested, in every version that has the fields.
+"""Rules that the fields of every response must follow, in each version that has the fields.
 
-Each rule is about one element of a response. Fields that a version lacks are not judged. The brokers of a
-topic are judged only if the topic belongs to the script: other topics may have replicas on brokers that are down.
+Each rule is about one element of a response. Fields that a version lacks are not judged. The brokers of a topic
+are judged only if the topic belongs to the script: other topics may have replicas on brokers that are down.
 """
 
 from collections.abc import Iterator, Mapping
@@ -37,7 +37,7 @@ def _brokers(response: Any, symbols: Symbols) -> frozenset[int]:
 
 
 def _invalid(value: Any, symbols: Symbols, brokers: frozenset[int]) -> Iterator[str]:
-    """Apply the rules to an element and to those in it."""
+    """Yield the fields of an element, and of the elements in it, that break a rule."""
     if isinstance(value, tuple):
         for inner in value:
             yield from _invalid(inner, symbols, brokers)

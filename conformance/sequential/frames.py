@@ -12,13 +12,13 @@ _UNKNOWN_TAGS: Final = b"\x01\xe8\x07\x05trial"
 """One tagged field (KIP-482): its tag, 1000, its size and its bytes."""
 _NO_TAGS: Final = b"\x00"
 _CLIENT_ID_OFFSET: Final = 8
-"""Offset after the API's key and version and the correlation id."""
+"""Offset of the client id in a frame, after the API key, the version and the correlation id."""
 
 
 def request_with_unknown_tags(client: RawClient, message: Any) -> Any:
     """Send a request with an unknown tagged field in header (v2) and body; return the response.
 
-    A version that is not flexible (KIP-482) is sent without them.
+    A version that is not flexible (KIP-482) is sent without tagged fields.
     """
     if not message.__flexible__:
         return client.request(message)

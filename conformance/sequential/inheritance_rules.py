@@ -4,9 +4,9 @@ A DescribeConfigs response that has a topic and the broker that responds shows t
 twice. Both descriptions must be the same. The rules hold in Apache Kafka 2.8 to 4.3, whatever the broker's properties
 are. A property that the response lacks is not judged.
 
-Left out, because their values do not follow from one property, or because their defaults differ between versions:
-`message.format.version`, `message.timestamp.*.max.ms`, `message.downconversion.enable`, `compression.*.level`, and the
-properties of tiered storage.
+These properties are left out, because their values do not follow from one property, or their defaults differ between
+versions: `message.format.version`, `message.timestamp.*.max.ms`, `message.downconversion.enable`,
+`compression.*.level`, and the properties of tiered storage.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -84,7 +84,7 @@ Left out are `log.retention.ms` and other properties whose default is null: the 
 
 
 def not_inherited(topic: Sequence[Any], broker: Sequence[Any]) -> tuple[str, ...]:
-    """Return the settings of a topic whose value, source or synonyms are not those of the broker, with both.
+    """Return a text for each setting of a topic whose value, source or synonyms are not the broker's.
 
     :param topic: the configs of a topic in a response with synonyms.
     :param broker: the configs of the broker that sent the response.
@@ -159,8 +159,8 @@ def _number(text: str) -> float | None:
 def other_defaults(topic: Sequence[Any], broker: Sequence[Any]) -> tuple[str, ...]:
     """Return the settings with the source DEFAULT_CONFIG that do not have the default of Apache Kafka's documentation.
 
-    A setting that several properties of the broker determine has this source whenever the first of these is not set,
-    so its default is judged only if the source of all of them is DEFAULT_CONFIG.
+    A setting that several properties of the broker determine has this source whenever the first of these is not set.
+    Therefore its default is judged only if the source of all these properties is DEFAULT_CONFIG.
     """
     defaults = [config for config in broker if config.config_source == _DEFAULT_CONFIG]
     names = {str(config.name) for config in defaults}

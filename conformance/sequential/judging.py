@@ -58,14 +58,14 @@ _ABSENT_ON_ERROR: Final = frozenset(
 _NOT_ABOUT_THE_REQUEST: Final = frozenset({"names", "has_elements"})
 """Fields that differ only if the response is not about what was requested, whatever the cluster's state."""
 _CLOSED: Final = ("connection", "closed")
-"""Deviation that is shown for any step: what later steps return is likely its consequence."""
+"""Deviation that is reported for any step, because it probably causes the deviations of later steps."""
 _OTHERS_MAX: Final = 3
 """Maximum number of deviations that a finding lists beside the worst one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Judges:
-    """Response fields that a requirement judges, by kind of step. `|` adds the fields of another one."""
+    """Response fields that a requirement judges, by kind of step. `|` adds the fields of another `Judges`."""
 
     fields: Mapping[type[Step], frozenset[str]]
 
@@ -168,7 +168,7 @@ def _awaited_without_success(steps: _Steps) -> Iterator[Deviation]:
 
 
 def _without_leader(steps: _Steps) -> Iterator[Deviation]:
-    """Yield a deviation for each new topic unless every broker knows each partition's leader and that leader serves."""
+    """Yield a deviation for each new topic unless all brokers know each partition's leader and the leader serves."""
     for number, (step, response, _) in enumerate(steps, start=1):
         if NO_LEADER in response:
             wanted = "for each partition a leader that every broker describes and that serves requests"

@@ -70,7 +70,7 @@ def _request_of(step: Step) -> Step:
 
 
 def pinned(script: Script, settings: Mapping[str, str]) -> Script:
-    """Return the script with settings pinned; the same one if there are none."""
+    """Return the script with these settings wherever it creates a topic or removes settings."""
     return Script(tuple(_pinned(step, settings) for step in script.steps)) if settings else script
 
 

@@ -1,6 +1,6 @@
 """Scripts printed as Python programs.
 
-`source` returns a script as an expression. `program` returns a file that runs it again, whose main function is `show`.
+`source` returns a script as an expression. `program` returns a file that runs the script again by calling `show`.
 """
 
 import argparse

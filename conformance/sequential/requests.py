@@ -1,4 +1,4 @@
-"""Requests, built from steps in a version that the target supports."""
+"""Requests, built from steps by the schema of one version of the API."""
 
 import uuid
 from collections.abc import Callable, Mapping
@@ -79,7 +79,7 @@ def _resolved(value: Any, names: Names, field: str = "") -> Any:
 
 
 def encode(batch: Batch, names: Names) -> bytes:
-    """Return the bytes of a batch, with its flaw."""
+    """Return the bytes of a batch, with its flaw if it has one."""
     plain = RecordBatch(records=batch.records, compression=batch.compression)
     if batch.producer is not None:
         plain = RecordBatch(

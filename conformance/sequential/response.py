@@ -2,7 +2,7 @@
 
 A `Response` maps Kafka's field names to plain values. Values that Kafka does not promise are dropped (throttle times,
 correlation ids, hosts and ports, session ids). Values that differ between runs are replaced by symbols (topic ids and
-producer ids by the order in which they were seen, brokers by their index, names of topics and groups by the names in
+producer ids by the order in which they were seen, brokers by their place, names of topics and groups by the names in
 the script). Errors are spelt as Kafka spells them. A field that the version does not have is absent.
 
 If there was no response, the only field is `connection`: closed or silent. Bytes that cannot be decoded are
@@ -52,15 +52,15 @@ class Symbols(Names, Protocol):
         ...
 
     def saw_topic_id(self, name: str | None, topic_id: Any) -> int | None:
-        """Return the place of a topic id in the order in which ids were seen; null for the zero id."""
+        """Record a topic id; return its index in the order in which ids were first seen, null for the zero id."""
         ...
 
     def saw_producer_id(self, producer_id: int) -> int:
-        """Return the place of a producer id in the order in which ids were assigned; -1 for none."""
+        """Record a producer id; return its index in the order in which ids were assigned, -1 for none."""
         ...
 
     def producer(self, producer_id: int) -> int:
-        """Return the place of a producer id among those that were assigned; the id itself if it was not assigned."""
+        """Return the index of a producer id among those that were assigned; the id itself if it was not assigned."""
         ...
 
     def saw_append_time(self, step: Any, base_offset: int, time_ms: int) -> None:
@@ -72,7 +72,7 @@ class Symbols(Names, Protocol):
         ...
 
     def saw_cluster_id(self, cluster_id: str | None) -> int | None:
-        """Return the place of a cluster id in the order in which ids were seen; null for none."""
+        """Record a cluster id; return its index in the order in which ids were first seen, null for none."""
         ...
 
     @property
@@ -81,7 +81,7 @@ class Symbols(Names, Protocol):
         ...
 
     def place(self, broker: int) -> int:
-        """Return the place of a broker among the target's; the id itself for a broker that the target does not have."""
+        """Return the place of a broker (see `steps`); the id itself for a broker that the target does not have."""
         ...
 
     def is_address(self, broker: int, host: str, port: int) -> bool:

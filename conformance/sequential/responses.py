@@ -196,7 +196,7 @@ def _is_internal_flag_correct(topic: Any) -> bool:
 
 
 def _operations(response: Any, topics: Iterable[Any]) -> Response:
-    """Return whether the permitted operations are present; "some" if only a part of the entities has them."""
+    """Return whether the cluster and the topics have permitted operations; "some" if only some of them have."""
     found = [getattr(response, "cluster_authorized_operations", None)]
     found += [getattr(topic, "topic_authorized_operations", None) for topic in topics]
     given = {value != NO_OPERATIONS for value in found if value is not None}

@@ -82,7 +82,7 @@ class Routing:
         self._leaders: dict[tuple[str, int], int] = {}
         self._coordinators: dict[str, int] = {}
         self._rejecting: dict[str, int] = {}
-        """Brokers that FindCoordinator names and that return NOT_COORDINATOR."""
+        """By group, the broker that FindCoordinator names as coordinator and that returns NOT_COORDINATOR."""
         self._created: set[str] = set()
         self._deleted: set[str] = set()
         """Topics that no broker's metadata has, though a ZooKeeper cluster may still be deleting them."""
@@ -90,7 +90,7 @@ class Routing:
     # --- requests
 
     def request(self, step: Step, broker: int | None = None) -> Response:
-        """Send a request to the broker at a place of the script, or else where a client sends it."""
+        """Send a request to the broker in this place (see `steps`); by default, to the broker that a client selects."""
         node_id = self.destination(step) if broker is None else self._symbols.broker(broker)
         client = self._connections.client(node_id)
         message = self.message(step, client)
@@ -164,7 +164,7 @@ class Routing:
             raise UnsupportedApi(f"the broker has not enabled {_FEATURES[key]} for {api_name(key)}")
 
     def _transaction_coordinator(self, transactional_id: str) -> int:
-        """Return the coordinator of a transactional id; the requests themselves wait until it is loaded."""
+        """Return the coordinator of a transactional id. It may still be loading; then later requests are repeated."""
         found = self._until_ready(partial(self._coordinator_of, transactional_id, key_type=1))
         if found is None:
             raise NotReady(f"no coordinator of a transactional id for {waiting.READY_TIMEOUT_S:g} s")
@@ -212,7 +212,8 @@ class Routing:
     def _leader(self, topic: str, partition: int) -> bool:
         """Whether every broker knows the partition's leader, and that leader serves.
 
-        Brokers learn of a topic one after the other; until then a coordinator would report it as unknown.
+        Brokers learn of a topic one after the other; a coordinator that does not know the topic yet would report it as
+        unknown.
         """
         leaders = {self._leader_known_to(node, topic, partition) for node in self._connections.nodes}
         if len(leaders) != 1 or None in leaders:
@@ -235,14 +236,14 @@ class Routing:
         return client.request(message).topics
 
     def await_deleted(self, topic: str) -> None:
-        """Wait until no broker knows the topic and no leader serves it. After a timeout, later steps show the topic."""
+        """Wait until no broker knows the topic and no leader serves it, or until the timeout, which is no error."""
         self._created.discard(topic)
         self._deleted.add(topic)
         self._symbols.remove_topic(topic)
         self._until_ready(partial(self._is_deleted, topic))
 
     def _is_deleted(self, topic: str) -> bool:
-        """Whether no broker's metadata has the topic, and no leader serves it, which may take a moment longer."""
+        """Whether no broker's metadata has the topic, and no leader serves it. Leaders may serve it a moment longer."""
         if any(found.error_code == 0 for node in self._connections.nodes for found in self.describe(topic, node)):
             return False
         partitions = [partition for name, partition in self._leaders if name == topic]

@@ -4,8 +4,8 @@ Rules:
 - Each run of a script has its own topics, groups and producers, so that no script sees another's.
 - The run waits for the effects that the script awaits (`Eventually`, `AwaitTopic`), and for what a client would wait
   for (`Routing`).
-- If a broker closes a connection or does not respond, the run opens a new connection to every broker. If one of them
-  does not respond either, it is down, paused or hangs, and `TargetDown` is raised.
+- If a broker closes a connection or does not respond, the run opens a new connection to every broker. If a broker
+  does not respond there either, it is down, paused or hangs, and `TargetDown` is raised.
 - Bytes that are not a request, and requests that are sent while another one is pending, use a separate connection.
 """
 
@@ -248,7 +248,7 @@ class ScriptRun:
         return {"serves": self._routing.await_restarted()}
 
     def _serves_others(self) -> bool:
-        """Whether the connection of another client is served; one that fails is opened again later."""
+        """Whether the connection of another client is served. After an error, connections are opened again later."""
         client = self._connections.client()
         try:
             client.request(client.schema_for(ApiKey.API_VERSIONS, 0).ApiVersionsRequest())
@@ -262,7 +262,7 @@ class ScriptRun:
     def _poll_until(self, send: Callable[[], Response], expectation: Expectation, from_s: float = 0.0) -> Response:
         """Send until the response is as expected, or until the timeout; return the last response.
 
-        :param from_s: time before which the timeout does not begin.
+        :param from_s: earliest time at which the timeout begins.
         """
         deadline = max(self._transport.monotonic(), from_s) + self._effect_timeout_s
         while mismatches(expectation, response := send()):

@@ -55,7 +55,8 @@ class Session:
     def __exit__(self, *exc_info: object) -> None:
         """Delete the topics that are left. Stop at the first script whose topics cannot be deleted now either.
 
-        A cluster that continues after the run can be reached even if the target has stopped.
+        On a cluster that continues after the run, the target's own `delete_topics` then deletes the rest. It works even
+        if the target has stopped.
         """
         self._connections.close()
         all(run.delete_topics() for run in self._unfinished)
@@ -90,7 +91,7 @@ class Session:
     def _require_frequent_cleanup(self, script: Script) -> None:
         """Raise `UnsupportedApi` if the period of a cleanup that the script awaits is too long, or not described.
 
-        Determine from when on the broker checks its logs for retention.
+        Also determine the time from which on the broker checks its logs for retention.
         """
         for name in sorted({str(step.by) for step in script.steps if isinstance(step, AfterCleanup)}):
             node = self._connections.nodes[0].id

@@ -23,7 +23,7 @@ BASE_TIMESTAMP_MS: Final = 1_700_000_000_000
 
 
 def script(*parts: Step | SearchStrategy[Any]) -> SearchStrategy[Script]:
-    """Return scripts of the parts in order. A part is a step, or a strategy for a step or a tuple of steps."""
+    """Return a strategy for scripts of these parts. A part is a step, or a strategy for a step or a tuple of steps."""
     drawn = [st.just(part) if isinstance(part, Step) else part for part in parts]
     return st.tuples(*drawn).map(lambda found: Script(tuple(step for part in found for step in _flat(part))))
 
@@ -33,7 +33,7 @@ def _flat(part: Step | tuple[Step, ...]) -> tuple[Step, ...]:
 
 
 def placed(*replicas: int, topic: str = TOPIC, partitions: int = 1) -> CreateTopic:
-    """Return the creation of a topic with replicas on these brokers; the first one is the leader."""
+    """Return the step that creates a topic with replicas on these brokers; the first one is the leader."""
     assignments = tuple((index, replicas) for index in range(partitions))
     return CreateTopic(topic, partitions=-1, replication_factor=-1, assignments=assignments)
 
@@ -44,29 +44,29 @@ def every_version(step: Step) -> tuple[Step, ...]:
 
 
 def many(steps: SearchStrategy[Any], *, at_least: int = 1, at_most: int = 6) -> Steps:
-    """Return sequences of steps, or of tuples of steps, drawn from one strategy."""
+    """Return a strategy for several steps, or tuples of steps, drawn from `steps` one after the other."""
     drawn = st.lists(steps, min_size=at_least, max_size=at_most)
     return drawn.map(lambda found: tuple(step for part in found for step in _flat(part)))
 
 
 def timestamps_ms() -> SearchStrategy[int]:
-    """Return timestamps in any order, so few that some are equal."""
+    """Return a strategy for timestamps. It has only 21 values, so that some timestamps of a script are equal."""
     return st.integers(0, 20).map(lambda delta: BASE_TIMESTAMP_MS + delta)
 
 
 def values() -> SearchStrategy[bytes]:
-    """Return short values."""
+    """Return a strategy for values of up to 8 bytes."""
     return st.binary(max_size=8)
 
 
 def headers() -> SearchStrategy[tuple[tuple[str, bytes | None], ...]]:
-    """Return up to two headers (KIP-82), whose names may repeat."""
+    """Return a strategy for up to two headers (KIP-82), whose names may be equal."""
     header = st.tuples(st.sampled_from(["trace", "source", "größe"]), st.none() | values())
     return st.lists(header, max_size=2).map(tuple)
 
 
 def records(keys: SearchStrategy[bytes | None] | None = None) -> SearchStrategy[Record]:
-    """Return records with and without key, value and headers."""
+    """Return a strategy for records with and without key, value and headers."""
     return st.builds(
         Record,
         value=st.none() | values(),
@@ -83,7 +83,7 @@ def batches(
     compression: SearchStrategy[Compression] | None = None,
     flaw: SearchStrategy[Flaw | None] | None = None,
 ) -> SearchStrategy[Batch]:
-    """Return batches of one to a few records."""
+    """Return a strategy for batches of at least one record."""
     return st.builds(
         Batch,
         records=st.lists(records() if contents is None else contents, min_size=1, max_size=at_most).map(tuple),
@@ -93,13 +93,13 @@ def batches(
 
 
 def produces(drawn: SearchStrategy[Batch] | None = None, **fields: SearchStrategy[Any]) -> SearchStrategy[Produce]:
-    """Return Produce requests with one batch. `fields` are strategies for the other fields."""
+    """Return a strategy for Produce requests with one batch. `fields` are strategies for the other fields."""
     one = batches() if drawn is None else drawn
     return st.builds(Produce, batches=one.map(lambda batch: (batch,)), **fields)
 
 
 def producer(*parts: SearchStrategy[Move] | SearchStrategy[list[Move]]) -> SearchStrategy[tuple[Produce, ...]]:
-    """Return the produce requests of the script's first producer: moves, and lists of moves, in this order."""
+    """Return a strategy for the Produce requests of the script's first producer, which makes these moves in order."""
     return st.tuples(*parts).map(lambda found: _sequence([move for part in found for move in _listed(part)]))
 
 
@@ -125,7 +125,7 @@ def _sequence(drawn: list[Move]) -> tuple[Produce, ...]:
 
 
 def moves(*kinds: str) -> SearchStrategy[Move]:
-    """Return moves of an idempotent producer, of one of the kinds.
+    """Return a strategy for moves of an idempotent producer, each of one of the kinds.
 
     `next`: the next sequence number. `gap`: a sequence number that is one too high. `again N`: the Nth newest accepted
     batch, or the oldest one if there are fewer. `new epoch`: the next epoch, from sequence number 0. `new epoch late`:
@@ -135,5 +135,5 @@ def moves(*kinds: str) -> SearchStrategy[Move]:
 
 
 def several(*kinds: str, at_least: int = 0, at_most: int = 6) -> SearchStrategy[list[Move]]:
-    """Return lists of moves, each of one of the kinds."""
+    """Return a strategy for lists of moves, each of one of the kinds."""
     return st.lists(moves(*kinds), min_size=at_least, max_size=at_most)

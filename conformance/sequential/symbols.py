@@ -26,7 +26,7 @@ class ScriptSymbols:
         self._append_times: dict[tuple[str, int, int], int] = {}
 
     def real(self, name: str) -> str:
-        """Return the name on the wire: unique if the script's begins with `trial`, else the script's own."""
+        """Return the name on the wire: the script's name, with a unique suffix if it begins with `trial`."""
         return f"{name}{self._suffix}" if name.startswith("trial") else name
 
     def script_name(self, name: str) -> str | None:
@@ -42,7 +42,7 @@ class ScriptSymbols:
         return self._topic_ids[n] if 0 <= n < len(self._topic_ids) else _UNKNOWN_TOPIC_ID
 
     def saw_topic_id(self, name: str | None, topic_id: uuid.UUID | None) -> int | None:
-        """Record an id; return its place in the order in which ids were seen, null for none."""
+        """Record an id; return its index in the order in which ids were first seen, null for none."""
         if topic_id is None or topic_id.int == 0:
             return None
         if topic_id not in self._topic_ids:
@@ -52,7 +52,7 @@ class ScriptSymbols:
         return self._topic_ids.index(topic_id)
 
     def remove_topic(self, name: str) -> None:
-        """Remove a deleted topic. Its id keeps its place."""
+        """Remove a deleted topic. Its id keeps its index."""
         self._topic_id_by_name.pop(name, None)
 
     def producer_id(self, producer: int) -> int:
@@ -60,7 +60,7 @@ class ScriptSymbols:
         return self._producer_ids[producer] if 0 <= producer < len(self._producer_ids) else -1
 
     def saw_producer_id(self, producer_id: int) -> int:
-        """Record an assigned id; return its place in the order of the ids (a repeated id keeps it), -1 for none."""
+        """Record an assigned id; return its index in the order of the first assignments, -1 for none."""
         if producer_id < 0:
             return -1
         if producer_id not in self._producer_ids:
@@ -68,7 +68,7 @@ class ScriptSymbols:
         return self._producer_ids.index(producer_id)
 
     def producer(self, producer_id: int) -> int:
-        """Return the place of a producer id among those that were assigned; the id itself if it was not assigned."""
+        """Return the index of a producer id among those that were assigned; the id itself if it was not assigned."""
         return self._producer_ids.index(producer_id) if producer_id in self._producer_ids else producer_id
 
     def saw_append_time(self, step: Any, base_offset: int, time_ms: int) -> None:
@@ -88,7 +88,7 @@ class ScriptSymbols:
         return next((name for name, known in self._topic_id_by_name.items() if known == topic_id), None)
 
     def saw_cluster_id(self, cluster_id: str | None) -> int | None:
-        """Record a cluster's id; return its place in the order in which ids were seen, null for none."""
+        """Record a cluster's id; return its index in the order in which ids were first seen, null for none."""
         if cluster_id is None:
             return None
         if cluster_id not in self._cluster_ids:

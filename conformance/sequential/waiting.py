@@ -1,4 +1,4 @@
-"""Timeouts of the execution of scripts, and the wait for a condition in the time of a transport."""
+"""Timeouts of the execution of scripts, and the wait for a condition by the clock of a transport."""
 
 from collections.abc import Callable
 from typing import Final, TypeVar

@@ -23,7 +23,7 @@ def document(trial: object, facts: Mapping[str, object]) -> str:
 
 
 def trial_of(found: object, wanted: Any) -> Any:
-    """Return the trial of a document, which is of one of the wanted types.
+    """Return the trial in a document, as a value of one of the wanted types.
 
     Raises `NotAValueError`.
     """

@@ -101,7 +101,7 @@ def _check_topics(trial: Trial) -> None:
 
 
 def _check_properties(trial: Trial) -> None:
-    """Check broker properties, which are lines of a file."""
+    """Reject control characters in broker properties, which become lines of a file."""
     restarts = (timed.fault for timed in trial.schedule if isinstance(timed.fault, RestartWith))
     for name, value in (*trial.cluster.properties, *((fault.name, fault.value) for fault in restarts)):
         if _CONTROL_CHARACTER.search(name + value):
@@ -154,7 +154,7 @@ def _range(at: str, name: str) -> tuple[int, int]:
 
 
 def _values(value: object, at: str, name: str = "") -> Iterator[tuple[str, str, object]]:
-    """Yield the path, the name of the field, and the value, of everything in a value."""
+    """Yield path, field name and value for a value and for every value inside it."""
     yield at, name, value
     if isinstance(value, tuple):
         for place, part in enumerate(value):

@@ -1,9 +1,9 @@
 """Moves in the faulty phase of a trial: begins and ends of faults, waits and requests.
 
-Moves run one after the other. A move that waits for a state of the cluster (`AwaitIsr`) ends when every node that is up
-reports this state, except the broker that joined. A timeout ends such a move, too, and is no error: the history checks
-judge whether the state was reached. All faults still in force after the last move are healed. Moves are plain values
-and print as Python.
+Moves run one after the other. A move that waits for a state of the cluster, such as `AwaitIsr`, ends when every node
+that is up reports this state; the broker that joined is not queried. A timeout ends such a move, too, and is no error:
+the history checks judge whether the state was reached. All faults still in force after the last move are healed. Moves
+are plain values and print as Python.
 
 Moves name nodes by their roles at the start of the trial (`Role.FIRST_REPLICA`), so that a trial means the same on
 every cluster.
@@ -38,7 +38,10 @@ class Heal(AsPython):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class StartBroker(AsPython):
-    """Start of a broker that joins the cluster, until it listens. It leaves after the last move at the latest."""
+    """Start of a broker that joins the cluster. The move ends when the broker listens.
+
+    The broker leaves after the last move at the latest.
+    """
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -101,7 +104,8 @@ class FetchFromEnd(AsPython):
 class ProbeLeaderEpochs(AsPython):
     """OffsetForLeaderEpoch for the previous epoch, a Fetch beyond its end, and requests with older and newer epochs.
 
-    They are sent when the node has returned the leader epoch in which it leads. None is sent in the first epoch (0).
+    The requests are sent when the node has returned the leader epoch in which it leads; none is sent in the first
+    epoch (0).
     """
 
     to: Node
@@ -126,7 +130,7 @@ class DeleteRecordsToEnd(AsPython):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class MoveReplicas(AsPython):
-    """Reassignment of partition 0 to these nodes, until it is complete and every node that is up reports the ISR."""
+    """Reassignment of partition 0 to these nodes. The move ends when every node that is up reports them as the ISR."""
 
     replicas: tuple[Node, ...]
 

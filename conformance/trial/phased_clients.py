@@ -37,7 +37,7 @@ class AwaitNodeFault(AsPython):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Trickle(AsPython):
-    """Sends of one record after the other, with a pause after each, until the nemesis is done."""
+    """Sends of at most `records_max` single records, with a pause after each, until the nemesis is done."""
 
     pause_ms: int
     records_max: int = 2_000
@@ -70,13 +70,16 @@ class PipelinedProducer(AsPython):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class OneShotProducer(AsPython):
-    """A raw producer: one batch at a time to the node that leads when the script starts, sent once."""
+    """A raw producer that sends one batch at a time, each once, to the node that leads when the script starts."""
 
     partition: int = 0
     acks: int = -1
     idempotent: bool = False
     records_leader_epoch: bool = True
-    """Whether to request the leader epoch before and after an acks=all batch. A paused node then gets no batch."""
+    """Whether to request the leader epoch before and after an acks=all batch.
+
+    A batch for a paused node then waits until the first of these requests has a response or times out.
+    """
     steady: tuple[Step, ...] = ()
     faulty: tuple[Step, ...] = ()
     healed: tuple[Step, ...] = ()

@@ -118,8 +118,8 @@ class Trial(AsPython):
     :param seed: seed of all randomness in virtual time: delays, elections, the bytes that survive a power cut.
     :param topics: the topics. Roles of replicas, and faults of a partition, refer to partition 0 of the first topic.
     :param healed_ms: time for which workloads continue after the cluster has recovered.
-    :param waits_for_recovery: whether the schedule on a started cluster is paused, when no fault is in force, until the
-        cluster has recovered from the last one.
+    :param waits_for_recovery: whether the schedule is paused on a started cluster, each time that no fault is in force,
+        until the cluster has recovered.
     :param moves: faults, waits and requests of the faulty phase, one after the other. Link faults among the first
         moves are in force before a writer's first step in this phase.
     :param requirement: id of the concurrent requirement whose history checks are the post-condition; empty: none.
@@ -187,7 +187,7 @@ class Trial(AsPython):
         return None
 
     def under_load(self, times: int) -> "Trial":
-        """Return the trial with `times` as many records in each batch of its producing workloads, except `Keyed`."""
+        """Return the trial with the records per batch of producing workloads, except `Keyed`, multiplied by `times`."""
         clients = (
             replace(each, records=each.records * times) if isinstance(each, Pipelined | OneByOne | Retrying) else each
             for each in self.clients
@@ -201,7 +201,7 @@ class Trial(AsPython):
 
     @property
     def compacted_topics(self) -> frozenset[str]:
-        """Names of the topics that may drop records for newer ones of their keys."""
+        """Names of the topics from which compaction may remove records."""
         return frozenset(
             name
             for name in self.topic_names
@@ -222,7 +222,7 @@ class Trial(AsPython):
 
     @property
     def may_replace_timestamps(self) -> bool:
-        """Whether a broker may replace timestamps of records. The checksums in the records then do not cover them."""
+        """Whether a broker may replace timestamps of records. The checksums in records then do not cover timestamps."""
         return any("LogAppendTime" in self.values_of(name, "message.timestamp.type") for name in self.topic_names)
 
     @property

@@ -33,11 +33,11 @@ _ROLES: Final = {
     "LEADER": "FIRST_REPLICA",
 }
 _NODES: Final = frozenset({"source", "destination", "node", "to", "other_than", "replicas"})
-"""Fields with roles."""
+"""Fields whose values are roles of nodes."""
 
 
 def upgraded(trial: Json) -> Json:
-    """Return the trial of a document of version 1 as one of this version."""
+    """Return the trial in a document of version 1, in the form of the current version."""
     if (
         not isinstance(trial, dict)
         or trial.get(TYPE) != "RequirementTrial"

@@ -1,8 +1,7 @@
 """Workloads: clients that repeat the same operations in all phases of a trial.
 
 A real cluster runs in real time, so the number of operations is not known before, and a workload has no steps. In
-virtual time it is replaced by clients with steps
-(`conformance.trial.unrolled`).
+virtual time, a workload is replaced by clients with steps (`conformance.trial.unrolled`).
 """
 
 from dataclasses import dataclass

@@ -104,7 +104,7 @@ _RULES: Final[Mapping[type[Step], Callable[[ModelCluster, Any], Expectation]]] =
 
 
 def expected(script: Script) -> tuple[Expectation, ...]:
-    """Return the response that Kafka returns to each step."""
+    """Return what is expected of the response to each step."""
     cluster = ModelCluster()
     return tuple(_expected(cluster, step) for step in script.steps)
 

@@ -1,4 +1,4 @@
-"""CreatePartitions, reassignments and elections (`ReplicationControlManager`), and descriptions of the cluster."""
+"""Model of CreatePartitions, reassignments, elections (`ReplicationControlManager`) and descriptions of the cluster."""
 
 from collections.abc import Sequence
 from typing import Final

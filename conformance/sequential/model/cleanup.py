@@ -1,4 +1,4 @@
-"""Retention and compaction of logs (`UnifiedLog.deleteOldSegments`, `LogSegment.shouldRoll`, `Cleaner`).
+"""Model of retention and compaction of logs (`UnifiedLog.deleteOldSegments`, `LogSegment.shouldRoll`, `Cleaner`).
 
 The model has no segments: they follow from the timestamps of the batches, since the scripts that await a cleanup set
 `segment.ms`, and each batch has one timestamp. A batch begins a new segment if its timestamp is more than `segment.ms`
@@ -66,7 +66,7 @@ def segments(topic: Topic, partition: Partition) -> list[_Segment]:
 
 
 def _compact(topic: Topic, partition: Partition) -> None:
-    """Remove each record before the active segment for which this part of the log has a newer one with the same key.
+    """Remove each record before the active segment if a newer record before that segment has the same key.
 
     Tombstones stay, unless `delete.retention.ms` is 0. Batches without records are removed; Kafka may keep them.
     """

@@ -1,8 +1,8 @@
 """State of the model: topics, their partitions' logs, producers, group offsets.
 
-It has only what the responses depend on. A partition's log is a list of batches with their offsets; the high watermark
-is the log end. There are no faults, so all replicas are in sync, and a leader changes only if the script requests it.
-The replicas are known only for topics that the script assigns.
+It contains only what determines responses. A partition's log is a list of batches with their offsets; the log end is
+the high watermark. There are no faults, so all replicas are in sync, and a leader changes only if the script requests
+it. The replicas are known only for topics that the script assigns.
 """
 
 from dataclasses import dataclass, field
@@ -108,7 +108,7 @@ class Partition:
 
 @dataclass(slots=True)
 class Topic:
-    """A topic with its properties. `id` counts the topics that the script has created, including repeated creations."""
+    """A topic with its properties. `id` is the number of topics that the script has created before this one."""
 
     id: int
     partitions: list[Partition]

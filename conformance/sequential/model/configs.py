@@ -1,4 +1,4 @@
-"""Topic configurations, altered and described (`ConfigurationControlManager`, KIP-339, KIP-226)."""
+"""Model of the alteration and description of topic configurations (`ConfigurationControlManager`, KIP-339, KIP-226)."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -73,7 +73,7 @@ def _altered(cluster: ModelCluster, step: IncrementalAlterConfigs | AlterConfigs
 def describe_configs(cluster: ModelCluster, step: DescribeConfigs) -> Expectation:
     """Return the topic's own settings with their values, and the names of inherited ones.
 
-    With the broker's settings, every inherited setting is that of the broker, and every default is Kafka's.
+    If the step describes the broker, too, every inherited setting must be the broker's, and every default Kafka's.
     """
     if error := _resource_error(cluster, step.resource_type, step.topic):
         return {"error": error}

@@ -1,4 +1,4 @@
-"""ApiVersions, broken requests, raw requests with the errors that their script expects, and the restart of a broker."""
+"""Model of ApiVersions, broken requests, raw requests, and the restart of a broker."""
 
 import re
 from typing import Final
@@ -31,17 +31,17 @@ def api_versions(_cluster: object, step: ApiVersions) -> Expectation:
 
 
 def raw_bytes(_cluster: object, _step: RawBytes) -> Expectation:
-    """Close the connection and continue to serve others."""
+    """Expect that the broker closes the connection, and continues to serve others."""
     return {"broker": "alive", "connection": "closed"}
 
 
 def broken_request(_cluster: object, _step: BrokenRequest) -> Expectation:
-    """Continue to serve others, whatever becomes of the request."""
+    """Expect that the broker continues to serve other connections, however it treats the request."""
     return {"broker": "alive", "other_connections": "served", "memory": "bounded"}
 
 
 def kill_and_restart(_cluster: object, _step: KillAndRestart) -> Expectation:
-    """Serve again, with the same state: no acknowledged change is lost."""
+    """Expect that the broker serves again. The model's state does not change: no acknowledged change is lost."""
     return {"serves": True}
 
 

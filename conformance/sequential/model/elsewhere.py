@@ -1,4 +1,4 @@
-"""Responses of brokers that are not the partition's leader or the group's coordinator."""
+"""Model of the responses of brokers that are not the partition's leader or the group's coordinator."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""OffsetCommit and OffsetFetch of a group without members (`OffsetMetadataManager`, KIP-211, KIP-320)."""
+"""Model of OffsetCommit and OffsetFetch of a group without members (`OffsetMetadataManager`, KIP-211, KIP-320)."""
 
 from typing import Final
 
@@ -42,7 +42,7 @@ def offset_fetch(cluster: ModelCluster, step: OffsetFetch) -> Expectation:
 
 
 def _all_committed(cluster: ModelCluster, group: str) -> tuple[tuple[str, int, int], ...]:
-    """Return topic, partition and offset of each partition that the group has committed."""
+    """Return topic, partition and offset of each commit of the group."""
     names = {topic.id: name for name, topic in cluster.topics.items()}
     return tuple(
         sorted(

@@ -1,4 +1,4 @@
-"""Produce and InitProducerId: which batches are appended, at which offsets, and the errors of the others.
+"""Model of Produce and InitProducerId: which batches are appended, at which offsets, and the errors of the others.
 
 The rules are in the order in which Kafka applies them: the request (`KafkaApis`) first, then the batch and its records
 (`LogValidator`), and the producer's sequence (`ProducerAppendInfo`). A rejected batch changes nothing.
@@ -98,7 +98,7 @@ def _malformed(batches: tuple[Batch, ...]) -> str | None:
 
 
 def _size(batch: Batch) -> int:
-    """Return the size of the batch in bytes. The producer's fields have a fixed width."""
+    """Return the size of the batch in bytes. It does not depend on the producer, whose fields have a fixed width."""
     return len(encode_batch(RecordBatch(records=batch.records, compression=batch.compression)))
 
 

@@ -1,4 +1,4 @@
-"""Client quotas, altered and described, and throttled clients (`ClientQuotaControlManager`, KIP-546, KIP-219)."""
+"""Model of client quotas, their description, and throttling (`ClientQuotaControlManager`, KIP-546, KIP-219)."""
 
 from conformance.sequential.expectation import Expectation
 from conformance.sequential.model.cluster import ModelCluster
@@ -20,5 +20,5 @@ def describe_client_quotas(cluster: ModelCluster, step: DescribeClientQuotas) ->
 
 
 def as_client(cluster: ModelCluster, client: str, served: Expectation) -> Expectation:
-    """Return the same response as without a client id, and `throttled`: scripts always exceed the quota of a client."""
+    """Add `throttled` to a response: true if the client has a quota, because scripts always exceed it."""
     return {**served, "throttled": bool(cluster.quotas.get(client))}

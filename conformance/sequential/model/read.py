@@ -1,4 +1,4 @@
-"""Fetch, ListOffsets, OffsetForLeaderEpoch and DeleteRecords of a log (`UnifiedLog`, `LeaderEpochFileCache`)."""
+"""Model of Fetch, ListOffsets, OffsetForLeaderEpoch and DeleteRecords (`UnifiedLog`, `LeaderEpochFileCache`)."""
 
 from typing import Final
 
@@ -30,7 +30,7 @@ def _epoch_error(partition: Partition, client_epoch: int) -> str | None:
 
 
 def fetch(cluster: ModelCluster, step: Fetch) -> Expectation:
-    """Return whole batches, from the one that has the offset on; or an error, without records and watermarks."""
+    """Return whole batches, beginning with the one that contains the offset; or an error and no records."""
     partition = cluster.partition(step.topic, step.partition, step.topic_id)
     error = unknown_partition(cluster, step) if partition is None else _epoch_error(partition, step.leader_epoch)
     if partition is None or error is not None:

@@ -1,4 +1,4 @@
-"""CreateTopics, DeleteTopics and Metadata (`ReplicationControlManager`, `KafkaApis`)."""
+"""Model of CreateTopics, DeleteTopics and Metadata (`ReplicationControlManager`, `KafkaApis`)."""
 
 import re
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""Errors for a topic or partition that does not exist, by name or, in versions with topic ids, by id (KIP-516)."""
+"""Model of the errors for a topic or partition that does not exist, requested by name or by id (KIP-516)."""
 
 from collections.abc import Mapping
 from typing import Any, Final

@@ -7,10 +7,10 @@ target supports, and `responses` converts the response to values that can be com
   shrunk by Hypothesis.
 - A name that begins with `trial` is a new topic, or a new group, in each run of the script; any other name is sent
   unchanged.
-- A producer is a number: the index of its id among the ids that were assigned to the script. The first
-  `InitProducerId` is 0.
+- A producer is a number: the index of its id among the ids that were assigned to the script, from 0 on.
 - A broker is its place among the target's brokers, by ascending id, from 1 on; a higher number is sent unchanged.
-- `version` is the highest to use; null is the newest that both sides support. It is lowered to what a target offers.
+- `version` is the highest version to use; null is the newest that both sides support. If a target does not offer the
+  version, the next lower shared one is used, or the lowest shared one if all are higher.
 """
 
 from conformance.sequential.steps.admin import (

@@ -111,7 +111,7 @@ class DescribeConfigs(Step):
     resource_type: ResourceType = ResourceType.TOPIC
     version: int | None = None
     broker: int | None = None
-    """The broker whose settings the request describes too. Only this broker does: the step is sent `On` it."""
+    """Place of a broker whose settings are described, too. Only this broker describes them: send the step `On` it."""
 
 
 @dataclass(frozen=True, slots=True)

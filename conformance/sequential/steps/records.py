@@ -41,7 +41,7 @@ class Flaw(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """A record batch to be produced. With a `producer` it carries that id, epoch and sequence."""
+    """A record batch to be produced. If `producer` is set, the batch has this id, `epoch` and `sequence`."""
 
     records: tuple[Record, ...]
     compression: Compression = Compression.NONE

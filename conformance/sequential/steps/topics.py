@@ -7,9 +7,10 @@ from conformance.sequential.steps.base import TOPIC, Step
 
 @dataclass(frozen=True, slots=True)
 class CreateTopic(Step):
-    """CreateTopics of one topic. An assignment is (partition, (broker, …)); it requires -1 as both counts.
+    """CreateTopics of one topic.
 
-    After the response NONE, the script waits until every broker knows the topic and each partition's leader serves.
+    An assignment is (partition, (broker, …)); with assignments, `partitions` and `replication_factor` must be -1. After
+    the response NONE, the script waits until every broker knows the topic and each partition's leader serves.
     """
 
     topic: str = TOPIC

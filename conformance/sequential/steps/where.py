@@ -32,7 +32,7 @@ class Eventually(Step):
 
 
 class Cleanup(StrEnum):
-    """Periodic work of a broker on its logs, by the setting that has its period."""
+    """Periodic cleanup of a broker's logs. The value is the setting that determines its period."""
 
     RETENTION = "log.retention.check.interval.ms"
     """Old segments are deleted by size and time."""
