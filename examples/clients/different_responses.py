@@ -1,4 +1,4 @@
-"""Five requests to which Apache Kafka responds in another way than the reference broker (docs/findings.md).
+"""Five requests to which Apache Kafka and the reference broker respond differently (docs/findings.md).
 
     python examples/clients/different_responses.py apache-kafka:4.3.1
 

@@ -44,7 +44,7 @@ class Producer:
         })  # fmt: skip
 
     def send_for(self, duration_s: float) -> None:
-        """Send records for a while."""
+        """Send a record every 20 ms for this duration, and serve delivery reports."""
         end_s = time.monotonic() + duration_s
         while time.monotonic() < end_s:
             self._producer.produce(TOPIC, str(self.sent), partition=0, on_delivery=self._delivered)
@@ -55,7 +55,7 @@ class Producer:
         self.outcomes["ok" if error is None else error.name()] += 1
 
     def flush(self) -> None:
-        """Wait for every outcome."""
+        """Wait for every outcome, at most `FLUSH_TIMEOUT_S`."""
         self._producer.flush(FLUSH_TIMEOUT_S)
 
 

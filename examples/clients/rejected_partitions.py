@@ -1,4 +1,4 @@
-"""Rejected CreatePartitions request: does it create partitions nevertheless? (docs/findings.md)
+"""CreatePartitions request that Apache Kafka rejects but partly executes (docs/findings.md).
 
     python examples/clients/rejected_partitions.py apache-kafka:4.3.1
 
