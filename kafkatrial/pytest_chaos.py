@@ -69,7 +69,7 @@ class ChaosSuite(pytest.Collector):
 
 
 class ChaosCommandError(Exception):
-    """The command failed. The message has the end of its output."""
+    """Error of a command that failed. The message has the end of its output."""
 
 
 class ChaosItem(pytest.Item):

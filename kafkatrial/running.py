@@ -1,4 +1,4 @@
-"""One run from its settings to its reports.
+"""Run of the conformance suite for `kafkatrial run`: plan, events, results and reports.
 
 The engine yields events. Each event is added to the results, shown, and, for the pytest plugin, written as a line of
 JSON. results.json is rewritten at every verdict, so that a killed run leaves its findings. If a run ends in any other

@@ -1,4 +1,4 @@
-"""One simulation campaign from its command line to its reports.
+"""Simulation campaign of `kafkatrial simulate`: plan, run, saved counterexamples and summary.
 
 Each counterexample is saved with its program. It then runs once more with a trace, which yields its diagram and its
 history, a run directory for `kafkatrial check`. A trial that does not end has neither.

@@ -17,7 +17,7 @@ class SimulationResults:
     """Results so far.
 
     :ivar worker_seconds: processor time of all workers.
-    :ivar failing: the seeds that violate something.
+    :ivar failing: the seeds with a violation.
     :ivar directories: directory of each counterexample, in their order.
     """
 
@@ -65,7 +65,7 @@ class SimulationResults:
 
     @property
     def events_per_s(self) -> float:
-        """Events per second of one worker."""
+        """Number of events per second of processor time."""
         return self.events / self.worker_seconds if self.worker_seconds else 0.0
 
     @property

@@ -13,7 +13,7 @@ from linearizability.judgement import EVIDENCE_MAX, Anomaly, Evidence, Verdict
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """One anomaly."""
+    """One anomaly that concerns a single log: its texts, and the function that finds it."""
 
     name: str
     text: str
