@@ -218,7 +218,7 @@ def _quoted(node: int | str) -> str:
 
 @contextmanager
 def _over() -> Iterator[None]:
-    """Ignore the status 409: the fault has already ended, because its node was killed, or by `restore`."""
+    """Ignore the status 409: the fault has already ended, because its node was killed or `restore` ended it."""
     try:
         yield
     except ClusterError as error:

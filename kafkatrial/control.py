@@ -37,7 +37,7 @@ Link: TypeAlias = tuple[Source, int]
 
 
 class NodeState(StrEnum):
-    """State of a node: the last action on it, unless its process has ended since."""
+    """State of a node after the last action on it, unless its process has ended since."""
 
     RUNNING = "running"
     PAUSED = "paused"
@@ -72,7 +72,7 @@ class NotFoundError(ControlError):
 
 
 class ConflictError(ControlError):
-    """Error of an action that the state of a node or link does not allow, or during another action on it.
+    """Error of an action that the state of its node or link does not allow, or while another one is in progress.
 
     Also raised if no node has a requested role in time.
     """

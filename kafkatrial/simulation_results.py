@@ -70,7 +70,7 @@ class SimulationResults:
 
     @property
     def exit_code(self) -> ExitCode:
-        """The exit code of the command."""
+        """The exit code; a saved failure that is not fixed is a violation."""
         if self.failing or any(replayed.standing is not Standing.FIXED for replayed in self.replayed):
             return ExitCode.VIOLATION
         if not self.complete:
