@@ -39,7 +39,7 @@ from linearizability.cache import cache_directory
 
 _CLICK_INTERRUPTED = 130
 _ARGPARSE = {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []}
-"""Pass every argument on: the command has a separate parser."""
+"""Settings with which Typer passes every argument to the command, which has its own parser."""
 EXAMPLES = (
     "kafkatrial doctor",
     "kafkatrial run --target bootstrap:localhost:9092",

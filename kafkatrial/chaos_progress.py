@@ -56,7 +56,7 @@ class ChaosProgress(LiveLine):
                 pass
 
     def note(self, progress: object) -> None:
-        """Show a line of the live view of the current round, which calls this function every few seconds."""
+        """Show a line of the current round's live view. The live view calls this method every few seconds."""
         if self._is_shown:
             self._noted = Text(printable(progress), "dim")
         else:

@@ -23,7 +23,7 @@ class ChaosResults:
     faults: Counter[str] = field(default_factory=Counter)
     """Number of faults that found a target, by kind of fault."""
     coverage: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """Number of rounds in which a fault of the kind found a target and the state was reached, by kind and state."""
+    """Number of rounds, by kind of fault and state, in which such a fault found a target and the state was reached."""
     lost: Counter[tuple[str, int]] = field(default_factory=Counter)
     """Number of lost records, by target and acks."""
     seed: int = 0
@@ -81,7 +81,7 @@ class ChaosResults:
 
     @property
     def exit_code(self) -> ExitCode:
-        """The exit code of the command."""
+        """The exit code; a violation counts more than an interruption, and that more than a round that did not run."""
         if self.failing:
             return ExitCode.VIOLATION
         if not self.complete:

@@ -1,4 +1,4 @@
-"""One session of chaos from its command line to its reports."""
+"""Session of `kafkatrial chaos`: check of the options, plan, run, summary; and the replay of a saved failure."""
 
 import difflib
 import json
@@ -172,7 +172,7 @@ def _live_view(progress: ChaosProgress, run_dir: Path) -> AbstractContextManager
 
 
 def make_companions(choices: Choices) -> Sequence[Companion]:
-    """Return the companions of the rounds, after the history topic was created. Called before anything starts.
+    """Create the history topic, if one is requested; return the companions of the rounds. Call it before any round.
 
     Raises:
         UsageError: one of the two options of the history topic is missing.

@@ -25,7 +25,7 @@ _REQUEST_TIMEOUT_S = 300
 
 
 class ClusterError(Exception):
-    """The cluster did not start, or did not carry out a request. The message is one line.
+    """Error of a cluster that did not start, or did not carry out a request. The message is one line.
 
     :ivar status: HTTP status of the response of the control interface; None if there was no response.
     """
@@ -218,7 +218,7 @@ def _quoted(node: int | str) -> str:
 
 @contextmanager
 def _over() -> Iterator[None]:
-    """Ignore the conflict if the fault has already ended, by a kill of its node or by `restore`."""
+    """Ignore the status 409: the fault has already ended, because its node was killed or `restore` ended it."""
     try:
         yield
     except ClusterError as error:

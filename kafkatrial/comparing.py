@@ -1,4 +1,4 @@
-"""One comparison of two targets: from its options to its files.
+"""Comparison of two targets for `kafkatrial compare`: plan, run, result files and summary.
 
 `comparison.json` contains all results, and `differences/<n>.py` the shortest script for each cause. These files are
 written with everything that was found, however the comparison ends.
@@ -163,7 +163,7 @@ def _is_new(difference: Difference, known: Mapping[str, str]) -> bool:
 
 
 def _is_whole(plan: ComparisonPlan, result: Comparison) -> bool:
-    """Whether every script had a result, so that a known difference that was not found is gone."""
+    """Whether all requirements were selected and no result is unknown: a difference that was not found is then gone."""
     return plan.is_whole and not result.unknown
 
 

@@ -37,7 +37,7 @@ Link: TypeAlias = tuple[Source, int]
 
 
 class NodeState(StrEnum):
-    """State of a node: the last action on it, unless its process has ended since."""
+    """State of a node after the last action on it, unless its process has ended since."""
 
     RUNNING = "running"
     PAUSED = "paused"
@@ -60,30 +60,30 @@ ACTIONS = tuple(_ALLOWED)
 
 
 class ControlError(Exception):
-    """A request is rejected or fails; the message is one line."""
+    """Error of a request that was rejected or failed. The message is one line."""
 
 
 class InvalidRequestError(ControlError):
-    """The request has an invalid value: a node id beyond 32 bits, an invalid topic name."""
+    """Error of a request with an invalid value: a node id beyond 32 bits, an invalid topic name."""
 
 
 class NotFoundError(ControlError):
-    """There is no such node, link, topic or partition."""
+    """Error of a request for an unknown node, link, topic or partition."""
 
 
 class ConflictError(ControlError):
-    """The state of the node or link does not allow the action, or another action on it is in progress.
+    """Error of an action that the state of its node or link does not allow, or while another one is in progress.
 
     Also raised if no node has a requested role in time.
     """
 
 
 class UnsupportedError(ControlError):
-    """The target has no control for the action."""
+    """Error of an action for which the target has no control."""
 
 
 class StoppingError(ControlError):
-    """The cluster is being stopped."""
+    """Error of a request while the cluster is being stopped."""
 
 
 def await_whole(target: Target, raise_if_ended: Callable[[], None]) -> None:
@@ -116,7 +116,7 @@ class Control:
         self._cuts: dict[Link, AbstractContextManager[None]] = {}
         self._claims: dict[int | Link, str] = {}
         self._changed = threading.Condition()
-        """Guards the state of this object. It is not held during calls of the target."""
+        """Guards the state of this object. It is not held while a fault of the target begins or ends."""
         self._restoring = False
         self._has_been_disturbed = False
         self._is_closing = False
@@ -224,7 +224,7 @@ class Control:
         return {"source": link[0], "destination": link[1], "cut": False}
 
     def restore(self) -> dict[str, object]:
-        """End every fault, restart every node that is down, and wait until the cluster is as it was when it started.
+        """End every fault, restart every node that is down, and wait until every partition has a full ISR.
 
         First waits for actions in progress. Then returns at once if no node is down and no action was attempted since
         the last successful call.

@@ -33,7 +33,7 @@ class _Baseline(BaseModel):
 
 
 def read_baseline(file: Path) -> dict[str, str]:
-    """Return reasons by the id of a cause. Raises UsageError."""
+    """Return the reason of each known difference, by the id of its cause. Raises UsageError."""
     try:
         found = _Baseline.model_validate_json(read_bounded(file))
     except HistoryError as error:
@@ -55,7 +55,7 @@ def updated_baseline(known: Mapping[str, str], found: Collection[str], *, is_who
 
 
 def write_baseline(file: Path, known: Mapping[str, str]) -> None:
-    """Replace a file. Raises CommandError."""
+    """Write the baseline, and replace the file atomically. Raises CommandError."""
     entries = [{"id": name, "reason": reason} for name, reason in known.items()]
     try:
         with draft_of(file) as draft:

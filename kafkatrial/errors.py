@@ -26,13 +26,13 @@ _FIRST_LINE_MAX: Final = 1_000
 
 
 class CommandError(Exception):
-    """A command cannot continue. The message is one line: the error, its place, and what to do."""
+    """Error after which a command cannot continue. The message is one line: the error, its place, and what to do."""
 
     exit_code = ExitCode.INTERNAL
 
 
 class UsageError(CommandError):
-    """The command line, a setting or an argument is wrong."""
+    """Error in the command line, in a setting or in an argument."""
 
     exit_code = ExitCode.USAGE
 
@@ -151,7 +151,7 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def full_directory(error: OSError, run_dir: Path | None) -> Path | None:
-    """Return the directory of the path that an error names, or without a path the first directory in use that is full.
+    """Return the directory of the path that an error names; if it names none, the first full directory in use.
 
     The directories in use are the run directory, the temporary one, the cache and the working directory. Return None if
     none of them is full.
@@ -174,7 +174,7 @@ def _memory_limit() -> str:
 def print_error(line: str) -> None:
     """Print a text on standard error as one line, with unprintable characters escaped.
 
-    Nothing is printed if the reader has ended.
+    Nothing is printed if the reader of standard error has ended.
     """
     if sys.stderr is not None:
         with suppress(BrokenPipeError):

@@ -1,4 +1,4 @@
-"""The known findings of chaos, each shown on a cluster by one command."""
+"""Known findings of chaos: `kafkatrial chaos --show NAME` runs the round that shows one."""
 
 import shutil
 from datetime import datetime

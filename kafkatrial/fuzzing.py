@@ -118,7 +118,7 @@ class FuzzCommand:
         self._reported = 0
 
     def run(self) -> ExitCode:
-        """Run to the end, or until an interruption."""
+        """Run the session, shrink its findings, and write the summary; return the exit code."""
         plan = self._plan
         self._print(f"seed {plan.session.seed} on {plan.target}, for {plan.session.seconds:g} seconds")
         with interruptible():

@@ -76,7 +76,7 @@ def _write(file: Path, pages: Iterable[str]) -> list[Path]:
 def _history_of(finding: Finding, run_dir: Path) -> History | None:
     """Return a history of the target with all topics of a failure's evidence; None if there is none.
 
-    The history of the failed requirement comes first, then those of the other requirements.
+    The history of the failed requirement is preferred to those of other requirements.
     """
     of_target = run_dir / "histories" / finding.target.replace(":", "-")
     own = of_target / finding.requirement.replace("/", "-")

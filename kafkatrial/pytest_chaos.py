@@ -26,7 +26,7 @@ _KAFKATRIAL = suite.command()
 _GUARD = suite.directory() / "fixtures" / "targets" / "guard.py"
 """Path instead of a module name, because the tests of a user may have another package `fixtures`."""
 _TIMEOUT_S = 3600.0
-"""An item takes a minute or two."""
+"""Timeout of an item, which usually takes a minute or two."""
 _STOP_TIMEOUT_S = 120.0
 _SEED_BITS = 32
 _TRACEBACK = re.compile(r"\(traceback in (.+)\)$")
@@ -69,7 +69,7 @@ class ChaosSuite(pytest.Collector):
 
 
 class ChaosCommandError(Exception):
-    """The command failed. The message has the end of its output."""
+    """Error of a command that failed. The message has the end of its output."""
 
 
 class ChaosItem(pytest.Item):
@@ -119,10 +119,10 @@ def _traceback_named_in(output: Sequence[str]) -> Iterator[str]:
 
 
 def _run(*arguments: str) -> _Ran:
-    """Run a kafkatrial command, which ends with this process.
+    """Run a kafkatrial command, which cannot outlive this process.
 
     If this process is interrupted, the command heals and stops its cluster first. If this process is killed, the
-    command is killed as well, and its watchdogs clean up.
+    command is killed as well, and its guards and cleanup processes end what it started.
     """
     with TemporaryFile() as output:
         with _guarded((*_KAFKATRIAL, *arguments), output) as guard:

@@ -138,7 +138,7 @@ class ConformanceRun:
         return ExitCode.INCONCLUSIVE if inconclusive else status
 
     def summary(self) -> Iterator[str]:
-        """Yield lines for the end of the session."""
+        """Yield the lines with the seed and the path of the report, which are printed at the end of the session."""
         if self._child is not None:
             yield f"kafkatrial seed {self._plan['seed']}"
             if self._run_dir:
@@ -146,7 +146,7 @@ class ConformanceRun:
 
 
 def _plan(options: Sequence[str]) -> dict[str, Any]:
-    """Return targets, requirements and seed as `kafkatrial run` reads the options, without starting anything."""
+    """Return the targets, requirements and seed that `kafkatrial run` selects for the options. Nothing is started."""
     planned = subprocess.run([*_KAFKATRIAL, "run", "--plan", *options], capture_output=True, text=True, check=False)
     if planned.returncode:
         lines = planned.stderr.strip().splitlines() or ["kafkatrial run --plan printed nothing"]
@@ -164,7 +164,10 @@ class ConformanceSuite(pytest.Collector):
 
 
 class NotHeldError(Exception):
-    """A requirement is violated, unknown, or holds despite an expected violation. The message is the finding."""
+    """Error of a requirement that is violated, is unknown, or holds despite an expected violation.
+
+    The message is the finding.
+    """
 
 
 class RequirementItem(pytest.Item):

@@ -179,7 +179,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """End the child, however the session ended; a session with nothing worse than unknown is inconclusive."""
+    """End the child process. If every failure is an unknown verdict, change the exit status to INCONCLUSIVE."""
     run = session.config.stash.get(_RUN, None)
     if run is not None:
         run.stop()

@@ -1,4 +1,4 @@
-"""One replay from its command line to its result."""
+"""Run of a saved trial on one target for `kafkatrial replay`, and the output of its result."""
 
 import json
 from datetime import datetime

@@ -28,7 +28,7 @@ SPARK_LOG = "spark.log"
 _DRAFT = ".draft"
 _TABLES = "tables"
 _HISTORIES = "histories/"
-"""Directory of the histories in a run of the suite, which is left out of their names."""
+"""Directory of the histories in a run of the suite. The names of the histories in the report omit it."""
 
 Engines = tuple[Judge, Callable[[], AbstractContextManager[Engine]]]
 """The judge of a run, and the factory of the engine for the tables."""

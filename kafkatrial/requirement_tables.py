@@ -29,7 +29,7 @@ def as_objects(requirements: Sequence[Requirement]) -> list[dict[str, object]]:
 
 
 def render_table(requirements: Sequence[Requirement]) -> Table:
-    """Return a table for a terminal."""
+    """Return the requirements as a table for a terminal."""
     table = plain_table(Column("Requirement", no_wrap=True), Column("Level", style="dim"), "Promise and source")
     for requirement in requirements:
         sources = "; ".join(source.title for source in requirement.sources)

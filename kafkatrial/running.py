@@ -1,4 +1,4 @@
-"""One run from its settings to its reports.
+"""Run of the conformance suite for `kafkatrial run`: plan, events, results and reports.
 
 The engine yields events. Each event is added to the results, shown, and, for the pytest plugin, written as a line of
 JSON. results.json is rewritten at every verdict, so that a killed run leaves its findings. If a run ends in any other
@@ -74,7 +74,7 @@ def plan_run(settings: RunSettings, wanted: tuple[str, ...]) -> RunPlan:
 
 
 def _expectations(targets: Sequence[Target], file: Path | None) -> Expectations:
-    """Return expectations by target name: of the user's file for all targets, else of each target's own file."""
+    """Return expectations by target name: from the user's file for all targets, else from each target's own file."""
     if file is None:
         return {target.name: expectations_of_target(target.kind) for target in targets}
     expected = load_known(file)
@@ -89,7 +89,7 @@ def plan_as_json(plan: RunPlan) -> str:
 
 
 class Running:
-    """Runner of a plan. `run` returns the exit code; everything else is kept in the run directory."""
+    """Runner of a plan. `run` returns the exit code; results, reports and logs are in the run directory."""
 
     def __init__(self, plan: RunPlan, *, events_fd: int | None = None) -> None:
         self._plan = plan

@@ -55,7 +55,7 @@ def spark_settings(given: Sequence[str]) -> dict[str, str]:
 def histories_in(directory: Path) -> dict[str, Path]:
     """Return the histories in a directory by name; if the directory itself is a history, its name is empty.
 
-    The result is empty if the command was interrupted or killed before its first history.
+    The result is empty if the command that wrote the directory was interrupted or killed before its first history.
 
     Raises:
         UsageError: the directory does not exist, or holds neither a history nor results.

@@ -1,4 +1,4 @@
-"""One measurement of sensitivity with seeded defects, from its command line to its reports."""
+"""Measurement of the defects that the suite detects, for `kafkatrial sensitivity`: plan, run and reports."""
 
 import json
 import os

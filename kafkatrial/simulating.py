@@ -1,4 +1,4 @@
-"""One simulation campaign from its command line to its reports.
+"""Simulation campaign of `kafkatrial simulate`: plan, run, saved counterexamples and summary.
 
 Each counterexample is saved with its program. It then runs once more with a trace, which yields its diagram and its
 history, a run directory for `kafkatrial check`. A trial that does not end has neither.
@@ -83,7 +83,7 @@ def _range(seeds: str | None, *, timed: bool) -> tuple[int, int | None]:
 
 
 def _check_can_be_saved_in(directory: Path) -> None:
-    """Raise UsageError if failures cannot be saved in a directory. Called first, so that no failure is lost."""
+    """Raise UsageError if failures cannot be saved in a directory. Called before the campaign, so that none is lost."""
     existing = next(path for path in (directory, *directory.absolute().parents) if path.exists())
     if not existing.is_dir():
         raise UsageError(f"{directory}: a failure cannot be saved there: {existing} is not a directory")

@@ -56,7 +56,7 @@ class SimulationProgress(LiveLine):
 
 
 def total_of(event: CampaignStarted) -> int | None:
-    """Return the number of seeds; None if there is no last seed, so that only the time limits them."""
+    """Return the number of seeds; None if only the time limits the campaign."""
     return None if event.last is None else event.last - event.first + 1
 
 
@@ -103,6 +103,6 @@ def replayed_line(event: FailureReplayed) -> Text:
 
 
 def shrinking_line(event: ShrinkingStarted) -> Text:
-    """Return the line for shrinking, which takes a while."""
+    """Return the line that is shown while seeds are shrunk: the seeds and the time limit."""
     seeds = ", ".join(map(str, event.seeds))
     return Text(f"shrinking {'seed' if len(event.seeds) == 1 else 'seeds'} {seeds}: {event.seconds_max:.0f} s at most")

@@ -17,7 +17,7 @@ class SimulationResults:
     """Results so far.
 
     :ivar worker_seconds: processor time of all workers.
-    :ivar failing: the seeds that violate something.
+    :ivar failing: the seeds with a violation.
     :ivar directories: directory of each counterexample, in their order.
     """
 
@@ -65,12 +65,12 @@ class SimulationResults:
 
     @property
     def events_per_s(self) -> float:
-        """Events per second of one worker."""
+        """Number of events per second of processor time."""
         return self.events / self.worker_seconds if self.worker_seconds else 0.0
 
     @property
     def exit_code(self) -> ExitCode:
-        """The exit code of the command."""
+        """The exit code; a saved failure that is not fixed is a violation."""
         if self.failing or any(replayed.standing is not Standing.FIXED for replayed in self.replayed):
             return ExitCode.VIOLATION
         if not self.complete:

@@ -18,7 +18,7 @@ PLAIN_INTERVAL_S: Final = 30.0
 
 @contextmanager
 def spark_progress(console: Console | None = None, doing: str = "starting Spark") -> Iterator[Callable[[object], None]]:
-    """Yield a function that shows its argument, from any thread."""
+    """Yield a function that shows its argument as the current progress. Any thread may call it."""
     console = console or DataConsole(stderr=True)
     if not (console.is_terminal and console.is_interactive):
         yield _Plain(console)

@@ -25,7 +25,7 @@ def command() -> list[str]:
 
 
 def activate() -> None:
-    """Make our `chaos`, `conformance`, `fixtures`, `reports` and `reference_broker` importable, not a user's.
+    """Make kafkatrial's own `chaos`, `conformance`, `fixtures`, `reports` and `reference_broker` importable.
 
     Idempotent.
     """

@@ -44,7 +44,7 @@ def render_prerequisites(prerequisites: Iterable[Prerequisite]) -> RenderableTyp
 
 
 def render_probe(facts: BrokerFacts) -> RenderableType:
-    """Return the response of a broker to `targets probe`."""
+    """Return the cluster, the nodes and the APIs that `targets probe` found."""
     has_controller = facts.controller_id is not None and facts.controller_id >= 0
     controller = f"node {facts.controller_id}" if has_controller else "unknown"
     head = Text(f"cluster {in_cell(facts.cluster_id or 'without an id')}, controller {controller}")

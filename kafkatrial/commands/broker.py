@@ -49,7 +49,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def run_broker(arguments: Sequence[str]) -> ExitCode:
-    """Run `kafkatrial broker` with these arguments."""
+    """Start a cluster, and keep it up until it is stopped; return the exit code."""
     options = _parser().parse_args(arguments)
     with contextlib.suppress(KeyboardInterrupt):  # Ctrl-C is a usual way to end a broker, and interrupts no work
         _keep_up(options)

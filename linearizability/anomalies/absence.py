@@ -48,7 +48,7 @@ class LogStarts:
 
 
 def log_starts(log: PartitionLog) -> LogStarts:
-    """Return every log start offset of one log that the history knows."""
+    """Return the log start offsets of one log, from its positions, its states, and DeleteRecords requests."""
     rows = log.rows
     requests = [
         (request.invoke_ns, request.offset if request.offset >= 0 else NEVER_NS)

@@ -56,11 +56,11 @@ INPUT_FIELDS: Final = ("op_id", "offset")
 ASSIGNMENT_FIELDS: Final = ("at_ns", "process", "group", "member_id", "instance_id", "generation", "event")
 PLACE_FIELDS: Final = ("topic", "topic_id", "partition")
 Place = tuple[str, str | None, int]
-"""A topic partition as rows name it: PLACE_FIELDS."""
+"""Topic, topic id and partition of a row (PLACE_FIELDS)."""
 
 _FEW_PLACES: Final = 1_024
-"""Places are numbered by an array with an element per possible place if there are at most this many, or at most as many
-as rows; otherwise by a sort."""
+"""If there are at most this many possible places, or at most as many as rows, places are numbered by an array with an
+element per possible place; otherwise by a sort."""
 _OUTCOMES: Final = {"ok": OK, "fail": FAIL, "info": INFO}
 _ISOLATIONS: Final = {"read_uncommitted": READ_UNCOMMITTED, "read_committed": READ_COMMITTED}
 _NOT_SERVED_ERRORS: Final = pa.array(
@@ -109,7 +109,7 @@ def not_served(table: pa.Table) -> npt.NDArray[np.bool_]:
 
 
 def is_in(column: pa.ChunkedArray, values: pa.Array) -> pa.ChunkedArray:
-    """Return whether each value is one of `values`. A dictionary is not expanded, because its values may be long."""
+    """Whether each value is one of `values`. A dictionary-encoded column is not expanded: its values may be long."""
     if not pa.types.is_dictionary(column.type):
         return pc.is_in(column, value_set=values)
     parts = [pc.is_in(chunk.dictionary, value_set=values).take(chunk.indices) for chunk in column.chunks]

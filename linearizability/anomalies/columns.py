@@ -53,7 +53,7 @@ class OperationColumns(_Columns):
     complete_ns: Int64s
     outcome: Int8s
     acks: npt.NDArray[np.int16]
-    """-1 is all. Unknown acks are -1 for an idempotent producer and 1, which promises less, for any other."""
+    """-1 is all. Unknown acks are -1 for an idempotent producer and 1, which promises nothing, for any other."""
     isolation: Int8s
     idempotent: Flags
     producer_id: Int64s

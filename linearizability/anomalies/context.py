@@ -83,7 +83,7 @@ class Context:
         return self._schedule[0]
 
     def keeps_content(self, topic: str) -> bool:
-        """Whether no fault of the run could lose content of a topic (also of an internal one)."""
+        """Whether no fault of the run could lose content of a topic, which may be an internal topic."""
         rules = self.rules(topic)
         return not rules.losses and rules.unclean_from_ns == NEVER_NS
 

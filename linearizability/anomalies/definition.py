@@ -13,7 +13,7 @@ from linearizability.judgement import EVIDENCE_MAX, Anomaly, Evidence, Verdict
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """One anomaly."""
+    """One anomaly that concerns a single log: its texts, and the function that finds it."""
 
     name: str
     text: str
@@ -93,7 +93,7 @@ def name_of(log: PartitionLog, record: int) -> str:
 
 
 def value_of(log: PartitionLog, record: int) -> int | None:
-    """Return a record's value for its evidence."""
+    """Return a record's value for its evidence; None for a tombstone."""
     return int(log.records.value[record]) if log.records.valued[record] else None
 
 
