@@ -43,8 +43,7 @@ def judge_operations(
 ) -> tuple[Judgement, Verification, Explanation | None]:
     """Return the judgement, the verification, and the explanation of the first violation (None if there is none).
 
-    Raises HistoryError if the history is invalid, or has an input or output that the model does not know: such an
-    input or output makes the model raise ModelError.
+    Raises HistoryError if the history is invalid, or if the model raises ModelError, for example for an unknown input.
     """
     try:
         verification = check(history, model, budget)
@@ -111,7 +110,7 @@ def _judge_logs(history: History, budget: Budget, *, linearizable: bool) -> Judg
 
 
 def _judge_committed_offsets(history: History, budget: Budget) -> Judgement:
-    """Judge every offset that a group may commit, separately."""
+    """Judge the committed offset of each group and partition separately."""
     ends_s = None if budget.time_s is None else time.monotonic() + budget.time_s
     evidence: list[Evidence] = []
     reasons: list[str] = []

@@ -16,7 +16,7 @@ from typing import Final, Self
 from linearizability.cache import cache_directory, move_into_cache, rejection_reason
 
 _QUIET: Final = "-Xlog:cds=off", "-Xlog:cds+dynamic=off"
-"""Options against warnings: a class that cannot be archived, or an archive that does not fit, only costs time."""
+"""Options that suppress warnings: a class that cannot be archived, or an archive that does not fit, only costs time."""
 
 
 class ClassArchiveError(Exception):
