@@ -3,7 +3,7 @@
     picture = draw_anomaly(open_history(run_dir), "lost-write", anomaly.evidence[0])
 
 Operations that do not touch the partition are left out, except those that determine what the shown operations mean:
-for the same processes, the begins and ends of transactions, `init_producer_id`, assignments and seeks.
+the begin, commit and abort of transactions, `init_producer_id`, `subscribe`, `assign` and `seek` of the same processes.
 """
 
 from collections import defaultdict
@@ -83,7 +83,7 @@ class _Drawing:
     def _moment(self) -> int:
         """Return the time of the last state with the offset of the evidence.
 
-        If no state has this offset, return the time of the last state or, without states, the begin of the history.
+        If no state has this offset, return the time of the last state or, without states, the start of the history.
         """
         columns = ("high_watermark", "last_stable_offset", "log_start_offset")
         matching = [state for state in self._states if self._evidence.offset in [state[column] for column in columns]]

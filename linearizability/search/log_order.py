@@ -1,6 +1,6 @@
 """Order check of one partition's log: exact, from its columns, in the time to sort them.
 
-Its records have offsets, so the order in which they were appended is known, and only the times must be consistent with
+Records have offsets, so the order in which they were appended is known, and only the times must be consistent with
 it. The model: a record is appended at an offset that the log selects, above all offsets in use (there may be gaps:
 transaction markers, compacted records). A fetch from `before` to `after` returns every record in this range, at its
 offset, and no other. When it takes effect, all offsets below its watermark, below its `after`, and up to its last

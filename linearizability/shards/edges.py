@@ -44,7 +44,7 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """Data of the ranges below and above that a range needs."""
+    """Data that a range needs about the ranges below and above it."""
 
     last_invoke_below_ns: int = ALWAYS_NS
     first_acknowledged_above_ns: int = NEVER_NS
