@@ -158,7 +158,7 @@ def _offset_subhistories(history: History) -> dict[tuple[str, Place], tuple[list
     found: dict[tuple[str, Place], tuple[list[Operation], str]] = defaultdict(lambda: ([], deletion))
     only_id = {row["topic"]: row["topic_id"] for row in rows if row["topic_id"] is not None}
     for row in rows:
-        # A null stands for the only id of the topic name. If a name has several ids, no row lacks its id.
+        # A null stands for the id of the topic name; if the table has several, for the last one.
         topic_id = row["topic_id"] or only_id.get(row["topic"])
         key = row["group"], (row["topic"], topic_id, row["partition"])
         operations, excluded = found[key]

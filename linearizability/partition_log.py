@@ -123,11 +123,11 @@ class _Operations:
     complete_ns: Ints
     ending: npt.NDArray[np.int8]
     counts: npt.NDArray[np.bool_]
-    """Whether the records that it read count: it is ok, and did not read a replica's disk."""
+    """Whether the records that the operation read count: it is ok, and did not read a replica's disk."""
     may_abort: npt.NDArray[np.bool_]
-    """Whether it is part of a transaction that is not known to be committed."""
+    """Whether the operation is part of a transaction that is not known to be committed."""
     committed_only: npt.NDArray[np.bool_]
-    """Whether it may leave out uncommitted records; False only if it is known to be read_uncommitted."""
+    """Whether the operation may leave out uncommitted records: it is not known to be read_uncommitted."""
     deletes: bool
     """Whether any operation deletes a topic or records."""
     deletions: tuple["_Deletion", ...]

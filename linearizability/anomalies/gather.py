@@ -104,7 +104,7 @@ class _Records(_Placed):
     def __init__(self, source: Source, op_ids: Int64s, compacted: Callable[[str], bool]) -> None:
         super().__init__()
         count = source.count("records")
-        # Each has room for all rows, because pages that are never written to take no memory.
+        # Each of the two has room for all rows, because pages that are never written to take no memory.
         self.sends, self.reads = _Filled(_record_room(count), count), _Filled(_record_room(count), count)
         keys = KeyCodes()
         for table in source.batches("records", SHARD_FIELDS["records"]):

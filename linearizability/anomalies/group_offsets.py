@@ -57,7 +57,7 @@ class _Commits:
     offset: Int64s
     begin_ns: Int64s
     end_ns: Int64s
-    """Latest time at which it took effect, NEVER_NS where unknown."""
+    """The latest time at which the commit may have taken effect; NEVER_NS if unknown."""
     in_transaction: Flags
 
     def take(self, rows: Flags | Indexes) -> "_Commits":

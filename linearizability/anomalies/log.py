@@ -81,12 +81,12 @@ class Records:
 
     @property
     def known_from_ns(self) -> Int64s:
-        """When it was first known to be in the log."""
+        """When each record was first known to be in the log."""
         return np.minimum(self.acknowledged_ns, self.first_read_ns)
 
     @property
     def promise_end_ns(self) -> Int64s:
-        """The later of the ends of both promises."""
+        """The later end of the two promises for each record."""
         return np.maximum(self.acknowledged_end_ns, self.read_end_ns)
 
 

@@ -21,8 +21,8 @@ What the log does not contain:
 Jepsen counts a write as lost if some poll reached an offset above it and no poll returned it. This is correct if the
 consumers begin at the log's start and together pass every offset, and if every poll returned its result. The importer
 cannot check that they pass every offset, but it checks the rest: `auto.offset.reset` is `earliest`, and the log has no
-poll whose result is missing. Only then is the last poll that reached beyond the offset of such a write imported as a
-read that covers this offset.
+poll whose result is missing. If both hold, the last poll that reached beyond the offset of such a write is imported as
+a read that covers this offset.
 """
 
 from bisect import bisect_right

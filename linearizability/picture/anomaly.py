@@ -40,7 +40,7 @@ class _Drawing:
         self._places = self._window(bars_max)
         op_ids = [int(self._outline.op_ids[place]) for place in self._places]
         self._operations = sorted(rows.operations(history, op_ids), key=lambda op: (op["invoke_ns"], op["op_id"]))
-        # The anomaly shows at the operation of the evidence that was invoked last.
+        # The operation of the evidence that was invoked last is marked as bad.
         evident = [op["op_id"] for op in self._operations if op["op_id"] in evidence.op_ids]
         self._bad = evident[-1] if evident else None
         self._records = self._by_operation("records", op_ids)

@@ -130,7 +130,7 @@ class _Log:
         place[sender] = reads.offset
         known = np.flatnonzero(place != UNKNOWN_OFFSET)
         self.row = known[_order(place[known])]
-        """Rows of the sends."""
+        """The row in `sends` of each known record."""
         self.offset = place[self.row]
         self.invoke_ns = sends.invoke_ns[self.row]
         self.complete_ns = np.where(sends.ending[self.row] == Ending.OK, sends.complete_ns[self.row], NEVER)

@@ -37,7 +37,7 @@ class Settled:
     The sends of a split log without an acknowledged offset belong to no part.
     """
     keeps_rules: bool
-    """Whether no value was sent to a partition twice, by these sends and those of the log that belong to no part."""
+    """Whether no value is sent twice to a partition by these sends and the sends of the log that belong to no part."""
 
 
 @dataclass(frozen=True, slots=True)

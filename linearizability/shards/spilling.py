@@ -175,7 +175,7 @@ class Dealer:
     def _deal_operations(
         self, own: pa.Table, of: Indexes, places: Sequence[Place], codes: Indexes, key: Indexes
     ) -> None:
-        """Write each operation once to every log that has rows of it, with the key of one of these rows."""
+        """Write each operation once to every log in which it has rows, with the key of one of these rows."""
         pairs = codes * own.num_rows + of
         fresh = np.flatnonzero(np.diff(pairs, prepend=-1))
         pairs, first = np.unique(pairs[fresh], return_index=True)
