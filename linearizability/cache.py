@@ -67,7 +67,7 @@ def _rejection_reason(path: Path, record: Path) -> str | None:
 
 @contextmanager
 def _locked(directory: Path, kind: int) -> Iterator[None]:
-    """Hold a lock of the directory, so that a file and its record are replaced as one."""
+    """Hold a lock on the directory, so that a file and its record are replaced as one."""
     descriptor = os.open(directory, os.O_RDONLY)
     try:
         fcntl.flock(descriptor, kind)

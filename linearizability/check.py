@@ -1,6 +1,6 @@
 """Local engine that judges a history on this machine.
 
-If a history has fewer than `LARGE_ROWS` records, one topic partition is judged after the other in this process.
+If a history has fewer than `LARGE_ROWS` records, its topic partitions are judged one after another in this process.
 `records` and `positions` are read once into compact arrays (about 50 bytes a record, `anomalies.gather`); memory also
 holds the working set of one shard at a time. The tables of a larger history are sorted once by topic partition and
 judged by several processes, each of which holds a part (`shards`). A history that breaks a rule of the format is

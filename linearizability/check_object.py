@@ -43,8 +43,7 @@ def judge_operations(
 ) -> tuple[Judgement, Verification, Explanation | None]:
     """Return the judgement, the verification, and the explanation of the first violation (None if there is none).
 
-    Raises HistoryError if the history is invalid, or has an input or output that the model does not know: such an
-    input or output makes the model raise ModelError.
+    Raises HistoryError if the history is invalid, or if the model raises ModelError, for example for an unknown input.
     """
     try:
         verification = check(history, model, budget)
@@ -111,7 +110,7 @@ def _judge_logs(history: History, budget: Budget, *, linearizable: bool) -> Judg
 
 
 def _judge_committed_offsets(history: History, budget: Budget) -> Judgement:
-    """Judge every offset that a group may commit, separately."""
+    """Judge the committed offset of each group and partition separately."""
     ends_s = None if budget.time_s is None else time.monotonic() + budget.time_s
     evidence: list[Evidence] = []
     reasons: list[str] = []
@@ -159,7 +158,7 @@ def _offset_subhistories(history: History) -> dict[tuple[str, Place], tuple[list
     found: dict[tuple[str, Place], tuple[list[Operation], str]] = defaultdict(lambda: ([], deletion))
     only_id = {row["topic"]: row["topic_id"] for row in rows if row["topic_id"] is not None}
     for row in rows:
-        # A null stands for the only id of the topic name. If a name has several ids, no row lacks its id.
+        # A null stands for the id of the topic name; if the table has several, for the last one.
         topic_id = row["topic_id"] or only_id.get(row["topic"])
         key = row["group"], (row["topic"], topic_id, row["partition"])
         operations, excluded = found[key]

@@ -1,9 +1,9 @@
 """Archives of the classes that a JVM loads (AppCDS, JEP 350), so that it need not read them from jars and verify them.
 
-An archive is made once: a JVM that has run the program writes it when it exits, for later JVMs with that program. It is
-in the user's cache, and belongs to one Java and one set of jars. A missing or changed archive is not passed to a JVM.
-A JVM ignores an archive that does not fit its class path. Without an archive, a JVM starts more slowly; nothing else
-changes.
+An archive is made once: a JVM that has run the program writes the archive on exit, for later JVMs with this program.
+It is in the user's cache, and belongs to one Java and one set of jars. A missing or changed archive is not passed to a
+JVM. A JVM ignores an archive that does not fit its class path. Without an archive, a JVM starts more slowly; nothing
+else changes.
 """
 
 import hashlib
@@ -16,7 +16,7 @@ from typing import Final, Self
 from linearizability.cache import cache_directory, move_into_cache, rejection_reason
 
 _QUIET: Final = "-Xlog:cds=off", "-Xlog:cds+dynamic=off"
-"""Options against warnings: a class that cannot be archived, or an archive that does not fit, only costs time."""
+"""Options that suppress warnings: a class that cannot be archived, or an archive that does not fit, only costs time."""
 
 
 class ClassArchiveError(Exception):

@@ -46,7 +46,7 @@ class PartialLinearization:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """The evidence of one subhistory.
+    """The evidence that one subhistory is not linearizable.
 
     `blocked` is the operation with the earliest completion that cannot be placed. `partial_linearizations` are the
     longest ones, one for each state, at most ten; none if the budget was used up first. The `shrunk` operations are a

@@ -70,7 +70,7 @@ def _entries() -> Iterator[str]:
 
 
 def _is_the_users(entry: str) -> bool:
-    """Whether an entry of an import path is the working directory, unless that is this installation itself."""
+    """Whether an entry of the import path is the working directory and not this installation."""
     with suppress(OSError):
         return Path(entry).samefile(os.curdir) and not Path(entry).samefile(_INSTALLATION)
     return False

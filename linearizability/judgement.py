@@ -51,7 +51,7 @@ class Anomaly:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """The judgement of a whole history; `reasons` are those for an unknown verdict."""
+    """The judgement of a whole history; `reasons` are the reasons for an unknown verdict."""
 
     operations: int
     records: int

@@ -1,9 +1,9 @@
 """Check of one partition of a Kafka history as a linearizable log: exact, in the time to read and sort its columns.
 
-`search.log_order` defines what is judged. The anomalies are more detailed and permit what Kafka permits after faults;
-this check decides only whether a valid order exists. For a topic with retention, compaction or deleted records it does
-not check that reads returned every record. For a transaction that is not known to be committed it does not check
-whether read_committed reads returned its records.
+`search.log_order` defines what is judged. The check for anomalies is more detailed, and permits what Kafka permits
+after faults; this check decides only whether a valid order exists. For a topic with retention, compaction or
+deleted records it does not check that reads returned every record. For a transaction that is not known to be committed
+it does not check whether read_committed reads returned its records.
 
 It raises HistoryError, instead of judging, for a log with tombstones and for a log of a topic that was created again.
 If no record has the topic's id, it also does so for a log that was used after its topic may have been deleted.
@@ -123,11 +123,11 @@ class _Operations:
     complete_ns: Ints
     ending: npt.NDArray[np.int8]
     counts: npt.NDArray[np.bool_]
-    """Whether the records that it read count: it is ok, and did not read a replica's disk."""
+    """Whether the records that the operation read count: it is ok, and did not read a replica's disk."""
     may_abort: npt.NDArray[np.bool_]
-    """Whether it is part of a transaction that is not known to be committed."""
+    """Whether the operation is part of a transaction that is not known to be committed."""
     committed_only: npt.NDArray[np.bool_]
-    """Whether it may leave out uncommitted records; False only if it is known to be read_uncommitted."""
+    """Whether the operation may leave out uncommitted records: it is not known to be read_uncommitted."""
     deletes: bool
     """Whether any operation deletes a topic or records."""
     deletions: tuple["_Deletion", ...]
@@ -297,9 +297,9 @@ def _may_remove_records(history: History, topic: str) -> bool:
 
 
 def _ranges(positions: _PositionRows, fetch: Ints, count: int, may_lack: Bools) -> tuple[Ints, Ints, Ints]:
-    """Return, per fetch, its begin and end, and its highest watermark.
+    """Return, per fetch, the start and end of its range, and its highest watermark.
 
-    Begin and end are unknown if the fetch has several ranges, may lack records, or ends before it begins.
+    Start and end are unknown if the fetch has several ranges, may lack records, or ends before it begins.
     """
     before, after, watermark = (np.full(count, UNKNOWN_OFFSET) for _ in range(3))
     before[fetch], after[fetch] = positions.before, positions.after

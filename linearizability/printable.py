@@ -10,9 +10,9 @@ import re
 from typing import Final
 
 TEXT_MAX: Final = 4_000
-"""Characters of one text: more than any message of this project has, few enough that a thousand texts can be shown."""
+"""The maximum number of characters of a text: more than any message has, few enough to show a thousand texts."""
 PROGRAM_MAX: Final = 1_000_000
-"""Characters of a program: many more, because a program that is cut does not run."""
+"""The maximum number of characters of a program. It is higher, because a program that is cut does not run."""
 
 _UNPRINTABLE: Final = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 but for tab and line feed, DEL, C1
@@ -37,7 +37,7 @@ def cut(text: str, length_max: int = TEXT_MAX) -> str:
 
 
 def one_line(text: object, length_max: int | None = TEXT_MAX) -> str:
-    """Return printable text (see `printable`) without line breaks and repeated spaces."""
+    """Return printable text (see `printable`) without line breaks or repeated spaces."""
     whole = text if isinstance(text, str) else str(text)
     near = whole if length_max is None else whole[: 2 * length_max]
     left_out = len(whole) - len(near)

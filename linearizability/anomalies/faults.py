@@ -25,12 +25,12 @@ _RESTARTING: Final = re.compile(
 )
 _SLOW: Final = re.compile(r"slow|delay|latency|stall|hang", re.IGNORECASE)
 _NODE: Final = re.compile(r"(?:node|broker|kafka|replica|b)?[-_: ]?(\d{1,10})", re.IGNORECASE)
-"""A node id has at most ten digits. `int` rejects texts of thousands of digits."""
+"""A node id has at most ten digits, because `int` rejects texts of thousands of digits."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A row of `faults`; `heal_ns` is NEVER_NS where it has none."""
+    """A row of `faults`; `heal_ns` is NEVER_NS if the fault never healed."""
 
     kind: str
     target: str | None
@@ -40,17 +40,17 @@ class Fault:
 
     @property
     def is_configuration(self) -> bool:
-        """Whether it changed a setting, and did not break anything."""
+        """Whether the fault only changed a setting."""
         return self.kind == "configuration"
 
     @property
     def may_shrink_isr(self) -> bool:
-        """Whether it may have removed a replica from the ISR: everything but settings and elections."""
+        """Whether the fault may have removed a replica from the ISR: true unless it is a setting or an election."""
         return self.kind not in _CLUSTER_KINDS
 
     @property
     def is_unclean_election(self) -> bool:
-        """Whether it requested an unclean election."""
+        """Whether the fault requested an unclean election."""
         return "election" in self.kind and "unclean" in f"{self.kind} {self.argument or ''}".lower()
 
     @property
@@ -79,7 +79,7 @@ class Fault:
         return self.may_shrink_isr and bool(_RESTARTING.search(self.kind))
 
     def affects_any(self, nodes: frozenset[int] | None) -> bool:
-        """Whether the fault affected one of these nodes; None, of the fault or the argument, stands for all nodes."""
+        """Whether the fault affected one of these nodes. None, here or as the affected nodes, means every node."""
         own = self.nodes()
         return own is None or nodes is None or not own.isdisjoint(nodes)
 

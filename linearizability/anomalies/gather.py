@@ -99,12 +99,12 @@ class _Placed:
 
 
 class _Records(_Placed):
-    """All rows of `records`, by direction; operations by index."""
+    """All rows of `records`, by direction. Each row has the index of its operation instead of the op_id."""
 
     def __init__(self, source: Source, op_ids: Int64s, compacted: Callable[[str], bool]) -> None:
         super().__init__()
         count = source.count("records")
-        # Each has room for all rows, because pages that are never written to take no memory.
+        # Each of the two has room for all rows, because pages that are never written to take no memory.
         self.sends, self.reads = _Filled(_record_room(count), count), _Filled(_record_room(count), count)
         keys = KeyCodes()
         for table in source.batches("records", SHARD_FIELDS["records"]):
@@ -119,7 +119,7 @@ class _Records(_Placed):
 
 
 class _Positions(_Placed):
-    """All rows of `positions`; operations by index."""
+    """All rows of `positions`. Each row has the index of its operation instead of the op_id."""
 
     def __init__(self, source: Source, op_ids: Int64s) -> None:
         super().__init__()
@@ -135,7 +135,7 @@ Rows = TypeVar("Rows", RecordColumns, PositionColumns)
 
 
 def _room(sample: Rows, count: int) -> Rows:
-    """Return empty columns to fill, with the types of a sample."""
+    """Return uninitialised columns for `count` rows, with the types of a sample."""
     return type(sample)(*(np.empty(count, getattr(sample, column.name).dtype) for column in fields(sample)))
 
 
@@ -271,7 +271,7 @@ Indexed = TypeVar("Indexed", RecordColumns, PositionColumns, OffsetColumns, Inpu
 
 
 def _reindexed(rows: Indexed, used: npt.NDArray[np.int32]) -> Indexed:
-    """Return rows whose operations are indexes into the `used` ones."""
+    """Return the rows, with each operation replaced by its place among the `used` operations."""
     return replace(rows, operation=np.searchsorted(used, rows.operation).astype(np.int32))
 
 

@@ -57,7 +57,7 @@ class _Commits:
     offset: Int64s
     begin_ns: Int64s
     end_ns: Int64s
-    """Latest time at which it took effect, NEVER_NS where unknown."""
+    """The latest time at which the commit may have taken effect; NEVER_NS if unknown."""
     in_transaction: Flags
 
     def take(self, rows: Flags | Indexes) -> "_Commits":
@@ -176,8 +176,8 @@ def _is_stale(log: PartitionLog, commits: _Commits, fetches: OffsetColumns, *, w
 def _latest_end(commits: _Commits, offset: Int64s, by_ns: Int64s) -> Int64s:
     """Return, per fetch, the latest end of the commits of its offset that began by `by_ns`; the lowest int64 if none.
 
-    Commits and fetches are sorted together by offset and time, commits first. The result is a running maximum of ends,
-    as ranks.
+    Commits and fetches are sorted together by offset and time, commits first. The result is a running maximum of the
+    ranks of the ends.
     """
     offsets = np.unique(np.concatenate([commits.offset, offset]), return_inverse=True)[1].reshape(-1)
     ends, ranks = np.unique(commits.end_ns, return_inverse=True)

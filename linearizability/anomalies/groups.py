@@ -46,7 +46,7 @@ class Groups:
     shared: frozenset[str | None] = frozenset()
     """Share groups, whose members own partitions together."""
     last_seen_ns: Mapping[int, int] = field(default_factory=dict)
-    """Per process, its last trace: an operation invoked or returned, a partition assigned, revoked or lost."""
+    """Per process, when it last invoked or completed an operation, or was assigned, lost or gave up a partition."""
 
     def may_be_deleted(self, group: str) -> bool:
         """Whether a missing offset of a group may have been deleted on request."""

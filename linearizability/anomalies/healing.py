@@ -7,7 +7,7 @@ other nodes include all voters, because a leader that reaches a controller keeps
 Therefore any other fault of client links affects every node. A target that names no node affects every node, an
 election affects none, and a `configuration` affects every node for the rest of the run, because its effect is unknown.
 
-The allowance after each begin and end of a fault is thirty seconds plus twice the sum of the times that Kafka takes to
+The allowance after each start and end of a fault is thirty seconds plus twice the sum of the times that Kafka takes to
 detect a dead controller, a dead broker and a lagging follower: the highest values of TIMES_MS that were in force.
 """
 
@@ -34,7 +34,7 @@ TIMES_MS: Final = {
 
 SPARE_NS: Final = 30_000_000_000
 BEGINNING_NS: Final = -(2**63)
-"""The begin of the first period: before every time."""
+"""The start of the first period: before every time."""
 _ARROW: Final = re.compile(r"(?<!-)-+>")
 _CLIENTS: Final = re.compile(r"\bclients?\b")
 Nodes = frozenset[int] | None
@@ -47,7 +47,7 @@ class Struck:
 
     nodes: Nodes
     if_voters_among: Nodes = None
-    """The nodes that must include all voters for `nodes` to be valid: those at the ends of every isolating cut.
+    """The nodes that are an end of a link in every isolating cut. `nodes` is valid only if these include all voters.
 
     None means no condition.
     """

@@ -67,7 +67,7 @@ class _Copy:
 
 @dataclass(frozen=True, slots=True)
 class _InFlight:
-    """A produce, from when it was called until its outcome was known."""
+    """The time in which a produce was in flight: from its invocation to its completion."""
 
     invoke_ns: int
     complete_ns: int
@@ -132,7 +132,7 @@ def _copies(log: PartitionLog, records: Flags, among: Flags) -> Iterator[tuple[i
 
 
 def _may_differ(one: _Copy, other: _Copy) -> bool:
-    """Whether the later copy may be of a later leader epoch."""
+    """Whether `other` may have a higher leader epoch than `one`."""
     return NO_EPOCH in {one.leader_epoch, other.leader_epoch} or one.leader_epoch < other.leader_epoch
 
 

@@ -44,7 +44,7 @@ class Records:
     """The records of a log, one element each."""
 
     send: Int32s
-    """Row of `LogColumns.sends`, -1 where it is known only by being read."""
+    """Row of `LogColumns.sends`, -1 if the record is known only from reads."""
     send_operation: Int32s
     invoke_ns: Int64s
     acknowledged: Flags
@@ -81,12 +81,12 @@ class Records:
 
     @property
     def known_from_ns(self) -> Int64s:
-        """When it was first known to be in the log."""
+        """When each record was first known to be in the log."""
         return np.minimum(self.acknowledged_ns, self.first_read_ns)
 
     @property
     def promise_end_ns(self) -> Int64s:
-        """The later of the ends of both promises."""
+        """The later end of the two promises for each record."""
         return np.maximum(self.acknowledged_end_ns, self.read_end_ns)
 
 
@@ -95,7 +95,7 @@ Number = TypeVar("Number", bound=np.generic)
 
 
 class PartitionLog:
-    """The rows of a log and data derived from them, which are computed once and on demand."""
+    """The rows of a log, and data derived from them. Derived data is computed on first use and kept."""
 
     def __init__(self, rows: LogColumns, context: Context, explained_values: Int64s | None = None) -> None:
         keeps_content = context.keeps_content(rows.topic)
@@ -333,7 +333,7 @@ def _records(log: PartitionLog) -> Records:
 
 
 def _key_read(log: PartitionLog, count: int) -> npt.NDArray[np.int32]:
-    """Return, per record, the key that reads returned; NO_KEY where they differ, since compaction goes by one key."""
+    """Return, per record, the key that its reads returned; NO_KEY if they differ, because compaction needs one key."""
     lowest, highest = np.full(count, np.iinfo(np.int32).max, np.int32), np.full(count, NO_KEY, np.int32)
     np.minimum.at(lowest, log.read_ids, log.rows.reads.key)
     np.maximum.at(highest, log.read_ids, log.rows.reads.key)

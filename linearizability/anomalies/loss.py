@@ -55,7 +55,7 @@ class Pairs:
 
 
 def losses(log: PartitionLog) -> Losses:
-    """Judge every committed record of a log."""
+    """Judge every committed record of a log that has a known offset."""
     records = log.records
     count = len(records)
     found = Losses(np.zeros(count, np.bool_), np.zeros(count, np.bool_), np.zeros(count, np.bool_))
@@ -131,7 +131,7 @@ def _pairs(
     done: Callable[[], Flags],
     returned_elsewhere: bool = False,
 ) -> Iterator[Pairs]:
-    """Yield the pairs of `unreturned` for suspects at given offsets, sorted by offset.
+    """Yield the pairs of `unreturned` for suspects at given offsets; `suspects` and `offset` are sorted by offset.
 
     Suspects that are `done` at the beginning of a chunk are left out of it.
     """
@@ -168,13 +168,13 @@ def _pairs(
 
 
 def _within_limit(offset: Int64s, low: int, count: int) -> int:
-    """Return how many of `count` sorted offsets from `low` on to take: about the limit, not splitting equal ones."""
+    """Return how many of the `count` sorted offsets from `low` on to take: about `_PAIRS_MAX`, equal ones together."""
     last = offset[low + min(count, _PAIRS_MAX) - 1]
     return min(count, int(np.searchsorted(offset, last, side="right")) - low)
 
 
 def pairs_at(log: PartitionLog, suspects: Indexes, offset: Int64s, returned_elsewhere: bool = False) -> Iterator[Pairs]:
-    """Yield the pairs of `unreturned` for suspects at given offsets, sorted by offset, without leaving any out.
+    """Yield all pairs of `unreturned` for suspects at given offsets; `suspects` and `offset` are sorted by offset.
 
     With `returned_elsewhere`, a record is paired with every read that covers the offset, even if the read returned the
     record at another offset. Reads that returned another record at the offset are then no separate pairs.

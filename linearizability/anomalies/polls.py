@@ -1,8 +1,8 @@
 """Steps of consumers through a log, from one poll to the next.
 
 A step leads from the position where a poll left a consumer to the position where the next poll began. After a seek,
-reset or assignment event the consumer may be anywhere. So there is no step if the process had such an event between the
-two polls, or may have had it there. Only polls count, because a fetch names the offset from which it reads.
+reset or assignment event the consumer may be anywhere. So there is no step if the process had, or may have had, such an
+event between the two polls. Only polls count, because a fetch names the offset from which it reads.
 """
 
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ class Steps:
 
 
 def steps_between(log: PartitionLog) -> Steps:
-    """Return the steps from the end of each poll of a consumer to the begin of its next poll."""
+    """Return the steps from the end of each poll of a consumer to the start of its next poll."""
     operation, begin, end, is_read = _read_ranges(log) if log.context.derives_positions else _recorded_ranges(log)
     process = log.rows.operations.process[operation]
     order = np.argsort(process, kind="stable")
@@ -42,7 +42,7 @@ def steps_between(log: PartitionLog) -> Steps:
 
 
 def _recorded_ranges(log: PartitionLog) -> tuple[Indexes, Int64s, Int64s, Flags]:
-    """Return, per poll by op_id, its begin and end by its rows of `positions`, and whether these are contiguous reads.
+    """Return the polls by op_id, with start, end, and whether their rows of `positions` are contiguous reads.
 
     Rows of a table have no order: if a poll has a seek or reset, or its rows are not contiguous, its path is unknown.
     """

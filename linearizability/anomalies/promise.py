@@ -44,7 +44,7 @@ _KIP_966: Final = "https://cwiki.apache.org/confluence/display/KAFKA/KIP-966%3A+
 class Stake:
     """The facts at one moment that decide whether Kafka promises to keep a committed record.
 
-    :ivar acks: what committed it: 0, 1, ALL, or READ.
+    :ivar acks: the `acks` (0, 1 or ALL) of the acknowledgement that committed the record, or READ.
     :ivar lossy_replicas: how many replicas have lost content since the ISR was last full.
     :ivar unclean_election: an unclean election was permitted or requested, and any node has had a fault.
     :ivar last_in_sync_is_lossy: the last in-sync replica has lost content, in a cluster without eligible leader
@@ -164,7 +164,7 @@ class TopicRules:
 
 @dataclass(frozen=True, slots=True)
 class FullIsr:
-    """The full ISR of one partition according to `states`: its replicas if it was ever full, and the report times."""
+    """The replicas of one partition, and when `states` shows a full ISR; `replicas` is None if it never does."""
 
     replicas: frozenset[int] | None
     requested_ns: tuple[int, ...] = ()

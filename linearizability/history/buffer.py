@@ -29,7 +29,7 @@ class Rows(NamedTuple):
 
 
 class Block(NamedTuple):
-    """Rows of one table, column by column, and columns with a constant value. Other columns are null."""
+    """Rows of one table by column; `constants` has the columns with one value for all rows. Other columns are null."""
 
     table: str
     length: int

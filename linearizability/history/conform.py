@@ -12,7 +12,7 @@ from linearizability.history.errors import HistoryError, one_line
 from linearizability.history.schema import COLUMNS, SCHEMAS
 
 ROWS_PER_BYTE_MAX: Final = 10_000
-"""Rows differ in op_id, fault_id or time, so that delta encoding and zstd reach at most some hundred rows per byte."""
+"""Rows differ in op_id, fault_id or time, so that delta encoding and zstd reach at most a few hundred rows per byte."""
 BATCH_TEXT_BYTES_MAX: Final = 256 * 2**20
 """The maximum size of the texts of one column in a batch of rows."""
 _RESERVED_BYTES_MAX: Final = 64 * 2**20

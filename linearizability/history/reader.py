@@ -53,7 +53,7 @@ class History:
     _unfinished: dict[str, pa.Table] = field(default_factory=dict)
 
     def files(self, name: str) -> tuple[Path, ...]:
-        """Return the closed Parquet files of a table; together with the rows of `unfinished`, they are all of it."""
+        """Return the closed Parquet files of a table. These files and the rows of `unfinished` are the whole table."""
         return self._files[name]
 
     def unfinished(self, name: str) -> pa.Table:

@@ -63,7 +63,7 @@ class Position(NamedTuple):
 
 
 class Writer(Protocol):
-    """Destination of rows: the disk (`HistoryWriter`), or another."""
+    """Destination of rows, for example the disk (`HistoryWriter`)."""
 
     def begin(self, unfinished: Unfinished) -> None:
         """Record that an operation or a fault has begun; `unfinished.rows()` has its rows if it never ends."""

@@ -16,7 +16,7 @@ Numbers = np.ndarray[tuple[int], np.dtype[np.int64]]
 Flags = np.ndarray[tuple[int], np.dtype[np.bool_]]
 
 SAMPLE_ROWS: Final = 65_536
-"""Size of a `RepeatSample`."""
+"""The maximum number of rows in a `RepeatSample`."""
 _TEXT_SHOWN: Final = 200
 _KEYS: Final = ("op_id", "seq", "fault_id", "process", "at_ns", "asked_ns")
 

@@ -1,13 +1,13 @@
 """Validation of a history's rows against the rules of the format, before any judgement.
 
 A checker may rely on the rules: what looks like an anomaly is one, and not an error of the history's writer. Each rule
-is stated in docs/history-format.md. A history that keeps all rules, which include its limits, is never rejected,
-however unusual it is.
+is stated in docs/history-format.md. A history that keeps all rules, including the limits of the format, is never
+rejected, however unusual it is.
 
 Rules for a single row are checked in pieces of a table. Some of them are column rules (no nulls, closed sets of values,
 bounds), which come from `schema`. Rules between rows are checked on columns of numbers: those of `operations` on whole
-columns, those of `records` on shares of the rows, so that memory stays bounded. All checks take time near linear in the
-number of rows.
+columns, those of `records` on shares of the rows, so that memory stays bounded. All checks take nearly linear
+time in the number of rows.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -178,7 +178,7 @@ def check_columns(piece: Piece) -> None:
 
 
 def check_row(piece: Piece, op_ids: Numbers, topic_ids: TopicIds) -> None:
-    """Check rows of any table but `operations` against the rules for a row that are not column rules.
+    """Check rows of a table other than `operations` against the rules for single rows, except column rules.
 
     `op_ids` has the ids of all operations in ascending order.
     """

@@ -61,7 +61,7 @@ class FlushListener(Protocol):
 
 
 class _Event(NamedTuple):
-    """One entry of the queue."""
+    """Entry of the queue: rows, and the operation or fault that has begun or ended, if any."""
 
     rows: Sequence[Rows | Block] = ()
     begins: Unfinished | None = None

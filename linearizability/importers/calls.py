@@ -1,6 +1,6 @@
 """Importer of histories of any object, for a named model: operations or events as NDJSON, and Jepsen's log.
 
-A file has no tuples: an input is an array that begins with the operation's name, and every inner array is a tuple:
+A file has no tuples: an input is an array that begins with the operation's name, and arrays are read as tuples:
 
     {"op_id": 1, "process": "a", "input": ["write", 3], "invoke_ns": 0, "complete_ns": 10}
     {"op_id": 2, "process": "b", "input": ["read"], "output": 3, "invoke_ns": 5, "complete_ns": 15, "outcome": "ok"}
@@ -15,8 +15,8 @@ The objects have the members of `Operation` or `Event`, with the same defaults.
 In a log of Jepsen `f` is the operation's name and `value` its argument, or a vector of its arguments; in a completion
 with type ok, `value` is the result. A compare-and-set with type ok wrote its value; one with type fail has no effect.
 In a log of independent keys each `value` is a pair of the key and the value, also for an operation without an argument
-(`[0 nil]`). The importer recognises such a log by the pairs of operations without an argument. Its inputs are those of
-`models.each_key`.
+(`[0 nil]`). The importer recognises such a log by an operation without an argument that has such a pair. The
+inputs of the log are those of `models.each_key`.
 """
 
 import json

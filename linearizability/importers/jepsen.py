@@ -7,7 +7,7 @@ therefore imported twice: once with an unknown outcome, invoked when the call be
 returned. (If a call polled a record that it sent, it polled before it committed. Then the poll is imported as ending
 before the commit, and the commit only once.)
 
-A key is a partition: the integer k is partition k of the topic `key`, any other key has its own topic.
+A key is a partition: the integer k is partition k of the topic `key`, and any other key has its own topic.
 
 What the log does not contain:
 
@@ -21,8 +21,8 @@ What the log does not contain:
 Jepsen counts a write as lost if some poll reached an offset above it and no poll returned it. This is correct if the
 consumers begin at the log's start and together pass every offset, and if every poll returned its result. The importer
 cannot check that they pass every offset, but it checks the rest: `auto.offset.reset` is `earliest`, and the log has no
-poll whose result is missing. Only then is the last poll that reached beyond the offset of such a write imported as a
-read that covers this offset.
+poll whose result is missing. If both hold, the last poll that reached beyond the offset of such a write is imported as
+a read that covers this offset.
 """
 
 from bisect import bisect_right
@@ -86,7 +86,7 @@ def import_jepsen(path: Path, rows: Iterable[tuple[int, Any]], clients: Mapping[
 
 
 def has_kafka_calls(rows: Iterable[tuple[int, Any]]) -> bool:
-    """Whether rows belong to the Kafka workload: others have no call that sends or polls."""
+    """Whether rows belong to the Kafka workload: other workloads have no call that sends or polls."""
     return any(isinstance(row, Mapping) and row.get("f") in DATA_CALLS for _, row in rows)
 
 
@@ -248,9 +248,10 @@ class _Importer:
             self._assignments.append({"at_ns": at_ns, "event": event, **row})
 
     def _cover_unreturned_offsets(self) -> None:
-        """Add a position to the last poll that reached beyond an acknowledged offset, if no poll returned that offset.
+        """Add positions that cover the acknowledged offsets that no poll returned.
 
-        The position covers the offset.
+        Each is a position of the last poll that reached beyond the offset. Without such a poll, the offset stays
+        uncovered.
         """
         if self._polls_without_result or not self._from_start:
             return

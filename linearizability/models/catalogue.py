@@ -142,14 +142,14 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class NamedModel:
-    """A model that `MODELS` has under a name: its factory, its description and its operations."""
+    """Entry of `MODELS`: the factory, the description and the operations of a model."""
 
     make: Callable[[], Model]
     text: str
     calls: tuple[Call, ...]
 
     def call(self, name: object) -> Call:
-        """Return the operation with this name. Otherwise raises ValueError, which lists the known operations."""
+        """Return the operation with this name. Raises ValueError, with the known operations, if there is none."""
         found = next((call for call in self.calls if call.name == name), None)
         if found is None:
             raise ValueError(f"no such operation: {brief(name)}; known are {', '.join(map(str, self.calls))}")

@@ -3,7 +3,7 @@
     picture = draw_anomaly(open_history(run_dir), "lost-write", anomaly.evidence[0])
 
 Operations that do not touch the partition are left out, except those that determine what the shown operations mean:
-for the same processes, the begins and ends of transactions, `init_producer_id`, assignments and seeks.
+the begin, commit and abort of transactions, `init_producer_id`, `subscribe`, `assign` and `seek` of the same processes.
 """
 
 from collections import defaultdict
@@ -40,7 +40,7 @@ class _Drawing:
         self._places = self._window(bars_max)
         op_ids = [int(self._outline.op_ids[place]) for place in self._places]
         self._operations = sorted(rows.operations(history, op_ids), key=lambda op: (op["invoke_ns"], op["op_id"]))
-        # The anomaly shows at the operation of the evidence that was invoked last.
+        # The operation of the evidence that was invoked last is marked as bad.
         evident = [op["op_id"] for op in self._operations if op["op_id"] in evidence.op_ids]
         self._bad = evident[-1] if evident else None
         self._records = self._by_operation("records", op_ids)
@@ -83,7 +83,7 @@ class _Drawing:
     def _moment(self) -> int:
         """Return the time of the last state with the offset of the evidence.
 
-        If no state has this offset, return the time of the last state or, without states, the begin of the history.
+        If no state has this offset, return the time of the last state or, without states, the start of the history.
         """
         columns = ("high_watermark", "last_stable_offset", "log_start_offset")
         matching = [state for state in self._states if self._evidence.offset in [state[column] for column in columns]]

@@ -77,7 +77,7 @@ class Break:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One operation of an order: its bar, its place in the order from 1, and the states before and after it."""
+    """One operation of an order: the number of its bar, its place in the order from 1, and the states around it."""
 
     bar: int
     place: int
@@ -105,7 +105,7 @@ class Seen(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """A column of the log: a read that covers some of its offsets. `moved` is its position before and after."""
+    """A column of the log: a read that covers some of its offsets. `moved` is the position before and after."""
 
     name: str
     process: str
@@ -178,5 +178,5 @@ def short(text: object, characters: int = TEXT_MAX) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """Return `1 operation`, `1,204 operations`."""
+    """Return a number with its noun, such as `1 operation` or `1,204 operations`."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -3,7 +3,7 @@
     picture = draw_verification(verification)
 
 Each of the longest partial linearizations is shown step by step, with the states before and after each step. In a long
-history, it shows only the last steps, and of these only the operations in the window.
+history, only the last steps are shown, and of these only the operations in the window.
 """
 
 from collections.abc import Iterable, Sequence
@@ -31,8 +31,8 @@ def draw_verification(
 ) -> Picture:
     """Return the picture of a subhistory in violation, by default the first one.
 
-    It shows at most `bars_max` operations, and takes about `steps` steps to find the explanation. Raises ValueError if
-    the subhistory is not a violation.
+    At most `bars_max` operations are shown. The explanation is searched for in about `steps` steps. Raises ValueError
+    if the subhistory is not a violation.
     """
     explanation = verification.explain(found, steps=steps)
     partition = verification.model.partition
@@ -100,7 +100,7 @@ class _Drawing:
         return text.replace(repr(UNKNOWN), "?")
 
     def _order(self, path: PartialLinearization) -> Order:
-        """Return the steps in the window. Every step is taken again, from all states that are possible before it."""
+        """Return a path with its steps in the window. The model computes each step again, from all possible states."""
         model = self._model
         states: tuple[State, ...] = (path.begin,)
         steps = []

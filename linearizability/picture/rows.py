@@ -1,6 +1,6 @@
 """Rows of a history for a picture of one piece of evidence, read without holding the history in memory.
 
-First, the time of every operation is read, and whether it touches the partition; these determine the window. Then all
+First, the time of every operation, and whether it touches the partition, are read to determine the window. Then all
 columns are read, but only for the operations in the window and for the log around the evidence.
 """
 
@@ -98,7 +98,7 @@ def records_near(history: History, evidence: Evidence, offsets: Collection[int])
 
 
 def reads_covering(history: History, evidence: Evidence, offsets: Collection[int]) -> list[Row]:
-    """Return the positions of reads in the partition whose range includes any of some offsets."""
+    """Return the rows of `positions` in the partition that are reads over at least one of the offsets."""
     ordered = sorted(offsets)
     begins = [offset for offset in ordered if offset - 1 not in offsets]
     ends = [offset for offset in ordered if offset + 1 not in offsets]

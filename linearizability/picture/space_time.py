@@ -23,7 +23,7 @@ class MarkKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A message between two lanes. `sent_at` and `arrived_at` are the places of its events; None if it never arrived.
+    """A message between two lanes. `sent_at` and `arrived_at` are places; `arrived_at` is None if it never arrived.
 
     :param text: the API's name.
     """
@@ -62,7 +62,7 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """The time of the event at a place; `left_out` is the number of messages that are missing before it."""
+    """The time of the event at a place. `left_out` messages before this event are not in the diagram."""
 
     at_ms: int
     left_out: int = 0

@@ -76,7 +76,7 @@ class Competition:
         return self.finding is None and not self._running()
 
     def work(self, steps: int) -> Competitor:
-        """Run some steps of the engine whose turn it is, and return it. Set `finding` when it has finished."""
+        """Run some steps of the competitor whose turn it is and return it. Set `finding` if its engine has finished."""
         competitor, most_steps = self._next()
         if competitor.engine is None:
             competitor.engine = self._start(competitor)
@@ -102,7 +102,7 @@ class Competition:
         return [competitor for competitor in self.competitors if not competitor.gave_up]
 
     def _next(self) -> tuple[Competitor, int]:
-        """Return the engine whose turn it is, and its maximum number of steps."""
+        """Return the competitor whose turn it is, and its maximum number of steps."""
         running = self._running()
         first = running[0]
         if len(running) == 1:

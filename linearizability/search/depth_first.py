@@ -2,7 +2,7 @@
 
 The *barrier* is the operation that completes first among those that are not placed. An operation that was invoked after
 the barrier completed cannot come before it, so only the others may be placed next. The one invoked last is tried first:
-on real logs this finds an order several times sooner than the reverse. When nothing is left to try, the search
+on real logs this finds an order several times faster than the opposite. When nothing is left to try, the search
 backtracks. For a valid history, it finds an order almost directly and builds few states; otherwise it has to try
 everything.
 
@@ -43,7 +43,7 @@ class DepthFirstSearch:
     def run(self) -> Generator[None, None, SearchResult]:  # noqa: C901, PLR0912, PLR0915
         """Search, yielding whenever the allowance is spent.
 
-        Long and flat, because this is where the time goes: a call for each step would double it.
+        One long function, because most of the search's time is spent here: a call for each step would double it.
         """
         model, progress, bits, admitted = self._model, self._progress, self._bits, self._admitted
         states = model.first_states()

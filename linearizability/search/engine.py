@@ -21,7 +21,7 @@ class Progress:
     held_bytes: int = 0
     peak_bytes: int = 0
     events_done: int = 0
-    """The number of events done (frontier search only)."""
+    """The number of events that the frontier search has processed. Other searches do not set it."""
 
     def hold(self, held_bytes: int) -> None:
         """Note the memory that is in use now, by estimate."""

@@ -281,7 +281,7 @@ class FrontierSearch:
         self._progress.hold(entries * (ENTRY_BYTES + len(self._unknown) // 8) + self.states.bytes() + trail)
 
     def _note(self, reached: int, using: int, key: int, used: int, path: Path) -> None:
-        """Record the path on which a configuration was first reached; pure operations that it adds come last."""
+        """Record the path on which a configuration was first reached; pure operations are the last ones of the path."""
         trail = self._trail
         if trail is None or (reached, using) in trail or (reached, using) == (key, used):
             return

@@ -1,6 +1,6 @@
 """Order check of one partition's log: exact, from its columns, in the time to sort them.
 
-Its records have offsets, so the order in which they were appended is known, and only the times must be consistent with
+Records have offsets, so the order in which they were appended is known, and only the times must be consistent with
 it. The model: a record is appended at an offset that the log selects, above all offsets in use (there may be gaps:
 transaction markers, compacted records). A fetch from `before` to `after` returns every record in this range, at its
 offset, and no other. When it takes effect, all offsets below its watermark, below its `after`, and up to its last
@@ -130,7 +130,7 @@ class _Log:
         place[sender] = reads.offset
         known = np.flatnonzero(place != UNKNOWN_OFFSET)
         self.row = known[_order(place[known])]
-        """Rows of the sends."""
+        """The row in `sends` of each known record."""
         self.offset = place[self.row]
         self.invoke_ns = sends.invoke_ns[self.row]
         self.complete_ns = np.where(sends.ending[self.row] == Ending.OK, sends.complete_ns[self.row], NEVER)

@@ -68,7 +68,7 @@ class _Shrinker:
         return Shrunk(tuple(sorted([*kept, self._blocked])), minimal, self._steps)
 
     def _fails(self, kept: list[int]) -> bool:
-        """Whether no order exists although every operation except these is optional."""
+        """Whether no order exists although every operation is optional, except those in `kept` and the blocked one."""
         left = min(TRIAL_STEPS_MAX, self._most_steps - self._steps)
         if left <= 0:
             raise _Undecided

@@ -23,7 +23,7 @@ class OperationClass:
     moves: dict[int, tuple[int, ...]]
     """The numbers of the next states by the number of a state, as far as they were needed."""
     latest_unknown: int = -1
-    """The latest unknown operation of this class."""
+    """The number of the latest unknown operation of this class; -1 if there is none."""
 
 
 class States:

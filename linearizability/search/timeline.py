@@ -182,7 +182,7 @@ def _from_events(events: Sequence[Event], model: Model) -> _Raw:
 
 
 def _validated_events(rows: Sequence[Any]) -> Sequence[Event]:
-    """Return the events with kinds of the enum. Raises HistoryError for an invalid event."""
+    """Return the events, with kinds converted to `EventKind`. Raises HistoryError for an invalid event."""
     foreign = {*map(type, rows)} - {Event}
     if foreign:
         place = next(place for place, row in enumerate(rows) if type(row) in foreign)
@@ -205,7 +205,7 @@ def _validated_events(rows: Sequence[Any]) -> Sequence[Event]:
 
 
 def _validated_operations(rows: Sequence[Any]) -> Sequence[Operation]:
-    """Return the operations with outcomes of the enum. Raises HistoryError for an invalid operation."""
+    """Return the operations, with outcomes converted to `Outcome`. Raises HistoryError for an invalid operation."""
     foreign = {*map(type, rows)} - {Operation}
     if foreign:
         number = next(number for number, row in enumerate(rows) if type(row) in foreign)

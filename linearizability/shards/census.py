@@ -15,12 +15,12 @@ from linearizability.shards.manifest import Layout, Part, Shard
 from linearizability.shards.runs import HIGHEST, Stretches, canonical, with_id
 
 _POINTS: Final = 65_536
-"""The approximate number of offsets that are sampled in order to split a log."""
+"""The approximate number of offsets that are sampled to split a log."""
 
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """Counts of one log."""
+    """The number of rows of `records` in one log, and how many of these are reads."""
 
     rows: int = 0
     reads: int = 0

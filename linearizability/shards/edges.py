@@ -23,7 +23,7 @@ Leaders = Mapping[tuple[int, int], tuple[int, int]]
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """The report of a range for the others; an empty range has neutral numbers."""
+    """Numbers of a range for the other ranges. Those of an empty range make no record of another range suspect."""
 
     first_acknowledged_ns: int
     last_invoke_ns: int
@@ -33,7 +33,7 @@ class Edge:
     producers: Mapping[int, tuple[Key, Key]]
     """Per process, its first and last send."""
     leaders: Leaders
-    """Per epoch and node, the first completion and the last invocation of the sends that it acknowledged."""
+    """Per epoch and node, the first completion and last invocation of the sends that the node acknowledged in it."""
     served_ns: Int64s
     """For each operation that was not served, the time of the last success before it ended; ALWAYS_NS if none."""
     newest: tuple[int, int]
@@ -44,7 +44,7 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """Data of the ranges below and above that a range needs."""
+    """Data that a range needs about the ranges below and above it."""
 
     last_invoke_below_ns: int = ALWAYS_NS
     first_acknowledged_above_ns: int = NEVER_NS

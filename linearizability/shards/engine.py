@@ -67,7 +67,7 @@ def laid_out(history: History, run: Run) -> Iterator[Layout]:
 
 
 def judge_layout(history: History, layout: Layout, run: Run) -> Judgement:
-    """Judge a history by a layout of it."""
+    """Judge a history by its existing layout."""
     settings = settings_of(history.run, history.table("faults"))
     pieces = [piece for name in _SUMMARISED for piece in pieces_of(history, name)]
     shares = shares_of(pieces, -(-sum(piece.rows for piece in pieces) // _TASK_ROWS)) if pieces else []

@@ -51,12 +51,12 @@ class ShardFiles:
         return PartRows(_arrays(Sends, sends), _arrays(Reads, reads), sends["log"].to_numpy(), reads["log"].to_numpy())
 
     def order_of_reads(self, part: int) -> tuple[Int64s, Indexes, Indexes]:
-        """Return operation, `seq` and flags of the reads of a part."""
+        """Return the op_id, `seq` and flags of each read of a part."""
         table = self._read_part(part, "reads", ["op_id", "seq", "flags"])
         return table["op_id"].to_numpy(), table["seq"].to_numpy(), table["flags"].to_numpy()
 
     def loose(self) -> Sends:
-        """Return the sends without an acknowledged offset of a split shard; none if the shard is not split."""
+        """Return the sends of a split shard that have no acknowledged offset; none if the shard is not split."""
         return _arrays(Sends, self._loose())
 
     def records(self, part: int, sends: Indexes | None, reads: Indexes | None) -> pa.Table:

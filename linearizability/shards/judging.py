@@ -5,8 +5,8 @@ suspects. If records of other parts may make more records of a part suspect (`ed
 the data that it needs about the others. Then rows in any part that share an offset or a value with a suspect become
 suspects too, until there are no more such rows.
 
-The sieve is not valid for every log: for example, not for a log with transactions, compaction or retention, nor if its
-topic was deleted or created again, nor if two nodes may have led at the same time. Such a log is judged whole, without
+The sieve is not valid for some logs: for example, logs with transactions, compaction or retention, logs of a topic that
+was deleted or created again, and logs that two nodes may have led at the same time. Such a log is judged whole, without
 the sieve.
 """
 
@@ -40,9 +40,9 @@ class PartScan:
 
     edge: Edge
     suspects: Suspects
-    """The suspects, without considering other parts."""
+    """The suspects that were found without data about other parts."""
     must_judge_whole: bool
-    """Whether the log must be judged whole."""
+    """Whether the part shows that the sieve is not valid for the log."""
     first_not_served_ns: int
     not_served_ns: Int64s
     walks: bool
@@ -239,7 +239,7 @@ class SuspectsOfPart(ShardTask):
 
 @dataclass(frozen=True, slots=True)
 class FollowSuspects(ShardTask):
-    """Task that finds further rows of a part that belong to suspects."""
+    """Task that collects the offsets and values of the suspect rows of a part."""
 
     part: int
     suspects: Suspects
@@ -255,7 +255,7 @@ class JudgeCut(ShardTask):
     """Task that judges a split log after its suspects were found."""
 
     suspects: Suspects | None
-    """None means everything."""
+    """None means that the whole log is judged."""
     walks: bool
     """Whether some consumer did not continue at its last position."""
     adopted: frozenset[Key]

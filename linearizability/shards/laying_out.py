@@ -160,7 +160,7 @@ def _distributed(history: History, run: Run, folder: Path) -> tuple[list[Spill],
 
 
 def check_rules(history: History, run: Run, spills: Sequence[Spill]) -> RuleCheck:
-    """Check a history against the rules, except those for values. All of its rows must have been distributed.
+    """Check a history against all rules except that values are unique. All of its rows must have been distributed.
 
     The result also has the topics of the history.
     """

@@ -30,7 +30,7 @@ _TAIL_BYTES: Final = 4096
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Records of a shard whose offset is in [begin, end)."""
+    """The records of a shard that have an offset in [begin, end)."""
 
     begin: int
     end: int
@@ -48,7 +48,7 @@ class Shard:
 
     @property
     def is_cut(self) -> bool:
-        """Whether it is one log in several ranges of offsets."""
+        """Whether the shard is one log, split into several ranges of offsets."""
         return len(self.parts) > 1
 
 

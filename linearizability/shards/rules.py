@@ -48,8 +48,8 @@ _REQUIRED: Final = tuple(c.name for c in COLUMNS["operations"] if c.required and
 def check_rows(name: str, table: pa.Table, operations: pa.Table | None) -> None:
     """Check each row against the rules for a single row. Raises BrokenError.
 
-    `operations` are those in the range of the table's op_ids, sorted by op_id. Another task checks their rules; here
-    only the columns that are joined with rows must not be null.
+    `operations` are those in the range of the table's op_ids, sorted by op_id. Another task checks their rules. Here
+    only the columns that are joined with the rows are checked for nulls.
     """
     rows, op_ids = Rows(name, table), np.empty(0, np.int64)
     if operations is not None:
@@ -95,7 +95,7 @@ class RecordRules:
 
     @property
     def span(self) -> Span | None:
-        """The span of all operations."""
+        """The lowest and the highest op_id of the records; None without records."""
         known = [op_id for op_id, *_ in self._parts if len(op_id)]
         return (min(int(one.min()) for one in known), max(int(one.max()) for one in known)) if known else None
 

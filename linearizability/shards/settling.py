@@ -37,7 +37,7 @@ class Settled:
     The sends of a split log without an acknowledged offset belong to no part.
     """
     keeps_rules: bool
-    """Whether no value was sent to a partition twice, by these sends and those of the log that belong to no part."""
+    """Whether no value is sent twice to a partition by these sends and the sends of the log that belong to no part."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,7 @@ class SettlePart:
 
 
 def bounds_of(shard: Shard, part: int) -> dict[str, tuple[int, int]]:
-    """Return the bounds [low, high) of a part's keys, by table; without sends of unknown offset if the log is split."""
+    """Return the bounds [low, high) of a part's keys, by table. They exclude sends of unknown offset of a split log."""
     own = shard.parts[part]
     low = own.begin if shard.is_cut else LOWEST
     reads = (LOWEST if part == 0 else own.begin, own.end)
@@ -133,7 +133,7 @@ def _operations(dealt: Dealt, low: int, high: int) -> pa.Table:
 
 
 def _sorted(rows: pa.Table, offset: str = "offset") -> pa.Table:
-    """Sort rows by log and offset, stable; rows are almost in order, so both sorts are fast."""
+    """Sort rows by log and offset. Stable sorts are fast here, because the rows are almost in order."""
     log, at = rows["log"].to_numpy(), rows[offset].to_numpy()
     order = np.argsort(at, kind="stable")
     order = order[np.argsort(log[order], kind="stable")]
@@ -146,7 +146,10 @@ def _with_flags(reads: pa.Table, is_covered: Flags, back: Flags) -> pa.Table:
 
 
 def covered(reads: pa.Table, positions: pa.Table) -> Flags:
-    """Whether the poll of each read advanced its position over the offset. Positions are sorted by log and op_id."""
+    """Whether the poll of each read advanced the position over the read's offset.
+
+    Positions are sorted by log and op_id.
+    """
     positions = positions.filter(
         pc.and_(pc.equal(positions["cause"], "read"), pc.less(positions["before"], positions["after"]))
     )

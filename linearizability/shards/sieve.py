@@ -76,7 +76,7 @@ class UnsplitColumns:
     """Columns about the whole log: they are not split, and each range gets all of their rows."""
 
     befores: Int64s
-    """The begin of each range of offsets that a read covers, in any order; `afters` are the ends."""
+    """The start of each range of offsets that a read covers, in any order; `afters` are the ends."""
     afters: Int64s
     requested_ns: Int64s
     """When the requests for end offsets were sent; `ends` are the results."""
@@ -356,7 +356,10 @@ class Part:
         return frozenset(zip(self.sends.op_id[rows].tolist(), self.sends.seq[rows].tolist(), strict=True))
 
     def rows_of(self, suspects: Suspects) -> tuple[Indexes, Indexes]:
-        """Return the indexes of the sends and of the reads that have a suspect offset or value."""
+        """Return the indexes of the sends and of the reads that have a suspect offset or value.
+
+        Tombstones whose offset is unknown, and all reads of unknown offset, are included.
+        """
         shift, unplaced = len(self.loose.at), len(self.unplaced.offset)
         sends = _inside(self.sends.at, suspects) | np.isin(self.sends.value, suspects.values)
         reads = _inside(self.reads.offset, suspects) | np.isin(self.reads.value, suspects.values)

@@ -35,7 +35,7 @@ UNKNOWN: Final = -1
 SENT: Final = pa.schema([f for f in tables.SENDS if f.name != "at"])
 """The schema of distributed rows of `records`, of either direction."""
 KEYED_OPERATIONS: Final = pa.schema([tables.LOG, *tables.OPERATIONS, pa.field("key", pa.int64(), nullable=False)])
-"""The schema of distributed operations. `key` is the offset of one of its records, or -1 if there is none."""
+"""The schema of distributed operations. `key` is the offset of one record of the operation, or -1 if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class Spilling:
         return dealer.spill()
 
     def _chunks(self) -> Iterator[tuple[str, pa.Table]]:
-        """Yield rows of one table, many at a time."""
+        """Yield the rows of one table after another, about `CHUNK_ROWS` at a time, with the name of the table."""
         for name in dict.fromkeys(piece.table for piece in self.pieces):
             waiting: list[pa.Table] = []
             for piece in self.pieces:
@@ -107,7 +107,7 @@ class Dealer:
         self._writer.close()
 
     def deal(self, name: str, table: pa.Table, operations: Callable[[int, int], pa.Table]) -> None:
-        """Distribute rows of a public table, unless a row has broken a rule.
+        """Distribute rows of a public table. Once a row has broken a rule, do nothing.
 
         :param operations: function that returns the operations with ids from low to high, sorted by op_id, with
             OPERATION_FIELDS.
@@ -175,7 +175,7 @@ class Dealer:
     def _deal_operations(
         self, own: pa.Table, of: Indexes, places: Sequence[Place], codes: Indexes, key: Indexes
     ) -> None:
-        """Write each operation once to every log that has rows of it, with the key of one of these rows."""
+        """Write each operation once to every log in which it has rows, with the key of one of these rows."""
         pairs = codes * own.num_rows + of
         fresh = np.flatnonzero(np.diff(pairs, prepend=-1))
         pairs, first = np.unique(pairs[fresh], return_index=True)

@@ -31,7 +31,7 @@ class Walks:
         return slice(begin, end)
 
     def covered(self, log: int) -> tuple[Int64s, Int64s]:
-        """Return the begins and the ends of the ranges of offsets that reads covered."""
+        """Return the starts and the ends of the ranges of offsets that reads covered."""
         own = self._own(log)
         before, after = self._before[own], self._after[own]
         covers = self._is_read[own] & (before < after)

@@ -48,7 +48,7 @@ class LayoutWriter:
         self._spills: list[Spill] = []
 
     def add(self, tables: Mapping[str, pa.Table]) -> None:
-        """Add rows of the public tables; strings may be dictionaries. Raises HistoryError for disk errors."""
+        """Add rows of the public tables; strings may be dictionary-encoded. Raises HistoryError for disk errors."""
         for name, table in tables.items():
             if table.num_rows:
                 self._waiting[name].append(table.cast(SCHEMAS[name]))

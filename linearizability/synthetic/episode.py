@@ -68,7 +68,7 @@ class Episode:
 
     def send(self, offset: int | None, process: int = 0, outcome: str = "ok", epoch: int | None = None,
              **columns: Any) -> int:  # fmt: skip
-        """Add a produce of one record with acks=all, acknowledged at an offset; return its value."""
+        """Add a produce of one record with acks=all; return its value. `offset` is None if it was not acknowledged."""
         given = {"producer_id": self.process + process, "producer_epoch": 0, "node": self.topic.node(self.partition)}
         op_id = self.op(self.process + process, "produce", outcome, **{"acks": -1, **given, **columns})
         value = self.new_value()

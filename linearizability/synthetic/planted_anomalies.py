@@ -89,7 +89,7 @@ def producer_order(e: Episode) -> None:
 
 
 def realtime_order(e: Episode) -> None:
-    """Plant a record below the offset of one that was acknowledged before it was sent."""
+    """Plant a record at a lower offset than another one that was acknowledged before the record was sent."""
     at = e.reserve(2)
     one, other = e.send(at + 1), e.send(at, 1)
     e.poll(at, e.end, {at: other, at + 1: one})
@@ -232,7 +232,7 @@ def zombie_producer(e: Episode) -> None:
 
 
 def unavailable(e: Episode) -> None:
-    """Plant an outage of the partition for minutes without a fault."""
+    """Plant an outage of the partition that lasts for minutes, without any fault."""
     for _ in range(_OUTAGE_STEPS):
         e.send(None, outcome="info", error="LEADER_NOT_AVAILABLE", node=None)
         e.wait(_OUTAGE_STEP_NS)

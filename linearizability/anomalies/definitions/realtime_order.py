@@ -30,7 +30,7 @@ def find(log: PartitionLog) -> Iterable[Anomaly]:
     if out_of_order.any():
         end_ns = records.promise_end_ns
         promised = out_of_order & (end_ns != NOT_PROMISED)
-        # There are only as many ends as faults that end promises. A pair is found at the end of its first record.
+        # Few rounds, because few faults end promises. A pair is found in the round for the promise of its first record.
         for end in np.unique(end_ns[earlier & (end_ns != NOT_PROMISED)]):
             standing = promised & before_end(records.known_from_ns, np.broadcast_to(end, end_ns.shape))
             violation |= _below(log, earlier & (end_ns >= end), standing)

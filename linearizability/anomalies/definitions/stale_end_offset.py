@@ -30,7 +30,7 @@ def find(log: PartitionLog) -> Iterable[Anomaly]:
     acknowledged = acknowledged[np.argsort(records.acknowledged_ns[acknowledged], kind="stable")]
     stale = _misses_one(log, known_ends, acknowledged)
     violation = np.zeros(len(states), np.bool_)
-    # There are only as many ends as faults that end promises. Each record is found at the end of its promise.
+    # Few rounds, because few faults end promises. Each record is found in the round for its own promise.
     end_ns = records.acknowledged_end_ns
     for end in np.unique(end_ns[acknowledged]) if stale.any() else ():
         if end != NOT_PROMISED:
