@@ -14,7 +14,7 @@ from typing import Protocol
 
 
 class Disk(Protocol):
-    """One log directory."""
+    """Access to the files of one log directory."""
 
     @property
     def opened_per_event(self) -> int:

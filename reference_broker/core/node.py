@@ -225,12 +225,12 @@ class Node:
 
     @property
     def is_serving(self) -> bool:
-        """Whether clients and other brokers may send requests: a broker has caught up with the metadata."""
+        """Whether clients and other brokers may send requests. A broker must have caught up with the metadata first."""
         return self.broker is None or self._has_caught_up
 
     @property
     def is_ready(self) -> bool:
-        """Whether all roles of the node serve: a broker is registered in this run, unfenced, and in state RUNNING."""
+        """Whether all roles serve. A broker must be registered in this run, unfenced, and in state RUNNING."""
         if self.broker is None:
             return True
         if self.broker.lifecycle.state is not BrokerState.RUNNING:

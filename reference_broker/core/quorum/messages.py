@@ -44,6 +44,7 @@ class OffsetAndEpoch(NamedTuple):
 class VoteRequest:
     """Vote request of a Candidate, or pre-vote request of a Prospective node. A pre-vote changes no state (KIP-996).
 
+    :param voter: the receiver, as the sender knows it.
     :param replica: the sender.
     :param last: end of the sender's log.
     """

@@ -183,7 +183,7 @@ class KafkaRaftClient:
 
     @property
     def state(self) -> State:
-        """The state of this node."""
+        """The quorum state of this node: role, epoch, leader and vote."""
         return self._quorum.state
 
     @property
