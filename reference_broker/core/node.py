@@ -342,14 +342,14 @@ class Node:
             self.controller.deactivate(now)
 
     def _commit(self, now: Now) -> None:
-        """Load the committed records, in steps if they are many, unless that is in progress."""
+        """Load the committed records, in steps if they are many, unless a load is in progress."""
         if self._loading is None:
             self._load_to = self.quorum.high_watermark
             self._loading = self.metadata.advance(self._load_to)
             self._load(now)
 
     def _load(self, now: Now) -> None:
-        """Run the next step of the load, unless a snapshot has replaced it. After the last one, notify the roles."""
+        """Run the next step of the load, unless a snapshot has replaced it. After the last step, notify the roles."""
         if self._loading is None:
             return
         try:

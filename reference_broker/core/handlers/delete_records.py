@@ -88,7 +88,7 @@ def _validate(partition: Partition, before_offset: int) -> ErrorCode:
 
 @dataclass(slots=True)
 class _DelayedDeleteRecords:
-    """A request that waits for followers."""
+    """A DeleteRecords request that waits for followers."""
 
     broker: Broker
     request: Request

@@ -77,6 +77,6 @@ def _find(broker: Broker, brokers: Mapping[int, BrokerView], key_type: int, key:
 
 
 def _coordinator(broker: Broker, brokers: Mapping[int, BrokerView], group: str) -> BrokerView | None:
-    """Return the leader of the group's partition if it is listed."""
+    """Return the listed broker that leads the group's partition; null if there is none."""
     partition = broker.image.partition(CONSUMER_OFFSETS_TOPIC, broker.groups.partition_of(group))
     return None if partition is None else brokers.get(partition.leader)

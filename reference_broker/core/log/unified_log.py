@@ -411,7 +411,7 @@ class UnifiedLog:
             self.epochs.truncate_from_start(offset)
 
     def remove_expired_producers(self, now_ms: int) -> None:
-        """Remove producers whose last batch is older than `producer.id.expiration.ms`."""
+        """Remove producers whose last batch is at least `producer.id.expiration.ms` old."""
         self.producers.expire(now_ms, self.config.producer_id_expiration_ms)
 
     def apply_retention(self, now_ms: int, high_watermark: int) -> bool:

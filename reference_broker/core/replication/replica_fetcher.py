@@ -60,7 +60,7 @@ class ReplicaFetcher:
     ) -> None:
         self.is_in_flight = False
         self.busy_partitions: dict[tuple[str, int], None] = {}
-        """Partitions that had records, ordered by their first such response, until `remove_partition` removes them."""
+        """Partitions that had records, ordered by when they first did, until `remove_partition` removes them."""
         self._settings = settings
         self._timers = timers
         self._send = send

@@ -28,7 +28,7 @@ from reference_broker.core.runtime import Runtime
 
 Key = tuple[str, int]
 Locate = Callable[[int], tuple[str, int] | None]
-"""Returns host and port of a broker on the replication listener; null for a broker that is not in the metadata."""
+"""Returns host and port of a broker on the replication listener; null if the metadata has no such endpoint."""
 
 _IDLE_AFTER_MS = 5_000
 _IDLE_PARTITIONS_MAX = 250
