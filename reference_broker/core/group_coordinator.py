@@ -3,7 +3,7 @@
 Follows: org.apache.kafka.coordinator.group.GroupCoordinatorService.
 
 A group's partition is the hash of its name modulo the number of partitions. If this broker does not lead that
-partition, the error is NOT_COORDINATOR(16). While the partition's log is being loaded, it is
+partition, the error is NOT_COORDINATOR(16). While the partition's log is being loaded, the error is
 COORDINATOR_LOAD_IN_PROGRESS(14).
 
 A commit is appended with acks=all, and the response is sent when the records are committed. Errors of the partition are
