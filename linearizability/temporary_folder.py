@@ -45,7 +45,7 @@ class TemporaryFolder:
         self._removal()
 
     def keep(self) -> None:
-        """Do not remove the folder, so that its content can be inspected."""
+        """Disable the removal of the folder, so that its content can be inspected."""
         (self.path / _KEPT).touch()
         self._removal.detach()
 
@@ -58,7 +58,7 @@ class TemporaryFolder:
 
 @cache
 def remove_abandoned(place: str) -> None:
-    """Remove this user's folders that are neither locked nor kept. Only the first call in a process does so."""
+    """Remove this user's folders that are neither locked nor kept. Later calls for the same place do nothing."""
     for path in Path(place).glob(f"{_HELD}*"):
         with suppress(OSError):
             _remove_if_abandoned(path)

@@ -57,10 +57,11 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class SubhistoryVerdict:
-    """The result for one subhistory. `key` is its partition, None if the model has none.
+    """The result for one subhistory. `key` is the key of its partition, None if the model has no partitions.
 
-    `reason` is why a verdict is unknown, or the operation that cannot be placed. `steps` counts the attempts to place
-    one operation, by all engines together; `peak_bytes` estimates the memory that they held.
+    `reason` explains an unknown verdict or a violation. `blocked` is the operation of a violation that cannot be
+    placed. `steps` counts the attempts of all engines to place one operation. `peak_bytes` estimates the most memory
+    that the engines held.
     """
 
     key: Hashable

@@ -26,7 +26,7 @@ BATCH_RECORDS: Final = 10
 STEP_NS: Final = 1_000_000
 PRODUCERS: Final = 8
 FIRST_CONSUMER: Final = 1_000
-"""The process of the consumer of partition 0; the number of a partition is added to it."""
+"""Process id of the consumer of partition 0. The consumer of partition n has this id plus n."""
 NODES: Final = 3
 _MARGIN_NS: Final = 50_000
 _LATENCY_NS: Final = (1_000_000, 12_000_000)
@@ -54,7 +54,7 @@ class Topic:
 
     @classmethod
     def of(cls, partitions: int, skew: float) -> "Topic":
-        """Return an empty topic; `skew` is the share of all records that partition 0 has, at least an even share."""
+        """Return an empty topic. Partition 0 gets the share `skew` of all records, but at least an even share."""
         rest = (1 - max(skew, 1 / partitions)) / max(1, partitions - 1)
         weights = np.full(partitions, rest)
         weights[0] = 1 - rest * (partitions - 1)
@@ -74,11 +74,11 @@ class _Steps:
     """The base offset."""
     acknowledged: npt.NDArray[np.bool_]
     stored: npt.NDArray[np.bool_]
-    """Whether it is in the log."""
+    """Whether the batch is in the log."""
     op_id: Int64s
-    """The id of its produce."""
+    """The id of the produce operation that sends the batch."""
     poll_id: Int64s
-    """The id of the poll that returned it; valid only if it is stored."""
+    """The id of the poll that returns the batch; valid only if the batch is stored."""
     invoke_ns: Int64s
 
 
@@ -123,7 +123,7 @@ def _generate(topic: Topic, steps: int, rng: np.random.Generator) -> _Steps:
 
 
 def _operations(topic: Topic, made: _Steps, rng: np.random.Generator) -> pa.Table:
-    """Return a produce for each step, and a poll if its batch is stored."""
+    """Return a produce operation for each step, followed by a poll if the batch is stored."""
     steps, stored = len(made.op_id), np.flatnonzero(made.stored)
     at = made.op_id - topic.next_op_id
     polls = made.poll_id[stored] - topic.next_op_id
@@ -159,7 +159,7 @@ def _operations(topic: Topic, made: _Steps, rng: np.random.Generator) -> pa.Tabl
 
 
 def _records(topic: Topic, made: _Steps) -> pa.Table:
-    """Return the records of each batch as sent, and as read if it is stored, by operation."""
+    """Return the records of each batch in the order of operations: as sent and, if the batch is stored, as read."""
     times = 1 + made.stored.astype(np.int64)
     step = np.repeat(np.arange(len(times)), times)
     is_read = np.zeros(len(step), np.bool_)
@@ -224,7 +224,7 @@ def _ends(topic: Topic) -> pa.Table:
 
 
 def coded(codes: npt.NDArray[np.generic], *values: str) -> pa.DictionaryArray:
-    """Return strings by their codes; null if the code is below 0."""
+    """Return a dictionary array with the value of each code, or null for a negative code."""
     own = codes.astype(np.int8)
     return pa.DictionaryArray.from_arrays(pa.array(own, mask=own < 0), pa.array(values))
 
@@ -236,7 +236,7 @@ def schema_of(name: str) -> pa.Schema:
 
 
 def table_of(name: str, **columns: pa.Array | npt.NDArray[np.generic]) -> pa.Table:
-    """Return rows with the schema `schema_of`; columns without an argument are null."""
+    """Return a table with the schema of `schema_of`; columns without an argument are null."""
     count = len(next(iter(columns.values())))
     arrays = []
     for own in schema_of(name):

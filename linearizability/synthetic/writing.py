@@ -1,4 +1,4 @@
-"""Writer of a synthetic history: chunks of valid traffic in a run directory, with episodes between them.
+"""Writer of a synthetic history: chunks of valid traffic in a run directory, with planted anomalies between them.
 
 Optionally it creates the layout by topic partition in the same pass: while a chunk is generated, a thread distributes
 the previous one.
@@ -72,7 +72,7 @@ def synthesize(run_dir: Path, request: Request, progress: Callable[[int], None],
 
 
 def history(request: Request) -> Iterator[Tables]:
-    """Yield the history as tables, one chunk or episode at a time, in the order of time."""
+    """Yield the history as tables in the order of time: one chunk or one planted anomaly at a time."""
     rng, topic = np.random.default_rng(request.seed), Topic.of(request.partitions, request.skew)
     steps = -(-request.records // (2 * BATCH_RECORDS))
     chunks = -(-steps // CHUNK_STEPS)

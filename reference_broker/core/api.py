@@ -22,7 +22,7 @@ many elements returns a generator of steps (`protocol.steps`), whose return valu
 
 
 class Part(Enum):
-    """The part of a node that handles an API: one of its attributes, or the node itself."""
+    """Part of a node that a handler receives as its first argument: an attribute of the node, or the node itself."""
 
     BROKER = "broker"
     CONTROLLER = "controller"

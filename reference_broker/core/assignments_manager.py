@@ -26,7 +26,7 @@ _RETRY_MS = 100
 
 
 class AssignmentsManager:
-    """Reporter of the log directory of one broker's replicas to the active controller.
+    """Sender of AssignReplicasToDirs requests for the replicas of one broker.
 
     :param image: returns the metadata image.
     :param broker_epoch: returns this broker's epoch.

@@ -28,7 +28,7 @@ _IN_FLIGHT_MAX = 200
 
 
 class AutoTopicCreationManager:
-    """Topics whose creation is in flight.
+    """Creator of missing topics, which stores the names whose creation is in flight.
 
     :param send_to_controller: sends a request to the active controller.
     """

@@ -31,7 +31,7 @@ from reference_broker.core.replication.replica_manager import ReplicaManager
 from reference_broker.core.runtime import Runtime
 
 ControllerEndpoint = Callable[[], tuple[int, str, int] | None]
-"""Id, host and port of the active controller; null while none is known."""
+"""Returns id, host and port of the active controller; null while none is known."""
 
 FORWARDING = "forwarding"
 """Purpose of the channel for requests that the active controller handles in place of the broker."""
@@ -102,7 +102,7 @@ class Broker:
 
     @property
     def configuration(self) -> BrokerConfiguration:
-        """The properties in force."""
+        """The effective configuration of this node."""
         return self.runtime.configuration
 
     @property
@@ -152,7 +152,7 @@ class Broker:
     ) -> None:
         """Send kio's request entity to the active controller.
 
-        `then` receives the response, or null if no controller is known or there is no response.
+        `then` receives the response. It receives null if no controller is known, or if there is no response.
         """
         endpoint = self._controller_endpoint()
         if endpoint is None:

@@ -19,8 +19,9 @@ are fast.
   runs: if it is unregistered, it receives STALE_BROKER_EPOCH until it is restarted.
 - When a broker has begun a controlled shutdown, the other brokers report their new metadata offset at once, because the
   shutdown waits for it. In Kafka, their next heartbeats report it.
-- If a request is rejected or has no response, it is retried with exponential backoff. Each error of a registration but
-  NOT_CONTROLLER is logged once. An error may be transient: for example, the session of a killed broker has not expired.
+- If a request is rejected or has no response, it is retried with exponential backoff. Each registration error other
+  than NOT_CONTROLLER is logged once. An error may be transient: for example, the session of a killed broker has not
+  expired.
 - A broker that is not registered within `initial.broker.registration.timeout.ms` stops its node.
 - A controlled shutdown takes at most `broker.session.timeout.ms`, because the broker would be fenced after that time
   anyway. If there is no quorum, the shutdown ends early (`begin_shutdown`). Kafka waits up to five minutes in both
@@ -54,7 +55,7 @@ _REGISTRATION_ERRORS = {
     ErrorCode.invalid_registration: "its directory is another broker's, or its features are incomplete",
     ErrorCode.unsupported_version: "the cluster uses features that it does not support",
 }
-"""Explanations of the errors of a registration. NOT_CONTROLLER is not among them: it is retried."""
+"""Explanations of registration errors for the log. NOT_CONTROLLER has none, because it is not logged."""
 
 
 class RegistrationTimeoutError(Exception):
@@ -62,7 +63,7 @@ class RegistrationTimeoutError(Exception):
 
 
 class BrokerState(IntEnum):
-    """States, with the numbers of Kafka's metric `BrokerState`."""
+    """State of a broker, with the numbers of Kafka's metric `BrokerState`."""
 
     NOT_RUNNING = 0
     STARTING = 1
@@ -107,7 +108,7 @@ class BrokerLifecycleManager:
 
     :param send_to_controller: sends a request to the active controller.
     :param metadata_offset: returns the offset of the last metadata record that the broker has applied.
-    :param previous_epoch: its epoch before a clean shutdown; -1 if the last shutdown was not clean.
+    :param previous_epoch: the broker's epoch before its last shutdown; -1 if that shutdown was not clean.
     """
 
     def __init__(
@@ -189,7 +190,7 @@ class BrokerLifecycleManager:
             self._communicate(now)
 
     def begin_shutdown(self, now: Now) -> None:
-        """End the controlled shutdown: the controller permits it, it has timed out, or there is no quorum."""
+        """End the controlled shutdown: the controller permits it, the time limit has passed, or there is no quorum."""
         if self.state is BrokerState.PENDING_CONTROLLED_SHUTDOWN:
             self._transition(Trigger.SHOULD_SHUT_DOWN)
             self._end(now)

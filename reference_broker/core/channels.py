@@ -6,7 +6,8 @@ Rules of this file:
 - `then` is called once: with the response, or with null after a disconnection, a timeout or an invalid response. It is
   never called inside `send_request`, and not at all once the channel is dropped.
 - If a request times out, its channel is disconnected, and all requests in flight on this channel fail, as in Kafka.
-- Responses must arrive in the order of the requests. A response that is out of order or malformed has the same effect.
+- Responses must arrive in the order of the requests. A response that is out of order or malformed has the effect of a
+  timeout.
 """
 
 from collections import deque
@@ -36,7 +37,7 @@ class _InFlightRequest:
 
 
 class Channels:
-    """The requests in flight.
+    """The requests in flight to other nodes, by channel.
 
     :param emit: receives the effects.
     :param client_id: client id in the header of every request.
@@ -59,7 +60,7 @@ class Channels:
         return sum(map(len, self._under_way.values()))
 
     def deadlines(self) -> Iterator[tuple[Channel, int, int | None]]:
-        """Yield each channel with requests in flight, their earliest deadline, and the time of the channel's timer."""
+        """Yield each channel with requests in flight, their earliest deadline, and when the channel's timer is due."""
         for channel, under_way in self._under_way.items():
             timer = self._watches.get(channel)
             yield (

@@ -14,7 +14,7 @@ from typing import Protocol
 
 
 class Disk(Protocol):
-    """One log directory."""
+    """Access to the files of one log directory."""
 
     @property
     def opened_per_event(self) -> int:
@@ -70,7 +70,7 @@ class Disk(Protocol):
         ...
 
     def delete_directory(self, path: str) -> None:
-        """Remove a directory with all it holds."""
+        """Remove a directory with everything in it."""
         ...
 
 
@@ -178,7 +178,7 @@ class MemoryDisk:
         self._directories.setdefault(parent, set()).add(name)
 
     def delete_directory(self, path: str) -> None:
-        """Remove a directory with all it holds."""
+        """Remove a directory with everything in it."""
         for inside in self._directories.pop(path, set()):
             self.delete_directory(f"{path}/{inside}")
         self._files.by_directory.pop(path, None)

@@ -3,7 +3,7 @@
 Follows: org.apache.kafka.coordinator.group.GroupCoordinatorService.
 
 A group's partition is the hash of its name modulo the number of partitions. If this broker does not lead that
-partition, the error is NOT_COORDINATOR(16). While the partition's log is being loaded, it is
+partition, the error is NOT_COORDINATOR(16). While the partition's log is being loaded, the error is
 COORDINATOR_LOAD_IN_PROGRESS(14).
 
 A commit is appended with acks=all, and the response is sent when the records are committed. Errors of the partition are
@@ -31,7 +31,7 @@ from reference_broker.protocol.group_records import OffsetCommitKey, encode_offs
 from reference_broker.protocol.records import KeyValue, encode_batch
 
 Settled = Callable[[ErrorCode, Now], None]
-"""Takes the error of a commit."""
+"""Takes the error of a commit; `none` if it is committed."""
 Stable = Callable[[Mapping[int, ErrorCode], Now], None]
 """Takes the error of each partition that was awaited, by its index in `__consumer_offsets`."""
 
@@ -75,9 +75,9 @@ def partition_for_group(group: str, num_partitions: int) -> int:
 
 
 class GroupCoordinator:
-    """The groups of the partitions that this broker leads.
+    """The groups of the partitions of `__consumer_offsets` that this broker leads.
 
-    :param image: returns the latest image.
+    :param image: returns the latest metadata image.
     """
 
     def __init__(self, runtime: Runtime, replicas: ReplicaManager, image: Callable[[], MetadataImage]) -> None:
@@ -92,11 +92,11 @@ class GroupCoordinator:
 
     @property
     def led(self) -> Mapping[int, GroupOffsets]:
-        """The offsets of each partition that this broker leads."""
+        """The committed offsets of each partition of `__consumer_offsets` that this broker leads."""
         return self._led
 
     def on_election(self, partition: Partition, now: Now) -> None:
-        """Load a partition of the topic, unless this broker led it in the previous epoch."""
+        """Load a partition of `__consumer_offsets`, unless this broker led it in the previous epoch."""
         known = self._led.get(partition.index)
         if known is None or known.partition is not partition:
             self._led[partition.index] = GroupOffsets(partition)
@@ -160,7 +160,7 @@ class GroupCoordinator:
             settled(ErrorCode.none, now)
 
     def await_stable(self, groups: Iterable[GroupOffsets], settled: Stable, now: Now) -> None:
-        """Wait until all records that these partitions have now are committed, or until the timeout.
+        """Wait until all records that the partitions of these groups have now are committed, or until the timeout.
 
         `settled` then receives the error of each partition, possibly at once.
         """

@@ -42,7 +42,7 @@ class GroupOffsets:
         return self._loaded_to >= self._load_to
 
     def load_more(self) -> None:
-        """Read the next piece of the log."""
+        """Read the next piece of the log, and add its commits."""
         batches = self.partition.log.read(self._loaded_to, _LOAD_SIZE_BYTES, self._load_to)
         for end_offset, commit in _commits(batches, self._loaded_to):
             self._loaded_to = end_offset

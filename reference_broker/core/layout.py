@@ -6,7 +6,7 @@ Follows: kafka.server.KafkaConfig (KIP-500, KIP-595).
 |------------------------------|-------------------------------------------------|
 | `process.roles`              | `broker,controller`                             |
 | `listeners`                  | `CLIENT://127.0.0.1:9092,CONTROLLER://…`        |
-| `advertised.listeners`       | as `listeners`, whose value is the default      |
+| `advertised.listeners`       | as `listeners`, which is the default            |
 | `inter.broker.listener.name` | `REPLICATION`                                   |
 | `controller.listener.names`  | `CONTROLLER`                                    |
 | `controller.quorum.voters`   | `1@b1.kafka.test:9093,2@b2.kafka.test:9093`     |
@@ -43,7 +43,7 @@ class Layout:
 
     @classmethod
     def of(cls, properties: Mapping[str, str], node_id: int) -> "Layout":
-        """Read the properties. Raises `InvalidConfigError`."""
+        """Return the layout that a node's properties describe. Raises `InvalidConfigError`."""
         roles = _names(properties.get("process.roles", "broker,controller"))
         if not roles or not set(roles) <= {"broker", "controller"}:
             raise InvalidConfigError(f"process.roles: {','.join(roles)!r} is not broker, controller or both")

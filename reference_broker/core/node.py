@@ -225,12 +225,12 @@ class Node:
 
     @property
     def is_serving(self) -> bool:
-        """Whether clients and other brokers may send requests: a broker has caught up with the metadata."""
+        """Whether clients and other brokers may send requests. A broker must have caught up with the metadata first."""
         return self.broker is None or self._has_caught_up
 
     @property
     def is_ready(self) -> bool:
-        """Whether all roles of the node serve: a broker is registered in this run, unfenced, and in state RUNNING."""
+        """Whether all roles serve. A broker must be registered in this run, unfenced, and in state RUNNING."""
         if self.broker is None:
             return True
         if self.broker.lifecycle.state is not BrokerState.RUNNING:
@@ -342,14 +342,14 @@ class Node:
             self.controller.deactivate(now)
 
     def _commit(self, now: Now) -> None:
-        """Load the committed records, in steps if they are many, unless that is in progress."""
+        """Load the committed records, in steps if they are many, unless a load is in progress."""
         if self._loading is None:
             self._load_to = self.quorum.high_watermark
             self._loading = self.metadata.advance(self._load_to)
             self._load(now)
 
     def _load(self, now: Now) -> None:
-        """Run the next step of the load, unless a snapshot has replaced it. After the last one, notify the roles."""
+        """Run the next step of the load, unless a snapshot has replaced it. After the last step, notify the roles."""
         if self._loading is None:
             return
         try:

@@ -13,7 +13,7 @@ from reference_broker.protocol.messages import Replies
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request of one client.
+    """One request of a client or of another node.
 
     :param body: kio's dataclass of this API and version.
     :param replies: makes the response classes of the same version.

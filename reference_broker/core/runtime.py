@@ -21,7 +21,7 @@ from reference_broker.protocol.messages import message_codec
 
 @dataclass(slots=True)
 class Runtime:
-    """The runtime of one node.
+    """State and services that the roles of one node share.
 
     :param new_uuid: generates topic ids and other UUIDs.
     :param random_below: returns a random number below its argument.
@@ -66,7 +66,7 @@ class Runtime:
         return effects
 
     def respond(self, request: Request, response: Any) -> None:
-        """Send the response of a request, and let its connection continue with the next one."""
+        """Send the response of a request, and let its connection continue with the next request."""
         self.trace(ResponseSent(request, response))
         data = message_codec(request.api_key, response.__version__).write(request.correlation_id, response)
         if request.envelope is None:

@@ -204,7 +204,7 @@ class HighWatermarkUpdated(PartitionEvent):
 
 @dataclass(frozen=True, slots=True)
 class IsrChanged(PartitionEvent):
-    """A change of the ISR on the leader, or of its proposal; `phase` is an `IsrPhase` of `replication.isr`."""
+    """A change of the committed or proposed ISR on the leader; `phase` is an `IsrPhase` of `replication.isr`."""
 
     isr: frozenset[int]
     phase: Enum

@@ -11,8 +11,9 @@ Follows: org.apache.kafka.controller.BrokerHeartbeatManager (KIP-631, KIP-841).
 | unfenced               | to shut down   | it leads none                            | shut down now          |
 | in controlled shutdown |                | it leads none, and others have caught up | shut down now          |
 
-`TRANSITIONS` is that table. The others have caught up when every unfenced broker that is not in controlled shutdown has
-applied the records that moved the leaderships. A session lasts `broker.session.timeout.ms` from the last heartbeat; a
+`TRANSITIONS` is that table. An unfenced broker that requests both to be fenced and to shut down is shut down at once.
+The others have caught up when every unfenced broker that is not in controlled shutdown has applied the records that
+moved the leaderships. A session lasts `broker.session.timeout.ms` from the last heartbeat; a
 fenced broker has none. A controller that becomes active starts a new session for every unfenced broker, since earlier
 heartbeats went to its predecessor.
 
@@ -99,7 +100,7 @@ class BrokerHeartbeatManager:
         self._sessions: dict[int, _Session] = {}
 
     def activate(self, brokers: Iterable[RegisterBrokerRecord], now: Now) -> None:
-        """Start a new session for every unfenced broker, and discard all others."""
+        """Replace all sessions by a new one for every unfenced broker."""
         self._sessions = {
             broker.broker_id: _Session(broker.broker_epoch, now.monotonic_ms) for broker in brokers if not broker.fenced
         }
@@ -119,7 +120,7 @@ class BrokerHeartbeatManager:
         """Return the present and the next state of a broker that sent a heartbeat.
 
         :param metadata_offset: offset of the last record that the broker has applied.
-        :param leads: whether it leads any partition; called only if needed, since it is expensive.
+        :param leads: returns whether the broker leads any partition; called only if needed, since it is expensive.
         """
         state = self.current_broker_state(broker)
         is_met: dict[Condition, Callable[[], bool]] = {

@@ -60,7 +60,7 @@ class Resource:
 def apply_changes(
     resource: Resource, changes: Iterable[Change], properties: Mapping[str, str]
 ) -> dict[str, str | None]:
-    """Return the new value of each changed property, null if it is deleted.
+    """Return the new value of each changed property; null for a deleted one.
 
     :param properties: the present properties of the resource.
 

@@ -47,7 +47,7 @@ class ElectionType(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Elections:
-    """Elections on an image.
+    """Leader elections that are computed from one metadata image.
 
     :param configuration: configuration of the controller's node, for properties that the image does not set.
     """
@@ -57,7 +57,7 @@ class Elections:
     node_id: int
 
     def unclean_leader_election_enabled_for_topic(self, topic: str) -> bool:
-        """Whether the topic's configuration lets a replica outside the ISR lead."""
+        """Whether the effective configuration of the topic lets a replica outside the ISR lead."""
         image = self.image
         for properties in (
             image.topic_overrides(topic),

@@ -20,23 +20,23 @@ _IN_CONTROLLED_SHUTDOWN = 1
 
 
 def handle_broker_fenced(broker: RegisterBrokerRecord, elections: Elections) -> list[MetadataRecord]:
-    """Fence a broker: by its own request, for its shutdown, or because its session has expired."""
+    """Return the records that fence a broker: at its request, for its shutdown, or after its session has expired."""
     return [*elections.remove_from_isrs(broker.broker_id), _change(broker, fenced=_FENCE)]
 
 
 def handle_broker_unfenced(broker: RegisterBrokerRecord, elections: Elections) -> list[MetadataRecord]:
-    """Unfence a broker, and elect leaders of partitions that have none."""
+    """Return the records that unfence a broker, and elect leaders of partitions that have none."""
     return [_change(broker, fenced=_UNFENCE), *elections.elect_leaderless(broker.broker_id)]
 
 
 def handle_broker_in_controlled_shutdown(broker: RegisterBrokerRecord, elections: Elections) -> list[MetadataRecord]:
-    """Move leaderships away from a broker, which remains unfenced (KIP-841)."""
+    """Return the records that move leaderships away from a broker, which remains unfenced (KIP-841)."""
     marked = [] if broker.in_controlled_shutdown else [_change(broker, in_controlled_shutdown=_IN_CONTROLLED_SHUTDOWN)]
     return [*marked, *elections.remove_from_isrs(broker.broker_id)]
 
 
 def handle_broker_unregistered(broker: RegisterBrokerRecord, elections: Elections) -> list[MetadataRecord]:
-    """Remove a broker from the cluster."""
+    """Return the records that remove a broker from the cluster."""
     unregistration = UnregisterBrokerRecord(broker_id=broker.broker_id, broker_epoch=broker.broker_epoch)
     return [*elections.remove_from_isrs(broker.broker_id), unregistration]
 

@@ -70,10 +70,10 @@ class RequestedChange:
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """Properties of the brokers on which a change depends.
+    """Facts about brokers that a partition change depends on.
 
-    :param is_acceptable: whether a broker may lead the partition.
-    :param directory: directory of a new replica on a broker.
+    :param is_acceptable: returns whether a broker may lead the partition.
+    :param directory: returns the directory of a new replica on a broker.
     """
 
     is_acceptable: Callable[[int], bool]

@@ -33,8 +33,8 @@ class Reassignment:
     """The requested reassignment of one partition.
 
     :param replicas: the target; null cancels the ongoing reassignment.
-    :param keep_replication_factor: whether the target must have as many replicas as the partition has without those
-        that an ongoing reassignment removes (KIP-860).
+    :param keep_replication_factor: whether the target must have the present number of replicas, not counting those that
+        an ongoing reassignment removes (KIP-860).
     """
 
     topic: str

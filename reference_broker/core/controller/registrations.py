@@ -13,9 +13,9 @@ Checks of `registerBroker`, in Kafka's order:
 | a finalized feature level is outside the supported range                   | UNSUPPORTED_VERSION(35)              |
 | `metadata.version` has no range                                            | INVALID_REGISTRATION(119)            |
 
-A new incarnation starts fenced. Its epoch is the offset of the first record that the registration appends. It may have
-lost data, so the previous incarnation is removed from every ISR. If the same incarnation registers again, epoch and
-state are kept.
+A new incarnation starts fenced. Its epoch is the offset of the first record that the registration appends. Because a
+new incarnation may have lost data, its broker is removed from every ISR. If the same incarnation registers again, epoch
+and state are kept.
 """
 
 from typing import Any

@@ -29,7 +29,7 @@ USE_DEFAULT = -1
 
 @dataclass(frozen=True, slots=True)
 class NewTopic:
-    """A requested topic. `assignments` has indexes and replicas; it is empty if the controller places them."""
+    """A requested topic. `assignments` has partition indexes with replicas; empty if the controller places replicas."""
 
     name: str
     num_partitions: int = USE_DEFAULT

@@ -69,7 +69,7 @@ class ClusterView:
     def controller(self, own_id: int) -> int:
         """Return the id of a broker that forwards to the controller (KIP-590); -1 if no broker is listed.
 
-        This is the present broker if it is listed, otherwise the one with the lowest id.
+        The result is this broker if it is listed, otherwise the listed broker with the lowest id.
         """
         return own_id if own_id in self._alive else min(self._alive, default=-1)
 

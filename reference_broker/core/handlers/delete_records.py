@@ -2,10 +2,10 @@
 
 Follows: org.apache.kafka.server.purgatory.DelayedDeleteRecords (KIP-107).
 
-- Offset -1 is the high watermark. Any other negative offset, and an offset above the high watermark, is
+- Offset -1 is the high watermark. Any other negative offset, and an offset above the high watermark, returns
   OFFSET_OUT_OF_RANGE(1). An offset below the log start offset changes nothing. The response has the low watermark: the
   lowest log start offset of all live replicas.
-- Followers learn the new log start offset by fetching. If a live follower has not fetched it within the timeout of the
+- Followers learn the new log start offset by fetching. If a live follower has not done so within the timeout of the
   request, the error is REQUEST_TIMED_OUT(7); if the broker is no longer the leader, NOT_LEADER_OR_FOLLOWER(6).
 - Further errors: POLICY_VIOLATION(44) for a topic without `delete` in its cleanup policy, INVALID_TOPIC_EXCEPTION(17)
   for an internal topic.
@@ -88,7 +88,7 @@ def _validate(partition: Partition, before_offset: int) -> ErrorCode:
 
 @dataclass(slots=True)
 class _DelayedDeleteRecords:
-    """A request that waits for followers."""
+    """A DeleteRecords request that waits for followers."""
 
     broker: Broker
     request: Request

@@ -41,7 +41,7 @@ _MALFORMED = (
 _REPEATED = "Each resource must appear at most once."
 
 TopicConfigs = Callable[[tuple[tuple[str, str], ...], frozenset[str]], tuple[Any, ...]]
-"""Returns properties of topics with these overrides: those with the given names, or all if there are no names."""
+"""Takes the overrides of a topic and property names. Returns these properties, or all if no names are given."""
 
 
 def handle(broker: Broker, request: Request, now: Now) -> Steps[Any]:

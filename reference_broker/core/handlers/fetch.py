@@ -21,8 +21,8 @@ Follows: kafka.server.DelayedFetch, kafka.server.ReplicaManager (KIP-74, KIP-320
   UNKNOWN_LEADER_EPOCH(75), or NOT_LEADER_OR_FOLLOWER if its request has no leader epoch. A previous incarnation of a
   broker receives NOT_LEADER_OR_FOLLOWER (KIP-903). The leader's state of the follower is updated when the follower's
   request arrives, not when it completes. The response has the high watermark from before that update.
-- The response has session id 0, so that every client sends full fetches; an incremental fetch in a session is
-  FETCH_SESSION_ID_NOT_FOUND(70) (KIP-227).
+- The response has session id 0, so that every client sends full fetches; an incremental fetch in a session
+  returns FETCH_SESSION_ID_NOT_FOUND(70) (KIP-227).
 
 Gaps: incremental sessions; preferred read replicas (KIP-392).
 """

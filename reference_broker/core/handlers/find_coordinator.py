@@ -9,7 +9,7 @@ Follows: kafka.server.KafkaApis (KIP-699).
 - Another key type: INVALID_REQUEST(42). If Kafka does not know the type, the whole request fails, and each key has the
   error's message (`FindCoordinatorRequest.getErrorResponse`).
 
-Gaps: transactions (key type 1) and share groups (2) are INVALID_REQUEST(42).
+Gaps: transactions (key type 1) and share groups (2) return INVALID_REQUEST(42).
 """
 
 from collections.abc import Mapping
@@ -37,7 +37,7 @@ _MESSAGES = {
         " an incompatible broker. See the broker logs for more details."
     ),
 }
-"""Kafka's error messages; from version 4 they are empty, unless the key type is unknown."""
+"""Kafka's error messages. From version 4 a response has an empty message, unless the key type is unknown."""
 
 
 def handle(broker: Broker, request: Request, now: Now) -> Steps[Any]:
@@ -77,6 +77,6 @@ def _find(broker: Broker, brokers: Mapping[int, BrokerView], key_type: int, key:
 
 
 def _coordinator(broker: Broker, brokers: Mapping[int, BrokerView], group: str) -> BrokerView | None:
-    """Return the leader of the group's partition if it is listed."""
+    """Return the listed broker that leads the group's partition; null if there is none."""
     partition = broker.image.partition(CONSUMER_OFFSETS_TOPIC, broker.groups.partition_of(group))
     return None if partition is None else brokers.get(partition.leader)

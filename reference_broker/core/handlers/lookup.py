@@ -10,7 +10,7 @@ from reference_broker.protocol.errors import ErrorCode
 
 
 def find_topic(broker: Broker, topic: Any) -> TopicImage | ErrorCode:
-    """Return the topic of a request's element by its `topic_id`, `name` or `topic`, or the error if it is unknown."""
+    """Return the topic that a request's element names by `topic_id`, `name` or `topic`; an error if it is unknown."""
     if hasattr(topic, "topic_id"):
         return broker.image.topics_by_id.get(topic.topic_id, ErrorCode.unknown_topic_id)
     name = topic.name if hasattr(topic, "name") else topic.topic

@@ -2,7 +2,8 @@
 
 Read the modules in this order:
 - `unified_log`: the entry point, with `config` and `errors`: all reads and changes of a log.
-- `append_validation`, `producer_state_manager`: rejection of invalid batches and detection of duplicates; `snapshots`.
+- `append_validation`, `producer_state_manager`: rejection of invalid batches and detection of duplicates.
+- `snapshots`: the files of the producer state.
 - `placed_batches`: batches that a follower appends.
 - `log_segment`: a `.log` file (`batch_file`) and its two indexes (`index`).
 - `loading`, `retention`: loading of segments after a stop or a crash, and their deletion.

@@ -19,9 +19,9 @@ Follows: org.apache.kafka.storage.internals.log.LogValidator (KIP-467).
 9. It fits into a segment.                                                           RECORD_LIST_TOO_LARGE
 10. Recompressed for the topic (`compression.type`), it still passes rules 3 and 9.  MESSAGE_TOO_LARGE, …
 
-The sequence of an idempotent producer is checked afterwards (`producer_state_manager`). Records are decoded for rule 7,
-and for rule 8 if the base and max timestamps of the header do not show that all records are valid. If the records are
-not decoded, rule 6 counts them by their lengths if they are not compressed, and otherwise trusts the header.
+The sequence of an idempotent producer is checked afterwards (`producer_state_manager`). Records are always decoded for
+rule 7. For rule 8 they are decoded only if the header's base and max timestamps do not show that all records are valid.
+Without decoding, rule 6 counts uncompressed records by their lengths. For compressed records it trusts the header.
 
 Validation depends only on the batch and the topic's configuration, not on the log. It runs in steps (`Steps`), because
 a small batch may have large decompressed records, and a large batch has many records. Kafka does not limit the
@@ -157,7 +157,7 @@ def _the_one_batch(batch: Bytes) -> BatchHeader:
 
 
 def _claimed_size_bytes(batch: Bytes) -> int | None:
-    """Return the size in the header of the first batch. Null if it has too few bytes: Kafka ignores such a batch."""
+    """Return the size in the header of the first batch; null for an incomplete header, which Kafka ignores."""
     if len(batch) < LOG_OVERHEAD_BYTES:
         return None
     length = int.from_bytes(batch[8:LOG_OVERHEAD_BYTES], "big", signed=True)

@@ -100,7 +100,7 @@ class OffsetIndex(_Index):
 
     @property
     def last(self) -> OffsetPosition | None:
-        """The last entry."""
+        """The last entry; null if there are no entries."""
         return self.entry(self._count - 1)
 
     def floor(self, offset: int) -> OffsetPosition | None:
@@ -139,7 +139,7 @@ class TimeIndex(_Index):
 
     @property
     def last(self) -> TimestampOffset | None:
-        """The last entry, which has the largest timestamp."""
+        """The last entry, which has the largest timestamp; null if there are no entries."""
         return self.entry(self._count - 1)
 
     def before(self, timestamp_ms: int) -> TimestampOffset | None:

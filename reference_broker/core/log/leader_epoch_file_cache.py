@@ -41,7 +41,7 @@ class LeaderEpochFileCache:
         return tuple(self._entries)
 
     def assign(self, epoch: int, start_offset: int) -> None:
-        """Add an entry for a new epoch, in place of entries from `start_offset` on. Ignore an older or known epoch."""
+        """Add an entry for a new epoch, and remove entries from `start_offset` on. Ignore an older or known epoch."""
         if epoch > self.latest:
             self._replace([entry for entry in self._entries if entry[1] < start_offset] + [(epoch, start_offset)])
 
@@ -82,7 +82,7 @@ class LeaderEpochFileCache:
             self._replace(self._entries[:keep])
 
     def truncate_from_start(self, start_offset: int) -> None:
-        """Remove the epochs that end at `start_offset` or below. The epoch of that offset then starts there."""
+        """Remove the epochs that end at `start_offset` or below, and let the epoch of `start_offset` start there."""
         following = bisect_right(self._entries, start_offset, key=lambda entry: entry[1])
         if following and self._entries[0][1] < start_offset:
             in_force = self._entries[following - 1][0]

@@ -85,12 +85,12 @@ class LogSegment:
 
     @property
     def offset_index(self) -> OffsetIndex:
-        """The offset index."""
+        """The `.index`: positions of batches by offset."""
         return self._offset_index
 
     @property
     def time_index(self) -> TimeIndex:
-        """The time index."""
+        """The `.timeindex`: largest timestamps by offset."""
         return self._time_index
 
     # Opening
@@ -214,10 +214,10 @@ class LogSegment:
     def time_waited_for_roll_ms(self, now_ms: int, timestamp_ms: int) -> int:
         """Return the age of the segment for `segment.ms`.
 
-        It is the time from the max timestamp of the first batch to that of the next one. If the first batch has no
-        timestamp, it is the time since this object was created.
+        The age is the time from the max timestamp of the first batch to that of the batch to append. If the first batch
+        has no timestamp, the age is the time since this object was created.
 
-        :param timestamp_ms: timestamp of the next batch.
+        :param timestamp_ms: max timestamp of the batch to append.
         """
         if self._first_timestamp_ms is None:
             first = self._file.header_at(0)

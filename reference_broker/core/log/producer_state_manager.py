@@ -35,7 +35,7 @@ _NO_TRANSACTION = -1
 
 @dataclass(frozen=True, slots=True)
 class AppendedBatch:
-    """A batch in the log (`BatchMetadata`)."""
+    """Sequences, offsets and max timestamp of a batch in the log (`BatchMetadata`)."""
 
     base_sequence: int
     last_sequence: int

@@ -379,7 +379,7 @@ class UnifiedLog:
     def read(self, offset: int, max_bytes: int, end_offset: int, *, whole_first_batch: bool = True) -> bytes:
         """Return whole batches of one segment below `end_offset`, beginning with the one that contains `offset`.
 
-        :param max_bytes: maximum size.
+        :param max_bytes: maximum size of the returned batches.
         :param whole_first_batch: return the first batch even if it is larger, so that readers make progress (KIP-74).
         :raises OffsetOutOfRangeError: `offset` is below the log start or above the log end.
         """
@@ -411,7 +411,7 @@ class UnifiedLog:
             self.epochs.truncate_from_start(offset)
 
     def remove_expired_producers(self, now_ms: int) -> None:
-        """Remove producers whose last batch is older than `producer.id.expiration.ms`."""
+        """Remove producers whose last batch is at least `producer.id.expiration.ms` old."""
         self.producers.expire(now_ms, self.config.producer_id_expiration_ms)
 
     def apply_retention(self, now_ms: int, high_watermark: int) -> bool:

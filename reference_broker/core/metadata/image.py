@@ -6,8 +6,8 @@ The image is the same whether a node has followed the log, replays it from its s
 the log after it. So a restart needs only the log and its snapshot. `records` is the inverse of `apply`: it returns the
 records of a snapshot.
 
-The state of a partition is a `PartitionRecord` and that of a broker a `RegisterBrokerRecord`, updated by later records.
-Records are immutable, so an image shares them with its copies.
+A partition is stored as a `PartitionRecord`, and a broker as a `RegisterBrokerRecord`. A later record replaces it by an
+updated copy. Records are immutable, so an image shares them with its copies.
 """
 
 from collections import defaultdict

@@ -48,7 +48,8 @@ class SnapshotPolicy:
     def handle_commit(self, now: Now) -> None:
         """Write a snapshot and delete expired ones, if a snapshot is due after a commit.
 
-        None is due if no record follows the last snapshot, which may be the leader's and have just been installed.
+        No snapshot is due if no record was applied after the last one, for example after a snapshot of the leader was
+        installed.
         """
         is_late = 0 < self._max_interval_ms <= now.monotonic_ms - self._last_ms
         if self._metadata.applied_bytes >= self._max_bytes or (is_late and self._metadata.applied_bytes):

@@ -15,7 +15,7 @@ _FIRST_ELECTION_MAX_MS = 30
 class QuorumConfig:
     """Configuration of a quorum node. The first five are Kafka's `controller.quorum.` properties.
 
-    :param fetch_max_wait_ms: maximum wait of a fetch; a constant in Kafka, as are the next two.
+    :param fetch_max_wait_ms: maximum wait of a fetch; a constant in Kafka, like `observer_session_timeout_ms`.
     :param observer_session_timeout_ms: time without a fetch after which DescribeQuorum omits an observer.
     :param first_election_max_ms: maximum of the first election timeout of a voter with an empty log; null for the
         regular timeout, as in Kafka. With a short timeout, a new cluster elects its leader as soon as a majority runs,
@@ -52,7 +52,7 @@ class QuorumConfig:
 
     @property
     def check_quorum_timeout_ms(self) -> int:
-        """Time after which a leader resigns if no majority has fetched from it (KIP-835)."""
+        """Time after which a leader resigns if no majority has fetched from it (KIP-595)."""
         return self.fetch_timeout_ms * 3 // 2
 
     @property

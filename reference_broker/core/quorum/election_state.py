@@ -27,7 +27,7 @@ _NO_DIRECTORY = UUID(int=0)
 
 
 class QuorumStateFileError(ValueError):
-    """A file that cannot be read. Without its vote the node might vote twice in an epoch, so the node must stop."""
+    """A `quorum-state` file that cannot be read. The node must stop, because it might vote twice in an epoch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class ElectionState:
 
 
 class ElectionStateStore:
-    """The file in one directory."""
+    """The file `quorum-state` in one directory."""
 
     def __init__(self, disk: Disk, directory: str) -> None:
         self._disk = disk

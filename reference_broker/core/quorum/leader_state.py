@@ -8,7 +8,7 @@ Rules of this file:
   with one of this epoch (Raft 5.4.2). A new leader has no high watermark, and the high watermark never decreases.
 - A voter is identified by its id, and by its directory id if the voter set contains that id (KIP-853). Any other
   replica that fetches is an observer, and is removed when it has not fetched for `observer_session_timeout_ms`.
-- Check-quorum (KIP-835): a leader resigns if no majority has fetched from it within the check-quorum timeout, because
+- Check-quorum (KIP-595): a leader resigns if no majority has fetched from it within the check-quorum timeout, because
   the others may have elected another leader.
 """
 
@@ -163,7 +163,7 @@ class LeaderState:
         return min(self.begin_quorum_epoch_deadline_ms, self.check_quorum_deadline_ms)
 
     def non_fetching_voters(self, now: Now) -> tuple[int, ...]:
-        """Return the voters that may not know this leader, because they do not fetch."""
+        """Return the voters without a recent fetch, which perhaps do not know this leader."""
         latest_ms = now.monotonic_ms - self._config.begin_quorum_epoch_timeout_ms
         return tuple(
             voter_id

@@ -42,8 +42,11 @@ class OffsetAndEpoch(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class VoteRequest:
-    """Vote request of a Candidate, or pre-vote request of a Prospective node. A pre-vote changes no state (KIP-996).
+    """Vote request of a Candidate, or pre-vote request of a Prospective node.
 
+    A pre-vote begins no epoch and uses up no vote (KIP-996).
+
+    :param voter: the receiver, as the sender knows it.
     :param replica: the sender.
     :param last: end of the sender's log.
     """
@@ -109,7 +112,7 @@ class EndQuorumEpochResponse:
 
 @dataclass(frozen=True, slots=True)
 class FetchRequest:
-    """Fetch request of a voter or observer, which has all records below the fetch offset."""
+    """Fetch request of a voter or observer. Its log has all records below the fetch offset."""
 
     cluster_id: str
     replica: ReplicaKey

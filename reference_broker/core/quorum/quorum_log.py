@@ -129,9 +129,10 @@ class QuorumLog:
     # Divergence
 
     def diverging_epoch(self, offset: int, epoch: int) -> OffsetAndEpoch | None:
-        """Return the diverging epoch of a log that ends at `offset` with `epoch`; null if it is a prefix of this one.
+        """Return the diverging epoch for a replica whose log ends at `offset` with `epoch`.
 
-        The diverging epoch is the largest epoch of this log that is not above `epoch`, with its end offset.
+        The diverging epoch is the largest epoch of this log that is not above `epoch`, with its end offset. The result
+        is null if the replica's log is a prefix of this log.
         """
         if offset == 0:
             return None

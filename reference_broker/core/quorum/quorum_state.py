@@ -22,7 +22,7 @@ Follows: org.apache.kafka.raft.QuorumState (KIP-595, KIP-853, KIP-996).
 | Candidate   | ELECTION_TIMEOUT       | Prospective | a lost election is followed by a pre-vote, not by a next epoch  |
 | Follower    | FETCH_TIMEOUT          | Prospective | a voter; it follows this leader again if the pre-vote is lost   |
 | Follower    | OBSERVER_FETCH_TIMEOUT | Unattached  | an observer looks for the leader at any voter                   |
-| Leader      | RESIGNATION            | Resigned    | check-quorum (KIP-835), or the node shuts down                  |
+| Leader      | RESIGNATION            | Resigned    | check-quorum (KIP-595), or the node shuts down                  |
 | Resigned    | ELECTION_TIMEOUT       | Unattached  | in the next epoch, since it has voted in its own                |
 | Resigned    | ONLY_VOTER             | Prospective | at start: no other voter to wait for                            |
 
@@ -70,7 +70,7 @@ class QuorumRole(Enum):
 
 
 class Trigger(Enum):
-    """Reason of a transition."""
+    """Event that causes a transition."""
 
     HIGHER_EPOCH = "a newer epoch, its leader unknown"
     LEADER_FOUND = "a leader found"

@@ -183,7 +183,7 @@ class KafkaRaftClient:
 
     @property
     def state(self) -> State:
-        """The state of this node."""
+        """The quorum state of this node: role, epoch, leader and vote."""
         return self._quorum.state
 
     @property
@@ -262,7 +262,7 @@ class KafkaRaftClient:
         self.poll(now)
 
     def fail_request(self, request_id: int, now: Now) -> None:
-        """Handle the failure of a request: it could not be sent, or its connection was closed."""
+        """Handle the failure of a request, such as a closed connection or an invalid response."""
         completed = self.request_manager.complete(request_id)
         if completed is not None:
             voter_id, _ = completed

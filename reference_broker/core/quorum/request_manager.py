@@ -25,7 +25,7 @@ class _ConnectionState:
 
 
 class RequestManager:
-    """The requests of one node."""
+    """The requests in flight and the backoffs of one node, by voter."""
 
     def __init__(self, config: QuorumConfig) -> None:
         self._config = config
@@ -42,7 +42,7 @@ class RequestManager:
         return tuple(voter_id for voter_id, held in expired if held.request_id is not None)
 
     def is_ready(self, voter_id: int) -> bool:
-        """Whether a request may be sent."""
+        """Whether a request may be sent to a voter: none is in flight, and no backoff is in progress."""
         return voter_id not in self._by_voter
 
     def is_backing_off(self, voter_id: int) -> bool:

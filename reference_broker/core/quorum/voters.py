@@ -47,7 +47,7 @@ class VoterSet:
 
     @property
     def majority(self) -> int:
-        """Number of voters that are a majority."""
+        """The smallest number of voters that is a majority."""
         return len(self._by_id) // 2 + 1
 
     def contains(self, key: ReplicaKey) -> bool:

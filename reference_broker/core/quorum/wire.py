@@ -52,7 +52,7 @@ _RESPONSES: dict[int, Callable[[Any], Response]] = {
     54: elections.end_response_from_kio,
     59: replication.snapshot_response_from_kio,
 }
-"""By API key."""
+"""Converters of kio's response entities, by API key."""
 
 
 def request_to_kio(request: Request, voters: VoterSet) -> Any:

@@ -22,7 +22,7 @@ _RETRY_MS = 50
 
 
 class AlterPartitionManager:
-    """The proposals of one broker.
+    """The ISR proposals of one broker that have no result yet.
 
     :param broker_epoch: returns this broker's epoch.
     """

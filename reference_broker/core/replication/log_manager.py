@@ -37,7 +37,7 @@ _PARTITION_METADATA = "partition.metadata"
 
 
 class LogManager:
-    """One log directory.
+    """The logs and checkpoint files of one log directory.
 
     :param clean: whether the last shutdown was clean.
     """

@@ -370,7 +370,7 @@ class Partition:
         return min(end_offset, own_end_offset, self.log.log_end_offset)
 
     def truncate_to(self, offset: int, now: Now) -> None:
-        """Remove all records from an offset on."""
+        """Remove the batch that contains an offset, and all later ones."""
         end_offset = self.log.log_end_offset
         self.log.truncate_to(offset, now.wall_ms)
         if self.log.log_end_offset < self.high_watermark:

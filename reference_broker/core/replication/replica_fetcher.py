@@ -60,7 +60,7 @@ class ReplicaFetcher:
     ) -> None:
         self.is_in_flight = False
         self.busy_partitions: dict[tuple[str, int], None] = {}
-        """Partitions that had records in a response, in that order, until `remove_partition` removes them."""
+        """Partitions that had records, ordered by when they first did, until `remove_partition` removes them."""
         self._settings = settings
         self._timers = timers
         self._send = send
@@ -96,7 +96,7 @@ class ReplicaFetcher:
         return self._states.pop(key, None)
 
     def add_fetch_state(self, state: PartitionFetchState) -> None:
-        """Take over a partition of another fetcher, which ignores it in a response that has yet to arrive."""
+        """Take over a partition of another fetcher. In its next response, that fetcher ignores the partition."""
         self._states[state.partition.key] = state
         self._request = None
 

@@ -28,7 +28,7 @@ from reference_broker.core.runtime import Runtime
 
 Key = tuple[str, int]
 Locate = Callable[[int], tuple[str, int] | None]
-"""Returns host and port of a broker on the replication listener; null for a broker that is not in the metadata."""
+"""Returns host and port of a broker on the replication listener; null if the metadata has no such endpoint."""
 
 _IDLE_AFTER_MS = 5_000
 _IDLE_PARTITIONS_MAX = 250
@@ -72,22 +72,22 @@ class ReplicaFetcherManager:
         self._fetchers: dict[FetcherId, ReplicaFetcher] = {}
         self._fetcher_ids: dict[Key, FetcherId] = {}
         self._idle_fetcher_ids: dict[Key, FetcherId] = {}
-        """The fetcher of each partition while it is idle."""
+        """The idle fetcher of each followed partition, even while the partition is in the busy fetcher."""
         self._partition_counts: Counter[FetcherId] = Counter()
 
     @property
     def fetcher_ids(self) -> Mapping[Key, FetcherId]:
-        """The fetcher that each followed partition is assigned to."""
+        """The fetcher that replicates each followed partition now, busy or idle."""
         return self._fetcher_ids
 
     @property
     def idle_fetcher_ids(self) -> Mapping[Key, FetcherId]:
-        """The fetcher of each followed partition while it is idle."""
+        """The idle fetcher of each followed partition, even while the partition is in the busy fetcher."""
         return self._idle_fetcher_ids
 
     @property
     def partition_counts(self) -> Mapping[FetcherId, int]:
-        """The number of partitions that are assigned to each idle fetcher while they are idle."""
+        """The number of partitions of each idle fetcher, including those that are in the busy fetcher now."""
         return self._partition_counts
 
     def update(self, partition: Partition) -> None:

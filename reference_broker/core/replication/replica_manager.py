@@ -44,7 +44,7 @@ _APPLIED_PER_EVENT = 200
 """Maximum number of replicas to which one event applies the metadata; each takes some 50 µs if no log is opened."""
 
 Committed = Callable[[ErrorCode, Now], None]
-"""Takes the result of an append: no error, once it is committed, or an error."""
+"""Takes the result of an append: `none` when the records are committed, or an error."""
 
 
 class LeadershipListener(Protocol):
@@ -128,7 +128,7 @@ class ReplicaManager:
         return self._fetchers
 
     def configuration(self, topic: str) -> TopicConfiguration:
-        """Return the properties in force for a topic."""
+        """Return the effective configuration of a topic."""
         return self._configuration.topic(self._image().topic_overrides(topic))
 
     def listen(self, topic: str, listener: LeadershipListener) -> None:

@@ -16,7 +16,7 @@ from reference_broker.core.replication.partition import Partition
 from reference_broker.protocol.schemas import request_schema
 
 RequestedPartition = tuple[PartitionFetchState, int]
-"""A partition and its fetch offset."""
+"""Fetch state of a partition, and its fetch offset."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
