@@ -1,4 +1,4 @@
-"""Charts as values: what a template needs to draw lines, spans and ticks as inline SVG.
+"""Charts as values, from which a template draws lines, spans and ticks as inline SVG.
 
 A chart is PLANE_WIDTH wide inside its margins on every page; times are seconds from 0. Before a series is drawn, it is
 reduced to at most POINTS_MAX points, so that the chart of a day is no larger than that of a minute. The caller passes

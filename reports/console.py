@@ -1,6 +1,6 @@
 """Rich console for untrusted text: no markup, no control sequences, only characters of the terminal's encoding.
 
-Its tables have one style.
+`plain_table` gives all tables the same style.
 """
 
 import errno

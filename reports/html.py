@@ -1,7 +1,8 @@
-"""report.html: one self-contained page, readable on its own years later.
+"""Writer of report.html: one self-contained page, still readable after years.
 
-Nothing is fetched: style and script are inside, addresses of sources are text. It works without the script (except
-for the filter), by keyboard, in light and dark, on paper, and without colour: every colour repeats a sign and a word.
+The page loads nothing: it contains its style and script, and addresses of sources are text. It works without the script
+(except for the filter), by keyboard, in light and dark, on paper, and without colour: every colour only repeats the
+meaning of a sign and a word.
 """
 
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""junit.xml: one test suite per target, one test case per requirement.
+"""Writer of junit.xml: one test suite per target, one test case per requirement.
 
 A violation is a `failure`, an unknown verdict an `error`, and a requirement that does not apply is `skipped` with its
 reason. An expected violation passes, and a property marks it. If it no longer occurs, the case fails, because the

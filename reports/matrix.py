@@ -1,4 +1,4 @@
-"""Matrix: the verdicts of several runs, targets by requirements. Pure.
+"""Matrix: the verdicts of several runs, targets by requirements, without IO.
 
 - A column is a target with one version of its broker. Runs of the same target and version, on any machine, are merged.
 - The worst finding of these runs decides a cell (`WORST_FIRST`); of equally bad findings, the latest one does. With
@@ -61,7 +61,7 @@ class Column:
 
     @property
     def nodes(self) -> tuple[int, ...]:
-        """The numbers of nodes that were tried."""
+        """The different numbers of nodes in the runs."""
         return tuple(sorted({info.nodes for info in self.infos if info.nodes}))
 
     @property
@@ -82,7 +82,7 @@ class Matrix:
     columns: tuple[Column, ...]
     requirements: tuple[RequirementInfo, ...]
     judged: Mapping[tuple[str, int], tuple[tuple[Results, Finding], ...]]
-    """What each run found, the latest first, by requirement and number of the column."""
+    """The runs with their findings, the latest first, by requirement and number of the column."""
     latest: bool = False
     """Whether only the latest finding counts."""
 
@@ -150,7 +150,7 @@ def _key_of(run: Results, name: str) -> tuple[str, str] | None:
 
 
 def _in_order(runs: Sequence[Results], infos: Mapping[str, RequirementInfo]) -> tuple[RequirementInfo, ...]:
-    """Return the requirements by level and area, each in the order of its first occurrence."""
+    """Return the requirements by level, MUST first, and then by area in the order of the first occurrence."""
     found = [infos[name] for name in dict.fromkeys(info.id for run in runs for info in run.requirements)]
     areas = list(dict.fromkeys(info.area for info in found))
     others = sorted({info.level for info in found} - set(_LEVELS))

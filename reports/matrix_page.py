@@ -1,4 +1,4 @@
-"""matrix.html: targets by requirements on one self-contained page.
+"""Renderer of matrix.html: targets by requirements on one self-contained page.
 
 Each cell has a section, unless it is ok, not applicable or not run. As with `report.html`, nothing is fetched. The page
 works without its script (except for the filters), by keyboard, in light and dark, on paper and without colour.

@@ -79,10 +79,10 @@ def _outcomes_json(findings: tuple[Finding, ...]) -> list[dict[str, object]]:
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """A whole run. `complete` is false while it runs, and stays so when it was interrupted."""
+    """A whole run. `complete` is false while it runs, and stays false if it is interrupted."""
 
     kafkatrial: str
-    """Version of kafkatrial that made it."""
+    """Version of kafkatrial that wrote the results."""
     started_at: str
     """ISO 8601, UTC."""
     seed: int
@@ -138,7 +138,7 @@ class Results:
         return "" if self.complete else unfinished_text(len(self.outcomes), len(self.targets) * len(self.requirements))
 
     def concluded(self, exit_code: int, conclusion: str) -> "Results":
-        """Return the same results with the end of the run."""
+        """Return the same results with the exit code of the run and its meaning."""
         return replace(self, exit_code=exit_code, conclusion=conclusion)
 
 
@@ -148,7 +148,7 @@ def unfinished_text(judged: int, planned: int) -> str:
 
 
 class ResultsError(Exception):
-    """A results file is missing, damaged or of another format version. The message is one line."""
+    """A results file that is missing, damaged or of another format version. The message is one line."""
 
 
 _RESULTS = TypeAdapter(Results)

@@ -177,5 +177,5 @@ def _leader(spell: Mapping[str, Any]) -> str:
 
 
 def has_leader(spell: Mapping[str, Any]) -> bool:
-    """Whether a spell of the table `leadership` has a leader, which may be node 0."""
+    """Whether a row of the table `leadership` has a leader, which may be node 0."""
     return spell["leader"] is not None and spell["leader"] >= 0

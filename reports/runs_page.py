@@ -1,7 +1,8 @@
 """The page of a report of runs: one self-contained file, no larger for a day of a cluster than for a minute.
 
 Nothing is fetched, and there is no script: drawings are SVG, and long tables are folded. It is readable in light and
-dark and on paper, and every colour repeats a word. Rows that do not fit here are in the CSV of the table.
+dark and on paper, and every colour only repeats the meaning of a word. Rows that do not fit here are in the CSV of the
+table.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,7 +34,10 @@ FILE_NAME: Final = "report.html"
 ROWS_MAX: Final = 12
 """The maximum number of rows of a table on the page."""
 WHOLE_MAX: Final = 4
-"""The maximum number of runs with charts. Of more than two runs, only the last and those with a violation have some."""
+"""The maximum number of runs with charts.
+
+If there are more than two runs, only the last one and those with a violation have charts.
+"""
 _COMPARED: Final = 2
 _COUNTED: Final = tuple(column.name for column in DELIVERY.columns if column.name not in ("faults", "acks"))
 _SIGNS: Final = {

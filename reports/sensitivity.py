@@ -1,6 +1,6 @@
-"""sensitivity.html: the detected and missed defects, what detected them, and how soon, on one self-contained page.
+"""Writer of sensitivity.html: a self-contained page of detected and missed defects, what detected them, and how soon.
 
-As with `report.html`, nothing is fetched, and it works without its script (except for the filter), by keyboard, in
+As with `report.html`, nothing is fetched. The page works without its script (except for the filter), by keyboard, in
 light and dark, on paper and without colour.
 """
 

@@ -113,7 +113,7 @@ def causes(runs: Sequence[Path], known: Mapping[str, ExpectedViolation], target:
 
 
 def differing(target: Target, scripts: Mapping[str, tuple[Script, int]]) -> Iterator[str]:
-    """Describe each script in whose decisive step this target does not return what is expected."""
+    """Describe each script for which this target does not return the expected response in the decisive step."""
     for name, (script, decisive) in scripts.items():
         with Session(target, f"findings-{time.time_ns():x}") as session:
             responses, wanted = session.run(script), expected(session.pinned(script))
@@ -133,7 +133,7 @@ def scripts_of(entries: Sequence[Cause]) -> dict[str, tuple[Script, int]]:
 
 
 def page(found: Mapping[str, Sequence[Cause]], confirmed_by: str, seed: int, date: str) -> Iterator[str]:
-    """Yield the lines of the second part of the page, from the causes by target. The runs have this seed."""
+    """Yield the lines of the second part of the page, from the causes by target; `seed` is that of the runs."""
     yield _HEAD.format(target=confirmed_by, date=date)
     yield "| broker | version | causes with a MUST | others | requirements |"
     yield "|---|---|---:|---:|---:|"

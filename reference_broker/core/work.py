@@ -46,7 +46,7 @@ class Work:
         self._unfinished: deque[_Task] = deque()
 
     def run(self, request: Request, steps: Steps[Any], on_done: Callable[[Any, Now], None], now: Now) -> None:
-        """Run the steps of a request's work, and call `on_done` with the result, which may be at once."""
+        """Run the first step at once and the others one per event, then call `on_done` with the result."""
         task = _Task(request, steps, on_done)
         if not task.advance(now):
             self._unfinished.append(task)

@@ -41,7 +41,7 @@ class Cuts(list[Cut]):
         self.elements = elements
 
     def add_elements(self, elements: int) -> int:
-        """Add elements to the count. Raises `MalformedRequestError` if it exceeds the limit."""
+        """Add a number of elements to the count and return it. Raises `MalformedRequestError` above the limit."""
         self.elements += elements
         if self.elements > ELEMENTS_MAX:
             raise MalformedRequestError(f"a request has at most {ELEMENTS_MAX} array elements")
@@ -49,7 +49,10 @@ class Cuts(list[Cut]):
 
 
 Walk = Callable[[bytes, int, Cuts], int]
-"""Function from the position of a value in a frame to its end. It adds cuts, or raises `MalformedRequestError`."""
+"""Function from the position of a value in a frame to the position after the value.
+
+It adds to the cuts, or raises `MalformedRequestError`.
+"""
 
 _SIZES_BYTES = {
     "bool": 1,

@@ -1,4 +1,4 @@
-"""Fast encoder of kio's entities, with the same bytes as kio's writer.
+"""Fast encoder of kio's entities, which returns the same bytes as kio's writer.
 
 kio's writer writes each field into a buffer. For a short message, this takes longer than all other work. Here a writer
 is compiled once per message class from kio's dataclasses. It packs adjacent fields of fixed size together, and joins
@@ -144,7 +144,7 @@ class _Compiler:
 
 
 class _Function:
-    """One function of the generated source, which writes one class, or a part of it, which writes one field."""
+    """Generator of the source of one function, which writes an entity, or of the lines for one field in it."""
 
     def __init__(self, compiler: _Compiler, entity_type: Any) -> None:
         self._compiler = compiler
@@ -184,7 +184,7 @@ class _Function:
             self._bytes(source, to_text if kafka_type == "string" else None, is_nullable=is_nullable)
 
     def _pack(self) -> None:
-        """Write the collected fields of fixed size."""
+        """Add a line that packs the collected fields of fixed size."""
         if self._format:
             pack = self._compiler.constant(struct.Struct(f">{self._format}").pack)
             self._written.append(f"add({pack}({', '.join(self._packed)}))")
@@ -225,7 +225,7 @@ class _Function:
         self._written += ["else:", *(f"    {line}" for line in write)]
 
     def _bytes(self, source: str, to_text: str | None, *, is_nullable: bool) -> None:
-        """Write bytes, or a string with the expression that encodes it."""
+        """Add lines that write bytes, or a string that the expression `to_text` encodes."""
         self._pack()
         null, length = (
             (r"b'\x00'", "varint(len(value) + 1)") if self._flexible else self._lengths("i" if to_text is None else "h")
@@ -242,7 +242,7 @@ class _Function:
         return repr(pack(-1)), f"{self._compiler.constant(pack)}(len(value))"
 
     def _tagged_fields(self, tagged: list[tuple[int, "Field[Any]", Any]]) -> None:
-        """Write a count, then tag, size and content of each tagged field without its default value (KIP-482)."""
+        """Add lines that write a count, and then the tagged fields whose value is not the default (KIP-482)."""
         self._pack()
         self._written += ["tagged = []"]
         for tag, field, hint in tagged:

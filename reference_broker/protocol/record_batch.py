@@ -68,7 +68,7 @@ class CompressionError(BatchError):
 
 
 class DecompressedSizeError(CompressionError):
-    """Decompressed records that exceed the bound."""
+    """Decompressed records that exceed the limit of their size."""
 
 
 class BatchHeader(NamedTuple):

@@ -2,7 +2,7 @@
 
 Follows: org.apache.kafka.common.record.internal.DefaultRecord.
 
-In batches of other topics, no keys and values are decoded (`record_batch`). A record has the form
+The keys and values of other topics are not decoded (`record_batch`). A record has the form
 
     length | attributes 1 | timestamp delta | offset delta | key length | key | value length | value | headers count
 

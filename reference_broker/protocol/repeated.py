@@ -1,9 +1,9 @@
 """Caches of repeated messages: the same bytes are decoded once, and the same entity is encoded once.
 
 In an idle cluster a follower sends the same Fetch request twice a second and receives the same response; heartbeats are
-repeated, too. Entities are immutable and can be shared. The caches hold many short messages and a few long ones of all
-versions. They are used only for Fetch and BrokerHeartbeat: otherwise a node would keep the records of the last Produce
-requests.
+repeated, too. Entities are immutable and can be shared. All versions share the caches of readers, which keep many short
+messages and a few long ones. The caches are used only for Fetch and BrokerHeartbeat: otherwise a node would keep the
+records of the last Produce requests.
 """
 
 from collections import deque

@@ -16,7 +16,7 @@ from reference_broker.protocol.errors import MalformedRequestError
 from reference_broker.protocol.framing import FrameBuffer
 
 _BUFFERED_MAX_BYTES = 1024 * 1024
-"""Number of buffered bytes above which reading pauses while they wait to be handled."""
+"""If more than this number of bytes wait to be handled, the socket is not read."""
 _TURN_S = 0.002
 """Time for which pipelined requests of one connection are handled before other connections are served."""
 _UNKNOWN_PEER = "0.0.0.0", 0  # noqa: S104 - not an address to listen on: the peer has closed the connection already

@@ -24,7 +24,7 @@ from reference_broker.server.errors import UsageError
 class Options:
     """Options of a node.
 
-    :param properties: Kafka's broker properties that this broker implements.
+    :param properties: the given broker properties of Kafka that this broker implements.
     :param ignored: names of the given properties that this broker does not implement.
     """
 

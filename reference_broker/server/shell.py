@@ -69,7 +69,7 @@ class Shell:
         self.node.disconnected(incoming.connection)
 
     def grown(self, incoming: Incoming) -> None:
-        """Enforce the limit on the memory that all connections use, after that of one has grown."""
+        """Enforce the limit on the memory that all connections use, after one of them has grown."""
         self._memory.bound(incoming, self._incoming.values())
 
     def handle(self, incoming: Incoming, frame: bytes) -> None:
@@ -131,7 +131,7 @@ class Shell:
     def _proceed(self, current: Incoming | None) -> None:
         """Execute the effects of the core, and schedule its pending work.
 
-        When a connection has its response, its next request is scheduled. The caller schedules that of `current`.
+        After a response, the next request of its connection is scheduled. The caller handles the next one of `current`.
         """
         for effect in self.node.take_effects():
             match effect:

@@ -189,7 +189,7 @@ class Coverage(Observer):
         self._segments[replica] = segments
 
     def gone(self, watched: Watched, replica: Replica) -> None:
-        """Forget a deleted replica."""
+        """Remove a deleted replica."""
         self._segments.pop(replica, None)
 
 

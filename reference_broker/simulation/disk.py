@@ -135,7 +135,7 @@ class SimulatedDisk(MemoryDisk):
     # Faults
 
     def _before(self, operation: str, path: str, size_bytes: int = 0) -> None:
-        """Raise `OSError` if an operation has to fail, before it changes anything. Else use its bytes of the disk."""
+        """Raise `OSError` if an operation has to fail, before it changes anything. Else use up free bytes."""
         for failure in self.failures:
             if failure.operation in ("", operation) and failure.path_part in path:
                 raise OSError(failure.code, "injected", path)
@@ -220,7 +220,7 @@ class SimulatedDisk(MemoryDisk):
         self._delay_ms += self.flush_ms
 
     def flush_directory(self, *paths: str) -> None:
-        """Make the names of the files in directories durable; for the log directory also those of directories."""
+        """Make the names of files in directories durable. In the log directory, also those of directories."""
         for path in paths:
             self._before("flush_directory", path)
             self._count(path)
@@ -241,7 +241,7 @@ class SimulatedDisk(MemoryDisk):
         """Create a directory."""
         self._before("make_directory", path)
         if path not in self._directories:
-            self._durable.pop(path, None)  # a deleted one of that name is not restored
+            self._durable.pop(path, None)  # a deleted directory of that name is not restored
         super().make_directory(path)
         self._count(path)
 
@@ -303,7 +303,7 @@ class SimulatedDisk(MemoryDisk):
         return file.flushed_bytes if is_named and isinstance(file, SimulatedFile) else 0
 
     def may_return(self, directory: str) -> list[str]:
-        """Return the names of the files in a directory whose previous content a power cut may restore."""
+        """Return names from a directory: those of the files that a power cut may restore to their previous content."""
         durable, current = self._durable.get(directory, {}), self._files.by_directory.get(directory, {})
         return [name for name, file in durable.items() if file.old_end or current.get(name) is not file]
 

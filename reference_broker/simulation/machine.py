@@ -1,6 +1,6 @@
 """One machine: a disk and a clock that outlive their node, and the shell around the node.
 
-Like the server's shell, it performs effects and keeps the timer. It keeps the frames of a connection while the node
+Like the server's shell, it performs effects and sets the timer. It keeps the frames of a connection while the node
 processes an earlier request of this connection. It ends the node after its shutdown, or if its disk, quorum, metadata
 or registration fails. An error of any other kind is a bug: it is not caught here, and ends the simulation.
 
@@ -39,7 +39,7 @@ Event = Callable[[Node, Now], None]
 
 
 class Addresses(Protocol):
-    """Addresses of the machines."""
+    """Lookup of the machine of a channel, and of the function with which a machine accepts connections."""
 
     def place_of(self, channel: Channel) -> tuple[str, str]:
         """Return the machine and the listener of a channel."""
@@ -223,7 +223,7 @@ class Machine:
             self._work()
 
     def _work(self) -> None:
-        """Process the queue, as long as the node can."""
+        """Process the queue until it is empty, or the node is paused, waits for its disk, or ends."""
         while self._events and not self.is_paused and not self.is_busy and self.node is not None:
             event = self._events.popleft()
             try:

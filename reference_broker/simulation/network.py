@@ -61,7 +61,7 @@ class Network:
     # Conditions
 
     def set(self, link: Link, condition: Condition) -> None:
-        """Set a condition of a link until it is healed. If there are several, the worst of each kind applies."""
+        """Add a condition to a link. Of several conditions, the worst cut, delay, jitter and bandwidth apply."""
         self._conditions.append((link, condition))
         self._apply_conditions()
 
@@ -126,7 +126,7 @@ class Network:
         return pipe
 
     def _schedule_timeout(self, pipe: Pipe) -> None:
-        """Schedule the timeout of an attempt to connect. The caller omits it if no fault can delay the attempt."""
+        """Schedule the timeout of an attempt to connect. Not called if no fault can delay it."""
         self._scheduler.after(CONNECT_TIMEOUT_MS, partial(self._time_out, pipe))
 
     def _request(self, pipe: Pipe, retry_ms: int) -> None:

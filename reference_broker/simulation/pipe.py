@@ -90,7 +90,7 @@ class Pipe:
 
 
 Accept = Callable[[Pipe], End | None]
-"""Accepts a connection at a place, or returns None if nothing listens there."""
+"""Function that accepts a connection at a place, or returns None if nothing listens there."""
 
 
 def is_passable(pipe: Pipe, side: Side) -> bool:

@@ -1,1 +1,1 @@
-"""Tables of a report beside the verdicts, each with a schema and one short SQL text that every engine runs."""
+"""Tables of a report. Each has a schema; most are computed by a short SQL text that every engine runs."""

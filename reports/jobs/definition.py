@@ -2,8 +2,8 @@
 
 The text uses only what DuckDB and Spark both support, and whole numbers, so that both return identical rows. Every row
 belongs to a run by its number, `run`; times are nanoseconds since the run's first event. Quantiles are computed from
-buckets with three significant digits: buckets can be added over tasks, seconds and runs, and the middle of one is at
-most 0.5 % off.
+buckets with three significant digits. The counts of buckets can be added over tasks, seconds and runs. The middle of a
+bucket differs from each of its values by at most 0.5 %.
 """
 
 from collections.abc import Sequence
@@ -79,7 +79,7 @@ class Job(Table):
 
     @property
     def computed(self) -> pa.Schema:
-        """The schema of what an engine returns."""
+        """The schema of the rows that an engine returns."""
         return pa.schema([("run", pa.int32()), *((column.name, column.type) for column in self.columns)])
 
 
@@ -131,7 +131,7 @@ def bucket_of(value: str) -> str:
 
 
 def quantiles_of(buckets: str, group: Sequence[str], bucket: str = "bucket") -> str:
-    """Return SQL for count, quantiles and maximum by group, of a table of `bucket`, `highest` and `times`.
+    """Return SQL for count, quantiles and maximum by group, from `bucket`, `highest` and `times` of a table.
 
     The quantile q of n values is the value at place ceil(q n) in their order.
     """

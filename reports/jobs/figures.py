@@ -32,7 +32,7 @@ class Figure:
     meaning: str
     better: Better
     of: Callable[[Tables], float | None]
-    """Function that computes it from the tables of one run; it returns None if they lack the data."""
+    """Function that computes the figure from the tables of one run; None if they lack the data."""
     is_count: bool = True
     """Counts are compared exactly, measured figures with the tolerance `reports.jobs.comparison.NOTABLE`."""
 

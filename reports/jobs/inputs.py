@@ -38,7 +38,7 @@ class Run:
     run_dir: Path
     """The path that the user gave."""
     name: str
-    """The run id in its rows."""
+    """The run id in the rows of the report's tables."""
     history: History
     """A snapshot if the run may still be written."""
     files: dict[str, tuple[Path, ...]]
@@ -103,7 +103,7 @@ def _lowest(footer: pq.FileMetaData, column: str) -> Iterator[int]:
 
 
 def _steady(run_dir: Path, snapshot: Path) -> History:
-    """Return the history as it is at one moment: of a run that may still be written, a snapshot."""
+    """Return the history as it is at one moment. For a run that may still be written, this is a snapshot."""
     if not layout.has_journal(run_dir / layout.HISTORY_FOLDER):
         return open_history(run_dir)
     for attempt in range(1, _ATTEMPTS + 1):

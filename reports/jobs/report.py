@@ -36,7 +36,7 @@ TABLES: Final[tuple[Table, ...]] = (RUNS, ANOMALIES, EVIDENCE, TREND, CHANGES, *
 
 Judge = Callable[[Path], Judgement]
 Progress = Callable[[object], None]
-"""Receives the step or its progress."""
+"""Function that receives the name of a step, or its progress."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,11 +21,11 @@ _MACROS: Final = (
 
 
 class LocalEngineError(Exception):
-    """DuckDB failed: no room on disk or in memory, or a file that changed meanwhile."""
+    """Failure of DuckDB: no room on disk or in memory, or a file that changed meanwhile."""
 
 
 class LocalEngine:
-    """An `Engine` (reports.jobs.engine)."""
+    """Implementation of `Engine` (reports.jobs.engine)."""
 
     def __init__(self, connection: Any, where: Path) -> None:
         self._connection = connection

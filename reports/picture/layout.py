@@ -2,8 +2,8 @@
 
 Time runs to the right but not to scale, because most of it is waiting, and even an operation of a microsecond needs
 room for its label. The distance between two moments grows with the logarithm of the time between them and leaves room
-for the labels of bars that end there. Order is kept exactly; ticks show the true times. Overlapping bars of a lane get
-separate rows.
+for the labels of bars that end at the second one. Order is kept exactly; ticks show the true times. Overlapping bars of
+a lane get separate rows.
 """
 
 import math
@@ -21,7 +21,7 @@ MARGIN: Final = 16
 BAR_HEIGHT: Final = 22
 _SPACE: Final = 8
 _DOTS: Final = 18
-"""Space below a bar for its place in the order."""
+"""Space below a bar for the dot that shows its place in an order."""
 _HEAD: Final = 26
 _BAND_ROW: Final = 22
 _BREAK_ROOM: Final = 90

@@ -2,8 +2,8 @@
 
 Nothing is fetched: style, script and drawing are inside. Without the script the drawing, the first order and the log
 are complete, and each bar has a title; the script steps through operations by keyboard, shows the state before and
-after, and goes to the first bad one. The page is readable in light, in dark and on paper; every colour repeats a sign,
-a pattern or a word.
+after, and goes to the first bad one. The page is readable in light, in dark and on paper; every colour only repeats the
+meaning of a sign, a pattern or a word.
 """
 
 from collections.abc import Callable
@@ -22,7 +22,7 @@ from reports.picture.layout import BAR_HEIGHT, BarShape, Clock, lane_names, lay_
 from reports.rendering import render
 
 SIZE_MAX: Final = 1_000_000
-"""A page with fewer operations is tried while the page has at least this number of bytes."""
+"""If a page has at least this number of bytes, a page with fewer operations is rendered instead."""
 _BARS: Final = (200, 100, 50, 20)
 """Numbers of operations to try, until the page is small enough."""
 

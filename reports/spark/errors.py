@@ -14,11 +14,11 @@ from linearizability.history.errors import HistoryError, one_line
 
 
 class EngineUnavailableError(Exception):
-    """Spark cannot be used here; the message names what to install or what does not respond."""
+    """Reason for which Spark cannot be used here; the message names what to install or what does not respond."""
 
 
 class EngineFailedError(Exception):
-    """Spark failed during the work; its partial findings are not reported."""
+    """Failure of Spark during the work; its partial findings are not reported."""
 
 
 _CAUSES: Final = (

@@ -131,7 +131,7 @@ class _Copy:
 
 
 class Counts:
-    """The counts of the streams, and the streams."""
+    """Counts of rows by table, and the streams that update them, one for each table."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

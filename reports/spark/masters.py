@@ -1,6 +1,6 @@
-"""Spark masters by URL, and whether one responds.
+"""Parser of the URLs of Spark masters, and a check whether a master responds.
 
-A driver with a wrong address retries for a minute or more before it fails; a socket fails at once.
+The check opens a socket, which fails at once. A driver with a wrong address retries for a minute or more.
 """
 
 import contextlib

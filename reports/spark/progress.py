@@ -55,7 +55,7 @@ class Progress:
 
 
 Listener = Callable[[Progress], None]
-"""Called from a separate thread."""
+"""Function that receives the progress, in a separate thread."""
 
 
 class Watch:

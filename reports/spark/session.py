@@ -54,7 +54,9 @@ _CONNECT_RETRIES_MAX: Final = 5
 def spark_session(
     master: str | None = None, settings: Mapping[str, str] | None = None, log: Path | None = None
 ) -> Iterator["SparkSession"]:
-    """Yield a session on `master`; if it is None, the running one, or one on the configured master or `local[*]`.
+    """Yield a session on `master`. If that is None, yield the running one, else one on the configured master.
+
+    If no master is configured, it is `local[*]`.
 
     A session that already ran is left running; one of ours is stopped. `settings` are Spark's, by name. The JVM's
     output goes to `log`, if the file can be written, and an EngineFailedError of the caller then names that file.

@@ -21,7 +21,7 @@ _RESULTS: Final = pa.schema([pa.field("task", pa.int32()), pa.field("result", pa
 
 
 def tasks_on(spark: "SparkSession") -> Run:
-    """Return a `Run` on a session; it returns the results after all tasks are done."""
+    """Return a `Run` that executes tasks on a session. It yields the results after all tasks are done."""
 
     def run(tasks: Sequence[Task[Result]], /) -> Iterator[Result]:
         if len(tasks) <= 1:  # not worth a job: Spark would start two processes to plan it
@@ -59,7 +59,7 @@ def _source(tasks: Sequence[bytes]) -> "type[DataSource]":
             self._waiting = waiting
 
         def partitions(self) -> Sequence[InputPartition]:
-            # Spark serializes the reader into every Spark task. So it drops the list: each partition contains its task.
+            # Spark serializes the reader into every task. So the list is dropped: each partition contains its task.
             given = [InputPartition((number, task)) for number, task in enumerate(self._waiting)]
             self._waiting = ()
             return given

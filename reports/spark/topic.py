@@ -5,7 +5,7 @@ only the message's run, number, table and digest, and the document of a `run.jso
 messages and for two runs of one name. Run directories appear only after these checks. Executors need confluent-kafka,
 and the directory under the same path as the driver.
 
-It is a Python Data Source, because Spark's own Kafka source would pass the rows through the JVM and back.
+The reader is a Python Data Source, because Spark's own Kafka source would pass the rows through the JVM and back.
 """
 
 import hashlib
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 MESSAGES_PER_TASK: Final = 500
-"""Messages have at most a megabyte each."""
+"""The number of offsets in a task. A message has at most a megabyte."""
 _RESPONSE_TIMEOUT_S: Final = 15.0
 _SILENT: Final = logging.getLogger(f"{__name__}.silent")
 _SILENT.addHandler(logging.NullHandler())

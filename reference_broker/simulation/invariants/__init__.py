@@ -1,13 +1,13 @@
-"""Invariants of a simulated cluster, checked after every event: the safety half of a judgement.
+"""Invariants of a simulated cluster, checked after every event: the safety conditions.
 
     invariants = Invariants(cluster)         # from now on the scheduler's step raises `InvariantViolation`
     invariants.acknowledged("orders", 0, 17, crc=batch_crc)
     invariants.allow_loss(2)                 # node 2's disk was damaged
     ...
-    invariants.check_everything()            # once, at the end: checks that take too long after each event
-    reason = converged(cluster)              # the other half: liveness, within a bound set by the caller
+    invariants.check_everything()            # once, at the end: also checks that are too slow for every event
+    reason = converged(cluster)              # the liveness condition, within a time that the caller limits
 
-`watch` finds what an event has changed in its node; each other module checks one part of that, and lists its invariants
+`watch` finds the changes that an event made in a node. Each other module checks some of them, and lists its invariants
 in its docstring.
 """
 
@@ -63,7 +63,8 @@ class Invariants:
     """All invariants of a cluster, from now on.
 
     :ivar watch: reports changes to the invariants; other observers may subscribe too.
-    :ivar is_void: whether wiped or damaged disks have lost the quorum. The checks of the metadata have then stopped.
+    :ivar is_void: whether the quorum has violated an invariant after a disk had lost content. The checks of the
+        metadata have then stopped.
     """
 
     def __init__(self, cluster: SimulatedCluster) -> None:
@@ -129,7 +130,7 @@ class Invariants:
         return 0 if ledger is None else ledger.highest_start
 
     def allow_loss(self, node_id: int) -> None:
-        """Permit the loss of a node's records. Power cuts, and wipes of the whole disk, are detected without this."""
+        """Permit the loss of a node's records. Power cuts and wiped disks are detected without this call."""
         self.partitions.allow_loss(node_id)
 
     def allow_unclean_election(self, topic: str, partition: int) -> None:
@@ -149,7 +150,7 @@ class Invariants:
         self.groups.check_everything()
 
     def check_idle(self) -> None:
-        """Check everything, and that no request is pending after the clients are gone and the cluster is healthy."""
+        """Check everything, and that no request is pending. The clients must be gone, and the cluster healthy."""
         self.check_everything()
         for watched in self.watch.nodes.values():
             if watched.node is not None:

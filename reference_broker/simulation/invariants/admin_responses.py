@@ -86,8 +86,8 @@ def _compare_spread(image: MetadataImage, name: str, placed: Sequence[PartitionR
     """Compare the placement with that of `StripedReplicaPlacer`.
 
     Each partition is on as many racks as possible. Its first replica, the preferred leader, is on an unfenced broker.
-    If there is only one rack, a fenced broker has a replica only if all unfenced brokers have one, and the numbers of
-    partitions with each unfenced broker as preferred leader differ by at most one.
+    With only one rack, a fenced broker has a replica only if all unfenced brokers have one. Then also the numbers of
+    preferred leaders on the unfenced brokers differ by at most one.
     """
     usable = {broker.broker_id: broker for broker in image.brokers.values() if not broker.in_controlled_shutdown}
     alive = {broker_id for broker_id, broker in usable.items() if not broker.fenced}

@@ -28,7 +28,7 @@ from reference_broker.simulation.invariants.watch import Observer, Watched
 
 
 class AppliedMetadataInvariants(Observer):
-    """An observer of a watch."""
+    """Check of each broker that has applied the metadata."""
 
     def metadata_applied(self, watched: Watched) -> None:
         """Check the broker."""
@@ -38,7 +38,7 @@ class AppliedMetadataInvariants(Observer):
 def check_applied_metadata(watched: Watched) -> None:
     """Compare a broker with its metadata image.
 
-    :raises InvariantViolation: one of the table.
+    :raises InvariantViolation: an invariant of the table is violated.
     """
     node = watched.node
     if node is None or node.broker is None or not node.is_serving:

@@ -79,7 +79,7 @@ def _compare_leader_address(watched: Watched, channel: Channel) -> Iterator[Comp
 
 
 def _compare_follower(partition: Partition | None, channel: Channel, epoch: int) -> Comparison:
-    """Compare a request with the state of a follower. The text has no partition name, which is slow to format."""
+    """Compare a request with the state of a follower. The partition is not named, because formatting is slow."""
     if partition is None:
         return "a partition of this broker", None, True
     actual = partition.key, ReplicaRole.FOLLOWER, channel.node_id, epoch

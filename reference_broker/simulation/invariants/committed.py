@@ -15,14 +15,14 @@ from reference_broker.simulation.invariants.watch import Observer, Watched
 
 
 class CommittedInvariants(Observer):
-    """An observer of a watch, and of its controllers' decisions and responses."""
+    """Check of `committed-before-response` at each response of an active controller."""
 
     def __init__(self) -> None:
         self._ends: dict[int, dict[int, tuple[Request, int]]] = {}
         """By node and `id` of a request: the pending request, and the lowest end offset that its records may have."""
 
     def ended(self, watched: Watched) -> None:
-        """Forget the pending requests of a node that ended."""
+        """Remove the pending requests of a node that ended."""
         self._ends.pop(watched.node_id, None)
 
     def on_decision(self, watched: Watched, event: RequestDecided) -> None:

@@ -1,4 +1,4 @@
-"""Responses of an active controller agree with its metadata when it processes the request: `controller-response`.
+"""Agreement of the active controller's responses with its metadata: the invariant `controller-response`.
 
 The records and the response of each request are compared with the controller's image before and after the records. The
 expected values are computed here, without the controller's code. This module has the requests of brokers and
@@ -179,7 +179,7 @@ def _compare_alter_partition(decision: Decision) -> Iterator[Comparison]:
 
 
 class _Proposal:
-    """A proposal of an ISR, of any version of AlterPartition."""
+    """Proposed ISR of a partition, from any version of AlterPartition."""
 
     def __init__(self, proposal: Any) -> None:
         self.leader_epoch: int = proposal.leader_epoch

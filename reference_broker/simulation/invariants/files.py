@@ -1,4 +1,4 @@
-"""Files of a node: they agree with its state.
+"""Agreement of the files of a node with its state.
 
 | name              | what must hold                                                                                  |
 |-------------------|-------------------------------------------------------------------------------------------------|
@@ -29,7 +29,7 @@ _LOG_SUFFIXES: Final = (".log", ".index", ".timeindex", ".snapshot", "leader-epo
 
 
 class FilesInvariants(Observer):
-    """An observer of a watch."""
+    """Checks of the files of a node, after changes of its state and at its end."""
 
     def __init__(self) -> None:
         self._snapshots: dict[int, list[OffsetAndEpoch]] = {}

@@ -34,7 +34,7 @@ class GroupOffsetInvariants:
         """The batch of the last acknowledged commit, by group and partition."""
 
     def acknowledged(self, group: str, topic: str, partition: int, offset: int) -> None:
-        """Find the committed batch of an OffsetCommit whose response a client has received, and remember it."""
+        """Record the committed batch of an OffsetCommit after a client has received the response."""
         found = self._ledger(group)
         if found is None:
             raise InvariantViolation("group-offset-stays", f"{group} has committed {offset}, but no partition exists")
@@ -79,7 +79,7 @@ class GroupOffsetInvariants:
         return None
 
     def check_everything(self) -> None:
-        """Check all acknowledged commits and all coordinators, at the end and when the cluster is healthy again."""
+        """Check all acknowledged commits and all coordinators. Called when the cluster is healthy, and at the end."""
         for entry, batch in self._last.items():
             found = self._ledger(entry[0])
             assert found is not None

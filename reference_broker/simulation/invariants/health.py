@@ -28,7 +28,7 @@ _UNDER_WAY_MAX = 100
 
 
 class HealthInvariants(Observer):
-    """An observer of a watch."""
+    """Checks of the timeouts, pending requests and end of a node."""
 
     def metadata_advanced(self, watched: Watched, from_offset: int) -> None:
         """Check that a broker is ready only in state RUNNING."""

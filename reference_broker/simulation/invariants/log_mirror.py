@@ -56,7 +56,7 @@ class LogChange:
 
 
 class LogMirror:
-    """The content of the files of a log. `batches` are sorted by offset."""
+    """The batches in the files of one log, sorted by offset."""
 
     __slots__ = ("batches",)
 

@@ -136,7 +136,7 @@ class MetadataInvariants(Observer):
             self._apply_batches(data, to_offset)
 
     def _log_with(self, node: Node, offset: int) -> QuorumLog:
-        """Return a log with the committed record: the node's own, or one that agrees with the node's snapshot.
+        """Return a log with the committed record at an offset: the node's own, or one that agrees with its snapshot.
 
         Other logs may have uncommitted records at that offset. If two logs have a record of the same epoch at the same
         offset, they are equal up to that offset (Raft's log matching).
@@ -284,9 +284,9 @@ class MetadataInvariants(Observer):
     def _may_be_unclean(self, partition: PartitionRecord) -> bool:
         """Whether an unclean election is permitted.
 
-        If the topic has an override, it decides. Otherwise the election is permitted if the override of any broker
-        permits it, or else by the cluster default, or by the properties of the nodes if there is no cluster default.
-        Kafka uses only the configuration of the active controller among those of the brokers.
+        An override of the topic decides. Without one, the election is permitted if an override of any broker or the
+        cluster default permits it. Without a cluster default, the properties of the nodes apply. Kafka uses only the
+        overrides of the active controller, not those of all brokers.
         """
         image = self.image
         brokers = [image.overrides(ResourceType.BROKER, str(broker_id)) for broker_id in image.brokers]
@@ -308,7 +308,7 @@ class MetadataInvariants(Observer):
                 self._compare_key(watched, key, to_offset)
 
     def compare_all(self, watched: Watched) -> None:
-        """Compare a whole image with the expected one, and with the image that its snapshot gives when it is loaded."""
+        """Compare a node's whole image with the expected one, and with the image loaded from a snapshot of it."""
         assert watched.node is not None
         image, again = watched.node.metadata.image, MetadataImage()
         for record in image.records():

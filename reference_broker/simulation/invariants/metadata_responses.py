@@ -1,4 +1,4 @@
-"""Responses about the cluster agree with the metadata image of the broker that sends them: `metadata-response`.
+"""Agreement of responses about the cluster with the metadata image of their broker: `metadata-response`.
 
 Only fields that change with faults are compared. Requirements specify the rest of these responses for healthy clusters
 (`conformance/requirements/metadata.py`, `configs.py`).
@@ -67,11 +67,11 @@ class _VisibleCluster:
         self.alive = [broker_id for broker_id, (*_, broker) in self.reachable.items() if not broker.fenced]
 
     def addresses(self, nodes: Iterable[int]) -> list[tuple[int, str, int]]:
-        """Return the id, host and port of each of some reachable brokers."""
+        """Return id, host and port of each of these brokers, which must be reachable."""
         return [(node, *self.reachable[node][:2]) for node in nodes]
 
     def compare_controller(self, returned: int) -> Iterator[Comparison]:
-        """Check the controller id: that of this broker; if it is fenced, that of any unfenced one, or -1 if none is."""
+        """Check the controller id: an unfenced broker returns its own; a fenced one that of any unfenced one, or -1."""
         allowed = [self.node_id] if self.node_id in self.alive else self.alive or [_NO_NODE]
         yield f"controller_id among {allowed}", returned in allowed, True
 

@@ -4,7 +4,7 @@
 |------------------------|--------------------------------------------------------------------------------------------|
 | `batches-intact`       | the files contain what was written to them, and every checksum is correct                  |
 | `segments-fit-log`     | segments are in order, and there are no files of other segments. The last segment ends     |
-|                        | with its last batch; an earlier one ends there or later                                    |
+|                        | with its last batch; an earlier segment ends with its own last batch, or later             |
 | `snapshots-taken`      | each segment that was rolled above the log start offset since the log was opened has a     |
 |                        | snapshot of the producer state at its base offset                                          |
 | `index-fits-log`       | the entries are those of existing batches, in order; a lookup of an offset (some are       |
@@ -64,8 +64,8 @@ def check_log(name: object, log: UnifiedLog, mirror: LogMirror, wall_ms: int, *,
     """Check all derived state of a log.
 
     :param wall_ms: the wall-clock time of the node.
-    :param trusted_offset: segments that begin below it existed when the log was opened. Their indexes may be damaged,
-        because an index is verified only when it is used.
+    :param trusted_offset: segments that begin below this offset existed when the log was opened. Their indexes may be
+        damaged, because an index is verified only when it is used.
     """
     oracle = _Oracle(name, log)
     oracle.check_batches(mirror)
@@ -79,7 +79,7 @@ def check_log(name: object, log: UnifiedLog, mirror: LogMirror, wall_ms: int, *,
 
 
 def check_checkpoints(owner: object, disk: MemoryDisk) -> None:
-    """Check that the three checkpoint files can be read. Their offsets may precede a truncation or a power cut."""
+    """Check that the three checkpoint files can be read. Their offsets may be outdated."""
     for name in (RECOVERY_POINT_FILE, LOG_START_FILE, HIGH_WATERMARK_FILE):
         if disk.exists(name) and len(read_offsets(disk, name)) != bytes(disk.files[name]).count(b"\n") - 2:
             raise InvariantViolation("recovery-point", f"{owner}: {name} cannot be read")

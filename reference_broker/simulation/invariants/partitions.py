@@ -22,9 +22,9 @@
 | `acknowledged-is-committed` | records that were acknowledged with acks=all were below a leader's high watermark     |
 
 A power cut, a new disk or damage (`allow_loss`) may remove records from a disk. This is permitted, because the replica
-leaves the ISR when it restarts (KIP-841). If the replica is the only member of the ISR, it stays in the ISR: from its
-next election on, its log is the valid one, and other records may be lost, since Kafka promises no more without eligible
-leader replicas (KIP-966). After an unclean election, any record that was committed before may be lost.
+leaves the ISR when it restarts (KIP-841). If the replica is the only member of the ISR, it stays in the ISR. Once it is
+elected, its log is the valid one, and committed records that it lacks may be lost: Kafka prevents that only with
+eligible leader replicas (KIP-966). After an unclean election, any record that was committed before may be lost.
 """
 
 from bisect import bisect_right
@@ -344,7 +344,7 @@ class PartitionInvariants(Observer):
         return node is not None and (partition is None or node_id not in partition.replicas)
 
     def _commit(self, ledger: Ledger, replica: Replica) -> None:
-        """Add the records below the high watermark to the committed records. Known committed records must be equal."""
+        """Compare the log with the known committed records, and add its other records below the high watermark."""
         last, known = replica.log.before(replica.high_watermark), ledger.last_committed
         if last is None:
             return

@@ -3,7 +3,7 @@
 - The checkpoints beside the logs are current: high watermarks (`replica.high.watermark.checkpoint.interval.ms`),
   recovery points and log start offsets (`log.flush.offset.checkpoint.interval.ms`).
 - Each log has applied its retention (`log.retention.check.interval.ms`): the oldest segment is not below the log start
-  offset. Under the policy `delete`, if it is committed, it is within `retention.ms` and `retention.bytes`.
+  offset. Under the policy `delete`, a committed oldest segment is within `retention.ms` and `retention.bytes`.
 - No log keeps producers beyond `producer.id.expiration.ms` (`producer.id.expiration.check.interval.ms`).
 - The preferred leader leads if it is in the ISR and `auto.leader.rebalance.enable` is set
   (`leader.imbalance.check.interval.seconds`).
@@ -66,7 +66,7 @@ def _outdated_checkpoints(node: Node, broker: Broker) -> Iterator[str]:
 
 
 def _expired(partition: Partition, wall_ms: int) -> Iterator[str]:
-    """Describe why the oldest segment should have been deleted, by Kafka's topic configuration reference."""
+    """Describe why the oldest segment should have been deleted (Kafka's topic configuration reference)."""
     log, name = partition.log, f"{partition.topic}-{partition.index}"
     oldest, *younger = log.segments
     if younger and oldest.end_offset <= log.log_start_offset:

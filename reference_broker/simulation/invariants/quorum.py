@@ -91,7 +91,7 @@ class QuorumInvariants:
         self._logs.pop(node_id, None)
 
     def resumed(self, node_id: int, now_ms: int) -> None:
-        """Restart a resumed node's contact times: as in Kafka, fetches sent during its pause count when it resumes."""
+        """Restart the contact times of a resumed node. As in Kafka, fetches sent in its pause arrive afterwards."""
         if node_id in self._last_contact_ms:
             self._last_contact_ms[node_id] = {_BEGINNING: now_ms}
 
@@ -214,7 +214,7 @@ class QuorumInvariants:
     # Logs
 
     def _take_in(self, node_id: int, node: KafkaRaftClient) -> int:
-        """Follow a node's log, and return the number of new batches."""
+        """Read the changes of a node's log, and return the number of new batches."""
         mirror = self._logs.setdefault(node_id, LogMirror())
         added = mirror.follow(node.log.partition_log).added
         number = len(mirror.batches) - len(added)

@@ -1,4 +1,4 @@
-"""Responses of a quorum node agree with its state when it sends them: the invariant `quorum-response`.
+"""Agreement of a quorum node's responses with its state when it sends them: the invariant `quorum-response`.
 
 | request           | what must hold for the response                                                                 |
 |-------------------|-------------------------------------------------------------------------------------------------|
@@ -206,9 +206,9 @@ def _compare_fetch(watched: Watched, request: Any, response: Any) -> Iterator[Co
 
 
 def _divergence(quorum: KafkaRaftClient, fetch_offset: int, epoch: int) -> tuple[int, int] | None:
-    """Return the diverging epoch and its end offset for a follower's log with this end; None if it does not diverge.
+    """Return the diverging epoch and its end offset; None if the follower's log does not diverge.
 
-    The log of this node must begin at offset 0.
+    The follower's log ends at this offset and epoch. The log of this node must begin at offset 0.
     """
     log = quorum.log.partition_log
     starts = [*log.epochs.entries, (1 << 62, log.segments[-1].end_offset)]

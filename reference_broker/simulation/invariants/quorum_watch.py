@@ -30,7 +30,7 @@ from reference_broker.simulation.invariants.watch import Observer, Watch, Watche
 
 
 class QuorumWatch(Observer):
-    """An observer of a watch.
+    """Observer that passes the changes and requests of each node to `QuorumInvariants`.
 
     :param became_void: called at the first violation after a disk has lost content.
     :ivar with_lost_content: nodes whose disk has lost content.
@@ -46,7 +46,7 @@ class QuorumWatch(Observer):
         """By node: its log end and election state before the request that it is handling."""
 
     def subscribe(self, watch: Watch) -> None:
-        """Observe the requests of the quorum too. Nothing else changes a node while it handles a request."""
+        """Observe the requests that quorum nodes receive and handle, and the fetches that leaders record."""
         watch.subscribe(QuorumRequestReceived, self._received)
         watch.subscribe(QuorumRequestHandled, self._handled)
         watch.subscribe(QuorumFetchRecorded, self._progress.on_fetch)

@@ -1,4 +1,6 @@
-"""A metadata record changes what it states, and nothing else: the invariant `record-effect`.
+"""Effect of each metadata record on the image: the invariant `record-effect`.
+
+A record changes what it states, and nothing else:
 
 | record                            | metadata image after it                                                          |
 |-----------------------------------|----------------------------------------------------------------------------------|

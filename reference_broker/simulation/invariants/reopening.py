@@ -35,7 +35,7 @@ class ReopeningInvariants(Observer):
 
 
 def check_reopening(name: str, disk: SimulatedDisk | MemoryDisk, log: UnifiedLog) -> None:
-    """Open the log with each kind of damage, and compare.
+    """Open the log with each kind of damage, and compare it with the closed log.
 
     :raises InvariantViolation: `opens-as-closed`.
     """

@@ -1,4 +1,4 @@
-"""Requests agree with the state of the node that sends them: the invariant `request-matches-state`.
+"""Agreement of requests with the state of the node that sends them: the invariant `request-matches-state`.
 
 When a request is sent, each of its fields is compared with the state of the sender. The expected values are computed
 here, without the code that builds the message. This module has the requests between the nodes of the quorum, and
@@ -161,7 +161,7 @@ def _compare_fetch_snapshot(watched: Watched, channel: Channel, request: Any) ->
 
 
 def _fetches_under_way(quorum: KafkaRaftClient) -> int:
-    """Return the number of fetches in flight that this node has sent in its present state."""
+    """Return the number of fetches in flight that this node has sent in its current state."""
     return sum(
         isinstance(request, FetchRequest | FetchSnapshotRequest) for request in quorum.request_manager.inflight_requests
     )

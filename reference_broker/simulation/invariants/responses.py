@@ -1,4 +1,4 @@
-"""Responses about a partition agree with the state of the broker when it sends them.
+"""Agreement of responses about a partition with the state of the broker when it sends them.
 
 | name                | what must hold                                                                                |
 |---------------------|-----------------------------------------------------------------------------------------------|
@@ -50,7 +50,7 @@ _base_offset, _last_offset = attrgetter("base_offset"), attrgetter("last_offset"
 def check_response(watched: Watched, event: ResponseSent) -> None:
     """Check a response that a broker is about to send.
 
-    :raises InvariantViolation: one of the table.
+    :raises InvariantViolation: an invariant of the table is violated.
     """
     request, response = event.request, event.body
     if request.api_key not in _TOPICS or watched.node is None or watched.node.broker is None:

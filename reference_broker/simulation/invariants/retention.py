@@ -20,7 +20,7 @@ from reference_broker.simulation.invariants.watch import Before, Observer, Repli
 
 
 class RetentionInvariants(Observer):
-    """An observer of a watch."""
+    """Check of `kept-long-enough` after each deletion of segments."""
 
     def changed(self, watched: Watched, replica: Replica, before: Before) -> None:
         """Check deleted segments, except those that a truncation has removed."""

@@ -4,7 +4,7 @@
 |-----------------------|---------------------------------------------------------------------------------------------|
 | `laggard-leaves-isr`  | if a member of the ISR has not been caught up for `replica.lag.time.max.ms`, the leader     |
 |                       | proposes to remove it within half of that time, the period of its check. After each         |
-|                       | proposal of an ISR, the leader has this half again                                          |
+|                       | proposal of an ISR, this period begins again                                                |
 | `leaves-isr-lagging`  | a leader proposes to remove a follower from the ISR only if the follower lacks records and  |
 |                       | was not caught up within `replica.lag.time.max.ms`. When a leader epoch begins, all members |
 |                       | of the ISR count as caught up                                                               |
@@ -98,11 +98,11 @@ class TimelinessInvariants(Observer):
             self._unflushed_since_ms.setdefault(replica, self._cluster.scheduler.now_ms)
 
     def opened(self, watched: Watched, replica: Replica, log: LogChange) -> None:
-        """Forget a replica's unflushed records: its flush period begins again."""
+        """Discard a replica's unflushed records: its flush period begins again."""
         self._unflushed_since_ms.pop(replica, None)
 
     def gone(self, watched: Watched, replica: Replica) -> None:
-        """Forget a replica that was deleted."""
+        """Remove a replica that was deleted."""
         self._unflushed_since_ms.pop(replica, None)
         self._proposed_ms.pop(replica, None)
         self._shrinking.pop(replica, None)

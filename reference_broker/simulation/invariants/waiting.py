@@ -5,7 +5,7 @@
 | `fetch-waits`       | a node returns at most three empty Fetch responses to one connection within `max_wait_ms`     |
 | `stable-offsets`    | an OffsetFetch with `require_stable` returns offsets only after all commits that were in the  |
 |                     | log at its arrival are committed (KIP-447)                                                    |
-| `fetch-completes`   | after a change of a replica, no delayed request is left whose condition is met. A Fetch must  |
+| `fetch-completes`   | after a change of a replica, no request whose condition is met is still delayed. A Fetch must |
 |                     | complete if there are records to read (checked for `min_bytes` up to 1), or if the leader or  |
 |                     | its epoch has changed. A Produce must complete if the high watermark has reached the end of   |
 |                     | its records, or if the broker is no longer the leader                                         |
@@ -46,7 +46,7 @@ class _Pending:
 
 
 class WaitingInvariants(Observer):
-    """An observer of a watch, and of its responses."""
+    """Checks of requests that wait, and of their responses."""
 
     def __init__(self) -> None:
         self._empty: dict[Connection, list[int]] = {}

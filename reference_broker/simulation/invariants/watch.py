@@ -35,7 +35,7 @@ PartitionKey = tuple[UUID, int]
 EVENTS_AT_ONCE_MAX = 5_000
 """Limit on the events of one node in one virtual ms: many clients cause fewer events, a busy loop causes more."""
 ALL_AT_ONCE_MAX = 8
-"""Up to this number, all replicas of a node are checked after each event."""
+"""If a node has at most this number of replicas, all of them are checked after each event."""
 _IN_TURN = 2
 _AWAY_MS = 1_000
 _LOOK_AGAIN_MS = 1_000
@@ -149,7 +149,7 @@ class Watched:
     """Whether the broker was still applying the metadata to its replicas at the last check."""
     event_ms: int = -1
     resumed_ms: int = -1
-    """The time of the last event after a long interval without events, which a pause or a slow disk may cause."""
+    """The time of the event that ended the last long interval without events, such as a pause or a slow flush."""
     events_at_once: int = 0
     stopped_epoch: int | None = UNKNOWN_EPOCH
     """The broker epoch in the clean-shutdown file of the last run, -1 if there is none; None if a power cut may have

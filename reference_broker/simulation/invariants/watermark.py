@@ -93,7 +93,7 @@ def _required_in_sync(watched: Watched, partition: Partition) -> int:
 
 
 def _counts(member: int, partition: Partition, node: Node, monotonic_ms: int) -> bool:
-    """Whether a leader has to wait for a follower."""
+    """Whether the high watermark has to wait for a follower."""
     if member in partition.isr.maximal:
         return True
     follower = partition.followers[member]
