@@ -215,7 +215,7 @@ class _Case:
         return False
 
     def _violates(self, script: Trial) -> bool:
-        """Run a script alone, in a directory of its own; return whether its history has a violation."""
+        """Run a script alone, in a separate directory; return whether its history has a violation."""
         run_dir = self.context.history_dirs[self.target.name] / "again" / str(next(self._numbers))
         try:
             with HistoryRun(self.target, run_dir, self.context.seed) as run:
