@@ -14,11 +14,13 @@ broker decodes it, and is not sent if it
 - creates a topic with a valid name that is not one of `NEW_TOPICS`, so that the number of topics stays limited;
 - deletes the topics that the other requests name.
 
-Requests that are known to end a node of Apache Kafka are not sent to Apache Kafka either (`_KNOWN`, docs/findings.md).
-Otherwise the first of them would end the session, which would find nothing else.
+Requests that are known to end a node of Apache Kafka, or to occupy it for hours, are not sent to Apache Kafka either
+(`_KNOWN`, `_KNOWN_OF_ALL_APIS`, docs/findings.md). Otherwise the first of them would end the session, which would find
+nothing else.
 """
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 from uuid import UUID
@@ -33,8 +35,11 @@ PARTITIONS_MAX: Final = 32
 """Maximum number of partitions that CreateTopics creates, or that a topic has after CreatePartitions."""
 PARTITIONS_REJECTED: Final = 10_000
 """Number of partitions above which Kafka rejects a request (`ReplicationControlManager.MAX_PARTITIONS_PER_BATCH`)."""
+EQUAL_ELEMENTS_MAX: Final = 100
+"""Maximum number of equal elements of an array in a request to Apache Kafka."""
 EPOCHS_LEFT_MIN: Final = 1_000_000
 """Number of epochs that a request in the name of a voter must leave below the maximum."""
+_STRING_BYTES_MAX: Final = 2**15 - 1
 _INT32_MAX: Final = 2**31 - 1
 _LEGAL_NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _ENVELOPE: Final = 58
@@ -46,7 +51,8 @@ _NODE_NAMES: Final = ("broker_id", "voter_id", "controller_id")
 def is_permitted(frame: bytes, world: World) -> bool:
     """Whether a frame (without its size) may be sent. Frames that cannot be decoded are sent: they change nothing."""
     api_key = int.from_bytes(frame[:2], "big", signed=True)
-    rules = (*_RULES.get(api_key, ()), *_KNOWN.get(world.kind, {}).get(api_key, ()))
+    known = (*_KNOWN.get(world.kind, {}).get(api_key, ()), *_KNOWN_OF_ALL_APIS.get(world.kind, ()))
+    rules = (*_RULES.get(api_key, ()), *known)
     if not rules and api_key != _ENVELOPE:
         return True
     try:
@@ -124,6 +130,28 @@ def _names_a_partition(request: Mapping[str, Any], world: World) -> bool:
     return bool(request["topics"]) and bool(request["topics"][0]["partitions"])
 
 
+def _is_serializable(request: Mapping[str, Any], world: World) -> bool:
+    """Whether a response can repeat every string, after bytes that are not UTF-8 have become U+FFFD of three bytes."""
+    texts = (leaf for _, leaf in _leaves(request) if isinstance(leaf, str))
+    return all(len(text.encode("utf-8", "surrogatepass")) <= _STRING_BYTES_MAX for text in texts)
+
+
+def _repeats_few_elements(request: Mapping[str, Any], world: World) -> bool:
+    """Whether no array has an element too often: `ImplicitLinkedHashCollection` needs the cube of the number."""
+    return all(
+        len(array) <= EQUAL_ELEMENTS_MAX or max(Counter(map(repr, array)).values()) <= EQUAL_ELEMENTS_MAX
+        for array in _arrays(request)
+    )
+
+
+def _arrays(value: Any) -> Iterator[list[Any]]:
+    """Yield every array, nested ones included."""
+    if isinstance(value, list):
+        yield value
+    for inner in value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ():
+        yield from _arrays(inner)
+
+
 def _leaves(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
     """Yield every primitive value with the name of its field."""
     if isinstance(value, Mapping):
@@ -166,4 +194,8 @@ _RULES: Final[Mapping[int, tuple[Rule, ...]]] = {
 
 _KNOWN: Final[Mapping[str, Mapping[int, tuple[Rule, ...]]]] = {
     "apache-kafka": {59: (_names_a_partition,)},  # FetchSnapshot
+}
+
+_KNOWN_OF_ALL_APIS: Final[Mapping[str, tuple[Rule, ...]]] = {
+    "apache-kafka": (_is_serializable, _repeats_few_elements),
 }

@@ -35,3 +35,19 @@ def test_responses_that_differ_are_marked(program, target, differences):
     command = [sys.executable, f"examples/clients/{program}.py", target]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert (done.stdout.count("\n   ! "), done.returncode) == (differences, int(differences > 0)), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("target", "code"),
+    [
+        ("reference", 0),
+        pytest.param("apache-kafka:4.3.1", 1, marks=[pytest.mark.java, pytest.mark.nightly]),
+        pytest.param("apache-kafka:3.9.2", 1, marks=[pytest.mark.java, pytest.mark.nightly]),
+    ],
+)
+def test_requests_that_are_costly_to_parse(target, code):
+    command = [sys.executable, "examples/clients/parsed_requests.py", target]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == code, done.stderr
+    assert done.stdout.count(" times: a response after ") == 5
+    assert done.stdout.endswith("the broker ended\n" if code else "the broker runs\n")

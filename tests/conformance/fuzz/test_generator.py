@@ -30,6 +30,7 @@ WORLD = World(
     served={port: {key: (0, 20) for key, _ in known_apis()} for port in Port},
     directory_ids={node: uuid.UUID(int=2000 + node) for node in (1, 2, 3)},
 )
+KAFKA = dataclasses.replace(WORLD, kind="apache-kafka")
 OTHER = World(
     cluster_id="BBBBBBBBBBBBBBBBBBBBBB",
     nodes=(1, 2, 3),
@@ -192,7 +193,24 @@ def test_a_harmful_request_is_not_permitted(message):
 def test_requests_that_end_a_node_of_apache_kafka_are_not_permitted_there(topics):
     frame = frame_of(request("FetchSnapshot", 1, topics=topics))
     assert is_permitted(frame, WORLD)
-    assert not is_permitted(frame, dataclasses.replace(WORLD, kind="apache-kafka"))
+    assert not is_permitted(frame, KAFKA)
+
+
+def test_strings_that_apache_kafka_cannot_return_are_not_sent_to_it():
+    frames = [frame_of(request("DescribeGroups", 5, groups=["a" * size])) for size in (10_922, 10_923)]
+    frames = [frame.replace(b"a", b"\xff") for frame in frames]  # decoded as U+FFFD, of three bytes
+    assert all(is_permitted(frame, WORLD) for frame in frames)
+    assert [is_permitted(frame, KAFKA) for frame in frames] == [True, False]
+
+
+def test_arrays_that_occupy_apache_kafka_are_not_sent_to_it():
+    topics = [
+        {"name": "a", "partitions": [{"partition": number % 2} for number in range(count)]} for count in (200, 201)
+    ]
+    frames = [frame_of(request("OffsetForLeaderEpoch", 4, topics=[topic])) for topic in topics]
+    frames += [frame_of(request("DescribeGroups", 5, groups=[str(number) for number in range(1_000)]))]
+    assert all(is_permitted(frame, WORLD) for frame in frames)
+    assert [is_permitted(frame, KAFKA) for frame in frames] == [True, False, True]
 
 
 def test_generated_requests_are_permitted():
