@@ -10,7 +10,6 @@ Exits with 1 if a response to 1 took more than `SLOW_S`, or if the broker ended.
 """
 
 import argparse
-import socket
 import sys
 import time
 
@@ -18,8 +17,12 @@ from kafkatrial.suite import activate
 
 activate()
 
+from fixtures.clients import requests  # noqa: E402
+from fixtures.clients.messages import ApiKey, request_schema  # noqa: E402
+from fixtures.clients.raw import ConnectionClosed, RawClient, ResponseTimeout, encode_request  # noqa: E402
 from fixtures.targets.catalogue import parse_target  # noqa: E402
 from fixtures.targets.cluster import Cluster  # noqa: E402
+from fixtures.targets.target import Node  # noqa: E402
 
 COUNTS = (50, 100, 200, 400, 800)
 NAME_BYTES = 10_923
@@ -28,34 +31,31 @@ SLOW_S = 1.0
 RESPONSE_TIMEOUT_S = 120.0
 """Longer than the 60 s after which a broker stops waiting for the controller."""
 END_TIMEOUT_S = 10.0
-_CREATE_TOPICS, _VERSION = 19, 7
-
-
-def varint(number: int) -> bytes:
-    """Return an unsigned varint."""
-    low, rest = number & 0x7F, number >> 7
-    return bytes([low | 0x80]) + varint(rest) if rest else bytes([low])
+_SCHEMA = request_schema(ApiKey.CREATE_TOPICS, 7)
 
 
 def create_topics(name: bytes, count: int) -> bytes:
     """Return the frame of a CreateTopics request that names one topic `count` times, to be validated only."""
-    topic = varint(len(name) + 1) + name + b"\0\0\0\1" + b"\0\1" + b"\1" + b"\1" + b"\0"
-    header = _CREATE_TOPICS.to_bytes(2, "big") + _VERSION.to_bytes(2, "big") + b"\0\0\0\1" + b"\0\1x" + b"\0"
-    frame = header + varint(count + 1) + topic * count + (5_000).to_bytes(4, "big") + b"\1" + b"\0"
+    text = "a" * len(name)  # kio encodes nothing that is not UTF-8, so the name is inserted afterwards
+    topics = requests.create_topic(
+        _SCHEMA, text, partitions=1, replication_factor=1, properties={}, timeout_ms=5_000
+    ).topics
+    message = _SCHEMA.CreateTopicsRequest(topics=topics * count, validate_only=True)
+    frame = encode_request(message, 1, None).replace(text.encode(), name)
     return len(frame).to_bytes(4, "big") + frame
 
 
-def response_to(address: tuple[str, int], frame: bytes) -> tuple[str, float]:
+def response_to(node: Node, frame: bytes) -> tuple[str, float]:
     """Send a frame on a new connection; return how the broker responded, and the time in seconds."""
     began_s = time.monotonic()
-    with socket.create_connection(address) as connection:
-        connection.settimeout(RESPONSE_TIMEOUT_S)
-        connection.sendall(frame)
+    with RawClient(node.host, node.port, timeout_s=RESPONSE_TIMEOUT_S) as client:
+        client.send_bytes(frame)
         try:
-            found = "a response" if connection.recv(1) else "a closed connection"
-        except TimeoutError:
+            client.receive_frame()
+            found = "a response"
+        except ResponseTimeout:
             found = "nothing"
-        except ConnectionError:
+        except ConnectionClosed:
             found = "a closed connection"
     return found, time.monotonic() - began_s
 
@@ -77,12 +77,12 @@ def main() -> int:
     slowest_s = 0.0
     with parse_target(parser.parse_args().target, 1, mesh=False) as cluster:
         assert isinstance(cluster, Cluster)
-        address = (cluster.nodes[0].host, cluster.nodes[0].port)
+        (node,) = cluster.nodes
         for count in COUNTS:
-            found, took_s = response_to(address, create_topics(b"a", count))
+            found, took_s = response_to(node, create_topics(b"a", count))
             slowest_s = max(slowest_s, took_s)
             print(f"one topic, {count} times: {found} after {took_s:.2f} s", flush=True)
-        found, took_s = response_to(address, create_topics(b"\xff" * NAME_BYTES, 1))
+        found, took_s = response_to(node, create_topics(b"\xff" * NAME_BYTES, 1))
         ended = ends(cluster)
         state = "ended" if ended else "runs"
         print(f"a name of {NAME_BYTES} bytes 0xff: {found} after {took_s:.2f} s; the broker {state}")
