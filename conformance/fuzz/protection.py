@@ -146,10 +146,13 @@ def _repeats_few_elements(request: Mapping[str, Any], world: World) -> bool:
 
 def _arrays(value: Any) -> Iterator[list[Any]]:
     """Yield every array, nested ones included."""
-    if isinstance(value, list):
+    if isinstance(value, Mapping):
+        for inner in value.values():
+            yield from _arrays(inner)
+    elif isinstance(value, list):
         yield value
-    for inner in value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ():
-        yield from _arrays(inner)
+        for inner in value:
+            yield from _arrays(inner)
 
 
 def _leaves(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
