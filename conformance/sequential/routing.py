@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final, TypeVar
 
-from conformance.sequential import requests, waiting
+from conformance.sequential import requests, timeouts
 from conformance.sequential.connections import Connections, version_for
 from conformance.sequential.layout import build
 from conformance.sequential.response import Response
@@ -111,11 +111,11 @@ class Routing:
         if isinstance(step, CreateTopic) and step.topic in self._deleted:
             not_ready |= {"TOPIC_ALREADY_EXISTS"}
             self._deleted.discard(step.topic)
-        deadline = self._transport.monotonic() + waiting.READY_TIMEOUT_S
+        deadline = self._transport.monotonic() + timeouts.READY_TIMEOUT_S
         while not_ready & _errors(response := self.request(step)) and self._transport.monotonic() < deadline:
             if _NOT_CONTROLLER in _errors(response):
                 self._connections.find_controller()
-            self._transport.sleep(waiting.RETRY_DELAY_S)
+            self._transport.sleep(timeouts.RETRY_DELAY_S)
         return response
 
     def message(self, step: Step, client: RawClient) -> Any:
@@ -147,7 +147,7 @@ class Routing:
         """
         if group not in self._coordinators and not self._until_ready(partial(self._find_coordinator, group)):
             if group not in self._rejecting:
-                raise NotReady(f"no coordinator of a group for {waiting.READY_TIMEOUT_S:g} s")
+                raise NotReady(f"no coordinator of a group for {timeouts.READY_TIMEOUT_S:g} s")
             self._coordinators[group] = self._rejecting[group]
         return self._coordinators[group]
 
@@ -167,7 +167,7 @@ class Routing:
         """Return the coordinator of a transactional id. It may still be loading; then later requests are repeated."""
         found = self._until_ready(partial(self._coordinator_of, transactional_id, key_type=1))
         if found is None:
-            raise NotReady(f"no coordinator of a transactional id for {waiting.READY_TIMEOUT_S:g} s")
+            raise NotReady(f"no coordinator of a transactional id for {timeouts.READY_TIMEOUT_S:g} s")
         return int(found.node_id)
 
     def _coordinator_of(self, name: str, key_type: int) -> Any | None:
@@ -269,7 +269,11 @@ class Routing:
         return True
 
     def _until_ready(self, condition: Callable[[], _Condition]) -> _Condition:
-        return waiting.wait_until_ready(self._transport, condition)
+        """Wait until the condition returns a true value, and return it; on timeout, return the last (false) value."""
+        deadline = self._transport.monotonic() + timeouts.READY_TIMEOUT_S
+        while not (found := condition()) and self._transport.monotonic() <= deadline:
+            self._transport.sleep(timeouts.RETRY_DELAY_S)
+        return found
 
 
 def _errors(response: Response) -> frozenset[object]:

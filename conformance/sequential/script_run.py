@@ -15,7 +15,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Final
 
-from conformance.sequential import admin_responses, waiting
+from conformance.sequential import admin_responses, timeouts
 from conformance.sequential.connections import Connections, TargetDown
 from conformance.sequential.expectation import Expectation, Satisfies, mismatches
 from conformance.sequential.frames import request_unknown_version, request_with_unknown_tags
@@ -71,7 +71,7 @@ class ScriptRun:
         self._transport = connections.transport
         self._symbols = ScriptSymbols(unique, connections.nodes)
         self._routing = Routing(connections, self._symbols)
-        self._effect_timeout_s = waiting.EFFECT_TIMEOUT_S
+        self._effect_timeout_s = timeouts.EFFECT_TIMEOUT_S
         self.steps_begun = 0
 
     @property
@@ -91,12 +91,12 @@ class ScriptRun:
         try:
             return self._execute(step, expectation)
         except ConnectionClosed as error:
-            if not self._connections.live(waiting.READY_TIMEOUT_S):
+            if not self._connections.live(timeouts.READY_TIMEOUT_S):
                 raise TargetDown(str(error)) from error
             return CLOSED
         except ResponseTimeout as error:
             self._connections.close()
-            if not self._connections.live(waiting.READY_TIMEOUT_S):
+            if not self._connections.live(timeouts.READY_TIMEOUT_S):
                 raise TargetDown(f"{error}, nor on a new connection: it hangs, or is paused") from error
             return SILENT
         except MalformedResponse as error:
@@ -164,7 +164,7 @@ class ScriptRun:
         if isinstance(step, CreateTopic) and not step.validate_only:
             count = len(step.assignments) or max(step.partitions, 1)
             if not self._routing.await_leaders(step.topic, count):
-                return {**response, NO_LEADER: f"for {waiting.READY_TIMEOUT_S:g} s"}
+                return {**response, NO_LEADER: f"for {timeouts.READY_TIMEOUT_S:g} s"}
         if isinstance(step, DeleteTopic):
             self._routing.await_deleted(step.topic)
         if isinstance(step, DeleteTopicById) and (name := self._symbols.topic_name(step.topic_id)):
@@ -219,10 +219,10 @@ class ScriptRun:
     def _send_bytes(self, step: RawBytes) -> Response:
         with self._connections.fresh_client() as client:
             client.send_bytes(step.data)
-            closed = client.wait_closed(waiting.CLOSE_TIMEOUT_S)
+            closed = client.wait_closed(timeouts.CLOSE_TIMEOUT_S)
         if closed:
-            self._transport.sleep(waiting.CRASH_S)
-        if not self._connections.live(waiting.READY_TIMEOUT_S):
+            self._transport.sleep(timeouts.CRASH_S)
+        if not self._connections.live(timeouts.READY_TIMEOUT_S):
             raise TargetDown(f"no response on a new connection after {step.data[:_SHOWN_BYTES_MAX]!r}")
         return {"connection": "closed" if closed else "open", "broker": "alive"}
 
@@ -232,8 +232,8 @@ class ScriptRun:
         self._connections.memory_growth_bytes()
         with self._connections.fresh_client() as client, suppress(RawClientError):
             client.send_bytes(step.data)
-            client.wait_closed(waiting.BROKEN_TIMEOUT_S)
-        if not self._connections.live(waiting.READY_TIMEOUT_S):
+            client.wait_closed(timeouts.BROKEN_TIMEOUT_S)
+        if not self._connections.live(timeouts.READY_TIMEOUT_S):
             raise TargetDown(f"no response on a new connection after {step.title}")
         others = "served" if self._serves_others() else "closed or silent"
         grown = self._connections.memory_growth_bytes()
@@ -243,7 +243,7 @@ class ScriptRun:
     def _kill_and_restart(self, step: KillAndRestart) -> Response:
         """Kill a broker and start it again; wait until every known partition has a leader that serves."""
         self._connections.kill_and_restart(self._symbols.broker(step.broker))
-        if not self._connections.live(waiting.READY_TIMEOUT_S):
+        if not self._connections.live(timeouts.READY_TIMEOUT_S):
             raise TargetDown("no response after a broker was killed and started again")
         return {"serves": self._routing.await_restarted()}
 
@@ -269,7 +269,7 @@ class ScriptRun:
             if self._transport.monotonic() > deadline:
                 self._effect_timeout_s = 0.0
                 break
-            self._transport.sleep(waiting.RETRY_DELAY_S)
+            self._transport.sleep(timeouts.RETRY_DELAY_S)
         return response
 
     def _await_topic(self, step: AwaitTopic, expectation: Expectation) -> Response:

@@ -6,7 +6,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from conformance.sequential import waiting
+from conformance.sequential import timeouts
 from conformance.sequential.connections import Connections, TargetDown
 from conformance.sequential.model import expected
 from conformance.sequential.model.groups import METADATA_LENGTH_MAX
@@ -15,9 +15,7 @@ from conformance.sequential.response import Response
 from conformance.sequential.script_run import ScriptRun
 from conformance.sequential.steps import AfterCleanup, OffsetCommit, Script
 from fixtures.clients.broker_defaults import broker_settings, settings_to_pin
-from fixtures.clients.raw import (
-    UnsupportedApi,
-)
+from fixtures.clients.raw import UnsupportedApi
 from fixtures.targets.target import ExistingCluster, Target
 
 CLEANUP_PERIOD_MAX_MS: Final = 2_000
@@ -97,7 +95,7 @@ class Session:
             node = self._connections.nodes[0].id
             settings = broker_settings(self._connections.client(), node, (name, _FIRST_CHECK))
             found, described_ms = settings.get(name), settings.get(_FIRST_CHECK) or ""
-            first_check_ms = int(described_ms) if described_ms.isdecimal() else waiting.FIRST_CHECK_MS
+            first_check_ms = int(described_ms) if described_ms.isdecimal() else timeouts.FIRST_CHECK_MS
             self._checks_logs_from_s = self._opened_s + first_check_ms / 1000
             if found is None or not found.isdecimal():
                 raise UnsupportedApi(f"the broker does not offer this cleanup: it does not describe {name}")

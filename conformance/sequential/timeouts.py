@@ -1,9 +1,6 @@
-"""Timeouts of the execution of scripts, and the wait for a condition by the clock of a transport."""
+"""Timeouts of the execution of scripts."""
 
-from collections.abc import Callable
-from typing import Final, TypeVar
-
-from fixtures.clients.transport import Transport
+from typing import Final
 
 READY_TIMEOUT_S: Final = 15.0
 """Timeout for a topic to have a leader, a group to have a coordinator, a broker to accept connections again."""
@@ -18,12 +15,3 @@ CRASH_S: Final = 0.2
 BROKEN_TIMEOUT_S: Final = 0.02
 """Time to wait for the end of the connection after a broken request."""
 RETRY_DELAY_S: Final = 0.02
-_Condition = TypeVar("_Condition")
-
-
-def wait_until_ready(transport: Transport, condition: Callable[[], _Condition]) -> _Condition:
-    """Wait until the condition returns a true value, and return it; on timeout, return the last (false) value."""
-    deadline = transport.monotonic() + READY_TIMEOUT_S
-    while not (found := condition()) and transport.monotonic() <= deadline:
-        transport.sleep(RETRY_DELAY_S)
-    return found

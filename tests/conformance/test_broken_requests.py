@@ -9,7 +9,7 @@ import pytest
 from conformance.check_context import CheckContext
 from conformance.liveness import responds
 from conformance.registry import REQUIREMENTS
-from conformance.sequential import waiting
+from conformance.sequential import timeouts
 from fixtures.targets.cluster import Cluster
 from fixtures.targets.reference import Reference
 from linearizability.judgement import Verdict
@@ -26,7 +26,7 @@ def revive(target):
 
 @pytest.mark.slow
 def test_the_request_that_ends_a_broker_is_reported_alone(tmp_path, monkeypatch):
-    monkeypatch.setattr(waiting, "READY_TIMEOUT_S", 2.0)  # for a node that will not respond
+    monkeypatch.setattr(timeouts, "READY_TIMEOUT_S", 2.0)  # for a node that will not respond
     recipe = Reference(program=("tests.conformance.fuzz.broken_broker", "node-ended"))
     with Cluster(recipe, 1, work_dir=tmp_path / "cluster", mesh=False) as target:
         context = CheckContext(

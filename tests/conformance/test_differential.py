@@ -139,7 +139,7 @@ class GoesDown:
 
 
 def test_a_broker_that_goes_down_is_the_cause_of_the_step_that_does_it(broker, monkeypatch):
-    monkeypatch.setattr("conformance.sequential.waiting.READY_TIMEOUT_S", 0.2)
+    monkeypatch.setattr("conformance.sequential.timeouts.READY_TIMEOUT_S", 0.2)
     target = GoesDown(broker)
     try:
         check = sequential(script(CreateTopic(), produces(acks=st.just(-1)), Fetch()), judges("error", of=Fetch))

@@ -13,7 +13,7 @@ from conformance.concurrent import requirements as concurrent_requirements
 from conformance.engine import seed_of
 from conformance.registry import REQUIREMENTS
 from conformance.requirements.requirement import Requirement
-from conformance.sequential import waiting
+from conformance.sequential import timeouts
 from fixtures.clients.messages import api_name
 from fixtures.targets import bootstrap
 from fixtures.targets.catalogue import parse_target
@@ -49,8 +49,8 @@ def target(requirement, request):
 
 @pytest.mark.parametrize("requirement", SEQUENTIAL, ids=lambda each: each.id)
 def test_a_tampering_is_a_violation(requirement, target, tmp_path, monkeypatch):
-    monkeypatch.setattr(waiting, "FIRST_CHECK_MS", 0)  # the reference broker does not wait for its first check
-    monkeypatch.setattr(waiting, "EFFECT_TIMEOUT_S", 0.5)  # a tampering may prevent an effect
+    monkeypatch.setattr(timeouts, "FIRST_CHECK_MS", 0)  # the reference broker does not wait for its first check
+    monkeypatch.setattr(timeouts, "EFFECT_TIMEOUT_S", 0.5)  # a tampering may prevent an effect
     planted = TAMPERINGS[requirement.id]
     with TamperingProxy(target, planted.tampering, planted.frame_defects) as proxy:
         finding = check(requirement, proxy, tmp_path)
@@ -65,8 +65,8 @@ def test_a_tampering_is_a_violation(requirement, target, tmp_path, monkeypatch):
 @pytest.mark.parametrize("requirement", [each for each in SEQUENTIAL if not each.family], ids=lambda each: each.id)
 def test_a_tampering_behind_the_mesh_of_an_existing_cluster_is_a_violation(requirement, target, tmp_path, monkeypatch):
     """The mesh forwards everything that it need not change, valid or not, so it hides no violation."""
-    monkeypatch.setattr(waiting, "FIRST_CHECK_MS", 0)  # the reference broker does not wait for its first check
-    monkeypatch.setattr(waiting, "EFFECT_TIMEOUT_S", 0.5)
+    monkeypatch.setattr(timeouts, "FIRST_CHECK_MS", 0)  # the reference broker does not wait for its first check
+    monkeypatch.setattr(timeouts, "EFFECT_TIMEOUT_S", 0.5)
     monkeypatch.setattr(bootstrap, "await_ready", lambda *_: None)  # a tampering may prevent that the target gets ready
     planted = TAMPERINGS[requirement.id]
     with (

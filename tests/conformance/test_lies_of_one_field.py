@@ -11,7 +11,7 @@ import pytest
 from kio.schema.metadata.v12.request import MetadataRequest
 
 from conformance.registry import REQUIREMENTS
-from conformance.sequential import waiting
+from conformance.sequential import timeouts
 from linearizability.judgement import Verdict
 from tests.conformance.tampering_proxy import Tampering, TamperingProxy, altered, altered_responses, api
 from tests.conformance.tamperings import records_altered
@@ -181,9 +181,9 @@ LIES = {
 
 @pytest.mark.parametrize("lie", LIES.values(), ids=LIES.keys())
 def test_a_lie_of_one_field_is_a_violation_that_names_it(lie, request, tmp_path, monkeypatch):
-    monkeypatch.setattr(waiting, "EFFECT_TIMEOUT_S", 0.5)
-    monkeypatch.setattr(waiting, "FIRST_CHECK_MS", 0)  # the reference broker does not wait for its first check
-    monkeypatch.setattr(waiting, "READY_TIMEOUT_S", 3.0)
+    monkeypatch.setattr(timeouts, "EFFECT_TIMEOUT_S", 0.5)
+    monkeypatch.setattr(timeouts, "FIRST_CHECK_MS", 0)  # the reference broker does not wait for its first check
+    monkeypatch.setattr(timeouts, "READY_TIMEOUT_S", 3.0)
     (requirement,) = (each for each in REQUIREMENTS if each.id == lie.requirement)
     target = request.getfixturevalue(BROKERS[requirement.nodes_min])
     with TamperingProxy(target, lie.tampering) as proxy:

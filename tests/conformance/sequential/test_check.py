@@ -14,7 +14,7 @@ from kio.schema.errors import ErrorCode
 
 from conformance.check_context import CheckContext
 from conformance.liveness import responds
-from conformance.sequential import connections, waiting
+from conformance.sequential import connections, timeouts
 from conformance.sequential.check import judges, sequential
 from conformance.sequential.connections import TargetDown
 from conformance.sequential.judging import Rank, judge
@@ -513,7 +513,7 @@ def paused():
 
 def test_a_paused_broker_is_unknown(paused, monkeypatch):
     monkeypatch.setattr(connections, "RESPONSE_TIMEOUT_S", 0.1)
-    monkeypatch.setattr(waiting, "READY_TIMEOUT_S", 0.1)
+    monkeypatch.setattr(timeouts, "READY_TIMEOUT_S", 0.1)
     for requests in (READ_BACK, sequential(script(RawBytes(b"\xff" * 4)), judges("connection", of=RawBytes))):
         finding = check(requests, [paused], revive=lambda target: False)["paused"]
         assert finding.verdict is Verdict.UNKNOWN

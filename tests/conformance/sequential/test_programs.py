@@ -115,7 +115,7 @@ def test_a_program_whose_script_ends_the_broker_exits_with_1(broker, monkeypatch
 
     proxy = TamperingProxy(broker, ends).__enter__()
     monkeypatch.setattr(program_module, "target_of_program", lambda *_, **__: nullcontext(proxy))
-    monkeypatch.setattr("conformance.sequential.waiting.READY_TIMEOUT_S", 1.0)
+    monkeypatch.setattr("conformance.sequential.timeouts.READY_TIMEOUT_S", 1.0)
     monkeypatch.setattr(sys, "argv", ["repro.py"])
     with pytest.raises(SystemExit) as ended:
         program_module.show(SCRIPT, requirement="a/b", target="reference", nodes=1)

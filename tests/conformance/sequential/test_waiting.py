@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from kio.schema.errors import ErrorCode
 
-from conformance.sequential import waiting
+from conformance.sequential import timeouts
 from conformance.sequential.judging import kind_of
 from conformance.sequential.session import Session
 from conformance.sequential.steps import (
@@ -71,7 +71,7 @@ def test_a_late_effect_is_awaited(broker):
 
 
 def test_an_absent_effect_is_awaited_once_and_the_last_response_returned(broker, monkeypatch):
-    monkeypatch.setattr(waiting, "EFFECT_TIMEOUT_S", 0.1)
+    monkeypatch.setattr(timeouts, "EFFECT_TIMEOUT_S", 0.1)
     late = Late(responses=1_000_000)
     with TamperingProxy(broker, late) as proxy:
         responses = run(proxy, CreateTopic(), COMPACT, Eventually(SETTING))
@@ -105,7 +105,7 @@ def test_the_creation_of_a_deleted_topic_is_repeated_while_the_topic_exists(brok
 
 def test_retention_is_awaited_from_the_first_check_of_a_broker_that_has_just_started(broker, monkeypatch):
     """The broker does not describe the time of its first check, as Kafka before 3.8. The effect is late."""
-    monkeypatch.setattr(waiting, "EFFECT_TIMEOUT_S", 0.0)
+    monkeypatch.setattr(timeouts, "EFFECT_TIMEOUT_S", 0.0)
     late = Late(responses=10)
 
     def tamper(request, forward):
@@ -135,7 +135,7 @@ def test_requests_follow_an_awaited_leader(cluster):
 
 def test_different_metadata_is_reported_as_disagreement(cluster, monkeypatch):
     """Each of three connections receives another leader epoch."""
-    monkeypatch.setattr(waiting, "EFFECT_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(timeouts, "EFFECT_TIMEOUT_S", 0.2)
     altered_responses = []
 
     def tamper(request, forward):
