@@ -5,6 +5,7 @@ listener). It also has the ids of the cluster, which a replay replaces in the fr
 """
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from enum import StrEnum
@@ -49,8 +50,12 @@ class Observed:
 
     @property
     def signature(self) -> tuple[Symptom, str]:
-        """Key by which repeated symptoms are recognised: the symptom, and for a traceback also its text."""
-        return self.symptom, self.text if self.symptom is Symptom.TRACEBACK else ""
+        """Key by which repeated symptoms are recognised: the symptom, and its error without numbers, such as node ids.
+
+        Other symptoms have no error, so that each of them is reported once.
+        """
+        has_error = self.symptom in {Symptom.TRACEBACK, Symptom.NODE_ENDED}
+        return self.symptom, re.sub(r"\d+", "0", self.text) if has_error else ""
 
 
 @dataclass(frozen=True, slots=True)

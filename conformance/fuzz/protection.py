@@ -130,6 +130,12 @@ def _names_a_partition(request: Mapping[str, Any], world: World) -> bool:
     return bool(request["topics"]) and bool(request["topics"][0]["partitions"])
 
 
+def _names_listeners(request: Mapping[str, Any], world: World) -> bool:
+    """Whether each listener has a name, without which `raft.Endpoints` throws in the raft IO thread."""
+    endpoints = request.get("listeners", ()) or request.get("leader_endpoints", ())
+    return all(endpoint["name"].strip() for endpoint in endpoints)
+
+
 def _is_serializable(request: Mapping[str, Any], world: World) -> bool:
     """Whether a response can repeat every string, after bytes that are not UTF-8 have become U+FFFD of three bytes."""
     texts = (leaf for _, leaf in _leaves(request) if isinstance(leaf, str))
@@ -196,7 +202,12 @@ _RULES: Final[Mapping[int, tuple[Rule, ...]]] = {
 }
 
 _KNOWN: Final[Mapping[str, Mapping[int, tuple[Rule, ...]]]] = {
-    "apache-kafka": {59: (_names_a_partition,)},  # FetchSnapshot
+    "apache-kafka": {
+        53: (_names_listeners,),  # BeginQuorumEpoch
+        59: (_names_a_partition,),  # FetchSnapshot
+        80: (_names_listeners,),  # AddRaftVoter
+        82: (_names_listeners,),  # UpdateRaftVoter
+    }
 }
 
 _KNOWN_OF_ALL_APIS: Final[Mapping[str, tuple[Rule, ...]]] = {

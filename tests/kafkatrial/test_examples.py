@@ -1,10 +1,13 @@
-"""Programs under `examples/clients`, started as documented."""
+"""Programs under `examples/clients` and findings under `examples/fuzz`, started as documented."""
 
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+
+from kafkatrial.exit_codes import ExitCode
 
 _TARGETS = ["reference", pytest.param("apache-kafka:4.3.1", marks=pytest.mark.java)]
 
@@ -51,3 +54,18 @@ def test_requests_that_are_costly_to_parse(target, code):
     assert done.returncode == code, done.stderr
     assert done.stdout.count(" times: a response after ") == 5
     assert done.stdout.endswith("the broker ended\n" if code else "the broker runs\n")
+
+
+@pytest.mark.parametrize("file", sorted(Path("examples/fuzz").iterdir()), ids=lambda file: file.stem)
+@pytest.mark.parametrize(
+    ("target", "code"),
+    [
+        ("reference", ExitCode.OK),
+        pytest.param("apache-kafka:4.3.1", ExitCode.VIOLATION, marks=[pytest.mark.java, pytest.mark.nightly]),
+        pytest.param("apache-kafka:3.9.2", ExitCode.VIOLATION, marks=[pytest.mark.java, pytest.mark.nightly]),
+    ],
+)
+def test_requests_that_end_a_node_of_apache_kafka(file, target, code):
+    command = [sys.executable, "-m", "kafkatrial", "fuzz", "--replay", file, "--target", target]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == code, done.stderr

@@ -189,11 +189,25 @@ def test_a_harmful_request_is_not_permitted(message):
     assert not is_permitted(frame_of(request("Envelope", 0, request_data=frame)), WORLD)
 
 
-@pytest.mark.parametrize("topics", [[], [{"partitions": []}]])
-def test_requests_that_end_a_node_of_apache_kafka_are_not_permitted_there(topics):
-    frame = frame_of(request("FetchSnapshot", 1, topics=topics))
+@pytest.mark.parametrize(
+    "message",
+    [
+        request("FetchSnapshot", 1, topics=[]),
+        request("FetchSnapshot", 1, topics=[{"partitions": []}]),
+        request("AddRaftVoter", 0, listeners=[{"name": "CONTROLLER"}, {"name": ""}]),
+        request("UpdateRaftVoter", 0, listeners=[{"name": " "}]),
+        request("BeginQuorumEpoch", 1, leader_endpoints=[{"name": ""}]),
+    ],
+    ids=lambda each: type(each).__name__,
+)
+def test_requests_that_end_a_node_of_apache_kafka_are_not_permitted_there(message):
+    frame = frame_of(message)
     assert is_permitted(frame, WORLD)
     assert not is_permitted(frame, KAFKA)
+
+
+def test_a_voter_with_named_listeners_is_sent_to_apache_kafka():
+    assert is_permitted(frame_of(request("AddRaftVoter", 0, listeners=[{"name": "CONTROLLER"}])), KAFKA)
 
 
 def test_strings_that_apache_kafka_cannot_return_are_not_sent_to_it():
