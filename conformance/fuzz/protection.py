@@ -42,6 +42,8 @@ EPOCHS_LEFT_MIN: Final = 1_000_000
 _STRING_BYTES_MAX: Final = 2**15 - 1
 _INT32_MAX: Final = 2**31 - 1
 _LEGAL_NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+_JAVA_TRIMMED: Final = "".join(map(chr, range(33)))
+"""The characters that Java's `String.trim` removes."""
 _ENVELOPE: Final = 58
 _UNCLEAN: Final = 1
 _BROKER, _BROKER_LOGGER = 4, 8
@@ -133,7 +135,7 @@ def _names_a_partition(request: Mapping[str, Any], world: World) -> bool:
 def _names_listeners(request: Mapping[str, Any], world: World) -> bool:
     """Whether each listener has a name, without which `raft.Endpoints` throws in the raft IO thread."""
     endpoints = request.get("listeners", ()) or request.get("leader_endpoints", ())
-    return all(endpoint["name"].strip() for endpoint in endpoints)
+    return all(endpoint["name"].strip(_JAVA_TRIMMED) for endpoint in endpoints)
 
 
 def _is_serializable(request: Mapping[str, Any], world: World) -> bool:

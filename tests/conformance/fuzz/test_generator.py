@@ -195,7 +195,7 @@ def test_a_harmful_request_is_not_permitted(message):
         request("FetchSnapshot", 1, topics=[]),
         request("FetchSnapshot", 1, topics=[{"partitions": []}]),
         request("AddRaftVoter", 0, listeners=[{"name": "CONTROLLER"}, {"name": ""}]),
-        request("UpdateRaftVoter", 0, listeners=[{"name": " "}]),
+        request("UpdateRaftVoter", 0, listeners=[{"name": " \0"}]),
         request("BeginQuorumEpoch", 1, leader_endpoints=[{"name": ""}]),
     ],
     ids=lambda each: type(each).__name__,
