@@ -36,6 +36,9 @@ HEADER = struct.Struct(">hhi")
 """API key, version and correlation id."""
 _LEGACY_STRING_BYTES_MAX = 32767
 _NULL_STRUCT = b"\xff"
+_NULL_FROM = 0x80
+"""Smallest first byte of a null struct: Kafka reads it as a negative number."""
+_SIGN = 1 << 31
 
 
 class PartRole(StrEnum):
@@ -258,8 +261,9 @@ def fixed_bytes(kafka_type: str, value: Any) -> bytes:
 def decode(frame: bytes) -> Mapping[str, Any] | None:
     """Decode the request in a frame without its size; None for an API or version that kio does not have.
 
-    Bytes after the message are ignored, as in Kafka, and null is rejected for a field that is not nullable. Raises
-    `UndecodableError`.
+    As in Kafka, bytes after the message are ignored, null is rejected for a field that is not nullable, a varint has 32
+    bits with a sign (a negative number of tagged fields is none), and the size of a tagged field that the API defines is
+    ignored. Raises `UndecodableError`.
     """
     reader = _Reader(frame)
     api_key, version, _ = HEADER.unpack(reader.take(HEADER.size))
@@ -291,7 +295,7 @@ class _Reader:
             byte = self.take(1)[0]
             value |= (byte & 0x7F) << shift
             if byte < 0x80:
-                return value
+                return (value & 0xFFFFFFFF ^ _SIGN) - _SIGN
         raise UndecodableError("a varint of more than five bytes")
 
     def skip_string(self) -> None:
@@ -317,10 +321,11 @@ class _Reader:
     def tagged(self, known: Mapping[int, Field]) -> dict[str, Any]:
         values: dict[str, Any] = {}
         for _ in range(self.varint()):
-            tag = self.varint()
-            content = self.take(self.varint())
+            tag, size = self.varint(), self.varint()
             if tag in known:
-                values[known[tag].name] = _Reader(content).field(known[tag], True)
+                values[known[tag].name] = self.field(known[tag], True)
+            else:
+                self.take(size)
         return values
 
     def field(self, field: Field, flexible: bool) -> Any:
@@ -333,7 +338,7 @@ class _Reader:
 
     def element(self, field: Field, flexible: bool, *, nullable: bool) -> Any:
         if field.struct is not None:
-            if nullable and field.tag is None and self.take(1) == _NULL_STRUCT:
+            if nullable and field.tag is None and self.take(1)[0] >= _NULL_FROM:
                 return None
             return self.message(field.struct)
         if field.kafka_type == "uuid":

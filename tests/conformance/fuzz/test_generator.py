@@ -206,6 +206,24 @@ def test_requests_that_end_a_node_of_apache_kafka_are_not_permitted_there(messag
     assert not is_permitted(frame, KAFKA)
 
 
+LISTENER = b"\x02a\x02b\x00\x01"  # a name, a host and a port
+VOTER = frame_of(request("AddRaftVoter", 1, listeners=[]))[:-3]  # without listeners, flag and tags
+SNAPSHOTS = frame_of(request("FetchSnapshot", 1, topics=[]))[:-2]  # without topics and tags
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        VOTER + b"\x03" + LISTENER + b"\xff\xff\xff\xff\x0f" + b"\x01\x02b\x00\x01\x00" + b"\x00\x00",
+        SNAPSHOTS + b"\x01" + b"\x01\x00\x03\x05abcd",
+    ],
+    ids=["negative number of tagged fields", "wrong size of a known tagged field"],
+)
+def test_a_request_that_kafka_can_read_is_judged_as_kafka_reads_it(frame):
+    assert decode(frame) is not None
+    assert not is_permitted(frame, KAFKA)
+
+
 def test_a_voter_with_named_listeners_is_sent_to_apache_kafka():
     assert is_permitted(frame_of(request("AddRaftVoter", 0, listeners=[{"name": "CONTROLLER"}])), KAFKA)
 
