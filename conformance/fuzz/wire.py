@@ -262,8 +262,8 @@ def decode(frame: bytes) -> Mapping[str, Any] | None:
     """Decode the request in a frame without its size; None for an API or version that kio does not have.
 
     As in Kafka, bytes after the message are ignored, null is rejected for a field that is not nullable, a varint has 32
-    bits with a sign (a negative number of tagged fields is none), and the size of a tagged field that the API defines is
-    ignored. Raises `UndecodableError`.
+    bits with a sign (a negative number of tagged fields is none), and the size of a known tagged field is ignored.
+    Raises `UndecodableError`.
     """
     reader = _Reader(frame)
     api_key, version, _ = HEADER.unpack(reader.take(HEADER.size))
