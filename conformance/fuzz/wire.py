@@ -258,14 +258,16 @@ def fixed_bytes(kafka_type: str, value: Any) -> bytes:
 # --- decoding
 
 
-def decode(frame: bytes) -> Mapping[str, Any] | None:
+def decode(frame: bytes, arrays: list[list[Any]] | None = None) -> Mapping[str, Any] | None:
     """Decode the request in a frame without its size; None for an API or version that kio does not have.
 
     As in Kafka, bytes after the message are ignored, null is rejected for a field that is not nullable, a varint has 32
     bits with a sign (a negative number of tagged fields is none), and the size of a known tagged field is ignored.
     Raises `UndecodableError`.
+
+    :param arrays: receives every array, nested ones included, as far as it was read. It is complete after an error too.
     """
-    reader = _Reader(frame)
+    reader = _Reader(frame, [] if arrays is None else arrays)
     api_key, version, _ = HEADER.unpack(reader.take(HEADER.size))
     if version not in known_versions(api_key):
         return None
@@ -277,9 +279,10 @@ def decode(frame: bytes) -> Mapping[str, Any] | None:
 
 
 class _Reader:
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: bytes, arrays: list[list[Any]]) -> None:
         self._data = data
         self._position = 0
+        self._arrays = arrays
 
     def take(self, size: int) -> bytes:
         end = self._position + size
@@ -334,7 +337,13 @@ class _Reader:
         count = self.length(compact=flexible, wide=True)
         if count < 0 and not field.is_nullable:
             raise UndecodableError(f"{field.name} is null")
-        return None if count < 0 else [self.element(field, flexible, nullable=False) for _ in range(count)]
+        if count < 0:
+            return None
+        elements: list[Any] = []
+        self._arrays.append(elements)
+        for _ in range(count):
+            elements.append(self.element(field, flexible, nullable=False))  # noqa: PERF401  kept if an element fails
+        return elements
 
     def element(self, field: Field, flexible: bool, *, nullable: bool) -> Any:
         if field.struct is not None:

@@ -241,8 +241,11 @@ def test_arrays_that_occupy_apache_kafka_are_not_sent_to_it():
     ]
     frames = [frame_of(request("OffsetForLeaderEpoch", 4, topics=[topic])) for topic in topics]
     frames += [frame_of(request("DescribeGroups", 5, groups=[str(number) for number in range(1_000)]))]
+    updates = [{"feature": "a", "max_version_level": number} for number in range(150)]
+    frames += [frame_of(request("UpdateFeatures", 1, feature_updates=updates))]
+    frames += [frames[-1][:-3]]  # read by Kafka up to the array, too
     assert all(is_permitted(frame, WORLD) for frame in frames)
-    assert [is_permitted(frame, KAFKA) for frame in frames] == [True, False, True]
+    assert [is_permitted(frame, KAFKA) for frame in frames] == [True, False, True, False, False]
 
 
 def test_generated_requests_are_permitted():
