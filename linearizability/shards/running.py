@@ -53,6 +53,8 @@ class Processes:
     def __init__(self, count: int | None = None) -> None:
         self._count = count or len(os.sched_getaffinity(0))
         self._workers: list[tuple[subprocess.Popen[bytes], Connection]] = []
+        self._running: dict[Connection, int] = {}
+        """Number of the task whose result each connection will receive."""
 
     def __enter__(self) -> "Processes":
         return self
@@ -71,10 +73,11 @@ class Processes:
             self._workers.append(_start())
 
     def __call__(self, tasks: Sequence[Task[Result]], /) -> Iterator[Result]:
-        """See `Run`."""
+        """See `Run`. Results of an earlier call that were not received are discarded."""
+        self._end_running()
         self.start()
         idle = [connection for _, connection in self._workers]
-        running: dict[Connection, int] = {}
+        running = self._running
         done: dict[int, Any] = {}
         given = 0
         for wanted in range(len(tasks)):
@@ -90,6 +93,16 @@ class Processes:
                     done[running.pop(ready)] = _received(ready)
                     idle.append(ready)
             yield done.pop(wanted)
+
+    def _end_running(self) -> None:
+        """End the workers that still run tasks of an earlier call, which failed or whose iterator was abandoned."""
+        for process, connection in self._workers:
+            if connection in self._running:
+                connection.close()
+                process.kill()
+                process.wait()
+        self._workers = [worker for worker in self._workers if not worker[1].closed]
+        self._running.clear()
 
 
 def _start() -> tuple[subprocess.Popen[bytes], Connection]:

@@ -95,8 +95,8 @@ def endpoints_in(properties: Mapping[str, str], name: str) -> tuple[Endpoint, ..
 
 def _endpoint(name: str, text: str) -> Endpoint:
     listener, separator, address = text.partition("://")
-    host, colon, port = address.rpartition(":")
-    if not (listener and separator and host and colon and port.isdecimal() and int(port) < 2**16):
+    host, _, port = address.rpartition(":")
+    if not (listener and separator and host and port.isdecimal() and int(port) < 2**16):
         raise InvalidConfigError(f"{name}: {text!r} is not NAME://HOST:PORT")
     return Endpoint(listener, host.strip("[]"), int(port))
 

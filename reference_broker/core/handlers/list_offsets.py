@@ -124,7 +124,7 @@ def _find(request: Request, partition: Partition, requested: Any, found: Timesta
     is_committed_only = getattr(request.body, "isolation_level", 0) == _READ_COMMITTED
     committed = partition.last_stable_offset if is_committed_only else partition.high_watermark
     end_offset = committed if is_client else partition.log.log_end_offset
-    is_behind = is_client and partition.is_leader and partition.epoch_start_offset > partition.high_watermark
+    is_behind = is_client and partition.epoch_start_offset > partition.high_watermark
     match requested.timestamp:
         case -1:
             if is_behind:

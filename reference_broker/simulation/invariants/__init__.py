@@ -51,6 +51,7 @@ from reference_broker.simulation.invariants.violation import InvariantViolation
 from reference_broker.simulation.invariants.waiting import WaitingInvariants
 from reference_broker.simulation.invariants.watch import Watch, Watched
 from reference_broker.simulation.invariants.watermark import (
+    RestoredWatermarkInvariant,
     check_leader_is_followed,
     check_min_isr,
     check_watermark_follows,
@@ -101,6 +102,7 @@ class Invariants:
             AppliedMetadataInvariants(),
             FilesInvariants(),
             OracleInvariants(),
+            RestoredWatermarkInvariant(),
             RollingInvariants(),
             RetentionInvariants(),
             ReopeningInvariants(),

@@ -9,6 +9,8 @@
 | `leader-is-followed`   | when a follower has used a fetch response, it has the high watermark and log start offset  |
 |                        | of the response, as far as its log reaches (`ReplicaFetcherThread.processPartitionData`).  |
 |                        | A high watermark above the log end is not reported here, but as `watermark-within-log`     |
+| `watermark-restored`   | an opened replica has at least the high watermark of the checkpoint, as far as its log     |
+|                        | reaches (`Partition.createLog`)                                                            |
 
 `watermark-follows` is checked only when a leader has appended. As time passes, a follower outside the ISR ceases to be
 caught up, but the high watermark advances past its log end only with the next append. See also `watermark-on-isr`.
@@ -16,6 +18,7 @@ caught up, but the high watermark advances past its log end only with the next a
 
 from typing import Any
 
+from reference_broker.core.log.checkpoints import HIGH_WATERMARK_FILE, read_offsets
 from reference_broker.core.node import Node
 from reference_broker.core.replication.fetch_state import FetchPhase, PartitionFetchState
 from reference_broker.core.replication.follower_progress import FollowerProgress
@@ -23,8 +26,22 @@ from reference_broker.core.replication.partition import Partition
 from reference_broker.core.replication.replica_fetcher import FetchResponseProcessed, ReplicaFetcher
 from reference_broker.core.tracer import HighWatermarkUpdated, RecordsAppended
 from reference_broker.protocol.errors import ErrorCode
+from reference_broker.simulation.invariants.log_mirror import LogChange
 from reference_broker.simulation.invariants.violation import InvariantViolation
-from reference_broker.simulation.invariants.watch import Watched, led_partition
+from reference_broker.simulation.invariants.watch import Observer, Replica, Watched, led_partition
+
+
+class RestoredWatermarkInvariant(Observer):
+    """Check of the high watermark of each replica that is opened."""
+
+    def opened(self, watched: Watched, replica: Replica, log: LogChange) -> None:
+        """Raise `InvariantViolation` if the high watermark is below that of the checkpoint and the log end."""
+        assert replica.partition is not None
+        checkpoint = read_offsets(watched.disk, HIGH_WATERMARK_FILE).get(replica.name, 0)
+        expected = min(checkpoint, replica.partition.log.log_end_offset)
+        if replica.partition.high_watermark < expected:
+            detail = f"opened with high watermark {replica.partition.high_watermark}; the checkpoint has {checkpoint}"
+            raise InvariantViolation("watermark-restored", f"{replica}: {detail}")
 
 
 def check_min_isr(watched: Watched, event: HighWatermarkUpdated) -> None:

@@ -6,6 +6,7 @@ import re
 import socket
 import subprocess
 import sys
+from functools import partial
 
 import pyarrow.parquet as pq
 import pytest
@@ -134,6 +135,17 @@ def test_invalid_history_is_rejected_without_a_layout(run):
 def test_error_of_an_ended_worker_is_reported_in_one_line(run):
     with Processes(1) as processes, pytest.raises(WorkerError, match="a worker process ended"):
         list(processes([_die]))
+
+
+def test_results_of_an_abandoned_iteration_are_not_those_of_the_next():
+    with Processes(2) as processes:
+        abandoned = processes([partial(_same, number) for number in range(6)])
+        assert next(abandoned) == 0
+        assert list(processes([partial(_same, number) for number in range(10, 16)])) == list(range(10, 16))
+
+
+def _same(number):
+    return number
 
 
 def _die():

@@ -170,6 +170,7 @@ BROKER_DEFECTS = (
     Defect("closed-durably", node, "write_clean_shutdown", nothing, kinds=("stop",), faulty_ms=3_000),
     Defect("epochs-fit-log", UnifiedLog, "assign_epoch_start_offset", nothing, faults=0, faulty_ms=500),
     Defect("leader-is-followed", Partition, "_set_high_watermark", keep_watermark_of_follower, faults=0, faulty_ms=500),
+    Defect("watermark-restored", log_manager.LogManager, "high_watermark", lambda *_: 0),
     Defect("quorum-progress", ReplicaState, "update_follower_state", forget_last_fetch, faults=0, faulty_ms=500),
     Defect("quorum-starts-known", QuorumState, "_initial_state", start_unattached, faulty_ms=3_000),
     Defect(
