@@ -6,6 +6,7 @@ import re
 import socket
 import subprocess
 import sys
+import time
 from functools import partial
 
 import pyarrow.parquet as pq
@@ -139,13 +140,14 @@ def test_error_of_an_ended_worker_is_reported_in_one_line(run):
 
 def test_results_of_an_abandoned_iteration_are_not_those_of_the_next():
     with Processes(2) as processes:
-        abandoned = processes([partial(_same, number) for number in range(6)])
-        assert next(abandoned) == 0
-        assert list(processes([partial(_same, number) for number in range(10, 16)])) == list(range(10, 16))
+        abandoned = processes([partial(_after, 0, "quick"), partial(_after, 1, "slow")])
+        assert next(abandoned) == "quick"
+        assert list(processes([partial(_after, 0, name) for name in "abc"])) == ["a", "b", "c"]
 
 
-def _same(number):
-    return number
+def _after(seconds, result):
+    time.sleep(seconds)
+    return result
 
 
 def _die():
