@@ -141,6 +141,11 @@ def _names_listeners(request: Mapping[str, Any], world: World) -> bool:
     return all(endpoint["name"].strip(_JAVA_TRIMMED) for endpoint in endpoints)
 
 
+def _names_no_leader(request: Mapping[str, Any], world: World) -> bool:
+    """Whether a request names no voter as leader: it and the receiver would end if they know another leader."""
+    return not any(name == "leader_id" and leaf in world.nodes for name, leaf in _leaves(request))
+
+
 def _is_serializable(request: Mapping[str, Any], world: World) -> bool:
     """Whether a response can repeat every string, after bytes that are not UTF-8 have become U+FFFD of three bytes."""
     texts = (leaf for _, leaf in _leaves(request) if isinstance(leaf, str))
@@ -204,7 +209,7 @@ _RULES: Final[Mapping[int, tuple[Rule, ...]]] = {
 
 _KNOWN: Final[Mapping[str, Mapping[int, tuple[Rule, ...]]]] = {
     "apache-kafka": {
-        53: (_names_listeners,),  # BeginQuorumEpoch
+        53: (_names_listeners, _names_no_leader),  # BeginQuorumEpoch
         59: (_names_a_partition,),  # FetchSnapshot
         80: (_names_listeners,),  # AddRaftVoter
         82: (_names_listeners,),  # UpdateRaftVoter

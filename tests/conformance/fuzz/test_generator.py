@@ -197,6 +197,7 @@ def test_a_harmful_request_is_not_permitted(message):
         request("AddRaftVoter", 0, listeners=[{"name": "CONTROLLER"}, {"name": ""}]),
         request("UpdateRaftVoter", 0, listeners=[{"name": " \0"}]),
         request("BeginQuorumEpoch", 1, leader_endpoints=[{"name": ""}]),
+        request("BeginQuorumEpoch", 1, topics=[{"partitions": [{"leader_epoch": 100, "leader_id": 1}]}]),
     ],
     ids=lambda each: type(each).__name__,
 )
