@@ -25,7 +25,7 @@ class Clock:
 
 @pytest.fixture
 def produced(monkeypatch):
-    """Return `batches`, each sent (partition, number of records), and `outcomes`, to which tests set the results."""
+    """Return `batches`, the sent (partition, number of records), and `outcomes`, which tests set; None: no leader."""
     sent = SimpleNamespace(batches=[], outcomes=iter(()), forgotten=0)
 
     class LeaderClient:
