@@ -25,7 +25,7 @@ def pytest_addoption(parser):
 
 
 def pytest_configure():
-    rotation()  # before workers of pytest-xdist start, so that all of them have the same
+    rotation()  # before workers of pytest-xdist start, so that all of them have the same rotation
 
 
 def pytest_report_header():

@@ -45,9 +45,9 @@ class FrameDefects:
     reverses: bool = False
     """Respond to pipelined requests in reverse order."""
     rejects_unreadable: bool = False
-    """Close the connection on a request of an unknown version, to which a correct broker responds."""
+    """Close the connection on any request that cannot be decoded; a correct broker responds to some of these."""
     closes_all: bool = False
-    """Close every connection on a request that cannot be read."""
+    """Close every connection of the proxy on a request that cannot be decoded."""
 
 
 NO_FRAME_DEFECTS = FrameDefects()
@@ -222,7 +222,7 @@ def with_errors(entity: Any, error: ErrorCode) -> Any:
 
 
 def blank(kind: Any) -> Any:
-    """Return an entity of a kio class with one element in each sequence of messages, and empty values."""
+    """Return an entity of a kio class with one element in each array of entities, and empty values."""
     hints = typing.get_type_hints(kind)
     return kind(**{item.name: _blank_value(hints[item.name]) for item in fields(kind)})
 
@@ -246,7 +246,7 @@ def _blank_value(kind: Any) -> Any:
 
 
 def pretended(key: int, error: ErrorCode) -> Tampering:
-    """Return a tampering that advertises an API and a feature the broker lacks, and responds to it with an error."""
+    """Return a tampering that advertises a missing API and `group.version`, and responds to the API with an error."""
     newest = known_versions(key)[-1]
 
     def tamper(request: Any, forward: Forward) -> Any:
@@ -287,11 +287,11 @@ PARTITIONS = {
     "DescribeConfigs": "results",
     "DescribeLogDirs": "",
 }
-"""Paths of the errors in the responses of each API."""
+"""For each API: the path in its response to the topics or partitions, which have the error codes."""
 
 
 def altered_responses(name: str, change: Callable[[Any, Any], Any]) -> Tampering:
-    """Return a tampering of each partition or topic in responses; `change` receives the request and that part."""
+    """Return a tampering that applies `change(request, part)` to each part (topic or partition) of the responses."""
 
     def tamper(request: Any, forward: Forward) -> Any:
         response = forward(request)
@@ -308,7 +308,7 @@ def altered_requests(name: str, change: Callable[[Any], Any]) -> Tampering:
 
 
 def suppressed_errors(name: str, **also: Any) -> Tampering:
-    """Return a tampering that replaces errors by NONE, and other fields of that topic or partition by given values."""
+    """Return a tampering that replaces each error by NONE, and sets given fields of the same topic or partition."""
 
     def change(_request: Any, part: Any) -> Any:
         if part.error_code == ErrorCode.none:

@@ -1,6 +1,6 @@
-"""For every requirement a tampering that violates only this requirement.
+"""Tamperings: for every sequential requirement, one that violates it.
 
-A check that does not detect it is vacuous.
+A check that does not detect the tampering of its requirement is vacuous.
 """
 
 import datetime as dt
@@ -33,7 +33,7 @@ from tests.conformance.tampering_proxy import (
 
 @dataclass(frozen=True, slots=True)
 class Planted:
-    """The tampering that violates one requirement."""
+    """A tampering that violates a requirement, with the frame defects of its proxy."""
 
     tampering: Tampering
     frame_defects: FrameDefects = NO_FRAME_DEFECTS
@@ -91,7 +91,7 @@ def _loses_producers(batches: list[Any], _request: Any) -> list[Any]:
     return [replace(batch, producer_id=-1, producer_epoch=-1, base_sequence=-1) for batch in batches]
 
 
-def _compresses_not(batches: list[Any], _request: Any) -> list[Any]:
+def _removes_compression(batches: list[Any], _request: Any) -> list[Any]:
     return [replace(batch, compression=Compression.NONE) for batch in batches]
 
 
@@ -107,7 +107,7 @@ def _hard_limit(request: Any, part: Any) -> Any:
 # --- idempotence
 
 
-def _forgets_producers(request: Any) -> Any:
+def _removes_producer_ids(request: Any) -> Any:
     """Append every batch without its producer id."""
 
     def strip(part: Any) -> Any:
@@ -146,13 +146,13 @@ def _ignores_epoch(request: Any, forward: Forward) -> Any:
 
 
 def _begins_at_the_first_record(request: Any, part: Any) -> Any:
-    """Return no end offset for an epoch, as if it did not exist before its first record."""
+    """Return no end offset for a later epoch, as if an epoch began only with its first record."""
     requested = request.topics[0].partitions[0].leader_epoch
     return replace(part, leader_epoch=-1, end_offset=-1) if part.leader_epoch == requested > 0 else part
 
 
 def _deletes_on_the_leader_alone(request: Any, part: Any) -> Any:
-    """Return the log start of the replicas that DeleteRecords did not reach, in each epoch after the first."""
+    """Return log start 0 in each epoch after the first, as if DeleteRecords had not reached the followers."""
     is_earliest = request.topics[0].partitions[0].timestamp == -2
     is_later = is_earliest and getattr(part, "leader_epoch", -1) != 0 and part.offset > 0
     return replace(part, offset=0) if is_later else part
@@ -186,7 +186,7 @@ def _deletes_from_compacted_topics(request: Any) -> Any:
 
 
 def _describes_cleaner(_request: Any, part: Any) -> Any:
-    """Describe the period of the log cleaner, which the reference broker does not have."""
+    """Describe `log.cleaner.backoff.ms`, as if the reference broker had a log cleaner."""
     if not part.configs:
         kind = next(iter(typing.get_args(typing.get_type_hints(type(part))["configs"])))
         return replace(part, configs=(replace(blank(kind), name="log.cleaner.backoff.ms", value="300"),))
@@ -234,7 +234,7 @@ def _described_quotas(request: Any) -> Any:
 
 
 def _after_restart(tampering: Tampering) -> Tampering:
-    """Return the tampering, in effect from the second InitProducerId on: the first request after the restart."""
+    """Return a tampering that begins at the second InitProducerId, which is the first request after the restart."""
     producers: list[Any] = []
 
     def tamper(request: Any, forward: Forward) -> Any:
@@ -274,12 +274,12 @@ def _same_topic_id(_request: Any, part: Any) -> Any:
     return replace(part, topic_id=uuid.UUID(int=4711)) if hasattr(part, "topic_id") else part
 
 
-def _blames_the_server(_request: Any, part: Any) -> Any:
+def _returns_unknown_server_error(_request: Any, part: Any) -> Any:
     failed = part.error_code != ErrorCode.none
     return replace(part, error_code=ErrorCode.unknown_server_error) if failed else part
 
 
-def _creates_in_earnest(request: Any) -> Any:
+def _drops_validate_only(request: Any) -> Any:
     return replace(request, validate_only=False)
 
 
@@ -303,7 +303,7 @@ def _puts_all_on_the_leader(part: Any) -> Any:
     return replace(part, replica_nodes=(part.leader_id, part.leader_id))
 
 
-def _sends_to_the_controller(_request: Any, part: Any) -> Any:
+def _returns_not_controller(_request: Any, part: Any) -> Any:
     return replace(part, error_code=ErrorCode.not_controller)
 
 
@@ -315,8 +315,8 @@ def _inherits_all(_request: Any, part: Any) -> Any:
     return altered(part, "configs", lambda config: replace(config, config_source=5))
 
 
-def _keeps_a_day(_request: Any, part: Any) -> Any:
-    """Describe a retention of one day, of topics and brokers alike."""
+def _defaults_to_one_day(_request: Any, part: Any) -> Any:
+    """Describe one day as the default retention of topics and of brokers."""
     day = {"retention.ms": "86400000", "log.retention.hours": "24"}
     inherited = {name for name in day if any(each.name == name and each.config_source == 5 for each in part.configs)}
 
@@ -333,7 +333,7 @@ def _keeps_a_day(_request: Any, part: Any) -> Any:
 # --- leaders
 
 
-def _forgets_past_epochs(batches: list[Any], _request: Any) -> list[Any]:
+def _loses_past_epochs(batches: list[Any], _request: Any) -> list[Any]:
     newest = max((batch.leader_epoch for batch in batches), default=0)
     return [batch for batch in batches if batch.leader_epoch == newest]
 
@@ -384,7 +384,7 @@ def _old_fetches_are_empty(request: Any, part: Any) -> Any:
     return replace(part, records=b"") if request.__version__ < 12 else part
 
 
-def _politely_named(request: Any) -> Any:
+def _valid_client_name(request: Any) -> Any:
     return (
         replace(request, client_software_name="a", client_software_version="1") if request.__version__ >= 3 else request
     )
@@ -461,7 +461,7 @@ NOT_ON_REFERENCE: dict[str, ApiKey | str] = {
         )
     },
 }
-"""Requirements of APIs that the reference broker does not offer yet; the proxy pretends that it does."""
+"""Requirements that the reference broker cannot satisfy yet, each with what it lacks; the proxy pretends to have it."""
 
 
 TAMPERINGS: dict[str, Planted] = {
@@ -517,7 +517,7 @@ TAMPERINGS: dict[str, Planted] = {
     "produce/unknown-topic-is-rejected": _ERRORS_SUPPRESSED,
     "produce/late-timestamp-is-rejected": _ERRORS_SUPPRESSED,
     "produce/early-timestamp-is-rejected": _ERRORS_SUPPRESSED,
-    "produce/topic-compression-type-is-applied": Planted(records_altered(_compresses_not)),
+    "produce/topic-compression-type-is-applied": Planted(records_altered(_removes_compression)),
     "produce/zstd-needs-a-new-version": _ERRORS_SUPPRESSED,
     "produce/log-append-time-is-set-by-the-broker": Planted(altered_responses("Produce", _denies_append_time)),
     "produce/every-codec-round-trips": Planted(records_altered(_loses_headers)),
@@ -538,13 +538,13 @@ TAMPERINGS: dict[str, Planted] = {
     "fetch/errors-have-no-watermarks": _fills_errors("Fetch", "high_watermark"),
     "offsets/errors-have-no-offset": _fills_errors("ListOffsets", "offset"),
     "epochs/errors-have-no-end-offset": _fills_errors("OffsetForLeaderEpoch", "end_offset"),
-    "idempotence/duplicate-is-acknowledged-once": Planted(altered_requests("Produce", _forgets_producers)),
+    "idempotence/duplicate-is-acknowledged-once": Planted(altered_requests("Produce", _removes_producer_ids)),
     "idempotence/batches-keep-their-producer": Planted(records_altered(_loses_producers)),
-    "idempotence/evicted-duplicate-is-rejected": Planted(altered_requests("Produce", _forgets_producers)),
-    "idempotence/sequence-gap-is-rejected": Planted(altered_requests("Produce", _forgets_producers)),
-    "idempotence/new-epoch-begins-at-zero": Planted(altered_requests("Produce", _forgets_producers)),
-    "idempotence/older-epoch-is-fenced": Planted(altered_requests("Produce", _forgets_producers)),
-    "idempotence/sequences-wrap-to-zero": Planted(altered_requests("Produce", _forgets_producers)),
+    "idempotence/evicted-duplicate-is-rejected": Planted(altered_requests("Produce", _removes_producer_ids)),
+    "idempotence/sequence-gap-is-rejected": Planted(altered_requests("Produce", _removes_producer_ids)),
+    "idempotence/new-epoch-begins-at-zero": Planted(altered_requests("Produce", _removes_producer_ids)),
+    "idempotence/older-epoch-is-fenced": Planted(altered_requests("Produce", _removes_producer_ids)),
+    "idempotence/sequences-wrap-to-zero": Planted(altered_requests("Produce", _removes_producer_ids)),
     "idempotence/incomplete-producer-id-is-rejected": Planted(suppressed_errors("InitProducerId")),
     "idempotence/producer-ids-are-unique": Planted(altered_responses("InitProducerId", _same_producer_id)),
     "offsets/earliest-and-latest-are-the-logs-ends": Planted(_plus_one("ListOffsets", "offset")),
@@ -558,10 +558,10 @@ TAMPERINGS: dict[str, Planted] = {
     "retention/size-deletes-oldest-segments": Planted(_ignores_limit("retention.bytes")),
     "retention/time-deletes-expired-segments": Planted(_ignores_limit("retention.ms")),
     "retention/deleted-offsets-are-not-used-again": Planted(altered_responses("ListOffsets", _finds_deleted_records)),
-    "retention/producers-outlive-their-records": Planted(altered_requests("Produce", _forgets_producers)),
+    "retention/producers-outlive-their-records": Planted(altered_requests("Produce", _removes_producer_ids)),
     "retention/nothing-else-is-deleted": Planted(altered_requests("CreateTopics", _deletes_from_compacted_topics)),
     "storage/records-outlive-a-kill": Planted(_after_restart(records_altered(_loses_first_batch))),
-    "storage/sequences-outlive-a-kill": Planted(_after_restart(altered_requests("Produce", _forgets_producers))),
+    "storage/sequences-outlive-a-kill": Planted(_after_restart(altered_requests("Produce", _removes_producer_ids))),
     "storage/producer-ids-outlive-a-kill": Planted(altered_responses("InitProducerId", _same_producer_id)),
     "storage/commits-outlive-a-kill": Planted(_after_restart(_loses_commits)),
     "storage/configs-outlive-a-kill": Planted(_after_restart(altered_responses("DescribeConfigs", _inherits_all))),
@@ -587,13 +587,13 @@ TAMPERINGS: dict[str, Planted] = {
         altered_requests("ElectLeaders", lambda request: replace(request, election_type=1))
     ),
     "leadership/deleted-records-stay-deleted": Planted(altered_responses("ListOffsets", _deletes_on_the_leader_alone)),
-    "leadership/records-outlive-a-leader": Planted(records_altered(_forgets_past_epochs)),
+    "leadership/records-outlive-a-leader": Planted(records_altered(_loses_past_epochs)),
     "metadata/topics-are-described": Planted(altered_responses("Metadata", _hides_errors_of_topics)),
     "metadata/null-lists-all-topics-and-empty-none": Planted(altered_requests("Metadata", _reads_empty_as_all)),
     "metadata/topic-id-names-one-creation": Planted(altered_responses("Metadata", _same_topic_id)),
     "metadata/every-broker-returns-the-same": Planted(_metadata_of_partitions(_without_isr)),
     "metadata/any-broker-serves-admin-requests": Planted(
-        altered_responses("CreatePartitions", _sends_to_the_controller)
+        altered_responses("CreatePartitions", _returns_not_controller)
     ),
     "metadata/partitions-are-paged": Planted(
         altered_requests("DescribeTopicPartitions", lambda request: replace(request, response_partition_limit=2000))
@@ -620,12 +620,12 @@ TAMPERINGS: dict[str, Planted] = {
         altered_requests("FindCoordinator", lambda request: replace(request, key_type=0))
     ),
     "groups/only-the-coordinator-serves": Planted(suppressed_errors("OffsetCommit")),
-    "admin/bad-topic-is-not-created": Planted(altered_responses("CreateTopics", _blames_the_server)),
+    "admin/bad-topic-is-not-created": Planted(altered_responses("CreateTopics", _returns_unknown_server_error)),
     "admin/errors-have-a-message": Planted(
         altered_responses("CreateTopics", lambda _, part: replace(part, error_message=None))
     ),
     "admin/existing-topic-is-not-created-again": Planted(suppressed_errors("CreateTopics")),
-    "admin/validate-only-creates-nothing": Planted(altered_requests("CreateTopics", _creates_in_earnest)),
+    "admin/validate-only-creates-nothing": Planted(altered_requests("CreateTopics", _drops_validate_only)),
     "admin/creation-is-described": Planted(_plus_one("CreateTopics", "num_partitions")),
     "admin/deleted-topic-is-gone": Planted(suppressed_errors("DeleteTopics")),
     "admin/topics-are-deleted-by-id": Planted(suppressed_errors("DeleteTopics")),
@@ -642,16 +642,16 @@ TAMPERINGS: dict[str, Planted] = {
     "configs/lists-are-appended-to": Planted(altered_requests("IncrementalAlterConfigs", _only_validates)),
     "configs/bad-change-changes-nothing": Planted(suppressed_errors("IncrementalAlterConfigs")),
     "configs/bad-broker-change-is-rejected": Planted(suppressed_errors("AlterConfigs")),
-    "configs/validate-only-changes-nothing": Planted(altered_requests("IncrementalAlterConfigs", _creates_in_earnest)),
+    "configs/validate-only-changes-nothing": Planted(altered_requests("IncrementalAlterConfigs", _drops_validate_only)),
     "configs/alter-configs-replaces-all": Planted(altered_requests("AlterConfigs", _only_validates)),
     "configs/description-includes-sources": Planted(altered_responses("DescribeConfigs", _inherits_all)),
-    "configs/defaults-are-those-of-kafka": Planted(altered_responses("DescribeConfigs", _keeps_a_day)),
+    "configs/defaults-are-those-of-kafka": Planted(altered_responses("DescribeConfigs", _defaults_to_one_day)),
     "reassignment/replicas-are-moved": Planted(
         altered_requests(
             "AlterPartitionReassignments", lambda request: altered(request, "topics.partitions", _reverses_replicas)
         )
     ),
-    "reassignment/records-move-along": Planted(records_altered(_forgets_past_epochs)),
+    "reassignment/records-move-along": Planted(records_altered(_loses_past_epochs)),
     "reassignment/invalid-reassignment-is-rejected": Planted(suppressed_errors("AlterPartitionReassignments")),
     "reassignment/replication-factor-change-can-be-disallowed": Planted(
         altered_requests(
@@ -663,7 +663,7 @@ TAMPERINGS: dict[str, Planted] = {
     ),
     "negotiation/every-version-is-served": Planted(altered_responses("Fetch", _old_fetches_are_empty)),
     "negotiation/api-versions-falls-back-to-version-0": Planted(unchanged, FrameDefects(rejects_unreadable=True)),
-    "negotiation/malformed-client-name-is-rejected": Planted(altered_requests("ApiVersions", _politely_named)),
+    "negotiation/malformed-client-name-is-rejected": Planted(altered_requests("ApiVersions", _valid_client_name)),
     "negotiation/responses-are-in-request-order": Planted(unchanged, FrameDefects(reverses=True)),
     "negotiation/unknown-tagged-fields-are-ignored": Planted(unchanged, FrameDefects(rejects_unreadable=True)),
     "negotiation/unknown-api-key-closes-one-connection": Planted(unchanged, FrameDefects(keeps_garbage_open=True)),

@@ -1,6 +1,6 @@
 """A request that crashes the broker: `negotiation/broken-requests-are-survived` reports this request alone.
 
-Method: the reference broker with a fault in one API (`tests/conformance/fuzz/broken_broker.py`). If it does not
+Method: the reference broker with a fault in one API (`tests/conformance/fuzz/broken_broker.py`). If the broker does not
 respond, `revive` restarts it, as the conformance engine does.
 """
 
@@ -26,7 +26,7 @@ def revive(target):
 
 @pytest.mark.slow
 def test_the_request_that_ends_a_broker_is_reported_alone(tmp_path, monkeypatch):
-    monkeypatch.setattr(timeouts, "READY_TIMEOUT_S", 2.0)  # for a node that will not respond
+    monkeypatch.setattr(timeouts, "READY_TIMEOUT_S", 2.0)  # the ended node never responds
     recipe = Reference(program=("tests.conformance.fuzz.broken_broker", "node-ended"))
     with Cluster(recipe, 1, work_dir=tmp_path / "cluster", mesh=False) as target:
         context = CheckContext(

@@ -58,7 +58,7 @@ CONFIGURATIONS = [
     for nodes, elr in ((1, True), (3, False), (5, True), (1, False), (3, True), (5, False))
     for combination in COMBINATIONS
 ]
-"""With one, three and five nodes, with and without eligible leader replicas (KIP-966)."""
+"""The combinations on one, three and five nodes, each with and without eligible leader replicas (KIP-966)."""
 SMALL_CONFIGURATIONS = [each for each in CONFIGURATIONS if each[1] < 5]
 """The configurations that CI has time for: those without five nodes."""
 RECOVERY = [
@@ -71,7 +71,7 @@ _UPGRADE, _SAFE_DOWNGRADE = 1, 2
 
 
 def finalized(client):
-    """Return the level of the feature of eligible leader replicas; 0 without it."""
+    """Return the finalized level of `eligible.leader.replicas.version`, or 0 if it is not finalized."""
     response = client.request(requests.api_versions(client.schema_for(ApiKey.API_VERSIONS)))
     return {each.name: each.max_version_level for each in response.finalized_features}.get(ELR, 0)
 
@@ -95,9 +95,9 @@ def set_elr(target, level):
 
 
 def judged(target, combination, requirements, run_dir, nodes=1, *, elr=None, mesh=False):
-    """Return the findings of a target with other defaults, two scripts for each requirement.
+    """Run two scripts for each requirement on a target with other defaults, and return the findings.
 
-    :param elr: whether the cluster has eligible leader replicas; None: as it starts.
+    :param elr: whether the cluster has eligible leader replicas; None for the default of its version.
     """
     properties = {**FREQUENT_CLEANUP, **combination}
     started = parse_target(target, nodes=nodes, properties=properties, mesh=mesh, work_dir=run_dir / "work")
@@ -150,7 +150,7 @@ def test_apache_kafka_with_other_defaults(combination, nodes, elr, tmp_path):
 @pytest.mark.parametrize("nodes", [3, 5])
 @pytest.mark.parametrize("elr", [True, False])
 def test_killed_nodes_of_apache_kafka_with_and_without_elr(elr, nodes, tmp_path):
-    """The last member of the ISR can lead again after losing records only without ELR; neither case is a violation."""
+    """Only without ELR can the last ISR member lead again after it lost records; no requirement is violated by that."""
     mesh = None if find_toxiproxy() else False
     assert_silent(judged("apache-kafka:4.3.1", {}, RECOVERY, tmp_path, nodes, elr=elr, mesh=mesh))
 
@@ -210,7 +210,7 @@ def test_retention_is_not_judged_where_logs_are_checked_seldom(tmp_path):
 
 
 def test_metadata_of_an_unknown_topic_creates_none(tmp_path):
-    """Versions below 4 cannot forbid the creation, so they are sent only for known topics."""
+    """Metadata versions below 4 cannot forbid the creation, so they are sent only for known topics."""
     chosen = [each for each in SEQUENTIAL if each.id == "negotiation/every-version-is-served"]
     assert_silent(judged("reference", {"auto.create.topics.enable": "true"}, chosen, tmp_path))
     known, unknown = Metadata(version=1), Metadata(("trial", "trial-none"), version=1)

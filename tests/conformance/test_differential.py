@@ -102,7 +102,7 @@ def test_a_target_does_not_differ_from_itself(broker):
 
 
 def test_a_consequence_names_the_difference_before_it(broker):
-    """Records that were not appended in one step are missing in the fetch of a later one."""
+    """Records that one step did not append are missing in the fetch of a later step."""
 
     def drops(request, forward):
         return forward(replace(request, topic_data=()) if api(request) == "Produce" else request)

@@ -1,4 +1,4 @@
-"""Engine: events, verdicts, failures on disk, and targets and checks that fail."""
+"""Engine: events, verdicts, saved failures, and errors of targets and of checks."""
 
 import json
 import os
@@ -308,7 +308,7 @@ def test_an_interrupted_run_stops_the_targets_and_is_not_complete(tmp_path):
 
 
 def test_a_broker_that_is_killed_serves_the_next_requirement(tmp_path):
-    """The reference broker is killed during one requirement; records are written and read for the next one."""
+    """The reference broker is killed during one requirement, and restarted before the next one."""
     target = parse_target("reference", nodes=1, work_dir=tmp_path / "brokers")
     (dense,) = select(["produce/offsets-are-dense"])
 

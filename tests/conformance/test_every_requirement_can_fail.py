@@ -25,7 +25,7 @@ from tests.conformance.tamperings import NOT_ON_REFERENCE, TAMPERINGS
 pytestmark = pytest.mark.sampled(6)
 
 BROKERS = {1: "broker", 3: "cluster"}
-"""Fixture by number of nodes."""
+"""Name of the fixture for each number of nodes."""
 SEQUENTIAL = [requirement for requirement in REQUIREMENTS if requirement.id in TAMPERINGS]
 
 
@@ -64,10 +64,10 @@ def test_a_tampering_is_a_violation(requirement, target, tmp_path, monkeypatch):
 @pytest.mark.sampled(24)
 @pytest.mark.parametrize("requirement", [each for each in SEQUENTIAL if not each.family], ids=lambda each: each.id)
 def test_a_tampering_behind_the_mesh_of_an_existing_cluster_is_a_violation(requirement, target, tmp_path, monkeypatch):
-    """The mesh forwards everything that it need not change, valid or not, so it hides no violation."""
+    """The mesh changes only what it must and forwards even invalid bytes, so it hides no violation."""
     monkeypatch.setattr(timeouts, "FIRST_CHECK_MS", 0)  # the reference broker does not wait for its first check
     monkeypatch.setattr(timeouts, "EFFECT_TIMEOUT_S", 0.5)
-    monkeypatch.setattr(bootstrap, "await_ready", lambda *_: None)  # a tampering may prevent that the target gets ready
+    monkeypatch.setattr(bootstrap, "await_ready", lambda *_: None)  # a tampering may keep it from becoming ready
     planted = TAMPERINGS[requirement.id]
     with (
         TamperingProxy(target, planted.tampering, planted.frame_defects) as proxy,

@@ -40,13 +40,13 @@ def existing(cluster, **options):
 
 
 def topics(cluster):
-    """Return the topics of the cluster that are not Kafka's own."""
+    """Return the topics of the cluster, without Kafka's internal topics."""
     found = AdminClient({"bootstrap.servers": cluster.bootstrap_servers, "log_level": 0}).list_topics(timeout=10).topics
     return {name for name in found if not name.startswith("__")}
 
 
 def await_topics(cluster, wanted):
-    """Wait until the cluster has just these topics: Apache Kafka deletes a topic after its response."""
+    """Wait until the cluster has just these topics: Apache Kafka responds to DeleteTopics before the deletion ends."""
     wait_until(lambda: topics(cluster) == wanted)
 
 
@@ -66,7 +66,7 @@ def test_requirements_cut_links_and_leave_no_topic(cluster, tmp_path):
 
 
 def test_a_broken_link_is_no_violation(cluster, tmp_path, monkeypatch):
-    """The link is repaired before the next requirement, whose verdict is ok."""
+    """The link is repaired before the next requirement is checked, so that requirement is ok."""
     monkeypatch.setattr("conformance.engine.shares_a_cluster", lambda _: False)  # one after the other
     target, faults = existing(cluster), ExitStack()
 

@@ -32,7 +32,7 @@ class Lie:
 
 
 def whole(name: str, **changes: Any) -> Tampering:
-    """Return a tampering of top-level fields of a response, in the versions that have them."""
+    """Return a tampering that replaces top-level fields of responses, in the versions that have them."""
 
     def tamper(request: Any, forward: Any) -> Any:
         response = forward(request)
@@ -74,7 +74,7 @@ def _source_of_no_synonym(config: Any) -> Any:
 
 
 def _inherited(name: str, **changes: Any) -> Any:
-    """Return a change of the setting of this name, unless the topic sets it."""
+    """Return a function that changes the setting with this name unless the topic overrides it."""
 
     def change(config: Any) -> Any:
         return replace(config, **changes) if config.name == name and config.config_source != 1 else config
@@ -87,7 +87,7 @@ def _sequence_one_more(batches: list[Any], _request: Any) -> list[Any]:
 
 
 def _another_coordinator(request: Any, forward: Any) -> Any:
-    """Name the next broker as coordinator, with its address."""
+    """Replace the coordinator in each response by the next broker."""
     response = forward(request)
     if api(request) != "FindCoordinator":
         return response

@@ -17,7 +17,7 @@ from tests.sampling import part
 pytestmark = pytest.mark.java
 
 KNOWN_DIFFERENCES = {"log_append_time"}
-"""Kafka returns the newest timestamp of the retained batch to a duplicate, with CreateTime too."""
+"""Fields that may differ: Kafka returns the newest timestamp of the batch for a duplicate, even with CreateTime."""
 
 
 SEQUENTIAL = [requirement for requirement in REQUIREMENTS if requirement.id in TAMPERINGS]

@@ -1,4 +1,4 @@
-"""Search for scripts by seed, and shrinking of a violating one."""
+"""Scripts that are tried for a seed, and shrinking of a script that violates."""
 
 import pytest
 from hypothesis import strategies as st

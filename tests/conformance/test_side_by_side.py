@@ -1,4 +1,4 @@
-"""Requirements that share a cluster: several at a time, and alone if the verdict is not final."""
+"""Requirements that share a cluster: several are checked at a time; one that is not ok is checked again, alone."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -59,7 +59,7 @@ def test_one_at_a_time_if_a_check_breaks_nodes_or_time_is_virtual_or_a_violation
     control = frozenset({Capability.PROCESS_CONTROL})
     target = FakeTarget(capabilities=control)
     if alone == "stage":
-        target.stage = object()  # any but that of real threads
+        target.stage = object()  # any stage but that of real threads
     rows = [shared(check, f"area/{n}", needs=control if alone == "needs" else frozenset()) for n in range(5)]
     known = None
     if alone == "expected":
@@ -86,7 +86,7 @@ def test_a_violation_that_is_not_reproduced_alone_is_unknown(tmp_path):
 @pytest.mark.parametrize(
     "first", [Finding(Verdict.UNKNOWN, "no coordinator"), ValueError("a bug"), KeyboardInterrupt()]
 )
-def test_any_other_result_is_that_of_the_check_alone(first, tmp_path):
+def test_after_any_other_result_the_check_alone_decides(first, tmp_path):
     found = judged(run([shared(Checks(first, OK), "area/slow"), shared(OK_EVERYWHERE, "area/good")], tmp_path))
     assert [each.verdict for each in found] == ["ok", "ok"]
 

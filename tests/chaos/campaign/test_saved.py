@@ -67,7 +67,7 @@ def test_a_program_prints_the_violation_and_exits_1(tmp_path):
     assert "digest" in output
 
 
-def test_without_the_defect_it_exits_0(tmp_path):
+def test_a_program_without_the_defect_exits_0(tmp_path):
     code, output = run_program(tmp_path, replace(FOUND, defect=""))
     assert (code, output.splitlines()[0]) == (0, "simulation: ok")
 
@@ -79,7 +79,7 @@ def test_a_program_names_the_fault_times_the_seed_and_the_command():
     assert len(program.splitlines()) < 40
 
 
-def test_the_saved_program_runs_the_saved_trial_also_after_an_edit(tmp_path):
+def test_the_saved_program_runs_the_saved_trial_even_after_an_edit_of_its_file(tmp_path):
     directory = save(tmp_path, FOUND)
     program = directory / "program.py"
     assert "Trial(" not in program.read_text()

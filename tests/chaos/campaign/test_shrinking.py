@@ -43,7 +43,7 @@ def test_only_steps_that_the_violation_needs_are_left():
         assert found.runs < 150
 
 
-def test_no_script_runs_twice_and_no_more_than_allowed():
+def test_no_trial_runs_twice_and_the_limit_of_runs_holds():
     ran = []
 
     def violates(trial):
@@ -61,7 +61,7 @@ def test_the_result_at_the_timeout_still_violates():
     assert small(trial, lambda _: False).trial == trial
 
 
-def test_the_same_script_shrinks_to_the_same():
+def test_a_trial_always_shrinks_to_the_same_trial():
     trial = trial_of_seed(violating_seeds(2)[1])
     assert small(trial) == small(trial)
 

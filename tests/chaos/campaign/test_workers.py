@@ -20,7 +20,7 @@ from tests.waiting import wait_until
 
 @dataclass(frozen=True)
 class Squares:
-    """Work that takes longer for even numbers; `stuck` hangs, `deadly` kills the worker, `wrong` raises an error."""
+    """Work that squares numbers; the number `stuck` hangs, `deadly` kills its worker, and `wrong` raises an error."""
 
     stuck: int = -1
     deadly: int = -1
@@ -51,7 +51,7 @@ class Noting:
 
 
 def stop_and_square(number):
-    """Square a number; 1 stops the process, which another one continues after 1.5 s."""
+    """Square a number. For 1, stop this process first; a shell continues it after 1.5 s."""
     if number == 1:
         subprocess.Popen(["/bin/sh", "-c", f"sleep 1.5; kill -CONT {os.getpid()}"])
         os.kill(os.getpid(), signal.SIGSTOP)
@@ -59,7 +59,7 @@ def stop_and_square(number):
 
 
 def spin(number):
-    """Never end."""
+    """Use processor time without end."""
     while True:
         number += 1
 
@@ -130,7 +130,7 @@ if __name__ == "__main__":
     file.write_text(program)
     with subprocess.Popen([sys.executable, file], stdout=subprocess.PIPE, text=True) as parent:
         parent.stdout.readline()
-        workers = psutil.Process(parent.pid).children(recursive=True)  # one that ends while they are listed is left out
+        workers = psutil.Process(parent.pid).children(recursive=True)  # psutil omits a worker that ends meanwhile
         parent.kill()
     assert workers
     assert psutil.wait_procs(workers, timeout=20)[1] == []

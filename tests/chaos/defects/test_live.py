@@ -45,7 +45,7 @@ def test_a_cluster_with_an_unknown_defect_is_rejected(name):
 
 @pytest.fixture
 def machine_with_fuse(monkeypatch):
-    """Pretend that FUSE is available; the rounds of these tests are replaced, and need no disk."""
+    """Pretend that FUSE is available; these tests replace the function that runs a round, so no disk is used."""
     monkeypatch.setattr("fixtures.disk.kinds.why_no_fuse", lambda: None)
 
 

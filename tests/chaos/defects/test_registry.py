@@ -19,10 +19,10 @@ ROOT = Path(__file__).parents[3]
 INVARIANTS = ROOT / "reference_broker" / "simulation" / "invariants"
 ALL = {**DEFECTS, **LIVE_DEFECTS}
 OF_A_ROUND = {"node-ended", "replicas-differ", "not-recovered"}
-"""Violations in a report of chaos other than anomalies."""
+"""Names of violations, other than anomalies, that a report of `kafkatrial chaos` can contain."""
 
 
-def test_there_are_as_many_as_promised_in_every_area():
+def test_there_are_sixty_defects_and_four_in_every_area():
     by_area = {area: [each for each in ALL.values() if each.area is area] for area in Area}
     assert len(ALL) >= 60
     assert min(map(len, by_area.values())) >= 4
@@ -45,7 +45,7 @@ def test_a_defect_is_removed_after_an_error():
     assert vars(each.owner)[each.attribute] is before
 
 
-def test_each_is_called_as_the_function_that_it_replaces():
+def test_each_replacement_has_the_kind_and_parameters_of_the_original():
     for each in ALL.values():
         original, replacement = vars(each.owner)[each.attribute], each.replacement
         assert isinstance(replacement, property) is isinstance(original, property), each.name
@@ -53,8 +53,8 @@ def test_each_is_called_as_the_function_that_it_replaces():
         assert accepts_any(replacement) or names_of(replacement) == names_of(original), each.name
 
 
-def test_each_place_is_looked_up_where_it_is_replaced():
-    """A replacement in one module has no effect on others that have imported the function by its name."""
+def test_each_replaced_function_is_called_by_its_own_module():
+    """Otherwise the replacement has no effect: modules that import a function by name keep the original."""
     for each in ALL.values():
         if isinstance(each.owner, ModuleType):
             assert each.attribute in names_loaded_in(each.owner), each.name
@@ -92,7 +92,7 @@ def test_an_unknown_name_is_an_error_of_one_line():
 @cache
 def known_catchers() -> set[str]:
     texts = [path.read_text(encoding="utf-8") for path in INVARIANTS.glob("*.py")]
-    # A module has a table with its invariants in the first column, or a single one at the end of its first sentence.
+    # A module header has a table with the invariants in its first column, or names the only one in its first line.
     named = r"^\| `([a-z-]+)` *\||\A\"\"\".*: (?:the invariant )?`([a-z-]+)`\.$"
     invariants = {name for text in texts for found in re.findall(named, text, re.MULTILINE) for name in found if name}
     requirements = {requirement.id for requirement in REQUIREMENTS}

@@ -15,7 +15,7 @@ SAMPLE = 10
 @pytest.mark.slow
 @pytest.mark.timeout(1_200)
 def test_a_sample_of_the_defects_is_detected_within_a_minute():
-    """The saved trial, which detected the defect earlier, runs before the seeds; one nightly test does not use it."""
+    """Each saved trial runs before the seeds; only the nightly test "from the first seed on" runs without them."""
     assert_all_caught(Plan(tuple(part(list(DEFECTS), SAMPLE)), seconds=60.0, workers=WORKERS, known_first=True))
 
 

@@ -20,7 +20,10 @@ KILL = Trial(schedule=(Timed(0, Kill(Role.LEADER), 100),))
 
 @pytest.fixture
 def targets(monkeypatch):
-    """Return a dict that tests fill: whether a target starts, by name and round. After the last value it does not."""
+    """Return a dict that tests fill: for each target, an iterator that yields for each round whether the target starts.
+
+    After the last value, the target does not start.
+    """
     starts = {}
 
     def run_on(target, trial, run_dir, show, disk):

@@ -25,8 +25,8 @@ class Clock:
 
 @pytest.fixture
 def produced(monkeypatch):
-    """Return `batches`, each sent (partition, number of records), and `outcomes`, to which tests set the results."""
-    sent = SimpleNamespace(batches=[], outcomes=iter(()), forgotten=0)
+    """Return `batches`, the sent (partition, number of records), and `outcomes`, which tests set; None: no leader."""
+    sent = SimpleNamespace(batches=[], outcomes=iter(()), resets=0)
 
     class LeaderClient:
         def __init__(self, context, partition):
@@ -42,7 +42,7 @@ def produced(monkeypatch):
             return SimpleNamespace(outcome=outcome)
 
         def reset(self):
-            sent.forgotten += 1
+            sent.resets += 1
 
     monkeypatch.setattr(clients, "leader_client", LeaderClient)
     return sent
@@ -61,7 +61,7 @@ def test_a_record_is_sent_until_a_leader_acknowledges_it(produced):
     produced.outcomes = iter([None, Outcome.INFO, Outcome.FAIL, Outcome.OK, Outcome.OK])
     assert write_ends(trial_context((0, 1)), 5.0) == ()
     assert produced.batches == [(1, 1), (0, 1), (1, 1), (0, 1)]
-    assert produced.forgotten == 5, "no connection is left open"
+    assert produced.resets == 5, "no connection is left open"
 
 
 def test_a_partition_without_an_acknowledgement_is_returned_after_the_timeout(produced):

@@ -1,4 +1,4 @@
-"""Rounds on an existing cluster, whose only faults are those of the links from clients."""
+"""Rounds on an existing cluster: their only faults are those of the links from clients."""
 
 import pytest
 from confluent_kafka.admin import AdminClient
@@ -74,7 +74,7 @@ def test_a_topic_of_the_same_name_is_not_touched(cluster, tmp_path):
         client.delete_topics(["a"])["a"].result()
 
 
-def test_too_few_brokers_for_the_replicas(cluster, tmp_path):
+def test_too_few_brokers_for_the_replicas_are_an_error(cluster, tmp_path):
     trial = Trial(topics=(Topic(replication_factor=5),), schedule=(CUT,))
     with pytest.raises(TargetError, match=r"has 3 brokers, and the topics of a round have 5 replicas$"):
         run_on(named(cluster), trial, tmp_path / "run")

@@ -44,7 +44,7 @@ A0, B0 = TopicPartition("a", 0), TopicPartition("b", 0)
 
 
 class Clock:
-    """Clock that only a wait advances."""
+    """Clock that advances only when a caller sleeps."""
 
     def __init__(self):
         self.now_s = 0.0
@@ -57,7 +57,7 @@ class Clock:
 
 
 class Cancelled:
-    """Event that is set at `at_s`, or never if that is None."""
+    """Event that is set at the time `at_s`, or never if `at_s` is None."""
 
     def __init__(self, clock, at_s=None):
         self._clock, self._at_s = clock, at_s

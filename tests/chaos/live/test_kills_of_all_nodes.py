@@ -43,7 +43,7 @@ def trial(seed: int) -> Trial:
 
 
 def kills_while_written(run_dir: Path) -> int:
-    """Return the number of kills of all nodes with an acknowledged batch since the previous kill."""
+    """Return the number of kills of all nodes that follow an acknowledged batch since the previous such kill."""
     faults = parquet.read_table(run_dir / "history" / "faults.parquet").to_pylist()
     calls = parquet.read_table(run_dir / "history" / "operations.parquet").select(["f", "outcome", "complete_ns"])
     acknowledged = [

@@ -14,7 +14,7 @@ from fixtures.clients.responses import ProducerIdentity
 from linearizability.operation import Outcome
 
 NONE, NOT_ENOUGH_REPLICAS = None, "NOT_ENOUGH_REPLICAS"
-FORGOTTEN, DUPLICATE, LOST = "OUT_OF_ORDER_SEQUENCE_NUMBER", "DUPLICATE_SEQUENCE_NUMBER", "NETWORK_EXCEPTION"
+OUT_OF_ORDER, DUPLICATE, LOST = "OUT_OF_ORDER_SEQUENCE_NUMBER", "DUPLICATE_SEQUENCE_NUMBER", "NETWORK_EXCEPTION"
 
 
 class Leader:
@@ -71,13 +71,13 @@ IN_ORDER = [(0, 0, 0), (0, 3, 1), (0, 6, 2), (0, 9, 3), (0, 12, 4)]
 
 def test_only_batches_that_a_restarted_leader_has_lost_are_sent_in_the_next_epoch(producer):
     assert producer.connect(LOST) == IN_ORDER
-    assert producer.connect(FORGOTTEN, FORGOTTEN, NONE, DUPLICATE, NONE) == IN_ORDER
+    assert producer.connect(OUT_OF_ORDER, OUT_OF_ORDER, NONE, DUPLICATE, NONE) == IN_ORDER
     assert producer.acknowledged == [2, 3, 4]
     assert producer.connect(LOST) == [(1, 0, 0), (1, 3, 1), (1, 6, 5), (1, 9, 6), (1, 12, 7)]
 
 
 @pytest.mark.parametrize("last", [LOST, NOT_ENOUGH_REPLICAS])
 def test_epoch_is_not_bumped_while_the_leader_may_have_appended_a_batch_that_is_not_acknowledged(producer, last):
-    producer.connect(FORGOTTEN, NONE, last)
+    producer.connect(OUT_OF_ORDER, NONE, last)
     assert producer.acknowledged == [1]
     assert producer.connect(LOST) == [(0, 0, 0), (0, 6, 2), (0, 9, 3), (0, 12, 4), (0, 15, 5)]

@@ -100,7 +100,7 @@ def test_a_branch_is_dropped():
     ) in found
 
 
-def test_each_case_of_a_match_is_dropped_and_its_guard():
+def test_each_case_of_a_match_and_its_guard_are_dropped():
     found = omissions("match self.state:\n    case 1 if self.open:\n        self.a()\n    case _:\n        self.b()")
     text = "match self.state: case 1 if self.open: self.a() case _: self.b()"
     assert ("drop-case", text, "match self.state: case _: self.b()") in found
@@ -156,7 +156,7 @@ def test_a_mutant_differs_in_one_place_and_can_be_compiled(rules):
         assert text == ast.unparse(mutated(SOURCE, mutant.number, rules))
 
 
-def test_the_core_has_thousands_of_mutants_and_a_seed_selects_the_same():
+def test_the_core_has_thousands_of_mutants_and_a_seed_always_selects_the_same_ones():
     mutants = list(all_mutants(ROOT))
     assert len(mutants) > 5000
     assert len({mutant.id for mutant in mutants}) == len(mutants)

@@ -51,7 +51,7 @@ def test_seeds_are_reported_in_order_for_any_number_of_workers():
     assert alone[-1].complete
 
 
-def test_it_ends_with_the_first_failing_seed_shrunk(defective):
+def test_a_campaign_ends_with_the_first_failing_seed_shrunk(defective):
     ran, (shrunk,) = events_of_kind(SeedRan, defective), events_of_kind(Shrunk, defective)
     assert [bool(each.name) for each in ran] == [False] * (len(ran) - 1) + [True]
     found = shrunk.counterexample
@@ -96,7 +96,7 @@ def test_no_seed_begins_when_the_time_is_over():
     assert [type(event) for event in events] == [CampaignStarted, CampaignEnded]
 
 
-def test_ctrl_c_ends_it_in_order():
+def test_ctrl_c_ends_the_campaign_with_an_incomplete_end_event():
     events = run_campaign(Plan(first=0, workers=2, failures_max=None))
     assert isinstance(next(events), CampaignStarted)
     assert isinstance(next(events), SeedRan)

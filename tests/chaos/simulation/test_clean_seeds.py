@@ -21,7 +21,8 @@ RARE = {
 """States that ten thousand seeds need not reach.
 
 The first is impossible: while the ISR is below `min.insync.replicas`, the high watermark does not advance (as in Kafka
-since KAFKA-15583), and a batch below it is acknowledged in the same event. The others are rare races.
+since KAFKA-15583), and a batch is acknowledged in the event in which the high watermark passes it. The others are
+rare races.
 """
 
 

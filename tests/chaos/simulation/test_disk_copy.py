@@ -61,7 +61,7 @@ def test_damage_is_written_back_to_the_disk(disk, copy):
     assert shown(copy) == {"t-0/00.log": b"recordsgarbage", "checkpoint": b"1"}
 
 
-def test_a_directory_that_is_gone_is_lost(disk, copy):
+def test_a_directory_deleted_from_the_copy_is_deleted_from_the_disk(disk, copy):
     copy.show(disk)
     shutil.rmtree(copy.path / "t-0")
     copy.copy_back(disk)

@@ -1,4 +1,4 @@
-"""Producers and consumers of a simulation: they write the same rows as librdkafka's, in virtual time."""
+"""Producers and consumers of a simulation: they write the same history rows as the clients of librdkafka."""
 
 import pytest
 

@@ -105,7 +105,7 @@ DEFECTS = (
     ("configurations, sent to a controller", configs, "_check_existence", nothing),
     ("controllers", describe_controllers, "EndpointType", type("Both", (), {"CONTROLLER": EndpointType.BROKER})),
 )
-"""For each defect: the post-run check that fails, and the replaced function."""
+"""For each defect: the post-run check that fails, the owner and name of the attribute, and its replacement."""
 DETECTED_BY = {
     "wrong-response",
     "controller-response",

@@ -113,7 +113,7 @@ DEFECTS = (
     ("leadership/preferred-leader-is-elected", Elections, "elect_leader", not_available),
     ("leadership/current-leader-is-returned", CurrentLeaders, "current_leader", no_leader),
 )
-"""For each defect: the violated requirement, and the replaced function."""
+"""For each defect: the violated requirement, the owner and name of the attribute, and its replacement."""
 
 
 @pytest.mark.parametrize(

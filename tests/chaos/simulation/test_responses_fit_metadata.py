@@ -93,7 +93,7 @@ DEFECTS = (
     ("controller-response", list_partition_reassignments, "list_partition_reassignments", _nothing),
     ("metadata-response", ClusterView, "controller", lambda *_: -1),
 )
-"""For each defect: the violated invariant, and the function or value that is replaced or wrapped."""
+"""For each defect: the violated invariant, the owner and name of the attribute, and its replacement or wrapper."""
 _WRAPPERS = (_moved_on, _on_another_rack)
 
 

@@ -1,4 +1,4 @@
-"""Scripts in virtual time and their verdicts, without and with a bug in the broker."""
+"""Trials in virtual time and their verdicts, without and with a bug in the broker."""
 
 import pytest
 
@@ -55,7 +55,7 @@ def test_a_calm_run_is_in_order_and_every_record_is_read():
     assert committed["offset"] == fetched["offset"] > 0
 
 
-def test_one_script_has_one_run():
+def test_a_trial_always_has_the_same_run():
     trial = Trial(
         seed=5,
         clients=(Producer(steps=(SendBatches(batches=10, pause_ms=100),)), Consumer(steps=(Poll(times=10),))),

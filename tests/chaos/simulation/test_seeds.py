@@ -36,12 +36,12 @@ KEPT_MAX = 24
 """Strategies that each further seed may leave in memory; a cache by combination of kinds would exceed this limit."""
 
 
-def test_a_hundred_thousand_seeds_need_the_memory_of_some_hundred():
+def test_a_further_seed_leaves_few_strategies_in_memory():
     printed = subprocess.run([sys.executable, "-c", _MEMORY], text=True, capture_output=True, check=True).stdout
     assert int(printed) <= KEPT_MAX * 100
 
 
-def test_a_seed_generates_one_script_for_any_hash_seed():
+def test_a_seed_generates_the_same_trial_for_any_hash_seed():
     printed = {
         subprocess.run(
             [sys.executable, "-c", _PROGRAM], env={"PYTHONHASHSEED": seed}, text=True, capture_output=True, check=True
@@ -51,11 +51,11 @@ def test_a_seed_generates_one_script_for_any_hash_seed():
     assert len(printed) == 1
 
 
-def test_seeds_give_different_scripts():
+def test_seeds_generate_different_trials():
     assert len({trial_of_seed(seed) for seed in SEEDS}) == len(SEEDS)
 
 
-def test_every_fault_client_and_step_is_generated_soon():
+def test_500_seeds_generate_every_fault_client_and_step():
     scripts = [trial_of_seed(seed) for seed in range(500)]
     faults = Counter(type(timed.fault).__name__ for trial in scripts for timed in trial.schedule)
     assert faults.keys() >= {
@@ -69,7 +69,7 @@ def test_every_fault_client_and_step_is_generated_soon():
     assert len(FAULT_KINDS) > 20 < len(CLIENT_KINDS) + 10
 
 
-def test_a_script_has_some_hundred_operations_and_some_three_faults():
+def test_a_trial_has_about_a_hundred_operations_and_three_faults():
     scripts = [trial_of_seed(seed) for seed in SEEDS]
     operations = sum(operations_of(client) for trial in scripts for client in trial.clients) / len(scripts)
     faults = sum(len(trial.schedule) for trial in scripts) / len(scripts)

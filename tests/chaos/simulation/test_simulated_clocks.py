@@ -1,4 +1,4 @@
-"""Clock faults of the simulation: of several drifts of one node the newest applies, as on real processes."""
+"""Clock faults of the simulation: the newest of several drifts of one node applies, as on real processes."""
 
 from types import SimpleNamespace
 

@@ -34,7 +34,7 @@ SHORT = Profile("short", scripts_max=15, shrink_seconds=0.0)
 
 
 def judged(run_dir, *names, profile=SHORT):
-    """Return the findings by requirement: of the named ones, or of all if there are no names."""
+    """Return the findings of the named requirements by id, or of all requirements if none is named."""
     chosen = [requirement for requirement in REQUIREMENTS if not names or requirement.id in names]
     events = run_requirements([target_of_requirements("simulation")], chosen, seed=6, profile=profile, run_dir=run_dir)
     return {event.finding.requirement: event.finding for event in events if isinstance(event, RequirementJudged)}
@@ -87,7 +87,7 @@ def test_the_same_seed_gives_the_same_history(tmp_path):
             assert histories[0].table(table).equals(histories[1].table(table))
 
 
-def test_it_can_be_controlled(simulation):
+def test_the_simulation_has_all_controls(simulation):
     assert isinstance(simulation, LinkedTarget)
     assert isinstance(simulation, ProcessTarget)
     assert isinstance(simulation, MembershipControl)

@@ -36,7 +36,7 @@ SCRIPTS = {
 
 
 @pytest.mark.parametrize(("name", "violated"), SCRIPTS)
-def test_it_is_detected(name: str, violated: str) -> None:
+def test_a_wrong_response_is_detected(name: str, violated: str) -> None:
     trial = SCRIPTS[name, violated]
     with defect(name).seeded():
         violation = run(trial).violation

@@ -198,8 +198,8 @@ def rolling_bounce():
 def last_replica_lost():
     """Return the story of an unclean election after the last in-sync replica is lost.
 
-    Node 1 becomes the only ISR member. It is down from 5 to 9 s, and again from 12 to 17 s. Node 2 is elected while
-    node 1 is down the second time.
+    Node 1 becomes the only ISR member. It is shut down at 5 s and 12 s, and restarts at 9 s and 17 s. Node 2 is elected
+    while node 1 is down the second time.
     """
     story = Story()
     story.call("create_topic", 0, 0.1)

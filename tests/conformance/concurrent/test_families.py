@@ -14,7 +14,7 @@ SCRIPT = Trial()
 
 
 class Runs:
-    """Fake of `HistoryRun` that only counts."""
+    """Fake of `HistoryRun` that only records the directories of its runs."""
 
     def __init__(self):
         self.run_dirs = []

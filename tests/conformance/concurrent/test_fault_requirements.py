@@ -1,6 +1,6 @@
-"""Post-run checks of the requirements of a cluster with faults.
+"""Post-run checks of the requirements that inject faults into a cluster.
 
-A story is a history written by hand. It satisfies its requirements, and violates one of them after a change. The
+A story (`stories.py`) is a valid history, so it satisfies its requirements; each change violates one of them. The
 anomalies of the checkers (lost and divergent records) have their own tests.
 """
 
@@ -283,7 +283,7 @@ def test_a_planted_change_is_a_violation(row, plant, message):
 
 
 def test_a_slow_follower_may_return_until_its_own_link_is_cut():
-    """Node 3 leaves the ISR at 5.0 s and is back before its link is cut at 6 s, so record 2 becomes visible early."""
+    """Node 3 leaves the ISR at 5.0 s and is back before its link is cut at 6 s, so offset 2 is visible by 5.5 s."""
     story = stories.followers_cut_off()
     story.metadata(5.0, 1, 0, (1,))
     story.produce(5.1, 5.2, 9, 2, acks=1)
@@ -296,7 +296,6 @@ def test_a_slow_follower_may_return_until_its_own_link_is_cut():
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
 def test_without_its_faults_a_requirement_is_unknown(row):
-    """The verdict of a history without the faults is unknown."""
     story = Story()
     story.call("create_topic", 0, 0.1)
     story.metadata(0.2, 1, 0, (1, 2, 3))

@@ -1,4 +1,4 @@
-"""Post-run checks of one broker's history: valid histories pass, a change of one row is reported, an oracle agrees."""
+"""Post-run checks of one broker's history: valid histories pass, and a change of one row is reported."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -104,7 +104,7 @@ def watched(*, high_watermark=2, later_end=2, end_at_ns=100):
     )
 
 
-def test_reads_below_both_are_valid():
+def test_reads_below_the_watermark_and_below_later_ends_are_valid():
     assert reads_stay_below_watermark(watched()) == []
 
 

@@ -30,7 +30,7 @@ LEADER, FOLLOWER = Role.FIRST_REPLICA, Role.SECOND_REPLICA
 
 
 class Target:
-    """Fake target and recorder that record all actions."""
+    """Fake target and recorder in one object, which records all actions."""
 
     name = "fake"
     transport, stage = SOCKETS, THREADS
@@ -254,7 +254,7 @@ def test_clients_that_wait_for_a_node_fault_continue_after_the_last_move(target)
 
 
 class Slow:
-    """A node that reports all brokers, and its own leader epoch, only after `requests_min` requests."""
+    """A node that reports all brokers and a leader epoch only from request number `requests_min` on."""
 
     def __init__(self, requests_min):
         self.requests_min = requests_min

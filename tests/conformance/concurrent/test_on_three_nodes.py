@@ -1,6 +1,6 @@
 """Concurrent requirements of three nodes under faults: Apache Kafka and the reference cluster satisfy them.
 
-One script of each story, about a minute on the reference cluster and two on Apache Kafka.
+Each family runs one script, which takes about one minute on the reference cluster and two on Apache Kafka.
 """
 
 from collections import defaultdict
@@ -31,7 +31,7 @@ def target(request, tmp_path_factory):
 
 
 @pytest.mark.parametrize("family", families)
-def test_its_history_is_ok(family, target, tmp_path):
+def test_the_history_of_a_family_is_ok(family, target, tmp_path):
     profile = PROFILES["ci"]
     for row in families[family]:
         context = CheckContext(

@@ -45,7 +45,7 @@ class Failing(Client):
         raise ValueError("not the first error")
 
 
-def test_an_error_of_a_control_ends_the_clients_and_is_raised():
+def test_an_error_of_a_fault_injection_ends_the_clients_and_is_raised():
     clients = [Client(is_writer=True), Client(is_writer=False), Failing(is_writer=True), Failing(is_writer=False)]
     with pytest.raises(TargetError, match="node 1 did not start"):
         run_phase(Phase.FAULTY, clients, [Injection()], THREADS)

@@ -27,7 +27,7 @@ def no_arguments(monkeypatch):
     monkeypatch.setattr(sys, "argv", ["repro.py"])
 
 
-def test_it_prints_the_verdict_as_json_and_the_directory_of_the_history(capsys):
+def test_a_program_prints_the_verdict_as_json_and_the_directory_of_the_history(capsys):
     assert run_program(TRIAL, "reference") == 0
     printed = capsys.readouterr()
     verdict = json.loads(printed.out)
@@ -64,7 +64,7 @@ def test_another_target_starts_with_its_own_number_of_nodes(capsys, monkeypatch)
     assert json.loads(capsys.readouterr().out)["verdict"] == "ok"
 
 
-def test_a_script_that_cannot_run_there_is_reported_in_one_line(capsys):
+def test_a_trial_that_a_target_cannot_run_is_reported_in_one_line(capsys):
     trial = replace(TRIAL, moves=(Begin(CutConnections(Role.SECOND_REPLICA, 1)),))
     assert run_program(trial, "reference") == 3
     _, reason = capsys.readouterr().err.splitlines()

@@ -46,7 +46,7 @@ class ValidHistory:
         return run_dir
 
     def _write_rows(self, recorder, at):
-        moments = [(at_ns, 0, ("isr", isr)) for at_ns, isr in self.isrs]
+        moments = [(at_s, 0, ("isr", isr)) for at_s, isr in self.isrs]
         for value, (invoked, completed) in enumerate(self.produces):
             moments += [(invoked, 1, ("invoke", value)), (completed, 2, ("complete", value))]
         fault = recorder.fault("cut", "2->1", "requests")
@@ -105,7 +105,7 @@ def test_the_valid_history_is_ok(requirement_id, history, tmp_path):
 
 
 def test_an_isr_that_never_shrinks_is_a_violation(history, tmp_path):
-    history.isrs = [(at_ns, FULL) for at_ns, _ in history.isrs]
+    history.isrs = [(at_s, FULL) for at_s, _ in history.isrs]
     result = verdict_of(history, SHRINKS, tmp_path)
     assert result.verdict is Verdict.VIOLATION
     assert result.reason == "node 2 was in every ISR while it was cut for 9.0 s"

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.sampled(3)
 
 
 class Target:
-    """The properties of a target on which scripts depend."""
+    """Fake target with only those properties that determine the generated scripts."""
 
     def __init__(self, *capabilities):
         self.capabilities = frozenset(capabilities)
@@ -60,7 +60,7 @@ def test_a_printed_program_has_the_same_script(row, data):
 
 
 @EACH_ROW
-def test_scripts_keep_inside_their_topic(row):
+def test_scripts_use_existing_partitions_and_valid_idempotent_producers(row):
     for script in scripts_of(row.family.scripts(THREE_NODES), seed_value=1, scripts_max=20):
         for client in script.clients:
             assert getattr(client, "partition", 0) < script.topic.partitions
@@ -90,7 +90,7 @@ def test_ids_are_unique_and_each_has_its_history_checks():
     assert all(source.url for requirement in REQUIREMENTS for source in requirement.sources)
 
 
-def test_all_are_registered():
+def test_all_concurrent_requirements_are_registered():
     assert {requirement.id for requirement in REQUIREMENTS} <= {requirement.id for requirement in REGISTERED}
 
 
@@ -134,7 +134,7 @@ def test_shrinking_ends_at_a_small_script_that_violates(seed):
 
 
 def test_only_a_script_that_violated_is_reported():
-    """The cluster violates only in the first run of a script."""
+    """The predicate reports a violation only in the first run of a script."""
     met = set()
 
     def fickle(script):

@@ -64,7 +64,7 @@ def fetched(change):
 
 
 def with_contents(batches, contents):
-    """Return the batches with the contents of their records replaced one after the other."""
+    """Return the batches with the contents of their records replaced by the given contents, in order."""
     source = iter(contents)
 
     def record(kept):
@@ -75,7 +75,7 @@ def with_contents(batches, contents):
 
 
 def reversed_log(batches):
-    """Return the records of the whole response in reverse order, at ascending offsets."""
+    """Return the batches with the contents of all records in reverse order, at unchanged offsets."""
     return with_contents(batches, [record for batch in batches for record in batch.records][::-1])
 
 
@@ -86,7 +86,7 @@ def alternating_log():
 
 
 def drops_a_record(batches):
-    """Drop the first record of each batch, so that the log end stays."""
+    """Drop the first record of each batch, but keep the last offset delta, so that the log end does not change."""
     return [replace(batch, records=batch.records[1:], last_offset_delta=batch.last_offset_delta) for batch in batches]
 
 

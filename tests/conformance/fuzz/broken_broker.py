@@ -8,7 +8,7 @@ import time
 from reference_broker.core import dispatch
 
 FRAGILE_API = 35
-"""DescribeLogDirs."""
+"""API key of DescribeLogDirs, the API with the fault."""
 _kept = []
 _serve = dispatch.serve
 

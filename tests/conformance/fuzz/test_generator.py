@@ -231,7 +231,7 @@ def test_a_voter_with_named_listeners_is_sent_to_apache_kafka():
 
 def test_strings_that_apache_kafka_cannot_return_are_not_sent_to_it():
     frames = [frame_of(request("DescribeGroups", 5, groups=["a" * size])) for size in (10_922, 10_923)]
-    frames = [frame.replace(b"a", b"\xff") for frame in frames]  # decoded as U+FFFD, of three bytes
+    frames = [frame.replace(b"a", b"\xff") for frame in frames]  # each \xff is decoded as U+FFFD, which has three bytes
     assert all(is_permitted(frame, WORLD) for frame in frames)
     assert [is_permitted(frame, KAFKA) for frame in frames] == [True, False]
 

@@ -65,7 +65,7 @@ def check(requirement_check, targets, *, shrink_seconds=3.0, scripts_max=5, requ
     return requirement_check(context)
 
 
-def loses_last_record(_request, part):
+def loses_records(_request, part):
     return replace(part, records=b"")
 
 
@@ -145,8 +145,8 @@ def test_a_connection_that_a_step_closes_is_the_cause_whatever_is_judged():
     assert judge(STEPS, (FINE[0], CLOSED, FINE[2]), judges("error", of=Fetch)).verdict is Verdict.VIOLATION
 
 
-def test_what_an_awaited_step_waited_for_is_the_cause_of_what_later_steps_return():
-    """After the first timeout, later effects are read once."""
+def test_an_effect_that_was_awaited_without_success_is_the_cause_of_later_deviations():
+    """After the first timeout, a later step reads its effect only once, so it may deviate for the same reason."""
     script = Script((CreateTopic(), AwaitTopic(), Eventually(Metadata())))
     awaited = {"all_agree": True, "offline_replicas": 1, "leader_epochs": (0,)}
     found = judge(script, (FINE[0], awaited, {"topics": ()}), judges("topics", of=Metadata))
@@ -226,7 +226,7 @@ def test_creation_itself_may_be_judged():
 
 
 def test_the_script_of_a_violation_is_minimal(broker):
-    with TamperingProxy(broker, altered_responses("Fetch", loses_last_record)) as proxy:
+    with TamperingProxy(broker, altered_responses("Fetch", loses_records)) as proxy:
         finding = check(READ_BACK, [proxy])[proxy.name]
     assert finding.verdict is Verdict.VIOLATION
     assert (
@@ -242,7 +242,7 @@ def test_a_violation_that_is_not_repeated_is_flaky(broker):
     fetches = itertools.count()
 
     def once(request, part):
-        return loses_last_record(request, part) if next(fetches) == 0 else part
+        return loses_records(request, part) if next(fetches) == 0 else part
 
     with TamperingProxy(broker, altered_responses("Fetch", once)) as proxy:
         finding = check(READ_BACK, [proxy])[proxy.name]
@@ -305,7 +305,7 @@ def test_an_api_that_is_not_offered_is_not_applicable(broker):
 
 
 def test_each_target_has_its_own_finding_for_the_same_scripts(broker):
-    with TamperingProxy(broker, altered_responses("Fetch", loses_last_record)) as proxy:
+    with TamperingProxy(broker, altered_responses("Fetch", loses_records)) as proxy:
         findings = check(READ_BACK, [broker, proxy])
     assert findings[broker.name].verdict is Verdict.OK
     assert findings[proxy.name].verdict is Verdict.VIOLATION
@@ -343,7 +343,7 @@ TWICE = sequential(
     script(CreateTopic(), InitProducerId(), *([st.just(Produce((Batch((Record(b"a"),), producer=0),)))] * 2)),
     judges("error", "log_append_time", of=Produce),
 )
-"""A requirement on the response to a duplicate, whose `log_append_time` the model does not specify."""
+"""A requirement on the responses to a batch and its duplicate; no model specifies the latter's `log_append_time`."""
 
 
 def inverts_the_time(part):
@@ -520,11 +520,11 @@ def test_a_paused_broker_is_unknown(paused, monkeypatch):
         assert finding.reason.startswith("went down while script 1 ran: ")
 
 
-# --- topics of a script are deleted in the end
+# --- topics of a script are deleted at its end
 
 
 def topics_of(broker, unique):
-    """Return the topics of a session that the broker has."""
+    """Return the topics of the broker whose names contain `unique`, the name of a session."""
     (node,) = broker.nodes
     with RawClient(node.host, node.port) as client:
         schema = client.schema_for(ApiKey.METADATA, 12)

@@ -1,6 +1,6 @@
 """Rules for the fields of a response: an invalid value is reported by name, and a valid response has no finding.
 
-Method: responses of kio with one element each, in which one field is altered.
+Method: kio responses with one element in each array; each test case alters one field.
 """
 
 import datetime as dt

@@ -55,7 +55,7 @@ def test_source_evaluates_to_the_same_script(value):
 
 
 @given(scripts)
-def test_a_program_is_python_that_has_the_script(value):
+def test_a_program_is_python_that_assigns_the_script(value):
     text = program(value, requirement="produce/offsets-are-dense", target="reference", nodes=1)
     assigned = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Assign)]
     assert eval(ast.unparse(assigned[0].value), NAMES) == value
@@ -79,7 +79,7 @@ SCRIPT = Script((CreateTopic(), Produce((Batch((Record(b"a"),), flaw=Flaw.WRONG_
 
 
 def test_a_program_runs_its_script_again(broker, tmp_path):
-    """The program ends with 0 on a correct broker; with 1 if a response is not what the model expects."""
+    """The program exits with 0, because every response of a correct broker is as the model expects."""
     path = tmp_path / "repro.py"
     path.write_text(program(SCRIPT, requirement="produce/corrupt-batch-is-rejected", target="reference", nodes=1))
     address = f"bootstrap:{broker.nodes[0].host}:{broker.nodes[0].port}"

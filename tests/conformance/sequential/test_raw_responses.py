@@ -1,6 +1,7 @@
-"""Responses to requests that are given field by field: they have elements, with the requested names.
+"""Responses to a `RawRequest`: they must have elements, and the elements must have the requested names.
 
-Goal: a response about another topic, group or resource is detected. Method: responses of kio with one element each.
+Goal: a response about another topic, group or resource is detected. Method: kio responses with one element in each
+array.
 """
 
 import uuid
@@ -48,11 +49,11 @@ def response_to(step, *topics):
         ("trial-none", None, ()),
     ],
 )
-def test_names_are_found_by_name_and_without_one_by_id(name, topic_id, names):
+def test_an_element_is_identified_by_its_name_or_else_by_its_id(name, topic_id, names):
     assert response_to(STEP, (name, topic_id)) == {"errors": (), "names": names, "has_elements": True}
 
 
-def test_a_response_that_is_about_nothing_is_fatal():
+def test_a_response_without_elements_is_a_fatal_deviation():
     script, response = Script((STEP,)), response_to(STEP)
     assert judge(script, [response], JUDGED).verdict is Verdict.VIOLATION
     (found,) = deviations(script, [response], JUDGED)

@@ -89,7 +89,7 @@ def test_every_version_of_a_request_can_be_written(step):
     key = requests.api_key(step)
     for version in known_versions(key):
         if isinstance(step, Metadata) and step.topics is None and version == 0:
-            continue  # v0 has no null; an empty list requests all
+            continue  # version 0 has no null list; its empty list requests all topics
         message = requests.request(step, request_schema(key, version), ScriptSymbols(UNIQUE))
         assert message.__version__ == version
         assert encode_request(message, 1, "test")
@@ -256,7 +256,7 @@ OF_ONE_PARTITION = [
 
 @pytest.mark.parametrize("step", OF_ONE_PARTITION, ids=kinds(OF_ONE_PARTITION))
 def test_a_response_for_another_partition_or_topic_is_malformed(step):
-    """The responses have partition 0 of the topic `trial`; the steps request another one."""
+    """The responses have partition 0 of the topic `trial`; the steps request another partition or topic."""
     symbols = ScriptSymbols(UNIQUE)
     symbols.saw_topic_id("trial-other", uuid.UUID(int=78))
     for version in known_versions(requests.api_key(step)):
@@ -266,7 +266,7 @@ def test_a_response_for_another_partition_or_topic_is_malformed(step):
 
 
 def test_the_name_of_a_topic_may_be_empty():
-    """A broker may create such a topic against the rules; the id of the topic is not in every response."""
+    """A broker may wrongly create such a topic, and a ListOffsets response identifies it only by this empty name."""
     symbols = ScriptSymbols(UNIQUE)
     symbols.saw_topic_id("", TOPIC_ID)
     listed = {**PARTITION, "error_code": ErrorCode.none, "partition_index": 0}

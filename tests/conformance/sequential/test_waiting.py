@@ -1,4 +1,4 @@
-"""Steps around other steps: the broker that receives the request, and waiting for effects."""
+"""Steps that wrap another step: they select the broker for its request, or wait for its effect."""
 
 from dataclasses import replace
 
@@ -39,7 +39,7 @@ SETTING = DescribeConfigs(("cleanup.policy",))
 
 
 class Late:
-    """Tampering whose first responses describe settings as they were before a change."""
+    """Tampering that removes all settings from the first `responses` DescribeConfigs responses."""
 
     def __init__(self, responses: int) -> None:
         self.left = responses
@@ -82,7 +82,7 @@ def test_an_absent_effect_is_awaited_once_and_the_last_response_returned(broker,
 
 
 def test_the_creation_of_a_deleted_topic_is_repeated_while_the_topic_exists(broker):
-    """A ZooKeeper cluster deletes a topic some time after the metadata of its brokers."""
+    """In a ZooKeeper cluster, a deleted topic exists for some time after the brokers have dropped its metadata."""
     rejected = []
 
     def tamper(request, forward):
@@ -104,7 +104,7 @@ def test_the_creation_of_a_deleted_topic_is_repeated_while_the_topic_exists(brok
 
 
 def test_retention_is_awaited_from_the_first_check_of_a_broker_that_has_just_started(broker, monkeypatch):
-    """The broker does not describe the time of its first check, as Kafka before 3.8. The effect is late."""
+    """Like Kafka before 3.8, the broker does not describe `log.initial.task.delay.ms`, and the effect is late."""
     monkeypatch.setattr(timeouts, "EFFECT_TIMEOUT_S", 0.0)
     late = Late(responses=10)
 
@@ -134,7 +134,7 @@ def test_requests_follow_an_awaited_leader(cluster):
 
 
 def test_different_metadata_is_reported_as_disagreement(cluster, monkeypatch):
-    """Each of three connections receives another leader epoch."""
+    """Each of three connections receives a different leader epoch."""
     monkeypatch.setattr(timeouts, "EFFECT_TIMEOUT_S", 0.2)
     altered_responses = []
 
@@ -163,7 +163,7 @@ def test_a_waiting_fetch_returns_records_of_another_connection(broker):
 
 
 def test_unknown_tags_are_on_the_wire(broker):
-    """The proxy's reader does not know the tag, and cannot read the request."""
+    """The proxy cannot decode a request with an unknown tag, so the tampering does not see this Fetch request."""
     seen = []
 
     def tamper(request, forward):

@@ -1,4 +1,4 @@
-"""Defaults of a trial's fields: its JSON omits them, so each one is part of the format and pinned here.
+"""Defaults of a trial's fields: saved trials omit them, so each default is part of the format and is pinned here.
 
 A changed default changes the meaning of saved trials. If that is intended, raise `trial_version`, and write the golden
 file again with `python -m tests.conformance.trial.test_defaults_of_the_format`.

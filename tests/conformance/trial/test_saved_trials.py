@@ -36,13 +36,13 @@ def loaded(tmp_path, text):
 
 
 @pytest.mark.parametrize("made", [trial_of_seed, round_of], ids=["simulation", "chaos"])
-def test_trials_of_seeds_come_back(made, tmp_path):
+def test_trials_of_seeds_are_loaded_unchanged(made, tmp_path):
     for seed in range(40):
         saved = loaded(tmp_path, document(made(seed), {"name": "lost-write", "defect": None}))
         assert (saved.trial, saved.name, saved.defect) == (made(seed), "lost-write", "")
 
 
-def test_trials_of_findings_and_requirements_come_back(tmp_path):
+def test_trials_of_findings_and_requirements_are_loaded_unchanged(tmp_path):
     for trial in (*(finding.trial for finding in FINDINGS.values()), OF_REQUIREMENT):
         assert loaded(tmp_path, document(trial, {})).trial == trial
 
@@ -165,14 +165,14 @@ def test_numbers_of_a_requirements_trial_have_limits_too(tmp_path):
     ],
     ids=["partition", "isolation"],
 )
-def test_a_requirements_trial_without_a_meaning_is_rejected_in_one_line(tmp_path, found, changed_to, reason):
+def test_a_requirements_trial_that_cannot_run_is_rejected(tmp_path, found, changed_to, reason):
     text = json.dumps(json.loads(document(OF_REQUIREMENT, {})))
     assert found in text
     with pytest.raises(NotATrialError, match=reason):
         loaded(tmp_path, text.replace(found, changed_to))
 
 
-def test_a_file_that_does_not_exist_is_rejected_in_one_line(tmp_path):
+def test_a_file_that_does_not_exist_is_rejected(tmp_path):
     with pytest.raises(NotATrialError, match=r"none\.json"):
         load_trial(tmp_path / "none.json")
 
@@ -222,7 +222,7 @@ def test_a_file_that_does_not_exist_is_rejected_in_one_line(tmp_path):
         ({"steady_ms": 3_000_000, "healed_ms": 3_000_000}, "the phases of a trial last at most 3600000 ms together"),
     ],
 )
-def test_numbers_that_no_run_can_use_are_rejected_in_one_line(tmp_path, trial, place):
+def test_values_that_no_run_can_use_are_rejected_in_one_line(tmp_path, trial, place):
     with pytest.raises(NotATrialError) as rejected:
         loaded(tmp_path, of(**trial))
     assert place in str(rejected.value)
