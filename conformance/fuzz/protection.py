@@ -14,7 +14,7 @@ broker decodes it, and is not sent if it
 - creates a topic with a valid name that is not one of `NEW_TOPICS`, so that the number of topics stays limited;
 - deletes the topics that the other requests name.
 
-Requests that are known to end a node of Apache Kafka, or to occupy it for hours, are not sent to Apache Kafka either
+Requests that are known to end a node of Apache Kafka or to exhaust it are not sent to Apache Kafka either
 (`_KNOWN`, `_KNOWN_OF_ALL_APIS`, docs/findings.md). Otherwise the first of them would end the session, which would find
 nothing else.
 """
@@ -130,6 +130,11 @@ def _is_few(partitions: int) -> bool:
     return partitions <= PARTITIONS_MAX or partitions > PARTITIONS_REJECTED
 
 
+def _adds_no_thousands(request: Mapping[str, Any], world: World) -> bool:
+    """Whether each count is small: before Kafka rejects a large one, it adds 10,000 partitions or runs out of memory."""
+    return all(topic["count"] <= PARTITIONS_MAX for topic in request["topics"])
+
+
 def _names_a_partition(request: Mapping[str, Any], world: World) -> bool:
     """Whether a request has a first partition, which `KafkaRaftClient.handleFetchSnapshotRequest` reads unchecked."""
     return bool(request["topics"]) and bool(request["topics"][0]["partitions"])
@@ -209,6 +214,7 @@ _RULES: Final[Mapping[int, tuple[Rule, ...]]] = {
 
 _KNOWN: Final[Mapping[str, Mapping[int, tuple[Rule, ...]]]] = {
     "apache-kafka": {
+        37: (_adds_no_thousands,),  # CreatePartitions
         53: (_names_listeners, _names_no_leader),  # BeginQuorumEpoch
         59: (_names_a_partition,),  # FetchSnapshot
         80: (_names_listeners,),  # AddRaftVoter

@@ -192,6 +192,7 @@ def test_a_harmful_request_is_not_permitted(message):
 @pytest.mark.parametrize(
     "message",
     [
+        request("CreatePartitions", 3, topics=[{"name": "fuzz-plain", "count": 20_000}]),
         request("FetchSnapshot", 1, topics=[]),
         request("FetchSnapshot", 1, topics=[{"partitions": []}]),
         request("AddRaftVoter", 0, listeners=[{"name": "CONTROLLER"}, {"name": ""}]),
