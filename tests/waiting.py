@@ -2,13 +2,13 @@
 
 import time
 
-PATIENCE_S = 60.0
+TIMEOUT_S = 60.0
 _PERIOD_S = 0.01
 
 
 def wait_until(condition):
     """Wait until the condition is true; fail the test after a minute, which is longer than anything here takes."""
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + TIMEOUT_S
     while not condition():
-        assert time.monotonic() < deadline, "waited in vain"
+        assert time.monotonic() < deadline, f"the condition did not hold within {TIMEOUT_S:g} s"
         time.sleep(_PERIOD_S)

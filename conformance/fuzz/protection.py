@@ -131,7 +131,7 @@ def _is_few(partitions: int) -> bool:
 
 
 def _adds_no_thousands(request: Mapping[str, Any], world: World) -> bool:
-    """Whether each count is small: before Kafka rejects a large one, it adds 10,000 partitions or runs out of memory."""
+    """Whether each count is small: Kafka adds 10,000 partitions, or has no memory left, before it rejects more."""
     return all(topic["count"] <= PARTITIONS_MAX for topic in request["topics"])
 
 
