@@ -1,4 +1,4 @@
-"""Temporary folders of a killed command are removed at the next start."""
+"""Temporary folders of a killed command, which the next start removes."""
 
 import os
 import subprocess

@@ -190,7 +190,10 @@ def outages(attempts):
 
 
 def isr_known(o, log, nodes, begin, end):
-    """Return when the ISR was last requested while no fault changed, if enough in-sync replicas remain; else None."""
+    """Return the time from which enough unaffected in-sync replicas are known; None if they are not known.
+
+    With affected nodes, this is the time of the last ISR request after the faults had not changed for the allowed time.
+    """
     needed = max([1, *(int(v) for v, _ in o.in_force(log.topic, "min.insync.replicas"))])
     if not nodes:
         return begin if isr_size(o, log) >= needed else None
